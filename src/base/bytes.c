@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct slice slice_from_string(const char *string) {
+    return (struct slice){(const uint8_t *)string, strlen(string)};
+}
+
+bool slice_equals(struct slice left, struct slice right) {
+    return left.length == right.length &&
+           (left.length == 0 || memcmp(left.data, right.data, left.length) == 0);
+}
+
+bool slice_starts_with(struct slice whole, struct slice start) {
+    return whole.length >= start.length &&
+           (start.length == 0 || memcmp(whole.data, start.data, start.length) == 0);
+}
+
+int slice_compare(struct slice left, struct slice right) {
+    size_t common = left.length < right.length ? left.length : right.length;
+    int order = common == 0 ? 0 : memcmp(left.data, right.data, common);
+    if (order != 0) {
+        return order;
+    }
+    return (left.length > right.length) - (left.length < right.length);
+}
+
+void bytes_init(struct bytes *bytes, size_t ceiling) {
+    *bytes = (struct bytes){.ceiling = ceiling};
+}
+
+void bytes_clear(struct bytes *bytes) {
+    free(bytes->data);
+    *bytes = (struct bytes){.ceiling = bytes->ceiling};
+}
+
+enum failure_code bytes_reserve(struct bytes *bytes, size_t length) {
+    if (length > SIZE_MAX - bytes->length) {
+        return FAILURE_LIMIT;
+    }
+    size_t needed = bytes->length + length;
+    if (bytes->ceiling != 0 && needed > bytes->ceiling) {
+        return FAILURE_LIMIT;
+    }
+    bytes->data = memory_reserve(bytes->data, &bytes->capacity, needed, 1);
+    return FAILURE_NONE;
+}
+
+enum failure_code bytes_append(struct bytes *bytes, const void *data, size_t length) {
+    enum failure_code code = bytes_reserve(bytes, length);
+    if (code == FAILURE_NONE && length > 0) {
+        memcpy(bytes->data + bytes->length, data, length);
+        bytes->length += length;
+    }
+    return code;
+}
+
+void bytes_consume(struct bytes *bytes, size_t length) {
+    if (length == 0) {
+        return;
+    }
+    if (length >= bytes->length) {
+        bytes->length = 0;
+        return;
+    }
+    memmove(bytes->data, bytes->data + length, bytes->length - length);
+    bytes->length -= length;
+}
+
+struct slice bytes_slice(const struct bytes *bytes) {
+    return (struct slice){bytes->data, bytes->length};
+}

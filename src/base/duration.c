@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/duration.h"
+
+#define NANOSECONDS_PER_MILLISECOND 1000000
+#define NANOSECONDS_PER_SECOND 1000000000
+
+struct duration duration_from_milliseconds(int64_t milliseconds) {
+    if (milliseconds > INT64_MAX / NANOSECONDS_PER_MILLISECOND) {
+        return DURATION_FOREVER;
+    }
+    return (struct duration){milliseconds < 0 ? 0 : milliseconds * NANOSECONDS_PER_MILLISECOND};
+}
+
+struct duration duration_from_seconds(double seconds) {
+    if (!(seconds > 0)) {
+        return (struct duration){0};
+    }
+    double nanoseconds = seconds * NANOSECONDS_PER_SECOND;
+    if (nanoseconds >= 9.2e18) {
+        return DURATION_FOREVER;
+    }
+    return (struct duration){(int64_t)nanoseconds};
+}
+
+int64_t duration_milliseconds_ceiling(struct duration duration) {
+    if (duration.nanoseconds == INT64_MAX) {
+        return INT64_MAX;
+    }
+    int64_t whole = duration.nanoseconds / NANOSECONDS_PER_MILLISECOND;
+    return whole + (duration.nanoseconds % NANOSECONDS_PER_MILLISECOND > 0 ? 1 : 0);
+}
+
+double duration_seconds(struct duration duration) {
+    return (double)duration.nanoseconds / NANOSECONDS_PER_SECOND;
+}
+
+struct instant instant_after(struct instant start, struct duration duration) {
+    if (duration.nanoseconds > INT64_MAX - start.nanoseconds) {
+        return (struct instant){INT64_MAX};
+    }
+    return (struct instant){start.nanoseconds + duration.nanoseconds};
+}
+
+struct duration instant_until(struct instant now, struct instant then) {
+    if (then.nanoseconds <= now.nanoseconds) {
+        return (struct duration){0};
+    }
+    return (struct duration){then.nanoseconds - now.nanoseconds};
+}
+
+bool instant_is_before(struct instant left, struct instant right) {
+    return left.nanoseconds < right.nanoseconds;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Points and lengths of time as distinct types, so that seconds, milliseconds and clocks cannot be mixed up.
+ * Nothing here reads a clock: the host floor does, and passes what it read inside events. */
+#ifndef MUSTER_BASE_DURATION_H
+#define MUSTER_BASE_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A length of time in nanoseconds; DURATION_FOREVER never ends. */
+struct duration {
+    int64_t nanoseconds;
+};
+
+/* A point on this machine's monotonic clock. */
+struct instant {
+    int64_t nanoseconds;
+};
+
+/* A point of calendar time: nanoseconds since 1970-01-01 UTC. */
+struct wall_time {
+    int64_t nanoseconds;
+};
+
+#define DURATION_FOREVER ((struct duration){.nanoseconds = INT64_MAX})
+
+struct duration duration_from_milliseconds(int64_t milliseconds);
+
+/* Saturates at DURATION_FOREVER; negative and NaN become zero. */
+struct duration duration_from_seconds(double seconds);
+
+/* Rounded up, so that a timer set to it never fires early; DURATION_FOREVER gives INT64_MAX. */
+int64_t duration_milliseconds_ceiling(struct duration duration);
+
+double duration_seconds(struct duration duration);
+
+/* Saturates instead of wrapping. */
+struct instant instant_after(struct instant start, struct duration duration);
+
+/* How long from `now` to `then`; zero when `then` has passed. */
+struct duration instant_until(struct instant now, struct instant then);
+
+bool instant_is_before(struct instant left, struct instant right);
+
+#endif

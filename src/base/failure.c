@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *failure_code_name(enum failure_code code) {
+    switch (code) {
+    case FAILURE_NONE:
+        return "none";
+    case FAILURE_INCOMPLETE:
+        return "incomplete";
+    case FAILURE_MALFORMED:
+        return "malformed";
+    case FAILURE_LIMIT:
+        return "limit passed";
+    case FAILURE_MISSING:
+        return "missing";
+    case FAILURE_INVALID:
+        return "invalid value";
+    case FAILURE_AMBIGUOUS:
+        return "ambiguous";
+    case FAILURE_UNSUPPORTED:
+        return "not supported";
+    case FAILURE_SYSTEM:
+        return "system error";
+    case FAILURE_TIMEOUT:
+        return "timed out";
+    case FAILURE_DISCONNECTED:
+        return "disconnected";
+    case FAILURE_PROTOCOL:
+        return "protocol broken";
+    case FAILURE_CANCELLED:
+        return "cancelled";
+    }
+    return "unknown";
+}
+
+enum failure_code failure_set(
+    struct failure *failure, enum failure_code code, const char *format, ...) {
+    if (failure != NULL) {
+        failure->code = code;
+        failure->system_error = 0;
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(failure->message, sizeof failure->message, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+enum failure_code failure_set_system(
+    struct failure *failure, int system_error, const char *format, ...) {
+    if (failure != NULL) {
+        failure->code = FAILURE_SYSTEM;
+        failure->system_error = system_error;
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(failure->message, sizeof failure->message, format, arguments);
+        va_end(arguments);
+        size_t used = strlen(failure->message);
+        snprintf(failure->message + used, sizeof failure->message - used, ": %s",
+            strerror(system_error));
+    }
+    return FAILURE_SYSTEM;
+}
+
+enum failure_code failure_wrap(struct failure *failure, const char *format, ...) {
+    char inner[FAILURE_MESSAGE_SIZE];
+    memcpy(inner, failure->message, sizeof inner);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(failure->message, sizeof failure->message, format, arguments);
+    va_end(arguments);
+    size_t used = strlen(failure->message);
+    snprintf(failure->message + used, sizeof failure->message - used, ": %s", inner);
+    return failure->code;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why something did not work: one table of codes for the whole program, and from the host floor up a message
+ * of fixed size that gains context on its way up. Pure floors return codes alone. */
+#ifndef MUSTER_BASE_FAILURE_H
+#define MUSTER_BASE_FAILURE_H
+
+#include <stddef.h>
+
+#define FAILURE_MESSAGE_SIZE 1024
+
+enum failure_code {
+    FAILURE_NONE = 0,
+    FAILURE_INCOMPLETE,   /* more input is needed */
+    FAILURE_MALFORMED,    /* the input breaks its grammar */
+    FAILURE_LIMIT,        /* a ceiling would be passed */
+    FAILURE_MISSING,      /* the named thing does not exist */
+    FAILURE_INVALID,      /* a value the user gave is not usable */
+    FAILURE_AMBIGUOUS,    /* a value the user gave means several things */
+    FAILURE_UNSUPPORTED,  /* understood, but not offered */
+    FAILURE_SYSTEM,       /* the operating system refused; the message holds the reason */
+    FAILURE_TIMEOUT,      /* a deadline passed */
+    FAILURE_DISCONNECTED, /* the peer is gone */
+    FAILURE_PROTOCOL,     /* the peer broke the protocol */
+    FAILURE_CANCELLED,    /* given up on request */
+};
+
+struct failure {
+    enum failure_code code;
+    int system_error; /* errno, or 0 */
+    char message[FAILURE_MESSAGE_SIZE];
+};
+
+/* A short fixed phrase for a code, for logs. */
+const char *failure_code_name(enum failure_code code);
+
+/* Records a failure and returns `code`, so that callers can write `return failure_set(…)`.
+ * `failure` may be NULL: then only the code travels. Over-long messages are cut. */
+__attribute__((format(printf, 3, 4))) enum failure_code failure_set(
+    struct failure *failure, enum failure_code code, const char *format, ...);
+
+/* Like failure_set with FAILURE_SYSTEM: appends ": " and the text of `system_error`. */
+__attribute__((format(printf, 3, 4))) enum failure_code failure_set_system(
+    struct failure *failure, int system_error, const char *format, ...);
+
+/* Puts "context: " in front of the message; returns the failure's code. */
+__attribute__((format(printf, 2, 3))) enum failure_code failure_wrap(
+    struct failure *failure, const char *format, ...);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Log records in TorchElastic's line form. A `struct log` is a place to send records, handed down from main;
+ * this module formats them and never prints. Floors 2 and 3 do not log. */
+#ifndef MUSTER_BASE_LOG_H
+#define MUSTER_BASE_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+enum log_level {
+    LOG_LEVEL_DEBUG,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_WARNING,
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_CRITICAL,
+};
+
+/* Where records go. `write` receives each record at or above `threshold`; it may be called from the thread that owns
+ * the struct only. A NULL `struct log *` swallows records, so that tests need none. */
+struct log {
+    enum log_level threshold;
+    void (*write)(void *context, enum log_level level, const char *origin, const char *message);
+    void *context;
+};
+
+/* `origin` is the source file and line, "host/store_server.c:88"; use the macros below. */
+__attribute__((format(printf, 4, 5))) void log_record(
+    const struct log *log, enum log_level level, const char *origin, const char *format, ...);
+
+#define LOG_STRING_OF(x) #x
+#define LOG_STRING(x) LOG_STRING_OF(x)
+#define LOG_ORIGIN (__FILE__ ":" LOG_STRING(__LINE__))
+#define log_debug(log, ...) log_record(log, LOG_LEVEL_DEBUG, LOG_ORIGIN, __VA_ARGS__)
+#define log_info(log, ...) log_record(log, LOG_LEVEL_INFO, LOG_ORIGIN, __VA_ARGS__)
+#define log_warning(log, ...) log_record(log, LOG_LEVEL_WARNING, LOG_ORIGIN, __VA_ARGS__)
+#define log_error(log, ...) log_record(log, LOG_LEVEL_ERROR, LOG_ORIGIN, __VA_ARGS__)
+
+/* A local calendar time, already broken down by the caller. */
+struct log_time {
+    int month; /* 1-12 */
+    int day;
+    int hour;
+    int minute;
+    int second;
+    int microsecond;
+};
+
+/* Appends `<L><MMDD> <HH:MM:SS>.<6 digits> <pid> <origin>] <text>` and a newline; the prefix is repeated on every line of
+ * a multi-line message. Matches torch/_logging/_internal.py TorchLogsFormatter. */
+void log_format(struct text *out, enum log_level level, const struct log_time *time, int64_t pid,
+    const char *origin, const char *message);
+
+/* A LOGLEVEL value: a Python level name (DEBUG, INFO, WARNING or WARN, ERROR, CRITICAL or FATAL, NOTSET) or a number. */
+__attribute__((warn_unused_result)) enum failure_code log_parse_level(
+    const char *string, enum log_level *out_level);
+
+#endif

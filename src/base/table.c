@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* uthash counts in unsigned int and converts freely; its macros are kept out of our warnings. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#define uthash_malloc(size) memory_allocate(size)
+#include <uthash.h>
+
+struct entry {
+    UT_hash_handle hh;
+    void *value;
+    size_t key_length;
+    uint8_t key[];
+};
+
+struct table {
+    struct entry *entries;
+    void (*free_value)(void *value);
+};
+
+static struct entry *find(const struct table *table, struct slice key) {
+    struct entry *found = NULL;
+    HASH_FIND(hh, table->entries, key.data, key.length, found);
+    return found;
+}
+
+static void free_entry_value(const struct table *table, struct entry *entry) {
+    if (table->free_value != NULL) {
+        table->free_value(entry->value);
+    }
+}
+
+struct table *table_new(void (*free_value)(void *value)) {
+    struct table *table = memory_allocate(sizeof *table);
+    table->free_value = free_value;
+    return table;
+}
+
+void table_free(struct table *table) {
+    if (table == NULL) {
+        return;
+    }
+    struct entry *entry = table->entries;
+    HASH_CLEAR(hh, table->entries);
+    while (entry != NULL) {
+        struct entry *next = entry->hh.next;
+        free_entry_value(table, entry);
+        free(entry);
+        entry = next;
+    }
+    free(table);
+}
+
+void table_put(struct table *table, struct slice key, void *value) {
+    struct entry *entry = find(table, key);
+    if (entry != NULL) {
+        free_entry_value(table, entry);
+        entry->value = value;
+        return;
+    }
+    entry = memory_allocate(sizeof *entry + key.length);
+    entry->key_length = key.length;
+    if (key.length > 0) {
+        memcpy(entry->key, key.data, key.length);
+    }
+    entry->value = value;
+    HASH_ADD_KEYPTR(hh, table->entries, entry->key, key.length, entry);
+}
+
+void *table_get(const struct table *table, struct slice key) {
+    struct entry *entry = find(table, key);
+    return entry == NULL ? NULL : entry->value;
+}
+
+bool table_remove(struct table *table, struct slice key) {
+    struct entry *entry = find(table, key);
+    if (entry == NULL) {
+        return false;
+    }
+    HASH_DEL(table->entries, entry);
+    free_entry_value(table, entry);
+    free(entry);
+    return true;
+}
+
+size_t table_count(const struct table *table) {
+    return HASH_COUNT(table->entries);
+}
+
+void table_each(const struct table *table,
+    bool (*visit)(void *context, struct slice key, void *value), void *context) {
+    for (struct entry *entry = table->entries; entry != NULL; entry = entry->hh.next) {
+        if (!visit(context, (struct slice){entry->key, entry->key_length}, entry->value)) {
+            return;
+        }
+    }
+}
+#pragma GCC diagnostic pop

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Text: a growable NUL-terminated string, lists of strings shaped like argv, and the number grammars of
+ * Python's int() and float(), which TorchElastic's options are read with. */
+#ifndef MUSTER_BASE_TEXT_H
+#define MUSTER_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+
+/* A zeroed struct is a valid empty text; `data` is NULL until something is appended. */
+struct text {
+    char *data;
+    size_t length;
+    size_t capacity;
+};
+
+void text_clear(struct text *text);
+void text_append(struct text *text, const char *string);
+void text_append_bytes(struct text *text, const char *data, size_t length);
+__attribute__((format(printf, 2, 3))) void text_append_format(
+    struct text *text, const char *format, ...);
+/* The string, never NULL; belongs to the text. */
+const char *text_string(const struct text *text);
+/* The string as the caller's own (free()); the text is empty afterwards. */
+char *text_take(struct text *text);
+
+/* A formatted string; the caller frees it. */
+__attribute__((format(printf, 1, 2))) char *text_format(const char *format, ...);
+
+/* An owned list of strings; `items` is always NULL-terminated once something was added, so it can be argv or envp.
+ * A zeroed struct is a valid empty list. */
+struct text_list {
+    char **items;
+    size_t count;
+    size_t capacity;
+};
+
+void text_list_clear(struct text_list *list);
+/* Copies the string. */
+void text_list_add(struct text_list *list, const char *string);
+/* Takes the string. */
+void text_list_add_taken(struct text_list *list, char *string_taken);
+void text_list_add_all(struct text_list *list, const struct text_list *other);
+/* For lists of NAME=VALUE: replaces the first entry of that name, or adds one. */
+void text_list_set_variable(struct text_list *list, const char *name, const char *value);
+/* For lists of NAME=VALUE: the value (belongs to the list), or NULL. */
+const char *text_list_variable(const struct text_list *list, const char *name);
+
+bool text_equals(const char *left, const char *right);
+bool text_starts_with(const char *whole, const char *start);
+
+/* Python's int(text) in base 10: surrounding blanks, a sign and single underscores between digits are fine.
+ * FAILURE_MALFORMED for other text, FAILURE_LIMIT outside int64_t. */
+__attribute__((warn_unused_result)) enum failure_code text_parse_integer(
+    const char *string, int64_t *out_value);
+/* Python's float(text), without infinities and NaN (FAILURE_MALFORMED). */
+__attribute__((warn_unused_result)) enum failure_code text_parse_float(
+    const char *string, double *out_value);
+
+#endif

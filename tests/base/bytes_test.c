@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/bytes.h"
+
+static void append_beyond_the_ceiling_changes_nothing(void **state) {
+    (void)state;
+    struct bytes bytes;
+    bytes_init(&bytes, 4);
+    assert_int_equal(bytes_append(&bytes, "abc", 3), FAILURE_NONE);
+    assert_int_equal(bytes_append(&bytes, "de", 2), FAILURE_LIMIT);
+    assert_int_equal(bytes.length, 3);
+    bytes_clear(&bytes);
+}
+
+static void absurd_length_is_refused_before_allocation(void **state) {
+    (void)state;
+    struct bytes bytes;
+    bytes_init(&bytes, 1 << 20);
+    assert_int_equal(bytes_reserve(&bytes, SIZE_MAX), FAILURE_LIMIT);
+    assert_null(bytes.data);
+}
+
+static void consuming_keeps_the_rest(void **state) {
+    (void)state;
+    struct bytes bytes = {0};
+    assert_int_equal(bytes_append(&bytes, "hello", 5), FAILURE_NONE);
+    bytes_consume(&bytes, 2);
+    assert_true(slice_equals(bytes_slice(&bytes), slice_from_string("llo")));
+    bytes_consume(&bytes, 99);
+    assert_int_equal(bytes.length, 0);
+    bytes_clear(&bytes);
+}
+
+static void shorter_slice_orders_first(void **state) {
+    (void)state;
+    assert_true(slice_compare(slice_from_string("a"), slice_from_string("ab")) < 0);
+    assert_true(slice_compare(slice_from_string("b"), slice_from_string("ab")) > 0);
+    assert_int_equal(slice_compare(slice_from_string(""), slice_from_string("")), 0);
+    assert_true(slice_starts_with(slice_from_string("abc"), slice_from_string("ab")));
+    assert_false(slice_starts_with(slice_from_string("a"), slice_from_string("ab")));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(append_beyond_the_ceiling_changes_nothing),
+    cmocka_unit_test(absurd_length_is_refused_before_allocation),
+    cmocka_unit_test(consuming_keeps_the_rest),
+    cmocka_unit_test(shorter_slice_orders_first),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/duration.h"
+
+static void fractions_of_a_second_are_kept(void **state) {
+    (void)state;
+    assert_int_equal(duration_from_seconds(0.25).nanoseconds, 250000000);
+}
+
+static void negative_seconds_are_no_time(void **state) {
+    (void)state;
+    assert_int_equal(duration_from_seconds(-1).nanoseconds, 0);
+}
+
+static void huge_durations_saturate(void **state) {
+    (void)state;
+    assert_int_equal(duration_from_seconds(1e30).nanoseconds, INT64_MAX);
+    assert_int_equal(
+        instant_after((struct instant){5}, DURATION_FOREVER).nanoseconds, INT64_MAX);
+}
+
+static void milliseconds_round_up_so_timers_are_never_early(void **state) {
+    (void)state;
+    assert_int_equal(duration_milliseconds_ceiling((struct duration){1}), 1);
+    assert_int_equal(duration_milliseconds_ceiling((struct duration){2000000}), 2);
+}
+
+static void nothing_remains_until_a_past_instant(void **state) {
+    (void)state;
+    struct instant earlier = {10};
+    struct instant later = {30};
+    assert_int_equal(instant_until(later, earlier).nanoseconds, 0);
+    assert_int_equal(instant_until(earlier, later).nanoseconds, 20);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(fractions_of_a_second_are_kept),
+    cmocka_unit_test(negative_seconds_are_no_time),
+    cmocka_unit_test(huge_durations_saturate),
+    cmocka_unit_test(milliseconds_round_up_so_timers_are_never_early),
+    cmocka_unit_test(nothing_remains_until_a_past_instant),
+};
+
+TEST_MAIN(tests)

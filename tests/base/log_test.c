@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/log.h"
+
+static void every_line_of_a_message_gets_the_prefix(void **state) {
+    (void)state;
+    struct text out = {0};
+    struct log_time time = {11, 20, 9, 5, 3, 42000};
+    log_format(&out, LOG_LEVEL_WARNING, &time, 77, "../src/host/x.c:5", "one\ntwo");
+    assert_string_equal(text_string(&out), "W1120 09:05:03.042000 77 muster/host/x.c:5] one\n"
+                                           "W1120 09:05:03.042000 77 muster/host/x.c:5] two\n");
+    text_clear(&out);
+}
+
+static void keep_last(void *context, enum log_level level, const char *origin, const char *message) {
+    (void)level;
+    (void)origin;
+    struct text *out = context;
+    text_append(out, message);
+}
+
+static void records_below_the_threshold_are_dropped(void **state) {
+    (void)state;
+    struct text out = {0};
+    struct log log = {LOG_LEVEL_WARNING, keep_last, &out};
+    log_info(&log, "quiet");
+    log_error(&log, "loud %d", 1);
+    log_error(NULL, "nowhere");
+    assert_string_equal(text_string(&out), "loud 1");
+    text_clear(&out);
+}
+
+static void levels_have_names_and_numbers(void **state) {
+    (void)state;
+    enum log_level level;
+    assert_int_equal(log_parse_level("INFO", &level), FAILURE_NONE);
+    assert_int_equal(level, LOG_LEVEL_INFO);
+    assert_int_equal(log_parse_level("40", &level), FAILURE_NONE);
+    assert_int_equal(level, LOG_LEVEL_ERROR);
+    assert_int_equal(log_parse_level("info", &level), FAILURE_MALFORMED);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_line_of_a_message_gets_the_prefix),
+    cmocka_unit_test(records_below_the_threshold_are_dropped),
+    cmocka_unit_test(levels_have_names_and_numbers),
+};
+
+TEST_MAIN(tests)

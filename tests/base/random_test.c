@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/random.h"
+
+static void same_seed_gives_the_same_numbers(void **state) {
+    (void)state;
+    struct random left;
+    struct random right;
+    random_init(&left, 7);
+    random_init(&right, 7);
+    for (int i = 0; i < 100; i++) {
+        assert_true(random_next(&left) == random_next(&right));
+    }
+}
+
+static void numbers_stay_below_their_bound(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 1);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(random_below(&random, 3) < 3);
+        double fraction = random_fraction(&random);
+        assert_true(fraction >= 0 && fraction < 1);
+    }
+}
+
+static void names_use_only_file_name_letters(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 5);
+    char name[9];
+    random_name(&random, name, 8);
+    assert_int_equal(strlen(name), 8);
+    assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_"), 8);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(same_seed_gives_the_same_numbers),
+    cmocka_unit_test(numbers_stay_below_their_bound),
+    cmocka_unit_test(names_use_only_file_name_letters),
+};
+
+TEST_MAIN(tests)
