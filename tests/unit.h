@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* main() for a module's test: `TEST_MAIN(tests)` with a `const struct CMUnitTest tests[]`; the first command line
- * argument filters tests by name pattern ("expired_*"). */
+/* main() for a module's test: `TEST_MAIN(tests)` with a `const struct CMUnitTest tests[]`; the
+ * first command line argument filters tests by name pattern ("expired_*"). */
 #define TEST_MAIN(tests)                                                                           \
     int main(int argument_count, char **arguments) {                                               \
         if (argument_count > 1) {                                                                  \

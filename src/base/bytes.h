@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes: a borrowed view (slice) and an owned buffer that grows up to a ceiling. The ceiling is checked before
- * memory is touched, so a peer that names a huge length costs nothing. */
+/* Bytes: a borrowed view (slice) and an owned buffer that grows up to a ceiling. The ceiling is
+ * checked before memory is touched, so a peer that names a huge length costs nothing. */
 #ifndef MUSTER_BASE_BYTES_H
 #define MUSTER_BASE_BYTES_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Points and lengths of time as distinct types, so that seconds, milliseconds and clocks cannot be mixed up.
- * Nothing here reads a clock: the host floor does, and passes what it read inside events. */
+/* Points and lengths of time as distinct types, so that seconds, milliseconds and clocks cannot be
+ * mixed up. Nothing here reads a clock: the host floor does, and passes what it read inside events.
+ */
 #ifndef MUSTER_BASE_DURATION_H
 #define MUSTER_BASE_DURATION_H
 

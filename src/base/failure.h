@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why something did not work: one table of codes for the whole program, and from the host floor up a message
- * of fixed size that gains context on its way up. Pure floors return codes alone. */
+/* Why something did not work: one table of codes for the whole program, and from the host floor up
+ * a message of fixed size that gains context on its way up. Pure floors return codes alone. */
 #ifndef MUSTER_BASE_FAILURE_H
 #define MUSTER_BASE_FAILURE_H
 

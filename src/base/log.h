@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log records in TorchElastic's line form. A `struct log` is a place to send records, handed down from main;
- * this module formats them and never prints. Floors 2 and 3 do not log. */
+/* Log records in TorchElastic's line form. A `struct log` is a place to send records, handed down
+ * from main; this module formats them and never prints. Floors 2 and 3 do not log. */
 #ifndef MUSTER_BASE_LOG_H
 #define MUSTER_BASE_LOG_H
 
@@ -17,8 +17,9 @@ enum log_level {
     LOG_LEVEL_CRITICAL,
 };
 
-/* Where records go. `write` receives each record at or above `threshold`; it may be called from the thread that owns
- * the struct only. A NULL `struct log *` swallows records, so that tests need none. */
+/* Where records go. `write` receives each record at or above `threshold`; it may be called from the
+ * thread that owns the struct only. A NULL `struct log *` swallows records, so that tests need
+ * none. */
 struct log {
     enum log_level threshold;
     void (*write)(void *context, enum log_level level, const char *origin, const char *message);
@@ -47,12 +48,14 @@ struct log_time {
     int microsecond;
 };
 
-/* Appends `<L><MMDD> <HH:MM:SS>.<6 digits> <pid> <origin>] <text>` and a newline; the prefix is repeated on every line of
- * a multi-line message. Matches torch/_logging/_internal.py TorchLogsFormatter. */
+/* Appends `<L><MMDD> <HH:MM:SS>.<6 digits> <pid> <origin>] <text>` and a newline; the prefix is
+ * repeated on every line of a multi-line message. Matches torch/_logging/_internal.py
+ * TorchLogsFormatter. */
 void log_format(struct text *out, enum log_level level, const struct log_time *time, int64_t pid,
     const char *origin, const char *message);
 
-/* A LOGLEVEL value: a Python level name (DEBUG, INFO, WARNING or WARN, ERROR, CRITICAL or FATAL, NOTSET) or a number. */
+/* A LOGLEVEL value: a Python level name (DEBUG, INFO, WARNING or WARN, ERROR, CRITICAL or FATAL,
+ * NOTSET) or a number. */
 __attribute__((warn_unused_result)) enum failure_code log_parse_level(
     const char *string, enum log_level *out_level);
 

@@ -22,8 +22,8 @@ char *memory_duplicate_string(const char *source);
  * `*capacity` is in items. Returns the (possibly moved) array. */
 void *memory_reserve(void *items, size_t *capacity, size_t needed, size_t item_size);
 
-/* Called once when memory is exhausted, before abort(): last words, no allocation allowed. NULL is none.
- * The one process-wide setting of this floor: an allocator has no caller to pass it along. */
+/* Called once when memory is exhausted, before abort(): last words, no allocation allowed. NULL is
+ * none. The one process-wide setting of this floor: an allocator has no caller to pass it along. */
 void memory_set_exhausted_hook(void (*hook)(void));
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A map from bytes to pointers that keeps insertion order. The only file that knows the hash table library. */
+/* A map from bytes to pointers that keeps insertion order. The only file that knows the hash table
+ * library. */
 #ifndef MUSTER_BASE_TABLE_H
 #define MUSTER_BASE_TABLE_H
 
@@ -10,7 +11,8 @@
 
 struct table;
 
-/* `free_value` is called for each value that is replaced, removed or left at table_free; NULL for none. */
+/* `free_value` is called for each value that is replaced, removed or left at table_free; NULL for
+ * none. */
 struct table *table_new(void (*free_value)(void *value));
 void table_free(struct table *table);
 
@@ -22,7 +24,8 @@ void *table_get(const struct table *table, struct slice key);
 bool table_remove(struct table *table, struct slice key);
 size_t table_count(const struct table *table);
 
-/* Calls `visit` for each entry in insertion order until it returns false. The table must not change meanwhile. */
+/* Calls `visit` for each entry in insertion order until it returns false. The table must not change
+ * meanwhile. */
 void table_each(const struct table *table,
     bool (*visit)(void *context, struct slice key, void *value), void *context);
 

@@ -133,7 +133,8 @@ static bool is_digit(char character) {
     return character >= '0' && character <= '9';
 }
 
-/* The text without surrounding blanks and without the underscores Python allows between two digits, or NULL. */
+/* The text without surrounding blanks and without the underscores Python allows between two digits,
+ * or NULL. */
 static char *bare_number(const char *string) {
     while (is_blank(*string)) {
         string++;

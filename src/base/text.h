@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text: a growable NUL-terminated string, lists of strings shaped like argv, and the number grammars of
- * Python's int() and float(), which TorchElastic's options are read with. */
+/* Text: a growable NUL-terminated string, lists of strings shaped like argv, and the number
+ * grammars of Python's int() and float(), which TorchElastic's options are read with. */
 #ifndef MUSTER_BASE_TEXT_H
 #define MUSTER_BASE_TEXT_H
 
@@ -30,8 +30,8 @@ char *text_take(struct text *text);
 /* A formatted string; the caller frees it. */
 __attribute__((format(printf, 1, 2))) char *text_format(const char *format, ...);
 
-/* An owned list of strings; `items` is always NULL-terminated once something was added, so it can be argv or envp.
- * A zeroed struct is a valid empty list. */
+/* An owned list of strings; `items` is always NULL-terminated once something was added, so it can
+ * be argv or envp. A zeroed struct is a valid empty list. */
 struct text_list {
     char **items;
     size_t count;
@@ -52,8 +52,8 @@ const char *text_list_variable(const struct text_list *list, const char *name);
 bool text_equals(const char *left, const char *right);
 bool text_starts_with(const char *whole, const char *start);
 
-/* Python's int(text) in base 10: surrounding blanks, a sign and single underscores between digits are fine.
- * FAILURE_MALFORMED for other text, FAILURE_LIMIT outside int64_t. */
+/* Python's int(text) in base 10: surrounding blanks, a sign and single underscores between digits
+ * are fine. FAILURE_MALFORMED for other text, FAILURE_LIMIT outside int64_t. */
 __attribute__((warn_unused_result)) enum failure_code text_parse_integer(
     const char *string, int64_t *out_value);
 /* Python's float(text), without infinities and NaN (FAILURE_MALFORMED). */

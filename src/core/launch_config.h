@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user asked for, after parsing and validation: plain values, nothing left to interpret but what only the machine
- * can tell (counts of devices). Built by options/config_builder, read by everybody above.
- * Matches torch/distributed/launcher/api.py LaunchConfig and torch/distributed/run.py config_from_args. */
+/* What the user asked for, after parsing and validation: plain values, nothing left to interpret
+ * but what only the machine can tell (counts of devices). Built by options/config_builder, read by
+ * everybody above. Matches torch/distributed/launcher/api.py LaunchConfig and
+ * torch/distributed/run.py config_from_args. */
 #ifndef MUSTER_CORE_LAUNCH_CONFIG_H
 #define MUSTER_CORE_LAUNCH_CONFIG_H
 
@@ -19,8 +20,10 @@
 #define LAUNCH_MAXIMUM_SIGNALS 64
 
 enum launch_rendezvous {
-    LAUNCH_RENDEZVOUS_SINGLE, /* this node alone: nothing to agree on; workers' store on a free port */
-    LAUNCH_RENDEZVOUS_STATIC, /* fixed master and node ranks; workers' store at the master's endpoint */
+    LAUNCH_RENDEZVOUS_SINGLE, /* this node alone: nothing to agree on; workers' store on a free port
+                               */
+    LAUNCH_RENDEZVOUS_STATIC, /* fixed master and node ranks; workers' store at the master's
+                                 endpoint */
 };
 
 /* How many workers: a number, or what to count. */
@@ -36,7 +39,8 @@ enum launch_entry {
     LAUNCH_ENTRY_SCRIPT,   /* python -u SCRIPT ARG… */
     LAUNCH_ENTRY_MODULE,   /* python -u -m MODULE ARG… */
     LAUNCH_ENTRY_PROGRAM,  /* PROGRAM ARG… (--no-python) */
-    LAUNCH_ENTRY_RUN_PATH, /* runpy.run_path(SCRIPT, run_name="__main__") in a fresh interpreter (--run-path) */
+    LAUNCH_ENTRY_RUN_PATH, /* runpy.run_path(SCRIPT, run_name="__main__") in a fresh interpreter
+                              (--run-path) */
 };
 
 enum launch_numa_binding {
@@ -58,8 +62,9 @@ enum launch_exit_code {
 
 /* -r / -t: one value for all ranks, or values for some. */
 struct launch_streams {
-    int for_all;      /* 0-3; used for ranks that `by_rank` does not reach */
-    int *by_rank;     /* by local rank, -1 where not mentioned (then 0 applies); NULL when one value serves all */
+    int for_all;  /* 0-3; used for ranks that `by_rank` does not reach */
+    int *by_rank; /* by local rank, -1 where not mentioned (then 0 applies); NULL when one value
+                     serves all */
     size_t rank_count; /* entries of by_rank */
 };
 
@@ -68,18 +73,21 @@ struct launch_config {
     int minimum_nodes;
     int maximum_nodes;
     enum launch_worker_count worker_count_kind;
-    int worker_count; /* with LAUNCH_COUNT_NUMBER, 1..LAUNCH_MAXIMUM_WORKERS_PER_NODE; else 0 until resolved */
+    int worker_count; /* with LAUNCH_COUNT_NUMBER, 1..LAUNCH_MAXIMUM_WORKERS_PER_NODE; else 0 until
+                         resolved */
 
     /* rendezvous */
     enum launch_rendezvous rendezvous;
     char *rdzv_backend; /* as given, after torchrun's rewriting ("static", "c10d", …) */
     char *run_id;       /* NULL: a random one is to be made (standalone) */
-    char *master_host;  /* static: host the store listens on or is found at, without brackets; else NULL */
+    char *master_host;  /* static: host the store listens on or is found at, without brackets; else
+                           NULL */
     int master_port;    /* static: 0..65535, 0 takes a free one (one node only) */
     int node_rank;
     char *local_address; /* --local-addr, or NULL */
-    struct duration store_timeout; /* static: how long to wait for the other nodes (rdzv-conf timeout, 900 s) */
-    struct text_list rdzv_conf;    /* KEY=VALUE as given, later duplicates winning */
+    struct duration
+        store_timeout; /* static: how long to wait for the other nodes (rdzv-conf timeout, 900 s) */
+    struct text_list rdzv_conf; /* KEY=VALUE as given, later duplicates winning */
 
     /* what to run */
     enum launch_entry entry;
@@ -89,7 +97,8 @@ struct launch_config {
     char *role;
     int max_restarts;
     bool is_virtual_local_rank;
-    bool sets_omp_num_threads; /* OMP_NUM_THREADS was unset: becomes 1 when there are several workers */
+    bool sets_omp_num_threads; /* OMP_NUM_THREADS was unset: becomes 1 when there are several
+                                  workers */
     enum launch_numa_binding numa_binding;
 
     /* stopping */

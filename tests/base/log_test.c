@@ -13,7 +13,8 @@ static void every_line_of_a_message_gets_the_prefix(void **state) {
     text_clear(&out);
 }
 
-static void keep_last(void *context, enum log_level level, const char *origin, const char *message) {
+static void keep_last(
+    void *context, enum log_level level, const char *origin, const char *message) {
     (void)level;
     (void)origin;
     struct text *out = context;

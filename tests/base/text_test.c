@@ -53,7 +53,8 @@ static void integers_follow_python(void **state) {
         assert_int_equal(text_parse_integer(good[i].text, &value), FAILURE_NONE);
         assert_true(value == good[i].value);
     }
-    static const char *const bad[] = {"", " ", "5.5", "1e3", "_1", "1_", "1__0", "0x10", "- 1", "+"};
+    static const char *const bad[] = {
+        "", " ", "5.5", "1e3", "_1", "1_", "1__0", "0x10", "- 1", "+"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int64_t value;
         assert_int_equal(text_parse_integer(bad[i], &value), FAILURE_MALFORMED);
