@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which accelerators workers on this machine will see, in the order they number them. No driver is
+ * initialised for computing and no context is made: NVML, loaded at run time if it is there, or
+ * what the kernel shows under /dev and /sys.
+ *
+ * What counts:
+ *   NVIDIA  NVML's devices; where NVML is missing or does not start, the files /dev/nvidia<number>.
+ *   AMD     GPU nodes of the kernel's compute driver (/sys/class/kfd, simd_count not 0) whose
+ *           /dev/dri/renderD<minor> exists; a render node alone does not count, any display
+ *           adapter has one.
+ *   Intel   only when asked for by name (XPU): render nodes of vendor 0x8086 driven by i915 or xe.
+ * CUDA_VISIBLE_DEVICES (AMD: ROCR_VISIBLE_DEVICES, then HIP_VISIBLE_DEVICES or
+ * CUDA_VISIBLE_DEVICES) selects among them; see core/visible_devices.h. Devices are numbered in PCI
+ * bus order. Matches torch/cuda/__init__.py device_count. */
+#ifndef MUSTER_HOST_GPU_INVENTORY_H
+#define MUSTER_HOST_GPU_INVENTORY_H
+
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+
+/* Where to look; tests point it at trees and libraries of their own. Strings are borrowed. */
+struct gpu_inventory_source {
+    const char *nvml_library; /* name or path for dlopen */
+    const char *dev_root;
+    const char *sys_root;
+    const char *cuda_visible_devices; /* NULL: unset */
+    const char *rocr_visible_devices;
+    const char *hip_visible_devices;
+    const char *ze_affinity_mask;
+};
+
+/* The real places and this process' environment (the strings live as long as it is not changed). */
+void gpu_inventory_source_init(struct gpu_inventory_source *source);
+
+/* The devices a worker sees, as PCI addresses ("0000:3b:00.0") by device index; an empty string
+ * where the address could not be found out. Zeroed is a machine without. */
+struct gpu_inventory {
+    struct text_list pci_addresses; /* .count is the number of devices */
+};
+
+void gpu_inventory_clear(struct gpu_inventory *inventory);
+
+/* NVIDIA's devices, else AMD's, else none (which is no failure). FAILURE_INVALID when there are
+ * devices but a selecting variable cannot be understood without NVML. */
+__attribute__((warn_unused_result)) enum failure_code gpu_inventory_read(
+    const struct gpu_inventory_source *source, struct gpu_inventory *out_inventory,
+    struct failure *failure);
+
+/* Intel's devices (`--nproc-per-node xpu`). FAILURE_UNSUPPORTED when ZE_AFFINITY_MASK is set: what
+ * it leaves over only Intel's runtime knows. */
+__attribute__((warn_unused_result)) enum failure_code gpu_inventory_read_xpu(
+    const struct gpu_inventory_source *source, struct gpu_inventory *out_inventory,
+    struct failure *failure);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fresh randomness from the kernel, for names that must not collide and for seeds of base/random.
+ * Not for secrets. */
+#ifndef MUSTER_HOST_RANDOM_SEED_H
+#define MUSTER_HOST_RANDOM_SEED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* 64 bits from getrandom(2); where a kernel or sandbox refuses that, from clock and pid. */
+uint64_t random_seed(void);
+
+/* Writes `length` characters of [a-z0-9_] and a NUL: a fresh name each time. */
+void random_seed_name(char *out, size_t length);
+
+#endif
