@@ -12,6 +12,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wshadow"
 #define uthash_malloc(size) memory_allocate(size)
+#define uthash_fatal(message) abort() /* unreachable: memory_allocate never returns NULL */
 #include <uthash.h>
 
 struct entry {

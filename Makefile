@@ -1,0 +1,46 @@
+# The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
+# (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test peers check bench install clean
+
+BUILD ?= build
+prefix ?= /usr/local
+DESTDIR ?=
+# Debian's own interpreter: the one its pytest and hypothesis packages belong to.
+PYTHON ?= /usr/bin/python3
+export BUILD PYTHON
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: ## install build dependencies if missing, compile into $(BUILD)
+	@tools/install-dependencies build
+	@tools/build $(BUILD)
+
+demo: build ## a real elastic job through a failure: train, lose a worker, resume, compare
+	@tools/demo $(BUILD)
+
+test: ## install, build, run every test; the last line is the count
+	@tools/install-dependencies build tests
+	@tools/build $(BUILD)
+	@$(PYTHON) tools/run_tests.py --build $(BUILD)
+
+peers: ## install what the interop tests and the bench compare with: PyTorch
+	@tools/install-peers
+
+check: ## the source checks: formatting, floors, symbols, sizes
+	@tools/install-dependencies build tests checks
+	@tools/build $(BUILD)
+	@$(PYTHON) tools/run_tests.py --build $(BUILD) --only checks,format,sizes
+
+bench: ## the figures, side by side with torchrun, into docs/performance.md
+	@tools/install-dependencies build tests
+	@tools/build $(BUILD)-release --buildtype=release -Db_ndebug=true
+	@$(PYTHON) bench/run --build $(BUILD)-release
+
+install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
+	@meson configure $(BUILD) --prefix $(prefix)
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
+
+clean: ## remove what the other targets built
+	rm -rf build build-*

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Running the real binary."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# What a launcher would pass on or read: a test decides these itself.
+SCRUBBED = ("PET_", "TORCHELASTIC_", "TORCH_", "MASTER_", "OMP_", "LOGLEVEL", "PYTHON_EXEC", "MUSTER_")
+SCRUBBED_EXACTLY = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
+
+
+def find_binary():
+    """MUSTER_BINARY, else src/main/muster of MUSTER_BUILD, else of build/."""
+    if "MUSTER_BINARY" in os.environ:
+        return pathlib.Path(os.environ["MUSTER_BINARY"]).resolve()
+    build = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+    path = build / "src" / "main" / "muster"
+    if not path.is_file():
+        raise RuntimeError(f"{path} is not built; run `make build` or set MUSTER_BINARY")
+    return path
+
+
+def clean_environment(**changes):
+    """This process's environment without what a launcher reads, plus the changes (None removes)."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(SCRUBBED) and name not in SCRUBBED_EXACTLY
+    }
+    for name, value in changes.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = str(value)
+    return environment
+
+
+class Finished:
+    """How a run ended: exit status, both streams as text, seconds it took."""
+
+    def __init__(self, status, out, err, seconds):
+        self.status, self.out, self.err, self.seconds = status, out, err, seconds
+
+    def __repr__(self):
+        return f"status {self.status} after {self.seconds:.2f} s\n-- stdout\n{self.out}\n-- stderr\n{self.err}"
+
+
+class Running:
+    """A started process whose output goes to files, so that no pipe can fill."""
+
+    def __init__(self, command, scratch, number, environment, **popen):
+        self.out_path = scratch / f"run{number}.out"
+        self.err_path = scratch / f"run{number}.err"
+        self.started = time.monotonic()
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            popen.setdefault("stdin", subprocess.DEVNULL)
+            popen.setdefault("stdout", out)
+            popen.setdefault("stderr", err)
+            popen.setdefault("cwd", scratch)
+            self.process = subprocess.Popen([str(word) for word in command], env=environment, **popen)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def out(self):
+        return self.out_path.read_text(encoding="utf-8", errors="replace")
+
+    def err(self):
+        return self.err_path.read_text(encoding="utf-8", errors="replace")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait_until(self, condition, what, timeout=20):
+        """Waits for a condition of the outside world; fails with both streams when it never holds."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {timeout} s for {what}\n{self.out()}\n{self.err()}")
+            time.sleep(0.005)
+
+    def finish(self, timeout=60):
+        """Waits for the end and returns it; a run that does not end is killed and fails the test."""
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGQUIT)
+            time.sleep(0.2)
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"still running after {timeout} s\n{self.out()}\n{self.err()}") from None
+        return Finished(status, self.out(), self.err(), time.monotonic() - self.started)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Muster:
+    """Starts the binary (or another program) inside a scratch directory."""
+
+    def __init__(self, binary, scratch):
+        self.binary, self.scratch, self.started = binary, scratch, []
+
+    def environment(self, **changes):
+        return clean_environment(TMPDIR=self.scratch, MUSTER_TEST_SCRATCH=self.scratch, **changes)
+
+    def start(self, arguments, env=None, program=None, **popen):
+        """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes)."""
+        running = Running(
+            [program or self.binary, *arguments],
+            self.scratch,
+            len(self.started),
+            self.environment(**(env or {})),
+            **popen,
+        )
+        self.started.append(running)
+        return running
+
+    def run(self, arguments, env=None, timeout=60, **popen):
+        """Runs `muster ARGUMENTS` to its end."""
+        return self.start(arguments, env=env, **popen).finish(timeout)
+
+    def script(self, name, text):
+        """Writes an executable script into the scratch directory and returns its path."""
+        path = self.scratch / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+        return path
+
+    def end(self):
+        for running in self.started:
+            running.kill()

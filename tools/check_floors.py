@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fails when an #include goes up a floor, sideways between wire and options, or in a circle.
+
+    tools/check_floors.py [SOURCE_ROOT]
+
+The floors are those of docs/architecture.md. The pure floors (1-3) may include only the standard C
+headers named here, so a stray <unistd.h> is found where it is written, before the linker sees it.
+"""
+
+import pathlib
+import re
+import sys
+
+FLOORS = {"base": 1, "core": 2, "wire": 3, "options": 3, "host": 4, "agent": 5, "main": 6}
+PURE = {"base", "core", "wire", "options"}
+BLIND = {("wire", "options"), ("options", "wire")}
+STANDARD_HEADERS = {
+    "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
+    "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+}
+# Third-party headers, and the only files that may see them.
+FOREIGN_HEADERS = {"uthash.h": re.compile(r"base/table\.c"), "jansson.h": re.compile(r"wire/.*\.c")}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def includes_of(path):
+    return INCLUDE.findall(path.read_text(encoding="utf-8"))
+
+
+def complaints_about(source, name, includes):
+    floor = name.split("/")[0]
+    for bracket, included in includes:
+        if bracket == "<":
+            if floor not in PURE or included in STANDARD_HEADERS:
+                continue
+            allowed = FOREIGN_HEADERS.get(included)
+            if allowed is None or not allowed.fullmatch(name):
+                yield f"src/{name}: <{included}> does not belong on a pure floor"
+            continue
+        other = included.split("/")[0]
+        if other not in FLOORS:
+            yield f'src/{name}: "{included}" names no floor; write "floor/header.h"'
+        elif not (source / included).is_file():
+            yield f'src/{name}: "{included}" does not exist'
+        elif FLOORS[other] > FLOORS[floor]:
+            yield f'src/{name}: "{included}" is on a higher floor'
+        elif (floor, other) in BLIND:
+            yield f'src/{name}: {floor} and {other} do not see each other ("{included}")'
+
+
+def circle_in(graph):
+    """The first circle of includes found, as a list of names, or None."""
+    finished, path = set(), []
+
+    def visit(node):
+        if node in path:
+            return path[path.index(node):] + [node]
+        if node in finished:
+            return None
+        path.append(node)
+        for following in graph.get(node, ()):
+            circle = visit(following)
+            if circle:
+                return circle
+        finished.add(path.pop())
+        return None
+
+    for start in sorted(graph):
+        circle = visit(start)
+        if circle:
+            return circle
+    return None
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    source = root / "src"
+    complaints, graph, count = [], {}, 0
+    for path in sorted(source.rglob("*.[ch]")):
+        count += 1
+        name = path.relative_to(source).as_posix()
+        includes = includes_of(path)
+        complaints += complaints_about(source, name, includes)
+        graph[name] = [included for bracket, included in includes if bracket == '"']
+    circle = circle_in(graph)
+    if circle:
+        complaints.append("circle of includes: " + " -> ".join(circle))
+    if count == 0:
+        complaints.append(f"no sources under {source}")
+    for complaint in complaints:
+        print(complaint)
+    print(f"floors: {count} files, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Creates a module: header, source, unit test and its entry in the floor's list.
+#   tools/new_module.sh FLOOR NAME      e.g.  tools/new_module.sh core restart_policy
+set -eu
+cd "$(dirname "$0")/.."
+[ $# = 2 ] || { sed -n '2,3s/^# *//p' "$0"; exit 2; }
+floor=$1 name=$2
+case $floor in base | core | wire | options | host | agent) ;; *) echo "no such floor: $floor"; exit 2 ;; esac
+case $name in *[!a-z0-9_]* | '' | [0-9_]*) echo "a module name is snake_case: $name"; exit 2 ;; esac
+header=src/$floor/$name.h source=src/$floor/$name.c test=tests/$floor/${name}_test.c
+for file in "$header" "$source" "$test"; do
+    [ ! -e "$file" ] || { echo "$file exists already"; exit 1; }
+done
+mkdir -p "tests/$floor"
+guard=MUSTER_$(echo "${floor}_$name" | tr a-z A-Z)_H
+spdx='/* SPDX-License-Identifier: BSD-3-Clause */'
+
+cat >"$header" <<END
+$spdx
+/* What $name is, and what it is not. */
+#ifndef $guard
+#define $guard
+
+#endif
+END
+cat >"$source" <<END
+$spdx
+#include "$floor/$name.h"
+END
+cat >"$test" <<END
+$spdx
+#include "unit.h"
+
+#include "$floor/$name.h"
+
+static void ${name}_does_nothing_yet(void **state) {
+    (void)state;
+    fail_msg("say here, as a sentence, what $name does");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(${name}_does_nothing_yet),
+};
+
+TEST_MAIN(tests)
+END
+# the list stays sorted
+awk -v entry="  '$name'," '
+    /^[a-z]+_modules = \[/ { print; inside = 1; next }
+    inside && (/^\]/ || $0 > entry) { if (!done) { print entry; done = 1 } if (/^\]/) inside = 0 }
+    { print }
+' "src/$floor/meson.build" >"src/$floor/meson.build.new"
+mv "src/$floor/meson.build.new" "src/$floor/meson.build"
+echo "created $header, $source, $test; listed in src/$floor/meson.build"

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the test stages, prints what each counted, and ends with `N passed, N failed, N skipped`.
+
+    tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--add FILE]
+
+A stage is a meson run (unit, simulation, fuzz corpora, source checks), a pytest run or a check
+program. --add appends this run's counts to FILE instead of being the end of it: .ci/run sums them.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CMOCKA_COUNT = re.compile(r"^\[  (PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)", re.MULTILINE)
+MESON_PASSED = {"OK", "EXPECTEDFAIL"}
+
+
+class Counts:
+    def __init__(self, passed=0, failed=0, skipped=0):
+        self.passed, self.failed, self.skipped = passed, failed, skipped
+
+    def __iadd__(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        return self
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def count_of_program(entry):
+    """One meson test: cmocka programs say how many tests they hold, others count as one."""
+    said = {word: int(number) for word, number in CMOCKA_COUNT.findall(entry.get("stdout") or "")}
+    result = entry["result"]
+    if result == "SKIP":
+        return Counts(skipped=1)
+    if result in MESON_PASSED:
+        return Counts(max(said.get("PASSED", 1), 1), 0, said.get("SKIPPED", 0))
+    return Counts(said.get("PASSED", 0), max(said.get("FAILED", 1), 1), said.get("SKIPPED", 0))
+
+
+def run_meson(build, suites):
+    """Runs meson's tests of the given suites (all when empty)."""
+    log = pathlib.Path(build) / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", str(build), "--print-errorlogs", "--quiet"]
+    for suite in suites:
+        command += ["--suite", suite]
+    status = subprocess.run(command, cwd=ROOT).returncode
+    counts = Counts()
+    if log.exists():
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            counts += count_of_program(json.loads(line))
+    if status != 0 and counts.failed == 0:
+        counts += Counts(failed=1)
+    return counts
+
+
+def run_pytest(build, folder):
+    """Runs one folder of pytest tests against the binary of the given build."""
+    environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(build).resolve()))
+    with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
+        report = pathlib.Path(scratch) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", folder]
+        status = subprocess.run(command, cwd=ROOT, env=environment).returncode
+        counts = Counts()
+        if report.exists():
+            for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
+                total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
+                failed = int(suite.get("failures")) + int(suite.get("errors"))
+                counts += Counts(max(total - failed - skipped, 0), failed, skipped)
+    if status not in (0, 5) and counts.failed == 0:
+        counts += Counts(failed=1)
+    return counts
+
+
+def run_check(*command):
+    passed = subprocess.run(command, cwd=ROOT).returncode == 0
+    return Counts(int(passed), int(not passed))
+
+
+STAGES = {
+    "meson": lambda build: run_meson(build, []),
+    "command": lambda build: run_pytest(build, "tests/command"),
+    "interop": lambda build: run_pytest(build, "tests/interop"),
+    "checks": lambda build: run_meson(build, ["checks"]),
+    "format": lambda build: run_check("tools/check_format"),
+    "sizes": lambda build: run_check(sys.executable, "tools/check_sizes.py"),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--only", default="meson,command,interop", metavar="STAGE,STAGE")
+    parser.add_argument("--add", metavar="FILE")
+    arguments = parser.parse_args()
+    total, lines = Counts(), []
+    for stage in arguments.only.split(","):
+        print(f"== {stage} ({arguments.build})", flush=True)
+        counts = STAGES[stage](arguments.build)
+        lines.append(f"{stage + ':':10} {counts}")
+        total += counts
+    if arguments.add:
+        with open(arguments.add, "a", encoding="utf-8") as file:
+            file.write(f"{total.passed} {total.failed} {total.skipped}\n")
+    print("\n" + "\n".join(lines))
+    print(total, flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
