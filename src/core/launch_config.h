@@ -104,6 +104,7 @@ struct launch_config {
     /* stopping */
     int signals[LAUNCH_MAXIMUM_SIGNALS]; /* to handle and forward */
     size_t signal_count;
+    char *signals_to_handle; /* the same as given, for $TORCHELASTIC_SIGNALS_TO_HANDLE */
     struct duration shutdown_timeout;
     enum launch_exit_code exit_code;
 
