@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an agent, decided: what one node does from joining the job until it exits. A pure
+ * function of (machine, event); the agent floor turns kernel facts into events and carries out the
+ * effects. It knows no process ids, files, sockets or ranks. Compare SimpleElasticAgent._invoke_run
+ * in torch/distributed/elastic/agent/server/api.py, which polls where this is told.
+ *
+ *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING -> DONE
+ *              ^                                 |           |
+ *              +------------- restart -----------+-----------+
+ *
+ * The contract with the performer:
+ * - START_WORKERS is answered by WORKERS_STARTED, or by one START_FAILED for the first worker that
+ *   could not be started. SIGNAL_WORKERS and KILL_WORKERS end an unfinished start: no worker is
+ *   started after them, and the answer may stay out.
+ * - Each started worker gives exactly one WORKER_EXITED per attempt.
+ * - After START_WORKERS, ALL_GONE comes once per attempt, after the last WORKER_EXITED: no process
+ *   of any worker's session is left and the start is over, also when nobody could be started. When
+ *   it is true already at the time of a SIGNAL_WORKERS, it still comes after that.
+ * - SIGNAL_WORKERS and KILL_WORKERS address whole sessions and do nothing where nobody is left.
+ * - At most one timer is armed; ARM_TIMER replaces it. TIMER_FIRED before the deadline is ignored.
+ * - JOIN replaces a join in flight and is answered by JOINED or JOIN_FAILED.
+ * - ENTER_BARRIER is answered by BARRIER_PASSED or BARRIER_FAILED, at once if the job has failed.
+ * - FINISH comes last and once. ANNOUNCE_* need no answer; they come before the stop they explain.
+ */
+#ifndef MUSTER_CORE_AGENT_MACHINE_H
+#define MUSTER_CORE_AGENT_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "core/process_exit.h"
+#include "core/restart_policy.h"
+#include "core/worker_group.h"
+
+/* How long processes may take to vanish after SIGKILL before they are abandoned (they sit in an
+ * uninterruptible system call). */
+#define AGENT_KILL_PATIENCE_MILLISECONDS 30000
+
+enum agent_phase {
+    AGENT_IDLE,
+    AGENT_JOINING,
+    AGENT_STARTING,
+    AGENT_RUNNING,
+    AGENT_STOPPING,
+    AGENT_LEAVING, /* in the exit barrier */
+    AGENT_DONE,
+    AGENT_PHASE_COUNT,
+};
+
+enum agent_stop_reason {
+    AGENT_STOP_NONE,
+    AGENT_STOP_CLEAN_UP, /* all workers exited 0; processes they left behind are ended */
+    AGENT_STOP_RESTART,
+    AGENT_STOP_FAILURE,
+    AGENT_STOP_PEER_FAILURE,
+    AGENT_STOP_SIGNAL,
+};
+
+enum agent_event_kind {
+    AGENT_EVENT_START,
+    AGENT_EVENT_JOINED,
+    AGENT_EVENT_JOIN_FAILED,
+    AGENT_EVENT_WORKERS_STARTED,
+    AGENT_EVENT_START_FAILED,
+    AGENT_EVENT_WORKER_EXITED,
+    AGENT_EVENT_ALL_GONE,
+    AGENT_EVENT_TIMER_FIRED,
+    AGENT_EVENT_SIGNAL_RECEIVED,
+    AGENT_EVENT_BARRIER_PASSED,
+    AGENT_EVENT_BARRIER_FAILED,
+    AGENT_EVENT_PEER_RESTART, /* another node asks for the restart to `attempt` */
+    AGENT_EVENT_PEER_FAILED,  /* another node has failed for good, or the job's master is gone */
+    AGENT_EVENT_COUNT,
+};
+
+struct agent_event {
+    enum agent_event_kind kind;
+    struct instant now;
+    union {
+        struct {
+            int attempt; /* of the JOIN it answers; other answers are stale and ignored */
+            int node_count;
+        } joined;
+        struct {
+            int local_rank;
+            const char *message; /* borrowed; "exec of 'x' failed: No such file or directory" */
+            struct wall_time observed;
+        } start_failed;
+        struct {
+            int local_rank;
+            struct process_exit exit;
+            struct wall_time observed;
+        } worker_exited;
+        int signal;  /* SIGNAL_RECEIVED */
+        int attempt; /* PEER_RESTART: the attempt to go to; JOIN_FAILED: of the JOIN it answers */
+    };
+};
+
+enum agent_outcome_kind {
+    AGENT_OUTCOME_SUCCEEDED,
+    AGENT_OUTCOME_FAILED,      /* workers failed: report worker_group's failures */
+    AGENT_OUTCOME_PEER_FAILED, /* this node's workers were stopped because another node failed */
+    AGENT_OUTCOME_JOIN_FAILED, /* the performer knows why */
+    AGENT_OUTCOME_SIGNALLED,
+};
+
+struct agent_outcome {
+    enum agent_outcome_kind kind;
+    int signal;                   /* SIGNALLED */
+    bool has_abandoned_processes; /* some did not vanish after SIGKILL */
+};
+
+enum agent_effect_kind {
+    AGENT_EFFECT_JOIN,
+    AGENT_EFFECT_START_WORKERS,
+    AGENT_EFFECT_SIGNAL_WORKERS,
+    AGENT_EFFECT_KILL_WORKERS,
+    AGENT_EFFECT_ARM_TIMER,
+    AGENT_EFFECT_DISARM_TIMER,
+    AGENT_EFFECT_ENTER_BARRIER,
+    AGENT_EFFECT_ANNOUNCE_RESTART, /* several nodes only */
+    AGENT_EFFECT_ANNOUNCE_FAILURE, /* several nodes only: this node will not go on */
+    AGENT_EFFECT_FINISH,
+    AGENT_EFFECT_COUNT,
+};
+
+struct agent_effect {
+    enum agent_effect_kind kind;
+    union {
+        int attempt;                  /* JOIN, START_WORKERS, ENTER_BARRIER, ANNOUNCE_RESTART */
+        int signal;                   /* SIGNAL_WORKERS */
+        struct instant deadline;      /* ARM_TIMER */
+        struct agent_outcome outcome; /* FINISH */
+    };
+};
+
+/* No step yields more than this. */
+#define AGENT_EFFECTS_MAXIMUM 8
+
+struct agent_effects {
+    struct agent_effect items[AGENT_EFFECTS_MAXIMUM];
+    size_t count;
+};
+
+struct agent_settings {
+    int worker_count;
+    int max_restarts;
+    struct duration shutdown_timeout; /* from the first stop signal to SIGKILL, on every path */
+};
+
+struct agent_machine {
+    enum agent_phase phase;
+    enum agent_stop_reason stop_reason;
+    struct duration shutdown_timeout;
+    struct restart_policy restarts;
+    int node_count;
+    struct worker_group workers; /* of the running attempt; to be read for the report */
+    int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */
+    bool is_killing;             /* SIGKILL was sent */
+    int received_signal;         /* the handled signal that ends this agent; 0: none */
+    bool is_timer_armed;
+    struct instant deadline;
+};
+
+void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings);
+void agent_machine_clear(struct agent_machine *machine);
+
+/* Takes one event; `effects` is emptied first and then holds what is to be done, in order. Events
+ * that mean nothing in the phase are ignored. */
+void agent_machine_step(
+    struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects);
+
+/* The attempt that runs or is being joined. */
+int agent_machine_attempt(const struct agent_machine *machine);
+
+/* One line without a newline: "worker_exited local_rank=1 exitcode=-9", "arm_timer at=30.000". */
+void agent_event_describe(const struct agent_event *event, struct text *out);
+void agent_effect_describe(const struct agent_effect *effect, struct text *out);
+const char *agent_phase_name(enum agent_phase phase);
+
+#endif

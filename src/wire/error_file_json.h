@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The error file that a worker under @record leaves (TORCHELASTIC_ERROR_FILE), and the copy of the
+ * root cause's file that the agent leaves for its own parent. Matches ProcessFailure in
+ * torch/distributed/elastic/multiprocessing/errors/__init__.py and ErrorHandler.dump_error_file in
+ * …/error_handler.py, with one difference: a file that cannot be read is no reason to die, it is
+ * described and otherwise treated as absent. */
+#ifndef MUSTER_WIRE_ERROR_FILE_JSON_H
+#define MUSTER_WIRE_ERROR_FILE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/text.h"
+
+/* Larger files are not read. */
+#define ERROR_FILE_MAXIMUM_SIZE (8u << 20)
+
+struct error_file {
+    char *message;          /* what to show: the Python traceback if there is one; never NULL */
+    bool is_message_object; /* the message was an object, not a plain string */
+    bool has_timestamp;
+    int64_t timestamp; /* Unix seconds */
+};
+
+/* Reads the bytes of an error file. FAILURE_MALFORMED or FAILURE_LIMIT for anything odd, with the
+ * reason appended to `out_reason` (one line). */
+__attribute__((warn_unused_result)) enum failure_code error_file_json_read(
+    struct slice input, struct error_file *out_file, struct text *out_reason);
+void error_file_clear(struct error_file *file);
+
+/* Appends the parent's copy: the same document, with "errorCode" inside an object message when
+ * `exit_code` is not 0 (negative: the signal). FAILURE_MALFORMED when `input` is no JSON. */
+__attribute__((warn_unused_result)) enum failure_code error_file_json_write_for_parent(
+    struct slice input, int exit_code, struct text *out);
+
+#endif
