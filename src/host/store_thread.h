@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store server on a thread of its own, with its own event loop: a slow disk or a storm of log
+ * lines in the agent stalls no worker, and a storm on the store delays no kill deadline. The two
+ * threads share nothing but a queue of messages; no signal is ever delivered to the store thread.
+ */
+#ifndef MUSTER_HOST_STORE_THREAD_H
+#define MUSTER_HOST_STORE_THREAD_H
+
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/store_limits.h"
+#include "host/event_loop.h"
+
+struct store_thread;
+
+/* Starts serving `listening_fd`, which the thread owns from then on (on failure it stays the
+ * caller's). `loop` is the caller's own: callbacks of this module run on it. `limits` is copied;
+ * NULL is the default. `log` outlives the thread, and its write function is called from the store
+ * thread: it must be thread-safe. FAILURE_SYSTEM when no thread or loop can be made. */
+__attribute__((warn_unused_result)) enum failure_code store_thread_start(struct event_loop *loop,
+    int listening_fd, const struct store_limits *limits, const struct log *log,
+    struct store_thread **out_thread, struct failure *failure);
+
+/* The port clients connect to. */
+int store_thread_port(const struct store_thread *thread);
+
+/* Asks for a fresh store on the same port (see store_server_renew; `kept_prefix` is copied, NULL
+ * keeps nothing). `done` is called on the caller's loop once the old store is gone; several
+ * requests are answered in their order. */
+void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
+    void (*done)(void *context), void *context);
+
+/* Closes the port and every connection, joins the thread and frees it; renewals still under way are
+ * not reported any more. NULL is fine. */
+void store_thread_stop(struct store_thread *thread);
+
+#endif
