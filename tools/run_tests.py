@@ -39,7 +39,8 @@ class Counts:
 
 def count_of_program(entry):
     """One meson test: cmocka programs say how many tests they hold, others count as one."""
-    said = {word: int(number) for word, number in CMOCKA_COUNT.findall(entry.get("stdout") or "")}
+    output = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+    said = {word: int(number) for word, number in CMOCKA_COUNT.findall(output)}
     result = entry["result"]
     if result == "SKIP":
         return Counts(skipped=1)
