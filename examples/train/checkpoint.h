@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a restarted group continues from: the step and the parameters, in a file that is either the
+ * old one or the new one but never half of each. */
+#ifndef MUSTER_EXAMPLES_TRAIN_CHECKPOINT_H
+#define MUSTER_EXAMPLES_TRAIN_CHECKPOINT_H
+
+#include "model.h"
+
+struct checkpoint {
+    double step; /* steps done; a double so that the whole travels as one array */
+    double parameters[MODEL_PARAMETERS];
+};
+
+/* Writes the file; exits with a message on failure. */
+void checkpoint_save(const struct checkpoint *checkpoint, const char *path);
+
+/* Reads the file, or starts afresh where there is none. */
+void checkpoint_load_or_init(struct checkpoint *out_checkpoint, const char *path);
+
+#endif
