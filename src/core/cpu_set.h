@@ -16,8 +16,8 @@
 #define CPU_SET_CEILING 8192
 #define CPU_SET_WORDS (CPU_SET_CEILING / 64)
 
-/* Bit i % 64 of words[i / 64] is CPU i, which on a little-endian machine is the kernel's own form.
- * A zeroed struct is the empty set. */
+/* Bit i % 64 of words[i / 64] is CPU i, which on 64-bit machines is the kernel's own form
+ * (sched_setaffinity). A zeroed struct is the empty set. */
 struct cpu_set_bits {
     uint64_t words[CPU_SET_WORDS];
 };
