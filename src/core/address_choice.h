@@ -23,6 +23,9 @@ bool network_address_is_loopback(const struct network_address *address);
 /* 169.254/16 and fe80::/10: of no use to others without naming an interface. */
 bool network_address_is_link_local(const struct network_address *address);
 
+/* Appends the usual text, for IPv6 without brackets and in the shortest form (RFC 5952). */
+void network_address_format(const struct network_address *address, struct text *text);
+
 /* What is known of this node. Lists may be NULL with count 0; all memory is the caller's. */
 struct address_candidates {
     const char *host_name;                         /* gethostname() */
