@@ -34,17 +34,19 @@ struct store_reply_limits {
 struct store_reply_decoder {
     struct store_reply_limits limits;
     enum store_operation operation; /* what was asked */
-    size_t count;                   /* blobs of the list */
-    size_t blobs_seen;
-    size_t scanned; /* bytes of the reply already understood */
-    struct slice *blobs;
+    size_t asked;                   /* how many keys were named in it */
+    size_t count;                   /* blobs of the list that is coming */
+    size_t seen;                    /* of these, already understood */
+    size_t scanned;                 /* bytes of the reply already understood */
+    struct slice *blobs;            /* the list of the last reply */
     size_t blob_capacity;
 };
 
+/* What one call found; only what belongs to its result is set. */
 struct store_decoded_reply {
     struct store_reply reply; /* borrows from the input and from the decoder's list */
     size_t consumed;          /* bytes of the input the reply took */
-    size_t needed; /* FAILURE_INCOMPLETE: input length below which another call is vain */
+    size_t needed; /* FAILURE_INCOMPLETE: the least input another call makes sense with */
     char reason[STORE_REASON_SIZE]; /* other failures: what was wrong */
 };
 

@@ -33,11 +33,11 @@ struct store_request_decoder {
     size_t blob_capacity;
 };
 
-/* What one call found. */
+/* What one call found; only what belongs to its result is set. */
 struct store_decoded_request {
     struct store_request request; /* borrows from the input and from the decoder's lists */
     size_t consumed;              /* bytes of the input the request took */
-    size_t needed; /* FAILURE_INCOMPLETE: input length below which another call is vain */
+    size_t needed; /* FAILURE_INCOMPLETE: the least input another call makes sense with */
     char reason[STORE_REASON_SIZE]; /* other failures: what was wrong, for the log */
 };
 
