@@ -20,7 +20,7 @@
 
 #define LEARNING_RATE 0.05
 #define STEPS_BETWEEN_CHECKPOINTS 50
-#define STEPS_BETWEEN_REPORTS 100
+#define STEPS_BETWEEN_REPORTS 200
 #define REDUCED_VALUES (MODEL_PARAMETERS + 1) /* the gradient, then the squared error */
 
 /* This worker's place in the group, from the environment the launcher sets. */

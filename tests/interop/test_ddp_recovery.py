@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real, unmodified PyTorch training on a real data file, with workers killed on the way."""
+
+import re
+import shutil
+
+import pytest
+
+from support.binary import ROOT
+
+WORKERS = 4
+STEPS = 64
+TOLERANCE = 1e-6
+
+
+class Training:
+    """The DDP example in a scratch directory that the peer sees too."""
+
+    def __init__(self, muster, peer, scratch):
+        self.muster, self.peer, self.scratch = muster, peer, scratch
+        shutil.copy(ROOT / "examples/pytorch/train_ddp.py", scratch)
+        shutil.copy(ROOT / "examples/data/energy.csv", scratch)
+        shutil.copy(ROOT / "tests/interop/scripts/killed_training.py", scratch)
+
+    def run(self, kills="", max_restarts=0, timeout=100):
+        """Runs the training from the start; returns (how it ended, final loss)."""
+        checkpoint = self.scratch / "checkpoint.pt"
+        checkpoint.unlink(missing_ok=True)
+        end = self.muster.run(
+            ["run", "--standalone", "--nproc-per-node", WORKERS, "--max-restarts", max_restarts,
+             self.scratch / "killed_training.py", self.scratch / "train_ddp.py",
+             self.scratch / "energy.csv", checkpoint, STEPS],
+            env={"PYTHON_EXEC": self.peer.python, "KILLS": kills, "OMP_NUM_THREADS": 1},
+            timeout=timeout,
+        )
+        assert end.status == 0, end
+        return end, float(re.search(r"final loss (\S+)", end.out).group(1))
+
+
+@pytest.fixture
+def training(muster, peer, scratch):
+    return Training(muster, peer, scratch)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kill", ["0@23", "3@40"])
+def test_a_killed_worker_costs_one_restart_and_no_precision(training, kill):
+    _, undisturbed = training.run()
+    end, recovered = training.run(kills=kill, max_restarts=1)
+    step = int(kill.split("@")[1])
+    assert f"attempt 1: from step {step - step % 5}" in end.out
+    assert "attempt 2:" not in end.out
+    assert abs(recovered - undisturbed) < TOLERANCE
+
+
+# Every rank five times; before the group exists, at the first step, just before and just after a
+# checkpoint, in between, at the last step.
+TWENTY_KILLS = [
+    (0, -1), (1, -1), (2, 0), (3, 0), (0, 1), (1, 4), (2, 5), (3, 6), (0, 10), (1, 14),
+    (2, 19), (3, 20), (1, 26), (0, 29), (3, 31), (2, 37), (0, 44), (1, 50), (2, 55), (3, 63),
+]  # fmt: skip
+
+
+@pytest.mark.timeout(400)
+def test_twenty_of_twenty_kills_recover_whichever_rank_and_step(training):
+    _, undisturbed = training.run()
+    kills = ",".join(f"{rank}@{step}" for rank, step in TWENTY_KILLS)
+    end, recovered = training.run(kills=kills, max_restarts=len(TWENTY_KILLS), timeout=380)
+    attempts = re.findall(r"attempt (\d+): from step (\d+)", end.out)
+    print(f"{len(TWENTY_KILLS)} of {len(TWENTY_KILLS)} kills recovered: {attempts}")
+    # attempts killed before the group existed say nothing; the last one did the last steps
+    assert attempts[-1] == (str(len(TWENTY_KILLS)), "60")
+    assert abs(recovered - undisturbed) < TOLERANCE
