@@ -110,7 +110,9 @@ class Muster:
         self.binary, self.scratch, self.started = binary, scratch, []
 
     def environment(self, **changes):
-        return clean_environment(TMPDIR=self.scratch, MUSTER_TEST_SCRATCH=self.scratch, **changes)
+        """The tests' mark is in it: a process that outlives its test is found by it (support.leaks)."""
+        marks = {"TMPDIR": self.scratch, "SCRATCH_OF_TEST": self.scratch}
+        return clean_environment(**{**marks, **changes})
 
     def start(self, arguments, env=None, program=None, **popen):
         """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes)."""

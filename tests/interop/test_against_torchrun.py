@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The same jobs under torchrun and muster: what workers see, what is left on disk, what is reported."""
+
+import json
+
+import pytest
+
+import chosen_differences
+from support.binary import ROOT
+from support.side_by_side import SideBySide
+
+pytestmark = pytest.mark.timeout(180)
+
+LOCALLY = ["--standalone", "--nproc-per-node", "2"]
+
+FAILING = {
+    "exits_with_3": "import os, sys\nsys.exit(3 if os.environ['RANK'] == '1' else 0)\n",
+    "kills_itself": (
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGKILL) if os.environ['RANK'] == '1' else time.sleep(60)\n"
+    ),
+    "ignores_nothing": (
+        "import os, sys, time\n"
+        "time.sleep(0.3 if os.environ['RANK'] == '0' else 60)\nsys.exit(7)\n"
+    ),
+}
+
+RECORDED = """
+import os, time
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    if os.environ["RANK"] == "0":
+        raise ValueError('boom \\u00e9 "q"\\nline2')
+    time.sleep(60)
+
+main()
+"""
+
+PRINTING = """
+import os, sys
+rank = os.environ["RANK"]
+for number in range(3):
+    print(f"out {number} of {rank}")
+    print(f"err {number} of {rank}", file=sys.stderr)
+print("last line of", rank)
+"""
+
+
+@pytest.fixture
+def pair(muster, peer, scratch):
+    return SideBySide(muster, peer, scratch)
+
+
+def assert_same_environment(torchrun, muster, rank, attempt=0):
+    theirs, ours = torchrun.environment(rank, attempt), muster.environment(rank, attempt)
+    differing = {
+        name: (theirs.get(name), ours.get(name))
+        for name in theirs.keys() | ours.keys()
+        if theirs.get(name) != ours.get(name) and name not in chosen_differences.ENVIRONMENT
+    }
+    assert differing == {}, "variable: (torchrun, muster)"
+
+
+ENVIRONMENT_CASES = {
+    "standalone": (LOCALLY, {}),
+    "one worker": (["--nproc-per-node", "1"], {}),
+    "static": (["--master-port", "0", "--nproc-per-node", "2"], {}),
+    "role": ([*LOCALLY, "--role", "trainer"], {}),
+    "run id": (["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7"], {}),
+    "local address": ([*LOCALLY, "--local-addr", "127.0.0.1"], {}),
+    "virtual local rank": ([*LOCALLY, "--virtual-local-rank"], {}),
+    "virtual local rank of given devices": (
+        [*LOCALLY, "--virtual-local-rank"], {"CUDA_VISIBLE_DEVICES": "5, 7"},
+    ),
+    "given devices": (LOCALLY, {"CUDA_VISIBLE_DEVICES": "3,1"}),
+    "given threads": (LOCALLY, {"OMP_NUM_THREADS": "3"}),
+    "error handling of nccl": (LOCALLY, {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}),
+    "signals": ([*LOCALLY, "--signals-to-handle", "SIGTERM,SIGUSR1"], {}),
+    "logs": ([*LOCALLY, "--log-dir", "{dir}/logs", "-r", "3"], {}),
+    "no logs": ([*LOCALLY, "--log-dir", "/dev/null"], {}),
+    "defaults from the environment": (
+        [], {"PET_NPROC_PER_NODE": "2", "PET_MAX_RESTARTS": "4", "PET_STANDALONE": "1"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENVIRONMENT_CASES)
+def test_workers_see_the_same_environment(pair, case):
+    options, variables = ENVIRONMENT_CASES[case]
+    if case == "static":
+        options = ["--master-port", free_port(), *options[2:]]
+    sides = pair.run([*options, "dump.py", "${local_rank}", "$$x", "${rank}", "--flag"], env=variables)
+    for side in sides:
+        assert side.status == 0, side.end
+    workers = int(sides[0].facts(0)["environment"]["WORLD_SIZE"])
+    for rank in range(workers):
+        assert_same_environment(*sides, rank)
+        theirs, ours = (side.facts(rank) for side in sides)
+        for fact in theirs.keys() - {"environment"}:
+            assert ours[fact] == theirs[fact], fact
+
+
+def free_port():
+    """A port for the static rendezvous, whose port must be known beforehand: the kernel's choice of
+    one that was free a moment ago, outside the range it hands out next."""
+    import random
+    import socket
+
+    while True:
+        port = random.randrange(20000, 30000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+
+
+FAIL_ONCE = """
+import os, sys
+exec(open("dump.py").read())
+sys.exit(1 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
+"""
+
+
+def test_a_restarted_worker_sees_the_same_environment(pair):
+    sides = pair.run([*LOCALLY, "--max-restarts", "2", "fail_once.py"], files={"fail_once.py": FAIL_ONCE})
+    for side in sides:
+        assert side.status == 0, side.end
+    for rank in range(2):
+        assert_same_environment(*sides, rank, attempt=1)
+
+
+LOG_CASES = {
+    "redirect both": ["-r", "3"],
+    "redirect stdout": ["-r", "1"],
+    "tee both": ["-t", "3"],
+    "redirect one, tee the other": ["-r", "0:3", "-t", "1:2"],
+    "nothing redirected": [],
+    "only rank 1 shown": ["-t", "3", "--local-ranks-filter", "1"],
+    "filtered without redirect": ["--local-ranks-filter", "0"],
+    "prefix": ["-t", "3", "--log-line-prefix-template", "<${role_name}|$rank|${local_rank}|${who}$$>"],
+    "duplicates": ["-t", "3", "--duplicate-stdout-filters", "out 1,last"],
+}
+
+
+@pytest.mark.parametrize("case", LOG_CASES)
+def test_log_tree_and_console_are_the_same(pair, case):
+    sides = pair.run(
+        [*LOCALLY, "--log-dir", "{dir}/logs", *LOG_CASES[case], "printing.py"], files={"printing.py": PRINTING}
+    )
+    torchrun, muster = sides
+    assert torchrun.status == muster.status == 0, muster.end
+    assert muster.tree("logs") == torchrun.tree("logs")
+    assert muster.modes("logs") == torchrun.modes("logs")
+    assert muster.console()[0] == torchrun.console()[0]
+
+
+def test_default_log_directory_has_the_same_tree(pair):
+    torchrun, muster = pair.run([*LOCALLY, "printing.py"], files={"printing.py": PRINTING})
+    assert muster.tree("tmp") == torchrun.tree("tmp")
+
+
+def test_log_tree_of_a_restart_is_the_same(pair):
+    torchrun, muster = pair.run(
+        [*LOCALLY, "--max-restarts", "1", "-r", "3", "--log-dir", "{dir}/logs", "fail_once.py"],
+        files={"fail_once.py": FAIL_ONCE},
+    )
+    assert muster.tree("logs") == torchrun.tree("logs")
+
+
+@pytest.mark.parametrize("script", FAILING)
+def test_failure_report_and_exit_status_are_the_same(pair, script):
+    torchrun, muster = pair.run([*LOCALLY, f"{script}.py"], files={f"{script}.py": FAILING[script]})
+    assert muster.status == torchrun.status == 1, muster.end
+    assert muster.report() == torchrun.report()
+
+
+def test_report_and_error_files_of_a_recorded_exception_are_the_same(pair):
+    torchrun, muster = pair.run(
+        [*LOCALLY, "--log-dir", "{dir}/logs", "recorded.py"],
+        files={"recorded.py": RECORDED},
+        env={"TORCHELASTIC_ERROR_FILE": "{dir}/error.json"},
+    )
+    assert muster.status == torchrun.status == 1, muster.end
+    assert muster.report() == torchrun.report()
+    assert muster.tree("logs") == torchrun.tree("logs")
+    ours, theirs = (
+        json.loads(side_text(side, "error.json")) for side in (muster, torchrun)
+    )
+    assert ours == theirs
+
+
+def side_text(side, name):
+    from support.side_by_side import normalise
+
+    path = side.directory / name
+    assert path.exists(), f"{side.name} wrote no {name}\n{side.end}"
+    return normalise(path.read_text(), side.directory)
+
+
+def test_compatibility_page_names_every_chosen_difference():
+    page = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
+    missing = [name for name in chosen_differences.all_names() if name not in page]
+    assert missing == []
