@@ -24,12 +24,11 @@ struct line {
 
 /* A zeroed struct is a valid splitter at the start of a stream. */
 struct line_splitter {
-    struct bytes line;   /* the unfinished line, already decoded */
-    uint64_t raw_length; /* bytes of input held in `line`, `sequence` and `has_return` */
+    struct text line;    /* the unfinished line, decoded */
+    uint64_t raw_length; /* bytes of input `line` was made of */
     uint8_t sequence[4]; /* the start of a character that is not complete */
     uint8_t sequence_length;
-    uint8_t sequence_expected;
-    bool has_return; /* the last byte was "\r": a "\n" would belong to it */
+    bool has_return; /* a "\r" came last: a "\n" would belong to it */
 };
 
 /* Called for each line; the text is only valid during the call. */
@@ -43,6 +42,9 @@ void line_splitter_feed(
 
 /* The stream has ended: gives what is left, with a newline added. The splitter is as new. */
 void line_splitter_finish(struct line_splitter *splitter, line_visit *visit, void *context);
+
+/* How many bytes of input were taken that no line has been given for yet. */
+uint64_t line_splitter_held(const struct line_splitter *splitter);
 
 /* Whether any of the needles occurs in the line, its newline included; the empty needle is in every
  * line. */

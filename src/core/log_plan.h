@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 
-#include "base/failure.h"
 #include "core/launch_config.h"
 
 /* Ceiling of a prefix template, and of what it becomes, in bytes. */
@@ -38,11 +37,20 @@ struct log_worker {
 /* Whether the job writes anything below a log directory: false for --log-dir /dev/null. */
 bool log_plan_has_directory(const struct launch_config *config);
 
-/* FAILURE_INVALID with a sentence for the user when the settings contradict each other
- * (duplicate filters without a log directory) or when the prefix template or what it becomes for
- * this node passes LOG_PLAN_HEADER_CEILING. `hostname` as in struct log_worker. */
-__attribute__((warn_unused_result)) enum failure_code log_plan_check(
-    const struct launch_config *config, const char *hostname, struct failure *failure);
+/* Settings that contradict each other, or cannot be had. */
+enum log_plan_problem {
+    LOG_PLAN_FITS,
+    LOG_PLAN_FILTERS_NEED_DIRECTORY, /* duplicate filters with --log-dir /dev/null */
+    LOG_PLAN_HEADER_TOO_LONG,        /* the prefix template or what it becomes passes the ceiling */
+};
+
+/* What is wrong with the configuration for a worker, if anything; the strings of `worker` decide
+ * how long a prefix gets. Checked before anything is started. */
+enum log_plan_problem log_plan_check(
+    const struct launch_config *config, const struct log_worker *worker);
+
+/* A sentence for the user, without a full stop. */
+const char *log_plan_problem_text(enum log_plan_problem problem);
 
 /* The plan of one stream (LAUNCH_STREAM_STDOUT or _STDERR) of one worker. */
 struct log_stream_plan log_plan_stream(
