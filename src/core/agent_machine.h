@@ -29,7 +29,6 @@
 #include <stddef.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "core/process_exit.h"
 #include "core/restart_policy.h"
 #include "core/worker_group.h"
@@ -160,6 +159,7 @@ struct agent_machine {
     int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */
     bool is_killing;             /* SIGKILL was sent */
     int received_signal;         /* the handled signal that ends this agent; 0: none */
+    bool has_abandoned_processes;
     bool is_timer_armed;
     struct instant deadline;
 };
@@ -172,12 +172,7 @@ void agent_machine_clear(struct agent_machine *machine);
 void agent_machine_step(
     struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects);
 
-/* The attempt that runs or is being joined. */
+/* The attempt that runs or is being joined; while stopping for a restart, the next one. */
 int agent_machine_attempt(const struct agent_machine *machine);
-
-/* One line without a newline: "worker_exited local_rank=1 exitcode=-9", "arm_timer at=30.000". */
-void agent_event_describe(const struct agent_event *event, struct text *out);
-void agent_effect_describe(const struct agent_effect *effect, struct text *out);
-const char *agent_phase_name(enum agent_phase phase);
 
 #endif

@@ -195,8 +195,4 @@ void static_rendezvous_clear(struct static_rendezvous *rendezvous);
 void static_rendezvous_step(struct static_rendezvous *rendezvous, const struct static_event *event,
     struct static_effects *effects);
 
-/* One line without a newline, for the transcript. */
-void static_event_describe(const struct static_event *event, struct text *out);
-void static_effect_describe(const struct static_effect *effect, struct text *out);
-
 #endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/agent_machine.h"
+
+#include <assert.h>
+
+#include "core/signal_name.h"
+
+#define SIGNAL_NUMBER_TERMINATE 15
+
+/* What a handler sees of one step. */
+struct step {
+    struct agent_machine *machine;
+    const struct agent_event *event;
+    struct agent_effects *effects;
+};
+
+static void join_first(struct step *step);
+static void start_workers(struct step *step);
+static void fail_join(struct step *step);
+static void run_workers(struct step *step);
+static void fail_start(struct step *step);
+static void record_exit(struct step *step);
+static void settle_stop(struct step *step);
+static void escalate_stop(struct step *step);
+static void finish_for_signal(struct step *step);
+static void stop_for_signal(struct step *step);
+static void obey_signal_while_stopping(struct step *step);
+static void finish_well(struct step *step);
+static void finish_for_peer(struct step *step);
+static void stop_for_peer_restart(struct step *step);
+static void restart_instead(struct step *step);
+static void rejoin_for_peer(struct step *step);
+static void stop_for_peer_failure(struct step *step);
+static void fail_for_peer_instead(struct step *step);
+
+/* The whole life. What is not here is ignored. */
+static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step *step) = {
+    [AGENT_IDLE] =
+        {
+            [AGENT_EVENT_START] = join_first,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+        },
+    [AGENT_JOINING] =
+        {
+            [AGENT_EVENT_JOINED] = start_workers,
+            [AGENT_EVENT_JOIN_FAILED] = fail_join,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
+        },
+    [AGENT_STARTING] =
+        {
+            [AGENT_EVENT_WORKERS_STARTED] = run_workers,
+            [AGENT_EVENT_START_FAILED] = fail_start,
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
+            [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+        },
+    [AGENT_RUNNING] =
+        {
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
+            [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+        },
+    [AGENT_STOPPING] =
+        {
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_ALL_GONE] = settle_stop,
+            [AGENT_EVENT_TIMER_FIRED] = escalate_stop,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = obey_signal_while_stopping,
+            [AGENT_EVENT_PEER_RESTART] = restart_instead,
+            [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
+        },
+    [AGENT_LEAVING] =
+        {
+            [AGENT_EVENT_BARRIER_PASSED] = finish_well,
+            [AGENT_EVENT_BARRIER_FAILED] = finish_well,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = rejoin_for_peer,
+            [AGENT_EVENT_PEER_FAILED] = finish_well,
+        },
+};
+
+void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings) {
+    *machine = (struct agent_machine){
+        .shutdown_timeout = settings->shutdown_timeout,
+        .node_count = 1,
+    };
+    restart_policy_init(&machine->restarts, settings->max_restarts);
+    worker_group_init(&machine->workers, (size_t)settings->worker_count);
+}
+
+void agent_machine_clear(struct agent_machine *machine) {
+    worker_group_clear(&machine->workers);
+}
+
+int agent_machine_attempt(const struct agent_machine *machine) {
+    return restart_policy_attempt(&machine->restarts);
+}
+
+void agent_machine_step(
+    struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects) {
+    effects->count = 0;
+    struct step step = {.machine = machine, .event = event, .effects = effects};
+    void (*handler)(struct step *) = handlers[machine->phase][event->kind];
+    if (handler != NULL) {
+        handler(&step);
+    }
+}
+
+/* What several handlers do. */
+
+static void push(struct step *step, struct agent_effect effect) {
+    assert(step->effects->count < AGENT_EFFECTS_MAXIMUM);
+    step->effects->items[step->effects->count++] = effect;
+}
+
+static void push_kind(struct step *step, enum agent_effect_kind kind) {
+    push(step, (struct agent_effect){.kind = kind});
+}
+
+static void push_attempt(struct step *step, enum agent_effect_kind kind) {
+    push(
+        step, (struct agent_effect){.kind = kind, .attempt = agent_machine_attempt(step->machine)});
+}
+
+static void arm_timer(struct step *step, struct instant deadline) {
+    step->machine->is_timer_armed = true;
+    step->machine->deadline = deadline;
+    push(step, (struct agent_effect){.kind = AGENT_EFFECT_ARM_TIMER, .deadline = deadline});
+}
+
+static void disarm_timer(struct step *step) {
+    if (step->machine->is_timer_armed) {
+        step->machine->is_timer_armed = false;
+        push_kind(step, AGENT_EFFECT_DISARM_TIMER);
+    }
+}
+
+static void announce_failure(struct step *step) {
+    if (step->machine->node_count > 1) {
+        push_kind(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+    }
+}
+
+static void join(struct step *step) {
+    step->machine->phase = AGENT_JOINING;
+    push_attempt(step, AGENT_EFFECT_JOIN);
+}
+
+static void finish(struct step *step, enum agent_outcome_kind kind) {
+    struct agent_outcome outcome = {
+        .kind = kind,
+        .signal = step->machine->received_signal,
+        .has_abandoned_processes = step->machine->has_abandoned_processes,
+    };
+    disarm_timer(step);
+    step->machine->phase = AGENT_DONE;
+    push(step, (struct agent_effect){.kind = AGENT_EFFECT_FINISH, .outcome = outcome});
+}
+
+static void signal_workers(struct step *step, int signal) {
+    step->machine->stop_signal = signal;
+    push(step, (struct agent_effect){.kind = AGENT_EFFECT_SIGNAL_WORKERS, .signal = signal});
+}
+
+static void begin_stop(struct step *step, enum agent_stop_reason reason, int signal) {
+    step->machine->phase = AGENT_STOPPING;
+    step->machine->stop_reason = reason;
+    signal_workers(step, signal);
+    arm_timer(step, instant_after(step->event->now, step->machine->shutdown_timeout));
+}
+
+static void kill_workers(struct step *step) {
+    struct duration patience = duration_from_milliseconds(AGENT_KILL_PATIENCE_MILLISECONDS);
+    step->machine->is_killing = true;
+    push_kind(step, AGENT_EFFECT_KILL_WORKERS);
+    arm_timer(step, instant_after(step->event->now, patience));
+}
+
+static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
+    switch (reason) {
+    case AGENT_STOP_SIGNAL:
+        return AGENT_OUTCOME_SIGNALLED;
+    case AGENT_STOP_PEER_FAILURE:
+        return AGENT_OUTCOME_PEER_FAILED;
+    case AGENT_STOP_CLEAN_UP:
+        return AGENT_OUTCOME_SUCCEEDED;
+    case AGENT_STOP_NONE:
+    case AGENT_STOP_RESTART:
+    case AGENT_STOP_FAILURE:
+        break;
+    }
+    return AGENT_OUTCOME_FAILED;
+}
+
+/* Joining and starting. */
+
+static void join_first(struct step *step) {
+    join(step);
+}
+
+static void start_workers(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    if (step->event->joined.attempt != agent_machine_attempt(machine)) {
+        return;
+    }
+    machine->phase = AGENT_STARTING;
+    machine->stop_reason = AGENT_STOP_NONE;
+    machine->node_count = step->event->joined.node_count;
+    machine->stop_signal = 0;
+    machine->is_killing = false;
+    worker_group_reset(&machine->workers);
+    push_attempt(step, AGENT_EFFECT_START_WORKERS);
+}
+
+static void fail_join(struct step *step) {
+    if (step->event->attempt == agent_machine_attempt(step->machine)) {
+        announce_failure(step);
+        finish(step, AGENT_OUTCOME_JOIN_FAILED);
+    }
+}
+
+static void run_workers(struct step *step) {
+    step->machine->phase = AGENT_RUNNING;
+}
+
+/* What cannot be executed now cannot be executed a second later: no restart. */
+static void fail_start(struct step *step) {
+    worker_group_record_start_failure(&step->machine->workers, step->event->start_failed.local_rank,
+        step->event->start_failed.message, step->event->start_failed.observed);
+    announce_failure(step);
+    begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* The end of workers. */
+
+/* Whether the signal that stopped the group ended this worker; shells and others that catch it exit
+ * with 128 + signal. */
+static bool is_our_doing(const struct agent_machine *machine, struct process_exit exit) {
+    if (machine->phase != AGENT_STOPPING) {
+        return false;
+    }
+    if (!exit.is_signal) {
+        return exit.value == 128 + machine->stop_signal;
+    }
+    return exit.value == machine->stop_signal ||
+           (machine->is_killing && exit.value == SIGNAL_NUMBER_KILL);
+}
+
+static void stop_after_failure(struct step *step) {
+    enum agent_stop_reason reason = AGENT_STOP_FAILURE;
+    if (restart_policy_take(&step->machine->restarts)) {
+        reason = AGENT_STOP_RESTART;
+        if (step->machine->node_count > 1) {
+            push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
+        }
+    } else {
+        announce_failure(step);
+    }
+    begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* A worker that exits with 0 while others run is fine. While stopping, exits are only recorded. */
+static void record_exit(struct step *step) {
+    struct worker_group *workers = &step->machine->workers;
+    struct process_exit exit = step->event->worker_exited.exit;
+    bool is_recorded = worker_group_record_exit(workers, step->event->worker_exited.local_rank,
+        exit, step->event->worker_exited.observed, is_our_doing(step->machine, exit));
+    if (!is_recorded || step->machine->phase == AGENT_STOPPING) {
+        return;
+    }
+    if (worker_group_has_failure(workers)) {
+        stop_after_failure(step);
+    } else if (worker_group_has_succeeded(workers)) {
+        begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
+    }
+}
+
+/* Stopping. */
+
+static void settle_stop(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    disarm_timer(step);
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        join(step);
+    } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->node_count > 1) {
+        machine->phase = AGENT_LEAVING;
+        push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
+    } else {
+        finish(step, outcome_of_stop(machine->stop_reason));
+    }
+}
+
+/* Nothing is started beside processes that cannot be ended: then a restart is a failure. */
+static void abandon_processes(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    machine->is_timer_armed = false;
+    machine->has_abandoned_processes = true;
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        machine->stop_reason = AGENT_STOP_FAILURE;
+        announce_failure(step);
+    }
+    settle_stop(step);
+}
+
+static void escalate_stop(struct step *step) {
+    const struct agent_machine *machine = step->machine;
+    if (!machine->is_timer_armed || instant_is_before(step->event->now, machine->deadline)) {
+        return;
+    }
+    if (machine->is_killing) {
+        abandon_processes(step);
+    } else {
+        kill_workers(step);
+    }
+}
+
+/* Signals to the agent. */
+
+static void finish_for_signal(struct step *step) {
+    step->machine->received_signal = step->event->signal;
+    announce_failure(step);
+    finish(step, AGENT_OUTCOME_SIGNALLED);
+}
+
+static void stop_for_signal(struct step *step) {
+    step->machine->received_signal = step->event->signal;
+    announce_failure(step);
+    begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
+}
+
+/* The first signal is forwarded and keeps the deadline of the stop under way; a second one is
+ * impatience. A failure that came before the signal stays the outcome, or its report were lost. */
+static void obey_signal_while_stopping(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    bool is_first = machine->received_signal == 0;
+    if (is_first) {
+        machine->received_signal = step->event->signal;
+        if (machine->stop_reason != AGENT_STOP_FAILURE &&
+            machine->stop_reason != AGENT_STOP_PEER_FAILURE) {
+            machine->stop_reason = AGENT_STOP_SIGNAL;
+            announce_failure(step);
+        }
+    }
+    if (machine->is_killing) {
+        return;
+    }
+    if (is_first) {
+        signal_workers(step, step->event->signal);
+    } else {
+        kill_workers(step);
+    }
+}
+
+/* Other nodes. */
+
+static void finish_well(struct step *step) {
+    finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+static void finish_for_peer(struct step *step) {
+    finish(step, AGENT_OUTCOME_PEER_FAILED);
+}
+
+/* Whether the attempt that a peer asks for is new and allowed here. A node that allows fewer
+ * restarts than its peer cannot follow it. */
+static bool follow_peer(struct step *step) {
+    return step->event->attempt > agent_machine_attempt(step->machine) &&
+           restart_policy_advance_to(&step->machine->restarts, step->event->attempt);
+}
+
+static void stop_for_peer_restart(struct step *step) {
+    if (step->event->attempt <= agent_machine_attempt(step->machine)) {
+        return;
+    }
+    enum agent_stop_reason reason = AGENT_STOP_RESTART;
+    if (!follow_peer(step)) {
+        reason = AGENT_STOP_PEER_FAILURE;
+        announce_failure(step);
+    }
+    begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* This node's workers are done, but the job is not. */
+static void restart_instead(struct step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP && follow_peer(step)) {
+        step->machine->stop_reason = AGENT_STOP_RESTART;
+    }
+}
+
+static void rejoin_for_peer(struct step *step) {
+    if (follow_peer(step)) {
+        join(step);
+    } else {
+        announce_failure(step);
+        finish(step, AGENT_OUTCOME_PEER_FAILED);
+    }
+}
+
+static void stop_for_peer_failure(struct step *step) {
+    begin_stop(step, AGENT_STOP_PEER_FAILURE, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* A success is not lost by a peer's failure: the exit barrier will say that it has failed. */
+static void fail_for_peer_instead(struct step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_RESTART) {
+        step->machine->stop_reason = AGENT_STOP_PEER_FAILURE;
+    }
+}
