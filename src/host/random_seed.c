@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/random_seed.h"
+
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
+uint64_t random_seed(void) {
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed) {
+        return seed;
+    }
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec << 16 ^ (uint64_t)getpid();
+}
+
+void random_seed_name(char *out, size_t length) {
+    struct random random;
+    random_init(&random, random_seed());
+    random_name(&random, out, length);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/random_seed.h"
+
+static void seeds_differ(void **state) {
+    (void)state;
+    assert_true(random_seed() != random_seed());
+}
+
+static void names_are_fresh_and_plain(void **state) {
+    (void)state;
+    char first[9];
+    char second[9];
+    random_seed_name(first, 8);
+    random_seed_name(second, 8);
+    assert_int_equal(strlen(first), 8);
+    assert_int_equal(strspn(first, "abcdefghijklmnopqrstuvwxyz0123456789_"), 8);
+    assert_string_not_equal(first, second);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(seeds_differ),
+    cmocka_unit_test(names_are_fresh_and_plain),
+};
+
+TEST_MAIN(tests)
