@@ -24,7 +24,7 @@ struct node_placement {
 
 /* Variables are set in `out_environment`, which starts as a copy of `inherited`. `error_file` is
  * where the worker may leave its error file; NULL or "" for none. FAILURE_INVALID when virtual
- * local ranks are asked for and CUDA_VISIBLE_DEVICES names too few devices (or an empty one). */
+ * local ranks are asked for and CUDA_VISIBLE_DEVICES names too few devices. */
 __attribute__((warn_unused_result)) enum failure_code worker_environment_build(
     const struct launch_config *config, const struct node_placement *placement, int local_rank,
     const char *error_file, const struct text_list *inherited, struct text_list *out_environment);
