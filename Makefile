@@ -35,7 +35,7 @@ check: ## the source checks: formatting, floors, symbols, sizes
 
 bench: ## the figures, side by side with torchrun, into docs/performance.md
 	@tools/install-dependencies build tests
-	@tools/build $(BUILD)-release --buildtype=release -Db_ndebug=true
+	@tools/build $(BUILD)-release --buildtype=release
 	@$(PYTHON) bench/run --build $(BUILD)-release
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)

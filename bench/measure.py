@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the benches share: rows of raw figures, the machine they were taken on, a launcher to start."""
+
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import time
+
+PEER_ROOT = pathlib.Path(os.environ.get("PEER_ROOT", "/opt/peer/forky"))
+PEER_PROGRAMS = PEER_ROOT.parent / "bin"
+
+
+def peer_program(name):
+    """Path of the peer's program, or None where `make peers` was not run."""
+    path = PEER_PROGRAMS / name
+    return path if path.exists() else None
+
+
+def row(name, unit, better, wanted, sides, note=""):
+    """One measured quantity: `sides` maps who was measured to the raw figures, in `unit`."""
+    return {"name": name, "unit": unit, "better": better, "wanted": wanted, "sides": sides, "note": note}
+
+
+def median(figures):
+    return statistics.median(figures) if figures else None
+
+
+def ratio(measured, against="torchrun", side="muster"):
+    """How many times better `side` is than `against`; None when one of them was not measured."""
+    ours, theirs = median(measured["sides"].get(side)), median(measured["sides"].get(against))
+    if not ours or not theirs:
+        return None
+    return theirs / ours if measured["better"] == "less" else ours / theirs
+
+
+def describe_machine():
+    model = "unknown processor"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) // 1024
+    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
+    return {
+        "processor": model,
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mib": memory,
+        "kernel": platform.release(),
+        "compiler": f"gcc {compiler}",
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def peer_version():
+    python = peer_program("python3")
+    if python is None:
+        return None
+    probe = subprocess.run(
+        [python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True, cwd="/tmp"
+    )
+    return probe.stdout.strip() or None
+
+
+class Launcher:
+    """A program that starts workers: muster or torchrun, called the same way."""
+
+    def __init__(self, name, words):
+        self.name, self.words = name, [str(word) for word in words]
+
+    def start(self, arguments, directory, **environment):
+        variables = {**os.environ, "TMPDIR": str(directory), "OMP_NUM_THREADS": "1", **environment}
+        return subprocess.Popen(
+            [*self.words, *arguments], cwd=directory, env=variables,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+
+    def run(self, arguments, directory, **environment):
+        """Runs to the end and returns the seconds since the start; a failed job ends the bench."""
+        started = time.perf_counter()
+        status = self.start(arguments, directory, **environment).wait(300)
+        elapsed = time.perf_counter() - started
+        if status != 0:
+            raise SystemExit(f"bench: {self.name} {' '.join(arguments)} ended with status {status}")
+        return elapsed
+
+
+def launchers(build):
+    """Muster of the given build, and torchrun where it is installed."""
+    found = [Launcher("muster", [pathlib.Path(build).resolve() / "src/main/muster", "run"])]
+    torchrun = peer_program("torchrun")
+    if torchrun:
+        found.append(Launcher("torchrun", [torchrun]))
+    return found
