@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the test stages, prints what each counted, and ends with `N passed, N failed, N skipped`.
 
-    tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--add FILE]
+    tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION]
 
-A stage is a meson run (unit, simulation, fuzz corpora, source checks), a pytest run or a check
-program. --add appends this run's counts to FILE instead of being the end of it: .ci/run sums them.
+A stage is a meson run (unit, simulation, fuzz corpora, source checks; `meson:SUITE+SUITE` runs only
+those suites), a pytest run or a check program. --wrapper is put before every meson test (valgrind),
+--marks chooses among the pytest tests.
 """
 
 import argparse
@@ -49,13 +50,16 @@ def count_of_program(entry):
     return Counts(said.get("PASSED", 0), max(said.get("FAILED", 1), 1), said.get("SKIPPED", 0))
 
 
-def run_meson(build, suites):
+def run_meson(options, suites=()):
     """Runs meson's tests of the given suites (all when empty)."""
+    build = options.build
     log = pathlib.Path(build) / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
     command = ["meson", "test", "-C", str(build), "--print-errorlogs", "--quiet"]
     for suite in suites:
         command += ["--suite", suite]
+    if options.wrapper:
+        command += ["--wrapper", options.wrapper, "--timeout-multiplier", "10"]
     status = subprocess.run(command, cwd=ROOT).returncode
     counts = Counts()
     if log.exists():
@@ -66,12 +70,14 @@ def run_meson(build, suites):
     return counts
 
 
-def run_pytest(build, folder):
+def run_pytest(options, folder):
     """Runs one folder of pytest tests against the binary of the given build."""
-    environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(build).resolve()))
+    environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", folder]
+        if options.marks:
+            command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
         counts = Counts()
         if report.exists():
@@ -90,30 +96,34 @@ def run_check(*command):
 
 
 STAGES = {
-    "meson": lambda build: run_meson(build, []),
-    "command": lambda build: run_pytest(build, "tests/command"),
-    "interop": lambda build: run_pytest(build, "tests/interop"),
-    "checks": lambda build: run_meson(build, ["checks"]),
-    "format": lambda build: run_check("tools/check_format"),
-    "sizes": lambda build: run_check(sys.executable, "tools/check_sizes.py"),
+    "meson": run_meson,
+    "command": lambda options: run_pytest(options, "tests/command"),
+    "interop": lambda options: run_pytest(options, "tests/interop"),
+    "checks": lambda options: run_meson(options, ["checks"]),
+    "format": lambda options: run_check("tools/check_format"),
+    "sizes": lambda options: run_check(sys.executable, "tools/check_sizes.py"),
 }
+
+
+def run_stage(stage, options):
+    if stage.startswith("meson:"):
+        return run_meson(options, stage.removeprefix("meson:").split("+"))
+    return STAGES[stage](options)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--only", default="meson,command,interop", metavar="STAGE,STAGE")
-    parser.add_argument("--add", metavar="FILE")
-    arguments = parser.parse_args()
+    parser.add_argument("--wrapper", metavar="COMMAND")
+    parser.add_argument("--marks", metavar="EXPRESSION")
+    options = parser.parse_args()
     total, lines = Counts(), []
-    for stage in arguments.only.split(","):
-        print(f"== {stage} ({arguments.build})", flush=True)
-        counts = STAGES[stage](arguments.build)
+    for stage in options.only.split(","):
+        print(f"== {stage} ({options.build})", flush=True)
+        counts = run_stage(stage, options)
         lines.append(f"{stage + ':':10} {counts}")
         total += counts
-    if arguments.add:
-        with open(arguments.add, "a", encoding="utf-8") as file:
-            file.write(f"{total.passed} {total.failed} {total.skipped}\n")
     print("\n" + "\n".join(lines))
     print(total, flush=True)
     return 1 if total.failed else 0
