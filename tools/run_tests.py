@@ -53,8 +53,9 @@ def count_of_program(entry):
 def run_meson(options, suites=()):
     """Runs meson's tests of the given suites (all when empty)."""
     build = options.build
-    log = pathlib.Path(build) / "meson-logs" / "testlog.json"
-    log.unlink(missing_ok=True)
+    logs = pathlib.Path(build) / "meson-logs"  # the log's name depends on the wrapper
+    for old in logs.glob("testlog*.json"):
+        old.unlink()
     command = ["meson", "test", "-C", str(build), "--print-errorlogs", "--quiet"]
     for suite in suites:
         command += ["--suite", suite]
@@ -62,7 +63,7 @@ def run_meson(options, suites=()):
         command += ["--wrapper", options.wrapper, "--timeout-multiplier", "10"]
     status = subprocess.run(command, cwd=ROOT).returncode
     counts = Counts()
-    if log.exists():
+    for log in logs.glob("testlog*.json"):
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             counts += count_of_program(json.loads(line))
     if status != 0 and counts.failed == 0:
