@@ -60,12 +60,15 @@ void table_free(struct table *table) {
     free(table);
 }
 
-void table_put(struct table *table, struct slice key, void *value) {
-    struct entry *entry = find(table, key);
+struct slice table_put(struct table *table, struct slice key, void *value) {
+    unsigned hash = 0;
+    struct entry *entry = NULL;
+    HASH_VALUE(key.data, key.length, hash);
+    HASH_FIND_BYHASHVALUE(hh, table->entries, key.data, key.length, hash, entry);
     if (entry != NULL) {
         free_entry_value(table, entry);
         entry->value = value;
-        return;
+        return (struct slice){entry->key, entry->key_length};
     }
     entry = memory_allocate(sizeof *entry + key.length);
     entry->key_length = key.length;
@@ -73,7 +76,8 @@ void table_put(struct table *table, struct slice key, void *value) {
         memcpy(entry->key, key.data, key.length);
     }
     entry->value = value;
-    HASH_ADD_KEYPTR(hh, table->entries, entry->key, key.length, entry);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->entries, entry->key, key.length, hash, entry);
+    return (struct slice){entry->key, entry->key_length};
 }
 
 void *table_get(const struct table *table, struct slice key) {
@@ -81,15 +85,30 @@ void *table_get(const struct table *table, struct slice key) {
     return entry == NULL ? NULL : entry->value;
 }
 
+static void remove_entry(struct table *table, struct entry *entry) {
+    HASH_DEL(table->entries, entry);
+    free_entry_value(table, entry);
+    free(entry);
+}
+
 bool table_remove(struct table *table, struct slice key) {
     struct entry *entry = find(table, key);
     if (entry == NULL) {
         return false;
     }
-    HASH_DEL(table->entries, entry);
-    free_entry_value(table, entry);
-    free(entry);
+    remove_entry(table, entry);
     return true;
+}
+
+void table_remove_if(struct table *table,
+    bool (*is_unwanted)(void *context, struct slice key, void *value), void *context) {
+    struct entry *next = NULL;
+    for (struct entry *entry = table->entries; entry != NULL; entry = next) {
+        next = entry->hh.next;
+        if (is_unwanted(context, (struct slice){entry->key, entry->key_length}, entry->value)) {
+            remove_entry(table, entry);
+        }
+    }
 }
 
 size_t table_count(const struct table *table) {

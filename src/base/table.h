@@ -16,12 +16,19 @@ struct table;
 struct table *table_new(void (*free_value)(void *value));
 void table_free(struct table *table);
 
-/* Copies the key, takes the value; an old value under that key is freed. */
-void table_put(struct table *table, struct slice key, void *value);
+/* What an entry costs in memory besides its key and value, about; for those who keep accounts. */
+#define TABLE_ENTRY_SIZE 112
+
+/* Copies the key, takes the value; an old value under that key is freed. The result is the table's
+ * copy of the key, which stays where it is until the entry is removed. */
+struct slice table_put(struct table *table, struct slice key, void *value);
 /* The value, or NULL. */
 void *table_get(const struct table *table, struct slice key);
 /* Removes and frees; false when the key was absent. */
 bool table_remove(struct table *table, struct slice key);
+/* Removes and frees every entry that `is_unwanted` says so of. */
+void table_remove_if(struct table *table,
+    bool (*is_unwanted)(void *context, struct slice key, void *value), void *context);
 size_t table_count(const struct table *table);
 
 /* Calls `visit` for each entry in insertion order until it returns false. The table must not change

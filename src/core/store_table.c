@@ -4,51 +4,129 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/store_queue_operations.h"
+#include "core/store_step.h"
+#include "core/store_value_operations.h"
+#include "core/store_wait_operations.h"
 
 struct store_table {
-    struct store_limits limits;
+    struct store_entries entries;
+    struct store_waiters waiters;
+    struct store_queue_item *popped; /* what the last step's reply borrows */
 };
 
 struct store_table *store_table_new(const struct store_limits *limits) {
     struct store_table *table = memory_allocate(sizeof *table);
-    table->limits = *limits;
+    store_entries_init(&table->entries, limits->memory_bytes);
+    table->waiters.entries = &table->entries;
     return table;
 }
 
-void store_table_free(struct store_table *table) {
-    free(table);
+static void free_popped(struct store_table *table) {
+    store_queue_free_item(&table->entries, table->popped);
+    table->popped = NULL;
 }
 
-void store_table_apply(struct store_table *table, struct store_connection *connection,
-    const struct store_request *request, struct store_effects *effects) {
-    (void)table;
-    (void)request;
-    store_effects_close(effects, connection, "not served yet");
+/* A renewal on its way through the entries. */
+struct renewal {
+    struct store_table *table;
+    struct slice kept_prefix;
+    struct store_effects *effects;
+};
+
+static bool forget_entry(void *context, struct slice key, void *value) {
+    const struct renewal *renewal = context;
+    struct store_table *table = renewal->table;
+    struct store_entry *entry = value;
+    if (!slice_starts_with(key, renewal->kept_prefix) || renewal->kept_prefix.length == 0) {
+        store_waiters_expel(&table->waiters, entry,
+            "the store was renewed while this client waited", renewal->effects);
+        store_entry_remove_value(&table->entries, entry);
+        store_queue_empty(&table->entries, entry);
+    }
+    return true;
 }
 
-void store_table_disconnect(struct store_table *table, struct store_connection *connection) {
-    (void)table;
-    connection->wait = NULL;
+/* `effects` is NULL when the connections need not be told. */
+static void renew(
+    struct store_table *table, struct slice kept_prefix, struct store_effects *effects) {
+    struct renewal renewal = {table, kept_prefix, effects};
+    free_popped(table);
+    table_each(table->entries.table, forget_entry, &renewal);
+    store_entries_sweep(&table->entries);
 }
 
 void store_table_renew(
     struct store_table *table, struct slice kept_prefix, struct store_effects *effects) {
-    (void)table;
-    (void)kept_prefix;
-    (void)effects;
+    renew(table, kept_prefix, effects);
+}
+
+void store_table_free(struct store_table *table) {
+    if (table == NULL) {
+        return;
+    }
+    renew(table, (struct slice){0}, NULL);
+    store_entries_clear(&table->entries);
+    free(table);
+}
+
+void store_table_disconnect(struct store_table *table, struct store_connection *connection) {
+    store_waiters_drop(&table->waiters, connection);
 }
 
 size_t store_table_memory(const struct store_table *table) {
-    (void)table;
-    return 0;
+    return table->entries.memory;
 }
 
 size_t store_table_count(const struct store_table *table) {
-    (void)table;
-    return 0;
+    return table->entries.value_count;
 }
 
 size_t store_table_waiting(const struct store_table *table) {
-    (void)table;
-    return 0;
+    return table->waiters.count;
+}
+
+static void apply_nothing(const struct store_step *step) {
+    (void)step;
+}
+
+static void apply_ping(const struct store_step *step) {
+    const struct store_reply reply = {.kind = STORE_REPLY_NONCE, .nonce = step->request->nonce};
+    store_step_reply(step, &reply);
+}
+
+static void (*const operations[STORE_OPERATION_COUNT])(const struct store_step *step) = {
+    [STORE_VALIDATE] = apply_nothing, /* the decoder saw to it */
+    [STORE_SET] = store_apply_set,
+    [STORE_COMPARE_SET] = store_apply_compare_set,
+    [STORE_GET] = store_apply_get,
+    [STORE_ADD] = store_apply_add,
+    [STORE_CHECK] = store_apply_check,
+    [STORE_WAIT] = store_apply_wait,
+    [STORE_COUNT_KEYS] = store_apply_count_keys,
+    [STORE_DELETE] = store_apply_delete,
+    [STORE_APPEND] = store_apply_append,
+    [STORE_MULTI_GET] = store_apply_multi_get,
+    [STORE_MULTI_SET] = store_apply_multi_set,
+    [STORE_CANCEL_WAIT] = store_apply_cancel_wait,
+    [STORE_PING] = apply_ping,
+    [STORE_QUEUE_PUSH] = store_apply_queue_push,
+    [STORE_QUEUE_POP] = store_apply_queue_pop,
+    [STORE_QUEUE_LENGTH] = store_apply_queue_length,
+    [STORE_LIST_KEYS] = store_apply_list_keys,
+    [STORE_BARRIER] = store_apply_barrier,
+};
+
+void store_table_apply(struct store_table *table, struct store_connection *connection,
+    const struct store_request *request, struct store_effects *effects) {
+    const struct store_step step = {
+        .entries = &table->entries,
+        .waiters = &table->waiters,
+        .popped = &table->popped,
+        .connection = connection,
+        .request = request,
+        .effects = effects,
+    };
+    free_popped(table);
+    operations[request->operation](&step);
 }

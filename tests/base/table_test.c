@@ -49,10 +49,50 @@ static void visits_follow_insertion_until_stopped(void **state) {
     table_free(table);
 }
 
+static void the_copy_of_a_key_stays_while_the_table_grows(void **state) {
+    (void)state;
+    struct table *table = table_new(NULL);
+    char name[] = "key";
+    struct slice copy = table_put(table, slice_from_string(name), NULL);
+    name[0] = 'x';
+    for (uint32_t i = 0; i < 1000; i++) {
+        (void)table_put(table, (struct slice){(const uint8_t *)&i, sizeof i}, NULL);
+    }
+    assert_true(slice_equals(copy, slice_from_string("key")));
+    assert_ptr_equal(table_put(table, copy, NULL).data, copy.data);
+    assert_int_equal(table_count(table), 1001);
+    table_free(table);
+}
+
+static bool is_long(void *context, struct slice key, void *value) {
+    (void)value;
+    *(size_t *)context += 1;
+    return key.length > 1;
+}
+
+static void unwanted_entries_are_removed_in_one_pass(void **state) {
+    (void)state;
+    struct table *table = table_new(free);
+    const char *const keys[] = {"aa", "b", "cc", "dd", "e"};
+    for (size_t i = 0; i < 5; i++) {
+        table_put(table, slice_from_string(keys[i]), memory_duplicate_string("value"));
+    }
+    size_t asked = 0;
+    table_remove_if(table, is_long, &asked);
+    assert_int_equal(asked, 5);
+    assert_int_equal(table_count(table), 2);
+    assert_non_null(table_get(table, slice_from_string("b")));
+    assert_non_null(table_get(table, slice_from_string("e")));
+    assert_null(table_get(table, slice_from_string("aa")));
+    table_free(table);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(replaced_and_removed_values_are_freed),
     cmocka_unit_test(keys_may_hold_any_byte_and_be_empty),
     cmocka_unit_test(visits_follow_insertion_until_stopped),
+    cmocka_unit_test(the_copy_of_a_key_stays_while_the_table_grows),
+    cmocka_unit_test(unwanted_entries_are_removed_in_one_pass),
 };
 
 TEST_MAIN(tests)

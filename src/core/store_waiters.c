@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/store_waiters.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+size_t store_wait_size(size_t capacity) {
+    return sizeof(struct store_wait) + capacity * sizeof(struct store_registration);
+}
+
+struct store_wait *store_wait_begin(
+    struct store_waiters *waiters, struct store_connection *connection, size_t capacity) {
+    struct store_wait *wait = memory_allocate(store_wait_size(capacity));
+    wait->connection = connection;
+    wait->capacity = capacity;
+    connection->wait = wait;
+    waiters->count++;
+    waiters->entries->memory += store_wait_size(capacity);
+    return wait;
+}
+
+static void end(struct store_waiters *waiters, struct store_wait *wait) {
+    wait->connection->wait = NULL;
+    waiters->count--;
+    waiters->entries->memory -= store_wait_size(wait->capacity);
+    free(wait);
+}
+
+void store_wait_add(struct store_wait *wait, struct store_entry *entry) {
+    struct store_registration *registration = &wait->registrations[wait->count++];
+    *registration =
+        (struct store_registration){.wait = wait, .entry = entry, .previous = entry->last_waiter};
+    if (entry->last_waiter == NULL) {
+        entry->first_waiter = registration;
+    } else {
+        entry->last_waiter->next = registration;
+    }
+    entry->last_waiter = registration;
+    wait->missing++;
+}
+
+static void leave_line(struct store_registration *registration) {
+    struct store_entry *entry = registration->entry;
+    if (registration->previous == NULL) {
+        entry->first_waiter = registration->next;
+    } else {
+        registration->previous->next = registration->next;
+    }
+    if (registration->next == NULL) {
+        entry->last_waiter = registration->previous;
+    } else {
+        registration->next->previous = registration->previous;
+    }
+    registration->entry = NULL;
+}
+
+void store_waiters_wake_one(
+    struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
+    struct store_registration *registration = entry->first_waiter;
+    if (registration == NULL) {
+        return;
+    }
+    struct store_wait *wait = registration->wait;
+    leave_line(registration);
+    wait->missing--;
+    if (wait->missing == 0) {
+        const struct store_reply reply = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
+        store_effects_reply(effects, wait->connection, &reply);
+        end(waiters, wait);
+    }
+}
+
+void store_waiters_wake_all(
+    struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
+    while (entry->first_waiter != NULL) {
+        store_waiters_wake_one(waiters, entry, effects);
+    }
+}
+
+void store_waiters_drop(struct store_waiters *waiters, struct store_connection *connection) {
+    struct store_wait *wait = connection->wait;
+    if (wait == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < wait->count; i++) {
+        struct store_entry *entry = wait->registrations[i].entry;
+        if (entry != NULL) {
+            leave_line(&wait->registrations[i]);
+            store_entries_release(waiters->entries, entry);
+        }
+    }
+    end(waiters, wait);
+}
+
+static void forget(struct store_waiters *waiters, struct store_wait *wait) {
+    for (size_t i = 0; i < wait->count; i++) {
+        if (wait->registrations[i].entry != NULL) {
+            leave_line(&wait->registrations[i]);
+        }
+    }
+    end(waiters, wait);
+}
+
+void store_waiters_expel(struct store_waiters *waiters, struct store_entry *entry,
+    const char *reason, struct store_effects *effects) {
+    while (entry->first_waiter != NULL) {
+        struct store_wait *wait = entry->first_waiter->wait;
+        if (effects != NULL) {
+            store_effects_close(effects, wait->connection, reason);
+        }
+        forget(waiters, wait);
+    }
+}
