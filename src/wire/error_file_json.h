@@ -14,18 +14,19 @@
 #include "base/failure.h"
 #include "base/text.h"
 
-/* Larger files are not read. */
-#define ERROR_FILE_MAXIMUM_SIZE (8u << 20)
+/* Larger files are not looked into; a traceback has a few KiB. */
+#define ERROR_FILE_JSON_MAXIMUM_SIZE (1024u * 1024)
 
 struct error_file {
-    char *message;          /* what to show: the Python traceback if there is one; never NULL */
+    char *message; /* what to show, a traceback if there is one; never NULL, may be empty */
     bool is_message_object; /* the message was an object, not a plain string */
     bool has_timestamp;
     int64_t timestamp; /* Unix seconds */
 };
 
 /* Reads the bytes of an error file. FAILURE_MALFORMED or FAILURE_LIMIT for anything odd, with the
- * reason appended to `out_reason` (one line). */
+ * reason appended to `out_reason` (one line, may be NULL); a timestamp that makes no sense is only
+ * left out. error_file_clear when done. */
 __attribute__((warn_unused_result)) enum failure_code error_file_json_read(
     struct slice input, struct error_file *out_file, struct text *out_reason);
 void error_file_clear(struct error_file *file);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arbitrary bytes as what another agent says about its node and its ranks; what is accepted
+ * survives being written and read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/rank_json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_role_info(struct slice input) {
+    struct role_info info;
+    if (rank_json_read_role_info(input, &info) != FAILURE_NONE) {
+        return;
+    }
+    struct text text = {0};
+    struct role_info again;
+    rank_json_write_role_info(&info, &text);
+    if (text.length <= RANK_JSON_MAXIMUM_SIZE) {
+        if (rank_json_read_role_info(slice_from_string(text_string(&text)), &again) !=
+                FAILURE_NONE ||
+            strcmp(info.node.role, again.node.role) != 0) {
+            abort();
+        }
+        role_info_clear(&again);
+    }
+    role_info_clear(&info);
+    text_clear(&text);
+}
+
+static void check_assignment(struct slice input) {
+    struct rank_assignment ranks;
+    if (rank_json_read_assignment(input, &ranks) != FAILURE_NONE) {
+        return;
+    }
+    struct text text = {0};
+    struct rank_assignment again;
+    rank_json_write_assignment(&ranks, &text);
+    if (rank_json_read_assignment(slice_from_string(text_string(&text)), &again) != FAILURE_NONE ||
+        memcmp(&ranks, &again, sizeof ranks) != 0) {
+        abort();
+    }
+    text_clear(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    check_role_info((struct slice){data, size});
+    check_assignment((struct slice){data, size});
+    return 0;
+}

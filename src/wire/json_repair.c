@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/json_repair.h"
+
+#include <stdbool.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"
+#define REPLACEMENT_ESCAPE "\\ufffd"
+
+/* The length of the UTF-8 character that starts the bytes; 0 when none does. Overlong forms,
+ * surrogates and what is beyond U+10FFFF are no characters. */
+static size_t character_length(const uint8_t *bytes, size_t length) {
+    uint8_t first = bytes[0];
+    size_t needed = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (needed == 0 || first > 0xf4 || needed > length) {
+        return 0;
+    }
+    for (size_t i = 1; i < needed; i++) {
+        if ((bytes[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
+        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f)) {
+        return 0;
+    }
+    return needed;
+}
+
+/* Copies one character, or replaces one byte; returns how many bytes were taken. */
+static size_t copy_character(struct slice rest, struct text *out) {
+    size_t length = character_length(rest.data, rest.length);
+    if (length == 0) {
+        text_append(out, REPLACEMENT);
+        return 1;
+    }
+    text_append_bytes(out, (const char *)rest.data, length);
+    return length;
+}
+
+void json_repair_text(struct slice input, struct text *out) {
+    for (size_t i = 0; i < input.length;) {
+        if (input.data[i] == 0) {
+            text_append(out, REPLACEMENT);
+            i++;
+        } else {
+            i += copy_character((struct slice){input.data + i, input.length - i}, out);
+        }
+    }
+}
+
+static int hexadecimal_digit(uint8_t byte) {
+    if (byte >= '0' && byte <= '9') {
+        return byte - '0';
+    }
+    uint8_t lower = byte | 0x20;
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/* The value of a \uXXXX at the start; -1 when there is none. */
+static int code_unit(struct slice rest) {
+    if (rest.length < 6 || rest.data[0] != '\\' || rest.data[1] != 'u') {
+        return -1;
+    }
+    int value = 0;
+    for (size_t i = 2; i < 6; i++) {
+        int digit = hexadecimal_digit(rest.data[i]);
+        if (digit < 0) {
+            return -1;
+        }
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static bool is_surrogate(int unit, int first) {
+    return unit >= first && unit < first + 0x400;
+}
+
+/* Copies or replaces what starts with a backslash; returns how many bytes were taken. */
+static size_t copy_escape(struct slice rest, struct text *out) {
+    int unit = code_unit(rest);
+    if (unit < 0) {
+        size_t taken = rest.length < 2 || rest.data[1] >= 0x80 ? 1 : 2;
+        text_append_bytes(out, (const char *)rest.data, taken);
+        return taken;
+    }
+    if (is_surrogate(unit, 0xd800)) {
+        struct slice next = {rest.data + 6, rest.length - 6};
+        if (is_surrogate(code_unit(next), 0xdc00)) {
+            text_append_bytes(out, (const char *)rest.data, 12);
+            return 12;
+        }
+    }
+    if (unit == 0 || is_surrogate(unit, 0xd800) || is_surrogate(unit, 0xdc00)) {
+        text_append(out, REPLACEMENT_ESCAPE);
+    } else {
+        text_append_bytes(out, (const char *)rest.data, 6);
+    }
+    return 6;
+}
+
+enum failure_code json_repair(struct slice input, int maximum_depth, struct text *out) {
+    bool is_in_string = false;
+    int depth = 0;
+    for (size_t i = 0; i < input.length;) {
+        struct slice rest = {input.data + i, input.length - i};
+        uint8_t byte = rest.data[0];
+        if (is_in_string && byte == '\\') {
+            i += copy_escape(rest, out);
+            continue;
+        }
+        if (byte == '"') {
+            is_in_string = !is_in_string;
+        } else if (!is_in_string && (byte == '{' || byte == '[')) {
+            depth++;
+        } else if (!is_in_string && (byte == '}' || byte == ']')) {
+            depth--;
+        }
+        if (depth > maximum_depth) {
+            return FAILURE_LIMIT;
+        }
+        i += copy_character(rest, out);
+    }
+    return FAILURE_NONE;
+}
