@@ -3,14 +3,22 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "options/config_builder.h"
+#include "options/launch_table.h"
+#include "options/option_parser.h"
 
 void launch_options_parse(const char *program, const struct text_list *arguments,
     const struct text_list *environment, struct launch_options *out_options) {
-    (void)arguments;
-    (void)environment;
-    *out_options = (struct launch_options){.outcome = OPTION_OUTCOME_MISTAKE,
-        .text = text_format("%s: error: the command line is not read yet\n", program)};
+    struct option_result result;
+    struct launch_options options = {0};
+    option_parse(&launch_table, program, arguments, environment, &result);
+    bool is_ready = result.outcome == OPTION_OUTCOME_VALUES &&
+                    config_build(&result, environment, &options.config) == FAILURE_NONE;
+    options.outcome = is_ready ? OPTION_OUTCOME_VALUES : result.outcome;
+    options.text = result.text;
+    result.text = NULL;
+    option_result_clear(&result);
+    *out_options = options;
 }
 
 void launch_options_clear(struct launch_options *options) {

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "core/launch_config.h"
-#include "options/option_parser.h"
+#include "options/option_result.h"
 
 struct launch_options {
     enum option_outcome outcome; /* OPTION_OUTCOME_VALUES: `config` is ready to run */

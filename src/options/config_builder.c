@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/config_builder.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/template.h"
+#include "options/option_values.h"
+#include "options/rendezvous_options.h"
+
+#define DEFAULT_SHUTDOWN_SECONDS 30
+
+/* What the steps below share. Each is one group of options; the first that fails ends the build. */
+struct building {
+    struct option_result *options;
+    const struct text_list *environment;
+    struct launch_config *config;
+};
+
+static const char *text_of(const struct building *building, const char *destination) {
+    const char *text = option_result_value(building->options, destination)->text;
+    return text == NULL ? "" : text;
+}
+
+static bool flag_of(const struct building *building, const char *destination) {
+    return option_result_value(building->options, destination)->flag;
+}
+
+static char *copy_unless_empty(const char *text) {
+    return text == NULL || *text == '\0' ? NULL : memory_duplicate_string(text);
+}
+
+static void warn(struct building *building, const char *warning) {
+    text_list_add(&building->config->warnings, warning);
+}
+
+static enum failure_code pass_on(struct building *building, const char *destination,
+    enum failure_code code, struct text *reason) {
+    if (code != FAILURE_NONE) {
+        option_result_reject(building->options, destination, "%s", text_string(reason));
+    }
+    text_clear(reason);
+    return code;
+}
+
+static enum failure_code build_rendezvous(struct building *building) {
+    enum failure_code code = rendezvous_options_apply(building->options, building->config);
+    if (code == FAILURE_NONE) {
+        building->config->local_address = copy_unless_empty(text_of(building, "local_addr"));
+    }
+    return code;
+}
+
+static enum failure_code build_worker_count(struct building *building) {
+    struct text reason = {0};
+    enum failure_code code = option_parse_worker_count(text_of(building, "nproc_per_node"),
+        &building->config->worker_count_kind, &building->config->worker_count, &reason);
+    building->config->sets_omp_num_threads =
+        text_list_variable(building->environment, "OMP_NUM_THREADS") == NULL;
+    building->config->is_virtual_local_rank = flag_of(building, "virtual_local_rank");
+    return pass_on(building, "nproc_per_node", code, &reason);
+}
+
+static enum failure_code build_supervision(struct building *building) {
+    int64_t restarts = option_result_value(building->options, "max_restarts")->integer;
+    double interval = option_result_value(building->options, "monitor_interval")->number;
+    if (restarts < 0 || restarts > LAUNCH_MAXIMUM_RESTARTS) {
+        option_result_reject(building->options, "max_restarts",
+            "invalid value %lld: give a number of restarts from 0 to %d", (long long)restarts,
+            LAUNCH_MAXIMUM_RESTARTS);
+        return FAILURE_INVALID;
+    }
+    if (!(interval > 0)) {
+        option_result_reject(building->options, "monitor_interval",
+            "invalid value %s: give seconds above 0", text_of(building, "monitor_interval"));
+        return FAILURE_INVALID;
+    }
+    building->config->max_restarts = (int)restarts;
+    if (flag_of(building, "run_path") && !text_equals(text_of(building, "start_method"), "spawn")) {
+        warn(building, "--start-method makes no difference: each worker is a fresh process");
+    }
+    const char *file_timer =
+        text_list_variable(building->environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
+    if (file_timer != NULL && text_equals(file_timer, "1")) {
+        warn(building, "TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect: watchdog timers are not "
+                       "served by this version of Muster");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_plug_ins(struct building *building) {
+    if (option_result_value(building->options, "logs_specs")->is_set) {
+        option_result_reject(building->options, "logs_specs",
+            "%s would be a Python plug-in, and Muster runs none; use --log-dir, --redirects, --tee "
+            "and --log-line-prefix-template",
+            text_of(building, "logs_specs"));
+        return FAILURE_UNSUPPORTED;
+    }
+    if (!text_equals(text_of(building, "event_log_handler"), "null")) {
+        struct text reason = {0};
+        (void)option_refuse_value(&reason, text_of(building, "event_log_handler"),
+            "events are not recorded by this version of Muster; use null");
+        return pass_on(building, "event_log_handler", FAILURE_UNSUPPORTED, &reason);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_entry(struct building *building) {
+    struct launch_config *config = building->config;
+    bool is_module = flag_of(building, "module");
+    bool is_program = flag_of(building, "no_python");
+    if (*text_of(building, "training_script") == '\0') {
+        option_result_reject(building->options, "training_script", "is empty");
+        return FAILURE_INVALID;
+    }
+    if (flag_of(building, "run_path")) {
+        config->entry = LAUNCH_ENTRY_RUN_PATH;
+    } else if (is_module && is_program) {
+        option_result_reject(building->options, "no_python",
+            "goes against -m/--module, which asks for Python; leave one of the two out");
+        return FAILURE_INVALID;
+    } else {
+        config->entry = is_program  ? LAUNCH_ENTRY_PROGRAM
+                        : is_module ? LAUNCH_ENTRY_MODULE
+                                    : LAUNCH_ENTRY_SCRIPT;
+    }
+    config->script = memory_duplicate_string(text_of(building, "training_script"));
+    text_list_add_all(&config->script_arguments,
+        &option_result_value(building->options, "training_script_args")->list);
+    config->python = copy_unless_empty(text_list_variable(building->environment, "PYTHON_EXEC"));
+    config->role = memory_duplicate_string(text_of(building, "role"));
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_binding(struct building *building) {
+    static const struct {
+        const char *word;
+        enum launch_numa_binding binding;
+    } bindings[] = {{"node", LAUNCH_NUMA_NODE}, {"socket", LAUNCH_NUMA_SOCKET},
+        {"exclusive", LAUNCH_NUMA_EXCLUSIVE}, {"core-complex", LAUNCH_NUMA_CORE_COMPLEX}};
+    for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++) {
+        if (text_equals(text_of(building, "numa_binding"), bindings[i].word)) {
+            building->config->numa_binding = bindings[i].binding;
+        }
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_shutdown_timeout(struct building *building) {
+    const struct option_value *given = option_result_value(building->options, "shutdown_timeout");
+    const char *variable =
+        text_list_variable(building->environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+    double seconds = DEFAULT_SHUTDOWN_SECONDS;
+    if (given->is_set) {
+        seconds = given->number;
+        if (seconds < 0) {
+            option_result_reject(building->options, "shutdown_timeout",
+                "invalid value %s: give seconds, 0 or more", given->text);
+            return FAILURE_INVALID;
+        }
+    } else if (variable != NULL &&
+               (text_parse_float(variable, &seconds) != FAILURE_NONE || seconds < 0)) {
+        struct text reason = {0};
+        text_append(&reason, "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ");
+        enum failure_code code = option_refuse_value(&reason, variable, "give seconds, 0 or more");
+        return pass_on(building, NULL, code, &reason);
+    }
+    building->config->shutdown_timeout = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_stopping(struct building *building) {
+    struct launch_config *config = building->config;
+    struct text reason = {0};
+    const char *signals = text_of(building, "signals_to_handle");
+    enum failure_code code =
+        option_parse_signals(signals, config->signals, &config->signal_count, &reason);
+    if (code != FAILURE_NONE) {
+        return pass_on(building, "signals_to_handle", code, &reason);
+    }
+    config->signals_to_handle = memory_duplicate_string(signals);
+    config->exit_code = text_equals(text_of(building, "exit_code"), "worker")
+                            ? LAUNCH_EXIT_CODE_WORKER
+                            : LAUNCH_EXIT_CODE_TORCHRUN;
+    return build_shutdown_timeout(building);
+}
+
+static bool asks_for_files(const struct launch_streams *streams) {
+    bool asks = streams->for_all != 0;
+    for (size_t i = 0; i < streams->rank_count; i++) {
+        asks = asks || streams->by_rank[i] > 0;
+    }
+    return asks;
+}
+
+/* --log-dir /dev/null means no files, so nothing that lives in files can be had. */
+static enum failure_code check_log_files(struct building *building) {
+    struct launch_config *config = building->config;
+    if (config->log_dir == NULL || !text_equals(config->log_dir, "/dev/null")) {
+        return FAILURE_NONE;
+    }
+    bool filters_stdout = config->duplicate_stdout_filters.count > 0;
+    if (filters_stdout || config->duplicate_stderr_filters.count > 0) {
+        option_result_reject(building->options,
+            filters_stdout ? "duplicate_stdout_filters" : "duplicate_stderr_filters",
+            "needs a log file, and --log-dir /dev/null asks for none; give another directory");
+        return FAILURE_INVALID;
+    }
+    if (asks_for_files(&config->redirects) || asks_for_files(&config->tee)) {
+        warn(building, "--redirects and --tee have no effect: --log-dir /dev/null asks for no log "
+                       "files, so workers write to the console");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_streams(struct building *building) {
+    struct launch_config *config = building->config;
+    struct text reason = {0};
+    enum failure_code code =
+        option_parse_streams(text_of(building, "redirects"), &config->redirects, &reason);
+    if (code != FAILURE_NONE) {
+        return pass_on(building, "redirects", code, &reason);
+    }
+    code = option_parse_streams(text_of(building, "tee"), &config->tee, &reason);
+    return pass_on(building, "tee", code, &reason);
+}
+
+static enum failure_code build_logs(struct building *building) {
+    struct launch_config *config = building->config;
+    struct text reason = {0};
+    const char *filter = text_of(building, "local_ranks_filter");
+    if (*filter != '\0') {
+        enum failure_code code = option_parse_rank_list(
+            filter, &config->local_ranks_filter, &config->local_ranks_filter_count, &reason);
+        if (code != FAILURE_NONE) {
+            return pass_on(building, "local_ranks_filter", code, &reason);
+        }
+        config->has_local_ranks_filter = true;
+    }
+    config->log_dir = copy_unless_empty(text_of(building, "log_dir"));
+    text_list_add_all(&config->duplicate_stdout_filters,
+        &option_result_value(building->options, "duplicate_stdout_filters")->list);
+    text_list_add_all(&config->duplicate_stderr_filters,
+        &option_result_value(building->options, "duplicate_stderr_filters")->list);
+    return check_log_files(building);
+}
+
+static enum failure_code build_prefix(struct building *building) {
+    static const struct template_value known[] = {
+        {"role_name", ""}, {"local_rank", ""}, {"rank", ""}, {"hostname", ""}};
+    const char *template = text_of(building, "log_line_prefix_template");
+    if (*template == '\0') {
+        template =
+            text_list_variable(building->environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    }
+    building->config->log_line_prefix_template = copy_unless_empty(template);
+    struct text_list unknown = {0};
+    if (template != NULL) {
+        template_unknown_names(template, known, sizeof known / sizeof *known, &unknown);
+    }
+    for (size_t i = 0; i < unknown.count; i++) {
+        text_list_add_taken(&building->config->warnings,
+            text_format("log line prefix template: ${%s} is left as it is; the macros are "
+                        "${role_name}, ${local_rank}, ${rank} and ${hostname}",
+                unknown.items[i]));
+    }
+    text_list_clear(&unknown);
+    return FAILURE_NONE;
+}
+
+enum failure_code config_build(struct option_result *options, const struct text_list *environment,
+    struct launch_config *out_config) {
+    static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
+        build_rendezvous, build_worker_count, build_supervision, build_entry, build_binding,
+        build_stopping, build_streams, build_logs, build_prefix};
+    struct launch_config config = {0};
+    struct building building = {options, environment, &config};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        enum failure_code code = steps[i](&building);
+        if (code != FAILURE_NONE) {
+            launch_config_clear(&config);
+            return code;
+        }
+    }
+    *out_config = config;
+    return FAILURE_NONE;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/rendezvous_options.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "options/endpoint.h"
+#include "options/option_values.h"
+#include "options/rendezvous_conf.h"
+
+#define DEFAULT_MASTER_PORT 29500
+#define DEFAULT_STORE_TIMEOUT_SECONDS 900
+#define HIGHEST_PORT 65535
+
+static const char *text_of(const struct option_result *options, const char *destination) {
+    const char *text = option_result_value(options, destination)->text;
+    return text == NULL ? "" : text;
+}
+
+static int64_t integer_of(const struct option_result *options, const char *destination) {
+    return option_result_value(options, destination)->integer;
+}
+
+static bool is_given(const struct option_result *options, const char *destination) {
+    return option_result_value(options, destination)->source != OPTION_SOURCE_DEFAULT;
+}
+
+/* Makes the reason a mistake about the option, unless `code` is FAILURE_NONE; clears the reason. */
+static enum failure_code pass_on(struct option_result *options, const char *destination,
+    enum failure_code code, struct text *reason) {
+    if (code != FAILURE_NONE) {
+        option_result_reject(options, destination, "%s", text_string(reason));
+    }
+    text_clear(reason);
+    return code;
+}
+
+static enum failure_code apply_nodes(struct option_result *options, struct launch_config *config) {
+    struct text reason = {0};
+    enum failure_code code = option_parse_node_range(
+        text_of(options, "nnodes"), &config->minimum_nodes, &config->maximum_nodes, &reason);
+    return pass_on(options, "nnodes", code, &reason);
+}
+
+static enum failure_code check_port(struct option_result *options) {
+    int64_t port = integer_of(options, "master_port");
+    if (port < 0 || port > HIGHEST_PORT) {
+        option_result_reject(options, "master_port",
+            "invalid value %lld: ports go from 0 (any free one) to %d", (long long)port,
+            HIGHEST_PORT);
+        return FAILURE_INVALID;
+    }
+    return FAILURE_NONE;
+}
+
+static bool has_endpoint(const struct option_result *options) {
+    return *text_of(options, "rdzv_endpoint") != '\0';
+}
+
+/* One node that was told no address: alone, as with --standalone. */
+static bool is_alone_by_default(
+    const struct option_result *options, const struct launch_config *config) {
+    return text_equals(text_of(options, "rdzv_backend"), "static") && !has_endpoint(options) &&
+           !option_result_value(options, "master_port")->is_set && config->maximum_nodes == 1;
+}
+
+static void warn_of_unused(const struct option_result *options, struct launch_config *config,
+    const char *backend, bool is_standalone) {
+    if (text_equals(backend, "static")) {
+        return;
+    }
+    if (!is_standalone && is_given(options, "master_addr") && !has_endpoint(options)) {
+        text_list_add_taken(&config->warnings,
+            text_format("--master-addr is not used: it is for --rdzv-backend static only, and this "
+                        "is %s",
+                backend));
+    }
+    if (integer_of(options, "node_rank") != 0) {
+        text_list_add_taken(&config->warnings,
+            text_format("--node-rank is not used: it is for --rdzv-backend static only, and this "
+                        "is %s",
+                backend));
+    }
+}
+
+/* --standalone, said or meant. */
+static enum failure_code apply_alone(struct option_result *options, struct launch_config *config) {
+    if (config->maximum_nodes > 1) {
+        option_result_reject(options, "standalone",
+            "runs on one node, but --nnodes asks for %d; leave one of the two out",
+            config->maximum_nodes);
+        return FAILURE_INVALID;
+    }
+    config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
+    config->rdzv_backend = memory_duplicate_string("c10d");
+    warn_of_unused(options, config, config->rdzv_backend, true);
+    return FAILURE_NONE;
+}
+
+/* c10d, etcd, etcd-v2: one node needs no agreement. */
+static enum failure_code apply_dynamic(
+    struct option_result *options, struct launch_config *config) {
+    const char *backend = config->rdzv_backend;
+    if (config->maximum_nodes > 1) {
+        option_result_reject(options, "rdzv_backend",
+            "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
+            "--rdzv-backend static with --node-rank, --master-addr and --master-port",
+            backend, text_of(options, "nnodes"));
+        return FAILURE_UNSUPPORTED;
+    }
+    struct endpoint endpoint = {0};
+    struct text reason = {0};
+    enum failure_code code = endpoint_parse(text_of(options, "rdzv_endpoint"), &endpoint, &reason);
+    endpoint_clear(&endpoint); /* nobody else is there to be met */
+    if (code != FAILURE_NONE) {
+        return pass_on(options, "rdzv_endpoint", code, &reason);
+    }
+    if (*text_of(options, "rdzv_id") == '\0') {
+        option_result_reject(options, "rdzv_id", "is empty; give the job a name or leave it out");
+        return FAILURE_INVALID;
+    }
+    config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
+    config->run_id = memory_duplicate_string(text_of(options, "rdzv_id"));
+    warn_of_unused(options, config, backend, false);
+    return FAILURE_NONE;
+}
+
+/* The master from --rdzv-endpoint. */
+static enum failure_code apply_endpoint(
+    struct option_result *options, struct launch_config *config) {
+    struct endpoint endpoint = {0};
+    struct text reason = {0};
+    enum failure_code code = endpoint_parse(text_of(options, "rdzv_endpoint"), &endpoint, &reason);
+    if (code == FAILURE_NONE && endpoint.port == ENDPOINT_NO_PORT) {
+        code = option_refuse_value(&reason, text_of(options, "rdzv_endpoint"),
+            "the static rendezvous needs a port too; write HOST:PORT, an IPv6 address in brackets, "
+            "as in [::1]:29500");
+        endpoint_clear(&endpoint);
+    }
+    if (code == FAILURE_NONE) {
+        config->master_host = endpoint.host;
+        config->master_port = endpoint.port;
+    }
+    return pass_on(options, "rdzv_endpoint", code, &reason);
+}
+
+/* The master from --master-addr and --master-port. */
+static enum failure_code apply_master(struct option_result *options, struct launch_config *config) {
+    const struct option_value *port = option_result_value(options, "master_port");
+    struct text reason = {0};
+    config->master_port = port->is_set ? (int)port->integer : DEFAULT_MASTER_PORT;
+    enum failure_code code =
+        endpoint_parse_host(text_of(options, "master_addr"), &config->master_host, &reason);
+    return pass_on(options, "master_addr", code, &reason);
+}
+
+static enum failure_code apply_node_rank(
+    struct option_result *options, struct launch_config *config) {
+    int64_t rank = integer_of(options, "node_rank");
+    if (rank < 0 || rank >= config->maximum_nodes) {
+        option_result_reject(options, "node_rank",
+            "invalid value %lld: with %d node%s (--nnodes) ranks go from 0 to %d", (long long)rank,
+            config->maximum_nodes, config->maximum_nodes == 1 ? "" : "s",
+            config->maximum_nodes - 1);
+        return FAILURE_INVALID;
+    }
+    config->node_rank = (int)rank;
+    return FAILURE_NONE;
+}
+
+static enum failure_code apply_static(struct option_result *options, struct launch_config *config) {
+    enum failure_code code =
+        has_endpoint(options) ? apply_endpoint(options, config) : apply_master(options, config);
+    if (code == FAILURE_NONE) {
+        code = apply_node_rank(options, config);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (config->master_port == 0 && config->maximum_nodes > 1) {
+        option_result_reject(options, has_endpoint(options) ? "rdzv_endpoint" : "master_port",
+            "port 0 (any free one) cannot be found by the other nodes; give a number");
+        return FAILURE_INVALID;
+    }
+    config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
+    config->run_id = memory_duplicate_string(text_of(options, "rdzv_id"));
+    return FAILURE_NONE;
+}
+
+static enum failure_code apply_backend(
+    struct option_result *options, struct launch_config *config) {
+    static const char *const dynamic[] = {"c10d", "etcd", "etcd-v2"};
+    const char *backend = text_of(options, "rdzv_backend");
+    if (option_result_value(options, "standalone")->flag || is_alone_by_default(options, config)) {
+        return apply_alone(options, config);
+    }
+    config->rdzv_backend = memory_duplicate_string(backend);
+    if (text_equals(backend, "static")) {
+        return apply_static(options, config);
+    }
+    for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
+        if (text_equals(backend, dynamic[i])) {
+            return apply_dynamic(options, config);
+        }
+    }
+    struct text reason = {0};
+    enum failure_code code =
+        option_refuse_value(&reason, backend, "the backends are static, c10d, etcd and etcd-v2");
+    return pass_on(options, "rdzv_backend", code, &reason);
+}
+
+static enum failure_code apply_settings(
+    struct option_result *options, struct launch_config *config) {
+    struct text reason = {0};
+    enum failure_code code =
+        rendezvous_conf_parse(text_of(options, "rdzv_conf"), &config->rdzv_conf, &reason);
+    if (code == FAILURE_NONE) {
+        code = rendezvous_conf_check(&config->rdzv_conf, config->rdzv_backend, &reason);
+    }
+    if (code != FAILURE_NONE) {
+        return pass_on(options, "rdzv_conf", code, &reason);
+    }
+    int64_t seconds = DEFAULT_STORE_TIMEOUT_SECONDS;
+    const char *timeout = text_list_variable(&config->rdzv_conf, "timeout");
+    if (timeout != NULL && text_equals(config->rdzv_backend, "static")) {
+        code = text_parse_integer(timeout, &seconds); /* checked above */
+    }
+    config->store_timeout = duration_from_milliseconds(seconds * 1000);
+    return code;
+}
+
+enum failure_code rendezvous_options_apply(
+    struct option_result *options, struct launch_config *config) {
+    enum failure_code code = apply_nodes(options, config);
+    if (code == FAILURE_NONE) {
+        code = check_port(options);
+    }
+    if (code == FAILURE_NONE) {
+        code = apply_backend(options, config);
+    }
+    if (code == FAILURE_NONE) {
+        code = apply_settings(options, config);
+    }
+    return code;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "launch_line.h"
+#include "options/config_builder.h"
+
+static void a_bare_script_gets_every_default(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("train.py --lr 0.1");
+    assert_int_equal(config->entry, LAUNCH_ENTRY_SCRIPT);
+    assert_string_equal(config->script, "train.py");
+    assert_int_equal(config->script_arguments.count, 2);
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_NUMBER);
+    assert_int_equal(config->worker_count, 1);
+    assert_string_equal(config->role, "default");
+    assert_int_equal(config->max_restarts, 0);
+    assert_int_equal(config->signal_count, 4);
+    assert_int_equal(config->signals[0], 15);
+    assert_string_equal(config->signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    assert_true(duration_seconds(config->shutdown_timeout) == 30);
+    assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_TORCHRUN);
+    assert_int_equal(config->numa_binding, LAUNCH_NUMA_NONE);
+    assert_true(config->sets_omp_num_threads);
+    assert_false(config->has_local_ranks_filter || config->is_virtual_local_rank);
+    assert_null(config->log_dir);
+    assert_null(config->python);
+    assert_null(config->local_address);
+    assert_null(config->log_line_prefix_template);
+    assert_int_equal(config->duplicate_stdout_filters.count, 0);
+    assert_int_equal(config->warnings.count, 0);
+}
+
+static void the_entry_follows_three_flags(void **state) {
+    (void)state;
+    assert_int_equal(config_of("-m pkg.train")->entry, LAUNCH_ENTRY_MODULE);
+    assert_int_equal(config_of("--no-python ./a.out")->entry, LAUNCH_ENTRY_PROGRAM);
+    assert_int_equal(config_of("--run-path /a.py")->entry, LAUNCH_ENTRY_RUN_PATH);
+    assert_int_equal(config_of("--run-path --no-python -m /a.py")->entry, LAUNCH_ENTRY_RUN_PATH);
+    expect_mistake("-m --no-python x", "argument --no-python/--no_python: ", "-m/--module");
+}
+
+static void an_empty_script_is_refused(void **state) {
+    (void)state;
+    struct text_list arguments = {0};
+    text_list_add(&arguments, "");
+    launch_options_parse("torchrun", &arguments, &environment, &launch);
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+    assert_non_null(strstr(launch.text, "argument training_script: is empty"));
+    text_list_clear(&arguments);
+}
+
+static void numbers_outside_their_range_are_mistakes(void **state) {
+    (void)state;
+    expect_mistake(
+        "--nproc-per-node 0 t.py", "argument --nproc-per-node/--nproc_per_node: ", "'0'");
+    expect_mistake("--nproc-per-node 1000000000 t.py", "--nproc-per-node", "at most 4096");
+    expect_mistake("--max-restarts -1 t.py", "argument --max-restarts/--max_restarts: ", "-1");
+    expect_mistake("--max-restarts 2000000000 t.py", "--max-restarts", "0 to 1000000000");
+    expect_mistake("--monitor-interval 0 t.py", "--monitor-interval", "above 0");
+    expect_mistake("--shutdown-timeout -0.5 t.py", "--shutdown-timeout", "-0.5");
+    expect_mistake("-r 7 t.py", "argument -r/--redirects: ", "'7'");
+    expect_mistake("-t 0:9 t.py", "argument -t/--tee: ", "'0:9'");
+    expect_mistake("--local-ranks-filter 0,x t.py", "--local-ranks-filter", "'0,x'");
+    expect_mistake("--signals-to-handle SIGKILL t.py", "--signals-to-handle", "'SIGKILL'");
+}
+
+static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
+    (void)state;
+    assert_true(
+        duration_seconds(config_of("--shutdown-timeout 0.5 t.py")->shutdown_timeout) == 0.5);
+    assert_true(duration_seconds(config_of("--shutdown-timeout 0 t.py")->shutdown_timeout) == 0);
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7");
+    assert_true(duration_seconds(config_of("t.py")->shutdown_timeout) == 7);
+    assert_true(duration_seconds(config_of("--shutdown-timeout 1 t.py")->shutdown_timeout) == 1);
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1");
+    expect_mistake("t.py", "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ", "'-1'");
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon");
+    expect_mistake("t.py", "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ", "'soon'");
+}
+
+static void words_become_choices(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--numa-binding core-complex --exit-code worker --nproc-per-node auto "
+                  "--virtual-local-rank --local-addr 10.0.0.7 --role trainer t.py");
+    assert_int_equal(config->numa_binding, LAUNCH_NUMA_CORE_COMPLEX);
+    assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_WORKER);
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_AUTO);
+    assert_true(config->is_virtual_local_rank);
+    assert_string_equal(config->local_address, "10.0.0.7");
+    assert_string_equal(config->role, "trainer");
+    assert_int_equal(config_of("--numa-binding node t.py")->numa_binding, LAUNCH_NUMA_NODE);
+    assert_int_equal(config_of("--numa-binding socket t.py")->numa_binding, LAUNCH_NUMA_SOCKET);
+    assert_int_equal(
+        config_of("--numa-binding exclusive t.py")->numa_binding, LAUNCH_NUMA_EXCLUSIVE);
+}
+
+static void logs_take_streams_ranks_and_filters(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--log-dir /logs -r 10:1 -t 3 "
+                  "--local-ranks-filter 3,1 --duplicate-stdout-filters a,,b,c t.py");
+    assert_string_equal(config->log_dir, "/logs");
+    assert_int_equal(launch_streams_for(&config->redirects, 10), LAUNCH_STREAM_STDOUT);
+    assert_int_equal(launch_streams_for(&config->tee, 5), 3);
+    assert_true(config->has_local_ranks_filter);
+    assert_int_equal(config->local_ranks_filter_count, 2);
+    assert_int_equal(config->local_ranks_filter[0], 1);
+    assert_int_equal(config->duplicate_stdout_filters.count, 2);
+    assert_string_equal(config->duplicate_stdout_filters.items[0], "a,b");
+    assert_null(config_of("--log-dir= t.py")->log_dir);
+}
+
+static void without_log_files_nothing_can_be_filtered(void **state) {
+    (void)state;
+    expect_mistake("--log-dir /dev/null --duplicate-stderr-filters x t.py",
+        "argument --duplicate-stderr-filters", "/dev/null");
+    expect_warning(config_of("--log-dir /dev/null -t 0:3 t.py"), "--tee have no effect");
+    assert_int_equal(config_of("--log-dir /dev/null t.py")->warnings.count, 0);
+}
+
+static void prefix_templates_come_from_two_places(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}]");
+    assert_string_equal(config_of("t.py")->log_line_prefix_template, "[${rank}]");
+    assert_string_equal(
+        config_of("--log-line-prefix-template ${local_rank}: t.py")->log_line_prefix_template,
+        "${local_rank}:");
+}
+
+static void unknown_macros_are_warned_about(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--log-line-prefix-template ${rnak}$hostname t.py");
+    expect_warning(config, "${rnak} is left as it is; the macros are ${role_name}");
+    assert_int_equal(config->warnings.count, 1);
+}
+
+static void the_environment_says_what_runs(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "PYTHON_EXEC", "/usr/bin/python3.12");
+    text_list_set_variable(&environment, "OMP_NUM_THREADS", "");
+    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "1");
+    const struct launch_config *config = config_of("t.py");
+    assert_string_equal(config->python, "/usr/bin/python3.12");
+    assert_false(config->sets_omp_num_threads);
+    expect_warning(config, "TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect");
+    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "true");
+    assert_int_equal(config_of("t.py")->warnings.count, 0);
+}
+
+static void plug_ins_are_refused_with_a_way_out(void **state) {
+    (void)state;
+    expect_mistake("--logs-specs mine t.py", "argument --logs-specs/--logs_specs: ", "--log-dir");
+    expect_mistake("--event-log-handler console t.py", "--event-log-handler", "use null");
+    config_of("--event-log-handler null t.py");
+}
+
+static void start_methods_matter_to_nobody(void **state) {
+    (void)state;
+    assert_int_equal(config_of("--start-method fork t.py")->warnings.count, 0);
+    expect_warning(config_of("--start-method fork --run-path /t.py"), "fresh process");
+    text_list_set_variable(&environment, "PET_START_METHOD", "zz");
+    expect_mistake("t.py", "--start-method", "PET_START_METHOD");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(a_bare_script_gets_every_default, clear),
+    cmocka_unit_test_teardown(the_entry_follows_three_flags, clear),
+    cmocka_unit_test_teardown(an_empty_script_is_refused, clear),
+    cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
+    cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
+    cmocka_unit_test_teardown(words_become_choices, clear),
+    cmocka_unit_test_teardown(logs_take_streams_ranks_and_filters, clear),
+    cmocka_unit_test_teardown(without_log_files_nothing_can_be_filtered, clear),
+    cmocka_unit_test_teardown(prefix_templates_come_from_two_places, clear),
+    cmocka_unit_test_teardown(unknown_macros_are_warned_about, clear),
+    cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
+    cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
+};
+
+TEST_MAIN(tests)
