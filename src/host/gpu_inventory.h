@@ -9,6 +9,7 @@
  *           /dev/dri/renderD<minor> exists; a render node alone does not count, any display
  *           adapter has one.
  *   Intel   only when asked for by name (XPU): render nodes of vendor 0x8086 driven by i915 or xe.
+ * A slice of a device (CUDA_VISIBLE_DEVICES=MIG-…) counts as one device of unknown place.
  * CUDA_VISIBLE_DEVICES (AMD: ROCR_VISIBLE_DEVICES, then HIP_VISIBLE_DEVICES or
  * CUDA_VISIBLE_DEVICES) selects among them; see core/visible_devices.h. Devices are numbered in PCI
  * bus order. Matches torch/cuda/__init__.py device_count. */
@@ -42,14 +43,15 @@ struct gpu_inventory {
 
 void gpu_inventory_clear(struct gpu_inventory *inventory);
 
-/* NVIDIA's devices, else AMD's, else none (which is no failure). FAILURE_INVALID when there are
- * devices but a selecting variable cannot be understood without NVML. */
+/* NVIDIA's devices, else AMD's, else none (which is no failure). FAILURE_INVALID when a
+ * variable selects by UUID and the devices' UUIDs cannot be found out (no NVML). The caller clears
+ * the result. */
 __attribute__((warn_unused_result)) enum failure_code gpu_inventory_read(
     const struct gpu_inventory_source *source, struct gpu_inventory *out_inventory,
     struct failure *failure);
 
 /* Intel's devices (`--nproc-per-node xpu`). FAILURE_UNSUPPORTED when ZE_AFFINITY_MASK is set: what
- * it leaves over only Intel's runtime knows. */
+ * it leaves over only Intel's runtime knows. The caller clears the result. */
 __attribute__((warn_unused_result)) enum failure_code gpu_inventory_read_xpu(
     const struct gpu_inventory_source *source, struct gpu_inventory *out_inventory,
     struct failure *failure);

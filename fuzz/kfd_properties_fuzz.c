@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arbitrary bytes as AMD's description of a device. */
+#include "core/kfd_properties.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    (void)kfd_properties_parse((struct slice){data, size});
+    return 0;
+}
