@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/backoff.h"
+
+static double next_milliseconds(struct backoff *backoff) {
+    return duration_seconds(backoff_next(backoff)) * 1000;
+}
+
+static void first_delays_are_short(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct backoff backoff;
+        backoff_init(&backoff, seed);
+        double delay = next_milliseconds(&backoff);
+        assert_true(delay >= 5 && delay <= 15);
+        delay = next_milliseconds(&backoff);
+        assert_true(delay >= 7.4 && delay <= 22.6);
+    }
+}
+
+static void delays_grow_to_the_ceiling_and_no_further(void **state) {
+    (void)state;
+    struct backoff backoff;
+    backoff_init(&backoff, 7);
+    for (int i = 0; i < 20; i++) {
+        (void)backoff_next(&backoff);
+    }
+    for (int i = 0; i < 100; i++) {
+        double delay = next_milliseconds(&backoff);
+        assert_true(delay >= BACKOFF_CEILING_MILLISECONDS * 0.49);
+        assert_true(delay <= BACKOFF_CEILING_MILLISECONDS * 1.51);
+    }
+}
+
+static void different_seeds_wait_differently(void **state) {
+    (void)state;
+    struct backoff left;
+    struct backoff right;
+    backoff_init(&left, 1);
+    backoff_init(&right, 2);
+    assert_true(next_milliseconds(&left) != next_milliseconds(&right));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(first_delays_are_short),
+    cmocka_unit_test(delays_grow_to_the_ceiling_and_no_further),
+    cmocka_unit_test(different_seeds_wait_differently),
+};
+
+TEST_MAIN(tests)
