@@ -13,12 +13,12 @@
 
 struct store_thread;
 
-/* Starts serving `listening_fd`, which the thread owns from then on (on failure it stays the
- * caller's). `loop` is the caller's own: callbacks of this module run on it. `limits` is copied;
- * NULL is the default. `log` outlives the thread, and its write function is called from the store
- * thread: it must be thread-safe. FAILURE_SYSTEM when no thread or loop can be made. */
+/* Starts serving `listening_fd_taken`; it is closed when this fails. `loop` is the caller's own:
+ * callbacks of this module run on it. `limits` is copied; NULL is the default. `log` outlives the
+ * thread, and its write function is called from the store thread: it must be thread-safe.
+ * FAILURE_SYSTEM when no thread or loop can be made. */
 __attribute__((warn_unused_result)) enum failure_code store_thread_start(struct event_loop *loop,
-    int listening_fd, const struct store_limits *limits, const struct log *log,
+    int listening_fd_taken, const struct store_limits *limits, const struct log *log,
     struct store_thread **out_thread, struct failure *failure);
 
 /* The port clients connect to. */

@@ -4,34 +4,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/tcp_address.h"
+
 #define MAXIMUM_PORT 65535
 #define PORT_TEXT_SIZE 12
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in ipv4;
-    struct sockaddr_in6 ipv6;
-    struct sockaddr_storage storage;
-};
-
-static int port_of(const union address *address) {
-    return ntohs(
-        address->any.sa_family == AF_INET6 ? address->ipv6.sin6_port : address->ipv4.sin_port);
-}
-
 static enum failure_code read_bound_port(int fd, int *out_port, struct failure *failure) {
-    union address address = {0};
+    union tcp_address address = {0};
     socklen_t length = sizeof address;
     if (getsockname(fd, &address.any, &length) != 0) {
         return failure_set_system(failure, errno, "cannot read the address of a socket");
     }
-    *out_port = port_of(&address);
+    *out_port = tcp_address_port(&address);
     return FAILURE_NONE;
 }
 

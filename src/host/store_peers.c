@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store_peers.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log_throttle.h"
+#include "base/memory.h"
+#include "core/store_table.h"
+#include "host/tcp_stream.h"
+#include "wire/store_reply_codec.h"
+#include "wire/store_request_codec.h"
+
+/* Replies to requests that arrived together are collected up to about this size, and a buffer that
+ * grew larger for one reply is given back. */
+#define COLLECTED_BYTES ((size_t)65536)
+
+struct store_peers {
+    struct event_loop *loop;
+    const struct log *log;
+    struct store_limits limits;
+    struct store_table *table;
+    struct store_effects effects;
+    struct tcp_stream_pool pool;
+    struct store_peer *first;
+    size_t open_count;
+    size_t peer_count;          /* open, and closed ones the loop still holds */
+    struct store_peer *current; /* whose requests are being carried out; may be NULL */
+    struct bytes replies;       /* to `current`, collected */
+    struct bytes single;        /* one reply to another client */
+    struct log_throttle throttle;
+    bool is_freed;
+};
+
+/* One client. It stays in the list until the loop has let go of its stream. */
+struct store_peer {
+    struct tcp_stream stream; /* first, so that a stream is its peer */
+    struct store_peers *peers;
+    struct store_peer *next;
+    struct store_peer *previous;
+    struct store_connection connection;
+    struct store_request_decoder decoder;
+    union tcp_address address;
+};
+
+static struct store_peer *peer_of(struct tcp_stream *stream) {
+    return (struct store_peer *)(void *)stream;
+}
+
+/* One line about a client, held back when there are too many. */
+static void tell(struct store_peers *peers, const union tcp_address *address, const char *what) {
+    uint64_t held_back;
+    if (!log_throttle_admits(&peers->throttle, event_loop_now(peers->loop), &held_back)) {
+        return;
+    }
+    char client[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(address, client);
+    if (held_back > 0) {
+        log_warning(peers->log, "store: client %s: %s (%" PRIu64 " more such lines were left out)",
+            client, what, held_back);
+    } else {
+        log_warning(peers->log, "store: client %s: %s", client, what);
+    }
+}
+
+/* The table's side of a closing. */
+static void forget(struct store_peer *peer) {
+    struct store_peers *peers = peer->peers;
+    store_table_disconnect(peers->table, &peer->connection);
+    store_request_decoder_clear(&peer->decoder);
+    peers->open_count--;
+}
+
+static void close_peer(struct store_peer *peer) {
+    if (!peer->stream.is_closed) {
+        tcp_stream_close(&peer->stream);
+        forget(peer);
+    }
+}
+
+static void reset_buffer(struct bytes *buffer) {
+    buffer->length = 0;
+    if (buffer->capacity > 2 * COLLECTED_BYTES) {
+        bytes_clear(buffer);
+    }
+}
+
+static void send_collected(struct store_peers *peers) {
+    tcp_stream_send(&peers->current->stream, bytes_slice(&peers->replies));
+    reset_buffer(&peers->replies);
+}
+
+/* Closes a client for a reason; what it was owed for earlier requests goes out first. */
+static void dismiss(struct store_peer *peer, const char *reason) {
+    if (peer == peer->peers->current) {
+        send_collected(peer->peers);
+    }
+    if (!peer->stream.is_closed) {
+        close_peer(peer);
+        tell(peer->peers, &peer->address, reason);
+    }
+}
+
+/* What the buffers of all clients may hold is what the table leaves over. */
+static void share_memory(struct store_peers *peers) {
+    size_t held = store_table_memory(peers->table);
+    peers->pool.buffer_ceiling =
+        held < peers->limits.memory_bytes ? peers->limits.memory_bytes - held : 0;
+}
+
+static void reply_to(
+    struct store_peers *peers, struct store_peer *peer, const struct store_reply *reply) {
+    bool is_current = peer == peers->current;
+    struct bytes *buffer = is_current ? &peers->replies : &peers->single;
+    if (store_reply_encode(reply, buffer) != FAILURE_NONE) {
+        dismiss(peer, "a reply would pass the limit of queued replies");
+        return;
+    }
+    if (!is_current) {
+        tcp_stream_send(&peer->stream, bytes_slice(buffer));
+        reset_buffer(buffer);
+    } else if (buffer->length >= COLLECTED_BYTES) {
+        send_collected(peers);
+    }
+}
+
+static void carry_out_effects(struct store_peers *peers) {
+    for (size_t i = 0; i < peers->effects.count; i++) {
+        const struct store_effect *effect = &peers->effects.items[i];
+        struct store_peer *peer = effect->connection->owner;
+        if (peer->stream.is_closed) {
+            continue;
+        }
+        switch (effect->kind) {
+        case STORE_EFFECT_REPLY:
+            reply_to(peers, peer, &effect->reply);
+            break;
+        case STORE_EFFECT_CLOSE:
+            dismiss(peer, effect->reason);
+            break;
+        }
+    }
+}
+
+/* Carries out one request at the front of `input`. Returns how many bytes it took; 0 when none is
+ * complete or the client has been dismissed. */
+static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
+    struct store_peers *peers = peer->peers;
+    struct store_decoded_request decoded;
+    enum failure_code code = store_request_decoder_next(&peer->decoder, input, &decoded);
+    if (code == FAILURE_INCOMPLETE) {
+        *out_needed = decoded.needed;
+        return 0;
+    }
+    if (code != FAILURE_NONE) {
+        dismiss(peer, decoded.reason);
+        return 0;
+    }
+    store_effects_reset(&peers->effects);
+    store_table_apply(peers->table, &peer->connection, &decoded.request, &peers->effects);
+    carry_out_effects(peers);
+    return peer->stream.is_closed ? 0 : decoded.consumed;
+}
+
+static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
+    struct store_peer *peer = peer_of(stream);
+    struct store_peers *peers = peer->peers;
+    peers->current = peer;
+    size_t consumed = 0;
+    size_t length = 1;
+    while (length > 0 && consumed < input.length) {
+        length = serve_one(
+            peer, (struct slice){input.data + consumed, input.length - consumed}, out_needed);
+        consumed += length;
+    }
+    share_memory(peers);
+    send_collected(peers);
+    peers->current = NULL;
+    return consumed;
+}
+
+static void ended(struct tcp_stream *stream, const struct failure *failure) {
+    struct store_peer *peer = peer_of(stream);
+    forget(peer);
+    if (failure->code == FAILURE_LIMIT) {
+        tell(peer->peers, &peer->address, failure->message);
+    }
+}
+
+static void free_when_empty(struct store_peers *peers) {
+    if (peers->is_freed && peers->peer_count == 0) {
+        tcp_stream_pool_clear(&peers->pool);
+        free(peers);
+    }
+}
+
+static void released(struct tcp_stream *stream) {
+    struct store_peer *peer = peer_of(stream);
+    struct store_peers *peers = peer->peers;
+    if (peer->previous != NULL) {
+        peer->previous->next = peer->next;
+    } else {
+        peers->first = peer->next;
+    }
+    if (peer->next != NULL) {
+        peer->next->previous = peer->previous;
+    }
+    free(peer);
+    peers->peer_count--;
+    free_when_empty(peers);
+}
+
+static const struct tcp_stream_owner stream_owner = {
+    .received = received,
+    .ended = ended,
+    .released = released,
+};
+
+struct store_peers *store_peers_new(
+    struct event_loop *loop, const struct store_limits *limits, const struct log *log) {
+    struct store_peers *peers = memory_allocate(sizeof *peers);
+    peers->loop = loop;
+    peers->log = log;
+    peers->limits = *limits;
+    peers->table = store_table_new(limits);
+    tcp_stream_pool_init(
+        &peers->pool, &stream_owner, limits->queued_reply_bytes, limits->memory_bytes);
+    bytes_init(&peers->replies, limits->queued_reply_bytes);
+    bytes_init(&peers->single, limits->queued_reply_bytes);
+    return peers;
+}
+
+void store_peers_free(struct store_peers *peers) {
+    if (peers == NULL) {
+        return;
+    }
+    store_peers_close_all(peers);
+    store_table_free(peers->table);
+    store_effects_clear(&peers->effects);
+    bytes_clear(&peers->replies);
+    bytes_clear(&peers->single);
+    peers->is_freed = true;
+    free_when_empty(peers);
+}
+
+static void link_peer(struct store_peers *peers, struct store_peer *peer) {
+    peer->next = peers->first;
+    if (peers->first != NULL) {
+        peers->first->previous = peer;
+    }
+    peers->first = peer;
+    peers->peer_count++;
+    peers->open_count++;
+}
+
+void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address) {
+    if (peers->open_count >= peers->limits.connections) {
+        close(fd_taken);
+        char reason[128];
+        snprintf(reason, sizeof reason, "turned away: the limit of %zu connections is reached",
+            peers->limits.connections);
+        tell(peers, address, reason);
+        return;
+    }
+    struct store_peer *peer = memory_allocate(sizeof *peer);
+    struct failure failure = {0};
+    if (tcp_stream_open(&peer->stream, peers->loop, &peers->pool, fd_taken, false, &failure) !=
+        FAILURE_NONE) {
+        close(fd_taken);
+        free(peer);
+        tell(peers, address, failure.message);
+        return;
+    }
+    peer->peers = peers;
+    peer->connection.owner = peer;
+    peer->address = *address;
+    store_request_decoder_init(&peer->decoder, &peers->limits);
+    link_peer(peers, peer);
+}
+
+size_t store_peers_count(const struct store_peers *peers) {
+    return peers->open_count;
+}
+
+void store_peers_close_all(struct store_peers *peers) {
+    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        close_peer(peer);
+    }
+}
+
+void store_peers_catch_up(struct store_peers *peers) {
+    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        tcp_stream_catch_up(&peer->stream);
+    }
+}
+
+void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix) {
+    store_effects_reset(&peers->effects);
+    store_table_renew(peers->table, slice_from_string(kept_prefix), &peers->effects);
+    carry_out_effects(peers);
+    share_memory(peers);
+}

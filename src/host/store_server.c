@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store_server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/store_peers.h"
+#include "host/tcp_acceptor.h"
+#include "host/tcp_address.h"
+
+/* A client whose host is gone without a word is let go after three minutes; upstream would keep it
+ * for ever. */
+#define KEEPALIVE_IDLE_SECONDS 60
+#define KEEPALIVE_INTERVAL_SECONDS 20
+#define KEEPALIVE_PROBES 6
+#define UNACKNOWLEDGED_MILLISECONDS 180000
+
+struct store_server {
+    struct store_peers *peers;
+    struct tcp_acceptor *acceptor;
+    int port;
+    bool is_turning_away; /* new connections are closed instead of served */
+};
+
+static void set_option(int fd, int level, int option, int value) {
+    (void)setsockopt(fd, level, option, &value, sizeof value); /* without it things still work */
+}
+
+/* Accepted sockets inherit these on Linux, which saves five system calls for each. */
+static void set_options_of_clients(int listening_fd) {
+    set_option(listening_fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(listening_fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS);
+    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SECONDS);
+    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+    set_option(listening_fd, IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS);
+}
+
+static void accepted(void *context, int fd_taken, const union tcp_address *peer) {
+    struct store_server *server = context;
+    if (server->is_turning_away) {
+        close(fd_taken);
+    } else {
+        store_peers_add(server->peers, fd_taken, peer);
+    }
+}
+
+enum failure_code store_server_new(struct event_loop *loop, int listening_fd,
+    const struct store_limits *limits, const struct log *log, struct store_server **out_server,
+    struct failure *failure) {
+    union tcp_address address = {0};
+    socklen_t length = sizeof address;
+    if (getsockname(listening_fd, &address.any, &length) != 0) {
+        return failure_set_system(failure, errno, "cannot read the store's address");
+    }
+    struct store_server *server = memory_allocate(sizeof *server);
+    struct tcp_acceptor_settings settings = {
+        .listening_fd = listening_fd,
+        .name = "store",
+        .log = log,
+        .accepted = accepted,
+        .context = server,
+    };
+    enum failure_code code = tcp_acceptor_new(loop, &settings, &server->acceptor, failure);
+    if (code != FAILURE_NONE) {
+        free(server);
+        return code;
+    }
+    set_options_of_clients(listening_fd);
+    server->peers = store_peers_new(loop, limits != NULL ? limits : &STORE_LIMITS_DEFAULT, log);
+    server->port = tcp_address_port(&address);
+    *out_server = server;
+    return FAILURE_NONE;
+}
+
+void store_server_free(struct store_server *server) {
+    if (server == NULL) {
+        return;
+    }
+    tcp_acceptor_free(server->acceptor);
+    store_peers_free(server->peers);
+    free(server);
+}
+
+int store_server_port(const struct store_server *server) {
+    return server->port;
+}
+
+void store_server_renew(struct store_server *server, const char *kept_prefix) {
+    server->is_turning_away = kept_prefix == NULL;
+    tcp_acceptor_drain(server->acceptor);
+    server->is_turning_away = false;
+    if (kept_prefix == NULL) {
+        store_peers_close_all(server->peers);
+        store_peers_renew_table(server->peers, "");
+    } else {
+        store_peers_catch_up(server->peers);
+        store_peers_renew_table(server->peers, kept_prefix);
+    }
+}
+
+size_t store_server_connections(const struct store_server *server) {
+    return store_peers_count(server->peers);
+}
