@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `muster run` exits with."""
+
+import pytest
+
+LOCALLY = ["run", "--standalone", "--nproc-per-node", 2, "--no-python"]
+
+
+def test_all_workers_succeeding_gives_0(muster):
+    assert muster.run([*LOCALLY, "true"]).status == 0
+
+
+@pytest.mark.parametrize("script", ["exit 3", "kill -9 $$"])
+def test_a_failed_job_gives_1_as_torchrun_does(muster, script):
+    assert muster.run([*LOCALLY, "sh", "-c", script]).status == 1
+
+
+@pytest.mark.parametrize("script, status", [("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_a_failed_job_gives_the_workers_own_status_when_asked(muster, script, status):
+    end = muster.run([*LOCALLY[:-1], "--exit-code", "worker", "--no-python", "sh", "-c", script])
+    assert end.status == status, end
+
+
+def test_the_first_failed_worker_decides_the_status(muster):
+    script = 'if [ $RANK = 1 ]; then exit 5; fi; sleep 60'
+    end = muster.run([*LOCALLY[:-1], "--exit-code", "worker", "--no-python", "sh", "-c", script])
+    assert end.status == 5, end
+
+
+def test_a_restarted_job_that_succeeds_gives_0(muster):
+    script = '[ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 1'
+    end = muster.run([*LOCALLY[:-1], "--max-restarts", 2, "--no-python", "sh", "-c", script])
+    assert end.status == 0, end
+
+
+def test_a_wrong_command_line_gives_2_and_starts_nothing(muster, scratch):
+    end = muster.run(["run", "--no-such-option", "touch", scratch / "started"])
+    assert end.status == 2
+    assert end.err.startswith("usage: ")
+    assert "--no-such-option" in end.err.splitlines()[-1]
+    assert not (scratch / "started").exists()
+
+
+def test_help_and_version_go_to_stdout(muster):
+    for arguments in (["--version"], ["run", "--version"], ["--help"], ["run", "--help"]):
+        end = muster.run(arguments)
+        assert end.status == 0, end
+        assert end.out and not end.err, end
+
+
+def test_called_torchrun_it_is_muster_run(muster, scratch):
+    link = scratch / "torchrun"
+    link.symlink_to(muster.binary)
+    end = muster.start(["--nproc-per-node", "2", "--no-python", "sh", "-c", "echo $RANK"], program=link).finish()
+    assert end.status == 0
+    assert sorted(end.out.split()) == ["0", "1"]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What workers write, on its way to the console and into files."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.threads
+
+
+def locally(*options, workers=2):
+    return ["run", "--standalone", "--nproc-per-node", workers, *options, "--no-python"]
+
+
+def test_lines_of_several_workers_never_mix_within_a_line(muster, scratch):
+    script = muster.script(
+        "worker", '#!/bin/sh\ni=0\nwhile [ $i -lt 2000 ]; do printf %s "$RANK"; echo "-$i-$RANK"; i=$((i+1)); done\n'
+    )
+    end = muster.run([*locally("--tee", "1", workers=4), script])
+    lines = end.out.splitlines()
+    assert len(lines) == 8000
+    for line in lines:
+        assert re.fullmatch(r"\[default(\d)\]:\1-\d+-\1", line), line
+    for rank in range(4):
+        numbers = [int(line.split("-")[1]) for line in lines if line.startswith(f"[default{rank}]")]
+        assert numbers == list(range(2000))
+
+
+def test_an_unfinished_last_line_still_appears(muster):
+    end = muster.run([*locally("--tee", "3"), "printf", "no newline"])
+    assert sorted(end.out.splitlines()) == ["[default0]:no newline", "[default1]:no newline"]
+
+
+def test_a_line_written_in_pieces_gets_one_prefix(muster):
+    end = muster.run([*locally("--tee", "1"), "sh", "-c", "printf abc; sleep 0.3; echo def"])
+    assert sorted(end.out.splitlines()) == ["[default0]:abcdef", "[default1]:abcdef"]
+
+
+def test_redirected_streams_do_not_reach_the_console(muster, scratch):
+    end = muster.run([*locally("-r", "3", "--log-dir", scratch / "logs"), "sh", "-c", "echo out; echo err >&2"])
+    assert end.out == ""
+    assert "err\n" not in end.err
+    for name, text in (("stdout", "out\n"), ("stderr", "err\n")):
+        logs = sorted((scratch / "logs").glob(f"*/attempt_0/*/{name}.log"))
+        assert [log.read_text() for log in logs] == [text, text]
+
+
+def test_a_closed_console_neither_blocks_nor_kills_a_worker(muster, scratch):
+    reader, writer = os.pipe()
+    running = muster.start(
+        [*locally("--tee", "3", "--log-dir", scratch / "logs"), "sh", "-c", "sleep 0.2; seq 100000; echo done >&2"],
+        stdout=writer, stderr=writer,
+    )
+    os.close(writer)
+    os.close(reader)
+    assert running.finish(timeout=30).status == 0
+    for log in (scratch / "logs").glob("*/attempt_0/*/stdout.log"):
+        assert log.read_text().endswith("\n100000\n")
+
+
+def test_a_console_nobody_reads_does_not_block_a_worker(muster, scratch):
+    reader, writer = os.pipe()
+    script = "seq 300000; : >finished.$RANK"
+    running = muster.start(
+        [*locally("--tee", "1", "--log-dir", scratch / "logs"), "sh", "-c", script], stdout=writer
+    )
+    os.close(writer)
+    running.wait_until(lambda: len(list(scratch.glob("finished.*"))) == 2, "workers to finish writing", timeout=30)
+    os.close(reader)
+    running.finish(timeout=30)
+
+
+@pytest.mark.plain_build
+def test_a_flood_of_output_arrives_whole(muster, scratch):
+    flood = "dd if=/dev/zero bs=1M count=100 status=none | tr '\\0' x | fold -w 99"
+    end = muster.run([*locally("-r", "1", "--log-dir", scratch / "logs"), "sh", "-c", flood], timeout=60)
+    assert end.status == 0, end
+    sizes = [log.stat().st_size for log in (scratch / "logs").glob("*/attempt_0/*/stdout.log")]
+    lines = -(-(100 << 20) // 99)
+    assert len(sizes) == 2 and all(abs(size - (100 << 20) - lines) <= 1 for size in sizes), sizes
+
+
+def test_a_very_long_line_does_not_grow_the_agent_without_bound(muster, scratch):
+    script = "head -c 50000000 /dev/zero | tr '\\0' y"
+    end = muster.run([*locally("--tee", "1", "--log-dir", scratch / "logs", workers=1), "sh", "-c", script])
+    assert end.status == 0, end
+    (log,) = (scratch / "logs").glob("*/attempt_0/0/stdout.log")
+    assert log.stat().st_size == 50000000
+    assert end.out.count("y") == 50000000
+
+
+@pytest.fixture
+def full_disk(scratch):
+    """A mounted file system with room for next to nothing."""
+    path = scratch / "full"
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", path], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"needs a small file system, and mounting one failed: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
+
+
+def test_a_full_disk_is_reported_once_and_does_not_end_the_job(muster, full_disk):
+    end = muster.run([*locally("-r", "1", "--log-dir", full_disk / "logs", workers=1), "sh", "-c", "seq 200000"])
+    assert end.status == 0, end
+    assert end.err.count("No space left on device") == 1, end
+
+
+def test_only_chosen_ranks_are_shown(muster):
+    end = muster.run([*locally("--local-ranks-filter", "1"), "sh", "-c", "echo rank $RANK"])
+    assert end.out.splitlines() == ["rank 1"]
+
+
+def test_output_appears_while_the_worker_still_runs(muster, scratch):
+    running = muster.start([*locally("--tee", "1", workers=1), "sh", "-c", "echo early; while [ ! -e go ]; do sleep 0.02; done"])
+    running.wait_until(lambda: "early" in running.out(), "the first line")
+    assert running.process.poll() is None
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_logs_of_every_attempt_are_kept(muster, scratch):
+    script = "echo attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 2 ]"
+    end = muster.run([*locally("--max-restarts", "2", "-r", "1", "--log-dir", scratch / "logs"), "sh", "-c", script])
+    assert end.status == 0, end
+    (run,) = (scratch / "logs").iterdir()
+    for attempt in range(3):
+        for rank in range(2):
+            assert (run / f"attempt_{attempt}/{rank}/stdout.log").read_text() == f"attempt {attempt}\n"
