@@ -28,6 +28,9 @@ static void end(struct store_waiters *waiters, struct store_wait *wait) {
 }
 
 void store_wait_add(struct store_wait *wait, struct store_entry *entry) {
+    if (entry->last_waiter != NULL && entry->last_waiter->wait == wait) {
+        return; /* nobody else can have come since this wait began */
+    }
     struct store_registration *registration = &wait->registrations[wait->count++];
     *registration =
         (struct store_registration){.wait = wait, .entry = entry, .previous = entry->last_waiter};

@@ -37,7 +37,8 @@ size_t store_wait_size(size_t capacity);
 /* A wait for up to `capacity` keys, which becomes the connection's; it must have none. */
 struct store_wait *store_wait_begin(
     struct store_waiters *waiters, struct store_connection *connection, size_t capacity);
-/* Adds one missing key, at the end of the line of those who wait for it. */
+/* Adds one missing key, at the end of the line of those who wait for it; once, however often it is
+ * named. All keys of a wait are added before anything else happens. */
 void store_wait_add(struct store_wait *wait, struct store_entry *entry);
 
 /* The key was written: appends a reply for each connection that misses nothing any more. */

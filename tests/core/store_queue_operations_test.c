@@ -59,6 +59,15 @@ static void each_item_releases_one_waiter(void **state) {
     assert_silent(store);
 }
 
+static void a_queue_named_twice_needs_one_item(void **state) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q"), S("/a"), S("/q")));
+    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("e1"));
+    assert_int_equal(store->effects.count, 1);
+    assert_byte(store, 0, 1, STORE_STOP_WAITING);
+}
+
 /* PyTorch's own server leaves the woken waiter in the queue's list: the second item then releases
  * the first client from the wait for something else, and the second waits for ever. */
 static void a_woken_waiter_is_not_woken_again_from_its_next_wait(void **state) {
@@ -88,6 +97,7 @@ static const struct CMUnitTest tests[] = {
     store_test(items_leave_in_the_order_they_came),
     store_test(a_queue_with_items_counts_as_a_key_that_is_there),
     store_test(each_item_releases_one_waiter),
+    store_test(a_queue_named_twice_needs_one_item),
     store_test(a_woken_waiter_is_not_woken_again_from_its_next_wait),
     store_test(values_and_queues_of_one_name_do_not_mix),
 };
