@@ -11,13 +11,14 @@
 
 /* What one node brings; its place in the array is its group rank. */
 struct node_role {
-    char *role;
+    const char *role; /* borrowed */
     int local_world_size;
 };
 
-/* What a node tells the others about itself. */
+/* What a node told the others about itself. */
 struct role_info {
-    struct node_role node;
+    char *role;
+    int local_world_size;
     int group_rank;
     int muster_version; /* 0: an agent of another kind */
 };

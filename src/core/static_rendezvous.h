@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "base/duration.h"
-#include "base/text.h"
 #include "core/rank_assignment.h"
+#include "core/static_key.h"
 
 /* What the agents write into role_info; raised when the coordination changes incompatibly. */
 #define STATIC_RENDEZVOUS_MUSTER_VERSION 1
@@ -32,33 +32,6 @@
 #define STATIC_RENDEZVOUS_EXIT_BARRIER_SECONDS 300
 
 #define STATIC_RENDEZVOUS_VALUE_SIZE 32
-
-enum static_key_kind {
-    /* torchrun's */
-    STATIC_KEY_INIT,           /* counts clients */
-    STATIC_KEY_ROLE_INFO,      /* by node */
-    STATIC_KEY_ALL_ROLE_INFOS, /* the role infos of all nodes */
-    STATIC_KEY_ASSIGNED_RANKS, /* by node */
-    STATIC_KEY_NUM_MEMBERS,    /* exit barrier: counts finished nodes */
-    STATIC_KEY_LAST_MEMBER,    /* exit barrier: set by the last */
-    /* Muster's; the last three are decided once, by the first who writes */
-    STATIC_KEY_COORDINATED, /* exists when every agent is Muster */
-    STATIC_KEY_READY,       /* by attempt: counts nodes that want to start it */
-    STATIC_KEY_FINISHED,    /* by attempt: counts nodes whose workers all succeeded */
-    STATIC_KEY_GATHERED,    /* by attempt: "all", or "failed <node>" */
-    STATIC_KEY_START,       /* by attempt: "go", or "failed <node>" */
-    STATIC_KEY_END,         /* by attempt: "restart", "done" or "failed <node>" */
-    STATIC_KEY_COUNT,
-};
-
-struct static_key {
-    enum static_key_kind kind;
-    int attempt; /* where the kind is by attempt */
-    int node;    /* where the kind is by node */
-};
-
-/* Appends the key as it is on the wire. Not for STATIC_KEY_ALL_ROLE_INFOS. */
-void static_key_write(const struct static_key *key, const char *run_id, struct text *out);
 
 enum static_event_kind {
     /* asked by the agent */
@@ -109,7 +82,7 @@ enum static_effect_kind {
     STATIC_EFFECT_GET_ROLE_INFOS,
     STATIC_EFFECT_SET_ASSIGNMENTS, /* of all nodes, COORDINATED before them if it is to exist */
     STATIC_EFFECT_GET_ASSIGNMENT,
-    STATIC_EFFECT_RENEW_WORKER_STORE, /* node 0: delete every key but torchrun's and Muster's own */
+    STATIC_EFFECT_RENEW_WORKER_STORE, /* node 0: forget every key but the agents' */
     STATIC_EFFECT_ARM_TIMER,
     STATIC_EFFECT_DISARM_TIMER,
     /* told to the agent */
@@ -132,15 +105,18 @@ struct static_effect {
             size_t count;
             bool is_coordinated;
         } assignments;
-        struct role_info role_info; /* SET_ROLE_INFO; the role is the machine's */
-        struct instant deadline;    /* ARM_TIMER */
+        struct node_role node;   /* SET_ROLE_INFO */
+        struct instant deadline; /* ARM_TIMER */
         struct {
             int attempt;
             int node_count;
             struct rank_assignment ranks;
         } joined;
-        const char *reason; /* JOIN_FAILED, PEER_FAILED; a constant */
-        int attempt;        /* PEER_RESTART */
+        struct {
+            const char *reason; /* a constant */
+            int node;           /* whose doing it was; -1: nobody's in particular */
+        } failed;               /* JOIN_FAILED, PEER_FAILED */
+        int attempt;            /* PEER_RESTART */
     };
 };
 

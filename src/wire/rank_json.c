@@ -7,13 +7,14 @@
 #include "core/launch_config.h"
 #include "wire/json_document.h"
 
-void rank_json_write_role_info(const struct role_info *info, struct text *out) {
+void rank_json_write_role_info(
+    const struct node_role *node, int group_rank, int muster_version, struct text *out) {
     text_append(out, "{\"role\": ");
-    json_text_write(info->node.role, out);
-    text_append_format(out, ", \"rank\": %d, \"local_world_size\": %d", info->group_rank,
-        info->node.local_world_size);
-    if (info->muster_version != 0) {
-        text_append_format(out, ", \"muster\": %d", info->muster_version);
+    json_text_write(node->role, out);
+    text_append_format(
+        out, ", \"rank\": %d, \"local_world_size\": %d", group_rank, node->local_world_size);
+    if (muster_version != 0) {
+        text_append_format(out, ", \"muster\": %d", muster_version);
     }
     text_append(out, "}");
 }
@@ -42,7 +43,7 @@ static enum failure_code read_role_info(const struct json_value *root, struct ro
         json_value_member(root, "rank"), 0, LAUNCH_MAXIMUM_NODES - 1, &info.group_rank);
     if (code == FAILURE_NONE) {
         code = read_integer(json_value_member(root, "local_world_size"), 1,
-            LAUNCH_MAXIMUM_WORKERS_PER_NODE, &info.node.local_world_size);
+            LAUNCH_MAXIMUM_WORKERS_PER_NODE, &info.local_world_size);
     }
     const struct json_value *version = json_value_member(root, "muster");
     if (code == FAILURE_NONE && version != NULL) {
@@ -51,7 +52,7 @@ static enum failure_code read_role_info(const struct json_value *root, struct ro
     if (code != FAILURE_NONE) {
         return code;
     }
-    info.node.role = memory_duplicate_string(role);
+    info.role = memory_duplicate_string(role);
     *out_info = info;
     return FAILURE_NONE;
 }

@@ -17,7 +17,8 @@
 
 /* Appends `{"role": "default", "rank": 0, "local_world_size": 2}`, with ", \"muster\": N" unless
  * the version is 0. */
-void rank_json_write_role_info(const struct role_info *info, struct text *out);
+void rank_json_write_role_info(
+    const struct node_role *node, int group_rank, int muster_version, struct text *out);
 /* FAILURE_MALFORMED or FAILURE_LIMIT for anything odd. role_info_clear when done. */
 __attribute__((warn_unused_result)) enum failure_code rank_json_read_role_info(
     struct slice input, struct role_info *out_info);

@@ -5,9 +5,6 @@
 
 #include "core/rank_assignment.h"
 
-static char trainer[] = "trainer";
-static char reader[] = "reader";
-
 static void check(struct rank_assignment actual, int base, int world, int role_base, int role) {
     assert_int_equal(actual.base_rank, base);
     assert_int_equal(actual.world_size, world);
@@ -17,7 +14,8 @@ static void check(struct rank_assignment actual, int base, int world, int role_b
 
 static void nodes_count_in_order_and_roles_by_themselves(void **state) {
     (void)state;
-    static const struct node_role nodes[] = {{trainer, 2}, {reader, 1}, {trainer, 4}, {reader, 3}};
+    static const struct node_role nodes[] = {
+        {"trainer", 2}, {"reader", 1}, {"trainer", 4}, {"reader", 3}};
     struct rank_assignment ranks[4];
     assert_int_equal(rank_assignment_compute(nodes, 4, ranks), FAILURE_NONE);
     check(ranks[0], 0, 10, 0, 6);
@@ -29,7 +27,7 @@ static void nodes_count_in_order_and_roles_by_themselves(void **state) {
 static void torchrun_gives_the_same_ranks(void **state) {
     (void)state;
     /* as observed with torchrun: nodes (one with 1 worker, one of another role with 2) */
-    static const struct node_role nodes[] = {{trainer, 1}, {reader, 2}};
+    static const struct node_role nodes[] = {{"trainer", 1}, {"reader", 2}};
     struct rank_assignment ranks[2];
     assert_int_equal(rank_assignment_compute(nodes, 2, ranks), FAILURE_NONE);
     check(ranks[0], 0, 3, 0, 1);
@@ -38,7 +36,7 @@ static void torchrun_gives_the_same_ranks(void **state) {
 
 static void a_node_without_workers_is_refused(void **state) {
     (void)state;
-    static const struct node_role nodes[] = {{trainer, 1}, {trainer, 0}};
+    static const struct node_role nodes[] = {{"trainer", 1}, {"trainer", 0}};
     struct rank_assignment ranks[2] = {{.base_rank = 77}};
     assert_int_equal(rank_assignment_compute(nodes, 2, ranks), FAILURE_INVALID);
     assert_int_equal(ranks[0].base_rank, 77);
@@ -46,7 +44,7 @@ static void a_node_without_workers_is_refused(void **state) {
 
 static void a_world_too_large_for_int_is_refused(void **state) {
     (void)state;
-    static const struct node_role nodes[] = {{trainer, INT_MAX}, {trainer, 1}};
+    static const struct node_role nodes[] = {{"trainer", INT_MAX}, {"trainer", 1}};
     struct rank_assignment ranks[2];
     assert_int_equal(rank_assignment_compute(nodes, 2, ranks), FAILURE_LIMIT);
 }

@@ -5,15 +5,13 @@
 
 static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
     (void)state;
-    char role[] = "default";
-    struct role_info info = {.node = {role, 2}, .group_rank = 1};
+    static const struct node_role node = {"default", 2};
     struct text text = {0};
-    rank_json_write_role_info(&info, &text);
+    rank_json_write_role_info(&node, 1, 0, &text);
     assert_string_equal(
         text_string(&text), "{\"role\": \"default\", \"rank\": 1, \"local_world_size\": 2}");
     text_clear(&text);
-    info.muster_version = 1;
-    rank_json_write_role_info(&info, &text);
+    rank_json_write_role_info(&node, 1, 1, &text);
     assert_string_equal(text_string(&text),
         "{\"role\": \"default\", \"rank\": 1, \"local_world_size\": 2, \"muster\": 1}");
     text_clear(&text);
@@ -21,15 +19,14 @@ static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
 
 static void role_info_survives_the_way_through_the_store(void **state) {
     (void)state;
-    char role[] = "r\303\266le \"x\"";
-    struct role_info info = {.node = {role, 8}, .group_rank = 3, .muster_version = 1};
+    static const struct node_role node = {"r\303\266le \"x\"", 8};
     struct text text = {0};
-    rank_json_write_role_info(&info, &text);
+    rank_json_write_role_info(&node, 3, 1, &text);
     struct role_info read;
     assert_int_equal(
         rank_json_read_role_info(slice_from_string(text_string(&text)), &read), FAILURE_NONE);
-    assert_string_equal(read.node.role, role);
-    assert_int_equal(read.node.local_world_size, 8);
+    assert_string_equal(read.role, node.role);
+    assert_int_equal(read.local_world_size, 8);
     assert_int_equal(read.group_rank, 3);
     assert_int_equal(read.muster_version, 1);
     role_info_clear(&read);
