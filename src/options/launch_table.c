@@ -72,7 +72,7 @@ static const struct option_definition definitions[] = {
         .kind = OPTION_FLAG,
         .reads_environment = true,
         .help = "Run on this node alone, on a free port and under a random job name, whatever the "
-                "--rdzv options say.",
+                "rendezvous options say.",
     },
     {
         .destination = "max_restarts",
