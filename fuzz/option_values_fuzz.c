@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arbitrary texts for each grammar of a single option value; the first byte says which. What is
+ * refused comes with a reason, what is accepted is within its bounds. */
+#include <stdlib.h>
+
+#include "options/endpoint.h"
+#include "options/option_conversion.h"
+#include "options/option_values.h"
+#include "options/rendezvous_conf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds) {
+    if (!holds) {
+        abort();
+    }
+}
+
+static enum failure_code try_node_range(const char *text, struct text *reason) {
+    int minimum = 1;
+    int maximum = 1;
+    enum failure_code code = option_parse_node_range(text, &minimum, &maximum, reason);
+    require(minimum >= 1 && minimum <= maximum && maximum <= LAUNCH_MAXIMUM_NODES);
+    return code;
+}
+
+static enum failure_code try_worker_count(const char *text, struct text *reason) {
+    enum launch_worker_count kind = LAUNCH_COUNT_NUMBER;
+    int count = 1;
+    enum failure_code code = option_parse_worker_count(text, &kind, &count, reason);
+    require((kind == LAUNCH_COUNT_NUMBER) == (count > 0));
+    require(count <= LAUNCH_MAXIMUM_WORKERS_PER_NODE);
+    return code;
+}
+
+static enum failure_code try_streams(const char *text, struct text *reason) {
+    struct launch_streams streams = {0};
+    enum failure_code code = option_parse_streams(text, &streams, reason);
+    require(streams.rank_count <= LAUNCH_MAXIMUM_WORKERS_PER_NODE);
+    for (size_t i = 0; i < streams.rank_count; i++) {
+        require(streams.by_rank[i] >= -1 && streams.by_rank[i] <= 3);
+    }
+    free(streams.by_rank);
+    return code;
+}
+
+static enum failure_code try_rank_list(const char *text, struct text *reason) {
+    int *ranks = NULL;
+    size_t count = 0;
+    enum failure_code code = option_parse_rank_list(text, &ranks, &count, reason);
+    for (size_t i = 1; i < count; i++) {
+        require(ranks[i - 1] < ranks[i]);
+    }
+    free(ranks);
+    return code;
+}
+
+static enum failure_code try_signals(const char *text, struct text *reason) {
+    int signals[LAUNCH_MAXIMUM_SIGNALS] = {0};
+    size_t count = 0;
+    enum failure_code code = option_parse_signals(text, signals, &count, reason);
+    require(count <= LAUNCH_MAXIMUM_SIGNALS);
+    for (size_t i = 0; i < count; i++) {
+        require(signals[i] >= 1 && signals[i] <= 64 && signals[i] != 9 && signals[i] != 19);
+    }
+    return code;
+}
+
+static enum failure_code try_endpoint(const char *text, struct text *reason) {
+    struct endpoint endpoint = {0};
+    enum failure_code code = endpoint_parse(text, &endpoint, reason);
+    require(endpoint.port >= ENDPOINT_NO_PORT && endpoint.port <= 65535);
+    require((code == FAILURE_NONE) == (endpoint.host != NULL));
+    endpoint_clear(&endpoint);
+    return code;
+}
+
+static enum failure_code try_conf(const char *text, struct text *reason) {
+    struct text_list settings = {0};
+    enum failure_code code = rendezvous_conf_parse(text, &settings, reason);
+    if (code == FAILURE_NONE) {
+        code = rendezvous_conf_check(&settings, "c10d", reason);
+    }
+    text_list_clear(&settings);
+    return code;
+}
+
+static enum failure_code try_commas(const char *text, struct text *reason) {
+    struct text_list items = {0};
+    (void)reason;
+    option_split_commas(text, &items);
+    require(items.count >= 1);
+    text_list_clear(&items);
+    return FAILURE_NONE;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static enum failure_code (*const grammars[])(const char *, struct text *) = {try_node_range,
+        try_worker_count, try_streams, try_rank_list, try_signals, try_endpoint, try_conf,
+        try_commas};
+    if (size == 0) {
+        return 0;
+    }
+    struct text value = {0};
+    struct text reason = {0};
+    text_append_bytes(&value, (const char *)data + 1, size - 1);
+    size_t grammar = data[0] % (sizeof grammars / sizeof *grammars);
+    enum failure_code code = grammars[grammar](text_string(&value), &reason);
+    require((code == FAILURE_NONE) == (reason.length == 0));
+    text_clear(&value);
+    text_clear(&reason);
+    return 0;
+}
