@@ -86,20 +86,27 @@ static void model_line_up(struct model *model, size_t client, size_t key) {
     }
 }
 
+/* True when the first in line misses nothing else and is released. */
+static bool model_serve_first(struct model *model, size_t key) {
+    size_t client = model->keys[key].line[0];
+    leave_line(&model->keys[key], 0);
+    model->missing[client] &= ~(1U << key);
+    if (model->missing[client] == 0) {
+        expect_byte(model, client, STORE_STOP_WAITING);
+    }
+    return model->missing[client] == 0;
+}
+
 static void model_wake_one(struct model *model, size_t key) {
-    if (model->keys[key].line_length > 0) {
-        size_t client = model->keys[key].line[0];
-        leave_line(&model->keys[key], 0);
-        model->missing[client] &= ~(1U << key);
-        if (model->missing[client] == 0) {
-            expect_byte(model, client, STORE_STOP_WAITING);
-        }
+    bool is_released = false;
+    while (model->keys[key].line_length > 0 && !is_released) {
+        is_released = model_serve_first(model, key);
     }
 }
 
 static void model_wake_all(struct model *model, size_t key) {
     while (model->keys[key].line_length > 0) {
-        model_wake_one(model, key);
+        (void)model_serve_first(model, key);
     }
 }
 

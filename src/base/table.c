@@ -27,8 +27,14 @@ struct table {
     void (*free_value)(void *value);
 };
 
+/* The hash library hands every key to memcmp, which wants a pointer even for no bytes. */
+static struct slice with_pointer(struct slice key) {
+    return key.data == NULL ? slice_from_string("") : key;
+}
+
 static struct entry *find(const struct table *table, struct slice key) {
     struct entry *found = NULL;
+    key = with_pointer(key);
     HASH_FIND(hh, table->entries, key.data, key.length, found);
     return found;
 }
@@ -63,6 +69,7 @@ void table_free(struct table *table) {
 struct slice table_put(struct table *table, struct slice key, void *value) {
     unsigned hash = 0;
     struct entry *entry = NULL;
+    key = with_pointer(key);
     HASH_VALUE(key.data, key.length, hash);
     HASH_FIND_BYHASHVALUE(hh, table->entries, key.data, key.length, hash, entry);
     if (entry != NULL) {
@@ -72,9 +79,7 @@ struct slice table_put(struct table *table, struct slice key, void *value) {
     }
     entry = memory_allocate(sizeof *entry + key.length);
     entry->key_length = key.length;
-    if (key.length > 0) {
-        memcpy(entry->key, key.data, key.length);
-    }
+    memcpy(entry->key, key.data, key.length);
     entry->value = value;
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->entries, entry->key, key.length, hash, entry);
     return (struct slice){entry->key, entry->key_length};

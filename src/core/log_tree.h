@@ -28,7 +28,8 @@ enum log_tree_file {
     LOG_TREE_FILTERED_STDERR, /* filtered_stderr.log */
 };
 
-/* Whether --log-dir asks for no files at all: the text "/dev/null", as upstream compares it. NULL is not. */
+/* Whether --log-dir asks for no files at all: the text "/dev/null", as upstream compares it. NULL
+ * is not. */
 bool log_tree_is_discarded(const char *log_dir);
 
 /* Appends `path` made absolute with `working_directory`, without "." and empty parts; ".." stays,

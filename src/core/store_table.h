@@ -11,8 +11,8 @@
  * - WAIT is answered once, when every key that was absent when it was asked has been written since;
  *   deleting a key later changes nothing. Waiters of one key are released first come, first served.
  * - SET, MULTI_SET, ADD, APPEND, a COMPARE_SET that stored and a BARRIER that completed release all
- *   waiters of the key; QUEUE_PUSH releases one. A key is present for CHECK and WAIT when it has a
- *   value or a queue that is not empty.
+ *   waiters of the key; QUEUE_PUSH releases one, the first in line that misses nothing else.
+ * - A key is present for CHECK and WAIT when it has a value or a queue that is not empty.
  * - Counters are decimal text. ADD wraps at 2^63; text that is no number closes the connection and
  *   stays as it is. BARRIER counts in the same way, never resets, and keeps a participant counted
  *   who gave up.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store_waiters.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -58,26 +59,32 @@ static void leave_line(struct store_registration *registration) {
     registration->entry = NULL;
 }
 
+/* The first in line has seen the key; true when it missed nothing else and is answered. */
+static bool serve_first(
+    struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
+    struct store_registration *first = entry->first_waiter;
+    struct store_wait *wait = first->wait;
+    leave_line(first);
+    wait->missing--;
+    if (wait->missing > 0) {
+        return false;
+    }
+    const struct store_reply reply = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
+    store_effects_reply(effects, wait->connection, &reply);
+    end(waiters, wait);
+    return true;
+}
+
 void store_waiters_wake_one(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
-    struct store_registration *registration = entry->first_waiter;
-    if (registration == NULL) {
-        return;
-    }
-    struct store_wait *wait = registration->wait;
-    leave_line(registration);
-    wait->missing--;
-    if (wait->missing == 0) {
-        const struct store_reply reply = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
-        store_effects_reply(effects, wait->connection, &reply);
-        end(waiters, wait);
+    while (entry->first_waiter != NULL && !serve_first(waiters, entry, effects)) {
     }
 }
 
 void store_waiters_wake_all(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects) {
     while (entry->first_waiter != NULL) {
-        store_waiters_wake_one(waiters, entry, effects);
+        (void)serve_first(waiters, entry, effects);
     }
 }
 

@@ -44,7 +44,8 @@ void store_wait_add(struct store_wait *wait, struct store_entry *entry);
 /* The key was written: appends a reply for each connection that misses nothing any more. */
 void store_waiters_wake_all(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects);
-/* The same for the first in line alone. */
+/* The same down the line until one connection is released: who still misses another key has seen
+ * this one, but leaves it to the next in line. */
 void store_waiters_wake_one(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects);
 

@@ -242,11 +242,12 @@ static enum failure_code decode_blobs(struct store_reply_decoder *decoder, struc
     }
     decoder->blobs = memory_reserve(
         decoder->blobs, &decoder->blob_capacity, decoder->count, sizeof *decoder->blobs);
-    const uint8_t *position = input.data + start;
+    size_t position = start;
     for (size_t i = 0; i < decoder->count; i++) {
-        size_t length = (size_t)little_endian_load64(position);
-        decoder->blobs[i] = (struct slice){position + LENGTH_BYTES, length};
-        position += LENGTH_BYTES + length;
+        size_t length = (size_t)little_endian_load64(input.data + position);
+        position += LENGTH_BYTES;
+        decoder->blobs[i] = (struct slice){input.data + position, length};
+        position += length;
     }
     out->reply.list.items = decoder->blobs;
     out->reply.list.count = decoder->count;

@@ -54,19 +54,21 @@ static void one_leaves_from_the_middle_of_the_line(void **state) {
     assert_null(line->entry->last_waiter);
 }
 
-static void waking_one_leaves_the_others_in_line(void **state) {
+static void waking_one_goes_on_to_the_first_who_misses_nothing_else(void **state) {
     struct line *line = *state;
     begin(line, 0, true);
     begin(line, 1, false);
-    store_waiters_wake_one(&line->waiters, line->entry, &line->effects);
-    assert_int_equal(line->effects.count, 0); /* the first still misses the other key */
+    begin(line, 2, false);
     store_waiters_wake_one(&line->waiters, line->entry, &line->effects);
     assert_int_equal(line->effects.count, 1);
     assert_ptr_equal(line->effects.items[0].connection, &line->clients[1]);
-    store_waiters_wake_one(&line->waiters, line->entry, &line->effects);
-    assert_int_equal(line->effects.count, 1);
     store_waiters_wake_one(&line->waiters, line->other, &line->effects);
     assert_int_equal(line->effects.count, 2);
+    assert_ptr_equal(line->effects.items[1].connection, &line->clients[0]);
+    store_waiters_wake_one(&line->waiters, line->entry, &line->effects);
+    assert_int_equal(line->effects.count, 3);
+    store_waiters_wake_one(&line->waiters, line->entry, &line->effects);
+    assert_int_equal(line->effects.count, 3);
 }
 
 static void entries_that_existed_for_a_wait_go_with_it(void **state) {
@@ -99,7 +101,7 @@ static void expelling_takes_waits_out_of_all_lines(void **state) {
 
 static const struct CMUnitTest tests[] = {
     waiters_test(one_leaves_from_the_middle_of_the_line),
-    waiters_test(waking_one_leaves_the_others_in_line),
+    waiters_test(waking_one_goes_on_to_the_first_who_misses_nothing_else),
     waiters_test(entries_that_existed_for_a_wait_go_with_it),
     waiters_test(expelling_takes_waits_out_of_all_lines),
 };

@@ -39,11 +39,36 @@ static void unknown_family_is_a_question_mark(void **state) {
     expect(&address, "?:0", 0);
 }
 
+static void literal_addresses_resolve_to_themselves(void **state) {
+    (void)state;
+    union tcp_address addresses[4];
+    size_t count = 0;
+    assert_int_equal(
+        tcp_address_resolve("192.0.2.7", 29500, addresses, 4, &count, NULL), FAILURE_NONE);
+    assert_int_equal(count, 1);
+    expect(&addresses[0], "192.0.2.7:29500", 29500);
+    assert_int_equal(tcp_address_resolve("::1", 1, addresses, 4, &count, NULL), FAILURE_NONE);
+    expect(&addresses[0], "[::1]:1", 1);
+}
+
+static void unknown_host_is_named(void **state) {
+    (void)state;
+    union tcp_address addresses[1];
+    size_t count = 77;
+    struct failure failure = {0};
+    assert_int_equal(
+        tcp_address_resolve("no such host", 1, addresses, 1, &count, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "no such host"));
+    assert_int_equal(count, 77);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ipv4_is_written_with_its_port),
     cmocka_unit_test(ipv6_is_written_in_brackets),
     cmocka_unit_test(mapped_ipv4_is_written_as_ipv4),
     cmocka_unit_test(unknown_family_is_a_question_mark),
+    cmocka_unit_test(literal_addresses_resolve_to_themselves),
+    cmocka_unit_test(unknown_host_is_named),
 };
 
 TEST_MAIN(tests)

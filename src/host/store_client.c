@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two lives one after the other: dialling (addresses, attempts, back-off) until a link is ready,
+ * then one call after the other over it. One timer serves both. */
+#include "host/store_client.h"
+
+#include <stdlib.h>
+
+#include "base/backoff.h"
+#include "base/memory.h"
+#include "host/random_seed.h"
+#include "host/store_call.h"
+#include "host/store_link.h"
+#include "host/tcp_address.h"
+
+#define MAXIMUM_ADDRESSES 16
+/* One attempt gets this long for connection and handshake, then the next address or another try. */
+#define ATTEMPT_MILLISECONDS 10000
+/* How long a server may take to confirm that a wait is cancelled. */
+#define CANCEL_MILLISECONDS 5000
+
+enum client_phase {
+    PHASE_PAUSING,    /* until the next attempt */
+    PHASE_CONNECTING, /* link exists, handshake not yet answered */
+    PHASE_READY,
+    PHASE_OVER, /* `end` says why */
+};
+
+struct store_client {
+    struct event_loop *loop;
+    struct store_client_settings settings;
+    char *host;
+    enum client_phase phase;
+    struct store_link *link;
+
+    union tcp_address addresses[MAXIMUM_ADDRESSES];
+    size_t address_count;
+    size_t next_address;
+    struct backoff backoff;
+    struct instant connect_deadline;
+    struct failure end; /* of the last attempt, or of the connection */
+
+    struct store_call_queue queue; /* not yet begun */
+    struct store_call *active;     /* the one the link works on */
+    struct event_timer *timer;
+    struct instant next_attempt; /* PAUSING: when it begins; CONNECTING: when it is given up */
+    int busy;                    /* callbacks under way that will look at the client again */
+    bool is_freed;
+};
+
+static struct instant after_milliseconds(struct store_client *client, int64_t milliseconds) {
+    return instant_after(event_loop_now(client->loop), duration_from_milliseconds(milliseconds));
+}
+
+static struct instant earlier(struct instant left, struct instant right) {
+    return instant_is_before(right, left) ? right : left;
+}
+
+/* Arms the timer for whatever is due first. */
+static void arm(struct store_client *client) {
+    struct instant due = store_call_queue_deadline(&client->queue);
+    bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
+    if (!is_dialling && client->active == NULL && client->queue.first != NULL) {
+        due = event_loop_now(client->loop);
+    }
+    if (client->active != NULL) {
+        due = earlier(due, client->active->deadline);
+    }
+    if (is_dialling) {
+        due = earlier(due, earlier(client->next_attempt, client->connect_deadline));
+    }
+    event_timer_set(client->timer, due);
+}
+
+/* So that callbacks may free the client while its own code is still running. */
+static void enter(struct store_client *client) {
+    client->busy++;
+}
+
+static void leave(struct store_client *client) {
+    client->busy--;
+    if (client->is_freed && client->busy == 0) {
+        free(client->host);
+        free(client);
+    } else if (!client->is_freed) {
+        arm(client);
+    }
+}
+
+static void finish_with_failure(
+    struct store_call *call_taken, enum failure_code code, const char *message) {
+    store_call_finish(call_taken, &(struct store_client_result){.code = code, .message = message});
+}
+
+static void finish_active(struct store_client *client, const struct store_client_result *result) {
+    struct store_call *call = client->active;
+    client->active = NULL;
+    store_call_finish(call, result);
+}
+
+/* Those pending now; what callbacks ask for meanwhile fails when the loop comes around. */
+static void fail_pending(struct store_client *client, enum failure_code code, const char *message) {
+    size_t count = 0;
+    for (const struct store_call *each = client->queue.first; each != NULL; each = each->next) {
+        count++;
+    }
+    if (client->active != NULL) {
+        finish_active(client, &(struct store_client_result){.code = code, .message = message});
+    }
+    /* A callback may free the client, which fails the rest. */
+    for (; count > 0 && client->queue.first != NULL; count--) {
+        finish_with_failure(store_call_queue_pop(&client->queue), code, message);
+    }
+}
+
+/* The connection, or the attempts to get one, are over for good. */
+static void give_up(struct store_client *client, const struct failure *failure) {
+    bool was_ready = client->phase == PHASE_READY;
+    client->phase = PHASE_OVER;
+    client->end = *failure;
+    store_link_free(client->link);
+    client->link = NULL;
+    fail_pending(client, was_ready ? FAILURE_DISCONNECTED : failure->code, client->end.message);
+    void (*tell)(void *context, const struct failure *failure) =
+        was_ready ? client->settings.lost : client->settings.connected;
+    if (!client->is_freed && tell != NULL) {
+        tell(client->settings.context, &client->end);
+    }
+}
+
+static void give_up_connecting(struct store_client *client) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d after %.1f s: %s", client->host,
+        client->settings.port, duration_seconds(client->settings.connect_timeout),
+        client->end.message[0] != '\0' ? client->end.message : "no attempt was finished");
+    give_up(client, &failure);
+}
+
+static void finish_without_reply(struct store_client *client) {
+    struct store_reply none = {.kind = STORE_REPLY_NONE};
+    finish_active(client, &(struct store_client_result){.reply = &none});
+}
+
+/* Sends the next stage of the active call; what needs no reply is done when all of it is sent. */
+static void send_active(struct store_client *client) {
+    struct store_call *call = client->active;
+    struct store_request expected = call->request;
+    struct slice bytes = bytes_slice(&call->bytes);
+    if (call->waits_first && call->stage == STORE_CALL_QUEUED) {
+        call->stage = STORE_CALL_WAITING_FIRST;
+        expected = (struct store_request){.operation = STORE_WAIT};
+        bytes = bytes_slice(&call->wait_bytes);
+    } else {
+        call->stage = STORE_CALL_SENT;
+    }
+    store_link_expect(client->link, &expected);
+    bool is_drained = store_link_send(client->link, bytes); /* may end the link and the call */
+    if (client->active != NULL && is_drained &&
+        store_operation_reply_kind(expected.operation) == STORE_REPLY_NONE) {
+        finish_without_reply(client);
+    }
+}
+
+/* Begins calls until one has to be waited for. */
+static void pump(struct store_client *client) {
+    while (!client->is_freed && client->phase == PHASE_READY && client->active == NULL &&
+           client->queue.first != NULL) {
+        client->active = store_call_queue_pop(&client->queue);
+        send_active(client);
+    }
+    if (!client->is_freed && client->phase == PHASE_OVER) {
+        fail_pending(client, FAILURE_DISCONNECTED, client->end.message);
+    }
+}
+
+static void link_ready(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    client->phase = PHASE_READY;
+    if (client->settings.connected != NULL) {
+        client->settings.connected(client->settings.context, NULL);
+    }
+    pump(client);
+    leave(client);
+}
+
+/* The answer to a cancelled wait: perhaps the wait's own first, then the confirmation. */
+static void take_cancel_reply(struct store_client *client, const struct store_reply *reply) {
+    struct store_call *call = client->active;
+    if (reply->byte == STORE_STOP_WAITING) {
+        call->is_released = true;
+        return;
+    }
+    if (!call->is_released) {
+        finish_active(
+            client, &(struct store_client_result){.code = FAILURE_TIMEOUT, .message = "timed out"});
+    } else if (call->cancelled_stage == STORE_CALL_WAITING_FIRST) {
+        send_active(client);
+    } else {
+        struct store_reply released = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
+        finish_active(client, &(struct store_client_result){.reply = &released});
+    }
+}
+
+static void break_off(struct store_client *client, const char *reason) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_PROTOCOL, "%s", reason);
+    give_up(client, &failure);
+}
+
+static void link_replied(void *context, const struct store_reply *reply) {
+    struct store_client *client = context;
+    struct store_call *call = client->active;
+    enter(client);
+    if (call == NULL) {
+        break_off(client, "the server said something it was not asked");
+    } else if (call->stage == STORE_CALL_CANCELLING) {
+        take_cancel_reply(client, reply);
+    } else if (store_call_is_waiting(call) && reply->byte != STORE_STOP_WAITING) {
+        break_off(client, "the server cancelled a wait on its own");
+    } else if (call->stage == STORE_CALL_WAITING_FIRST) {
+        send_active(client);
+    } else {
+        finish_active(client, &(struct store_client_result){.reply = reply});
+    }
+    pump(client);
+    leave(client);
+}
+
+static void link_drained(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    struct store_call *call = client->active;
+    if (call != NULL && call->stage == STORE_CALL_SENT &&
+        store_operation_reply_kind(call->request.operation) == STORE_REPLY_NONE) {
+        finish_without_reply(client);
+    }
+    pump(client);
+    leave(client);
+}
+
+/* The next address at once, or a pause and all of them again. */
+static void retry(struct store_client *client) {
+    store_link_free(client->link);
+    client->link = NULL;
+    client->phase = PHASE_PAUSING;
+    bool has_more = client->next_address < client->address_count;
+    struct duration delay = has_more ? (struct duration){0} : backoff_next(&client->backoff);
+    client->next_attempt = instant_after(event_loop_now(client->loop), delay);
+}
+
+static void link_ended(void *context, const struct failure *failure) {
+    struct store_client *client = context;
+    enter(client);
+    if (client->phase == PHASE_READY) {
+        give_up(client, failure);
+    } else {
+        client->end = *failure;
+        retry(client);
+    }
+    leave(client);
+}
+
+static const struct store_link_owner link_owner = {
+    .ready = link_ready,
+    .replied = link_replied,
+    .drained = link_drained,
+    .ended = link_ended,
+};
+
+static void begin_attempt(struct store_client *client) {
+    enum failure_code code = FAILURE_NONE;
+    if (client->next_address >= client->address_count) {
+        client->next_address = 0;
+        client->address_count = 0;
+        code = tcp_address_resolve(client->host, client->settings.port, client->addresses,
+            MAXIMUM_ADDRESSES, &client->address_count, &client->end);
+    }
+    if (code == FAILURE_NONE && client->address_count > 0) {
+        code = store_link_open(client->loop, &client->addresses[client->next_address++],
+            &client->settings.limits, &link_owner, client, &client->link, &client->end);
+    }
+    if (code != FAILURE_NONE || client->link == NULL) {
+        retry(client);
+        return;
+    }
+    client->phase = PHASE_CONNECTING;
+    client->next_attempt = after_milliseconds(client, ATTEMPT_MILLISECONDS);
+}
+
+static void dial_due(struct store_client *client, struct instant now) {
+    if (!instant_is_before(now, client->connect_deadline)) {
+        if (client->phase == PHASE_CONNECTING) {
+            failure_set(&client->end, FAILURE_TIMEOUT, "the server does not answer");
+        }
+        give_up_connecting(client);
+    } else if (!instant_is_before(now, client->next_attempt)) {
+        if (client->phase == PHASE_CONNECTING) {
+            failure_set(&client->end, FAILURE_TIMEOUT, "the server does not answer");
+            retry(client);
+        } else {
+            begin_attempt(client);
+        }
+    }
+}
+
+static void active_due(struct store_client *client) {
+    struct store_call *call = client->active;
+    if (store_call_is_waiting(call)) {
+        struct store_request cancel = {.operation = STORE_CANCEL_WAIT};
+        uint8_t operation = STORE_CANCEL_WAIT;
+        call->cancelled_stage = call->stage;
+        call->stage = STORE_CALL_CANCELLING;
+        call->deadline = after_milliseconds(client, CANCEL_MILLISECONDS);
+        store_link_expect(client->link, &cancel);
+        (void)store_link_send(client->link, (struct slice){&operation, 1});
+        return;
+    }
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_TIMEOUT, "the store did not answer %s in time",
+        store_operation_name(call->request.operation));
+    finish_active(
+        client, &(struct store_client_result){.code = FAILURE_TIMEOUT, .message = failure.message});
+    if (!client->is_freed) {
+        give_up(client, &failure);
+    }
+}
+
+static void timer_fired(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    struct instant now = event_loop_now(client->loop);
+    if (client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING) {
+        dial_due(client, now);
+    }
+    pump(client);
+    if (!client->is_freed && client->active != NULL &&
+        !instant_is_before(now, client->active->deadline)) {
+        active_due(client);
+    }
+    struct store_call *expired = NULL;
+    while (!client->is_freed &&
+           (expired = store_call_queue_pop_expired(&client->queue, now)) != NULL) {
+        finish_with_failure(expired, FAILURE_TIMEOUT, "timed out before it was its turn");
+    }
+    leave(client);
+}
+
+struct store_client *store_client_new(
+    struct event_loop *loop, const struct store_client_settings *settings) {
+    struct store_client *client = memory_allocate(sizeof *client);
+    client->loop = loop;
+    client->settings = *settings;
+    if (client->settings.limits.blob_bytes == 0) {
+        client->settings.limits = STORE_REPLY_LIMITS_DEFAULT;
+    }
+    client->host = memory_duplicate_string(settings->host);
+    client->settings.host = client->host;
+    backoff_init(&client->backoff, random_seed());
+    client->timer = event_timer_new(loop, timer_fired, client);
+    client->next_attempt = event_loop_now(loop);
+    client->connect_deadline = instant_after(client->next_attempt, settings->connect_timeout);
+    arm(client);
+    return client;
+}
+
+void store_client_free(struct store_client *client) {
+    if (client == NULL || client->is_freed) {
+        return;
+    }
+    enter(client);
+    client->is_freed = true;
+    client->phase = PHASE_OVER;
+    store_link_free(client->link);
+    client->link = NULL;
+    event_timer_free(client->timer);
+    fail_pending(client, FAILURE_CANCELLED, "given up");
+    leave(client);
+}
+
+void store_client_send(struct store_client *client, const struct store_client_call *call) {
+    struct instant now = event_loop_now(client->loop);
+    store_call_queue_push(&client->queue, store_call_new(call, now));
+    arm(client); /* it goes out when the loop comes around, never from in here */
+}
