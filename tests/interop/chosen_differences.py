@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where muster differs from torchrun on purpose. docs/compatibility.md states each with its reason under
-the same name (test_compatibility_page_names_every_chosen_difference), and the comparisons read their
-exceptions from here, so neither can be forgotten."""
+"""Where muster differs from torchrun on purpose, by the titles under which docs/compatibility.md gives the
+reasons. The comparisons take their exceptions from here, and a test keeps the two in step."""
 
-# Environment variables of a worker that only one of the two sets, or sets differently.
+MISTAKES = "Mistakes end with usage and status 2."
+CHOICES = "Variables are held to the same choices as options."
+LOG_LINES = "The agent's own lines look different."
+NO_TRACEBACK = "The failure report is not preceded by a Python traceback of the launcher."
+WORDS = "Death is told in words."
+ATTEMPTS = "No attempt's directory is used twice."
+EMPTY_LOGS = "A default log directory nobody wrote into is removed at the end"
+RUN_IDS = "Any run id makes a directory"
+RENAMED = "The launcher's error file is renamed into place"
+ADDRESS = "MASTER_ADDR can be reached."
+FRESH_STORE = "Each attempt gets a fresh store."
+LEFT_BEHIND = "Processes a worker leaves behind are ended"
+NO_ORPHANS = "Workers die with the agent"
+
+ALL = [value for name, value in list(globals().items()) if name.isupper()]
+
+# Command line -> (title, what torchrun makes of it, what muster makes of it).
+ARGUMENTS = {
+    "PET_START_METHOD=zz script.py": (CHOICES, "accepted", "usage"),
+}
+
+# Environment variable of a worker -> title.
 ENVIRONMENT = {}
-
-# Names in the log tree.
-LOG_TREE = {}
-
-# Command lines that torchrun refuses in another way or not at all: argument list -> (name, torchrun, muster),
-# each outcome "accepted", "usage" (exit status 2) or "error" (exit status 1).
-ARGUMENTS = {}
-
-# Everything else that the page must state.
-BEHAVIOUR = []
-
-
-def all_names():
-    names = set(BEHAVIOUR)
-    for group in (ENVIRONMENT, LOG_TREE):
-        names.update(group.values())
-    names.update(entry[0] for entry in ARGUMENTS.values())
-    return names

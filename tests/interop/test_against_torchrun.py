@@ -2,12 +2,15 @@
 """The same jobs under torchrun and muster: what workers see, what is left on disk, what is reported."""
 
 import json
+import random
+import re
+import socket
 
 import pytest
 
 import chosen_differences
 from support.binary import ROOT
-from support.side_by_side import SideBySide
+from support.side_by_side import SideBySide, normalise
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -103,11 +106,8 @@ def test_workers_see_the_same_environment(pair, case):
 
 
 def free_port():
-    """A port for the static rendezvous, whose port must be known beforehand: the kernel's choice of
-    one that was free a moment ago, outside the range it hands out next."""
-    import random
-    import socket
-
+    """A port for the static rendezvous, which must be known beforehand: free a moment ago, and outside
+    the range from which the kernel serves others."""
     while True:
         port = random.randrange(20000, 30000)
         with socket.socket() as probe:
@@ -156,8 +156,15 @@ def test_log_tree_and_console_are_the_same(pair, case):
 
 
 def test_default_log_directory_has_the_same_tree(pair):
-    torchrun, muster = pair.run([*LOCALLY, "printing.py"], files={"printing.py": PRINTING})
+    torchrun, muster = pair.run([*LOCALLY, "-r", "3", "printing.py"], files={"printing.py": PRINTING})
     assert muster.tree("tmp") == torchrun.tree("tmp")
+
+
+def test_default_log_directory_is_not_left_empty(pair):
+    torchrun, muster = pair.run([*LOCALLY, "printing.py"], files={"printing.py": PRINTING})
+    assert chosen_differences.EMPTY_LOGS
+    assert set(torchrun.tree("tmp").values()) == {None}, "empty directories"
+    assert muster.tree("tmp") == {}
 
 
 def test_log_tree_of_a_restart_is_the_same(pair):
@@ -191,14 +198,13 @@ def test_report_and_error_files_of_a_recorded_exception_are_the_same(pair):
 
 
 def side_text(side, name):
-    from support.side_by_side import normalise
-
     path = side.directory / name
     assert path.exists(), f"{side.name} wrote no {name}\n{side.end}"
     return normalise(path.read_text(), side.directory)
 
 
-def test_compatibility_page_names_every_chosen_difference():
+def test_compatibility_page_states_exactly_the_chosen_differences():
     page = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
-    missing = [name for name in chosen_differences.all_names() if name not in page]
-    assert missing == []
+    section = page.split("\n## Chosen differences\n")[1].split("\n## ")[0]
+    stated = re.findall(r"^\* \*\*(.+?)\*\*", section, re.MULTILINE)
+    assert sorted(stated) == sorted(chosen_differences.ALL)
