@@ -23,7 +23,7 @@ void store_apply_append(const struct store_step *step) {
 }
 
 /* A missing key is told apart from an empty value: it only takes an empty expectation, and any
- * other gets its own expectation back, as compareSetHandler of PyTorch's servers does. */
+ * other gets its own expectation back, as compareAndSet of PyTorch's libuv server does. */
 void store_apply_compare_set(const struct store_step *step) {
     const struct store_request *request = step->request;
     struct store_entry *entry = store_step_find(step, request->key);
