@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/template.h"
+#include "options/log_options.h"
 #include "options/option_values.h"
 #include "options/rendezvous_options.h"
 
@@ -18,37 +18,27 @@ struct building {
 };
 
 static const char *text_of(const struct building *building, const char *destination) {
-    const char *text = option_result_value(building->options, destination)->text;
-    return text == NULL ? "" : text;
+    return option_result_text(building->options, destination);
 }
 
 static bool flag_of(const struct building *building, const char *destination) {
     return option_result_value(building->options, destination)->flag;
 }
 
-static char *copy_unless_empty(const char *text) {
-    return text == NULL || *text == '\0' ? NULL : memory_duplicate_string(text);
-}
-
 static void warn(struct building *building, const char *warning) {
     text_list_add(&building->config->warnings, warning);
-}
-
-static enum failure_code pass_on(struct building *building, const char *destination,
-    enum failure_code code, struct text *reason) {
-    if (code != FAILURE_NONE) {
-        option_result_reject(building->options, destination, "%s", text_string(reason));
-    }
-    text_clear(reason);
-    return code;
 }
 
 static enum failure_code build_rendezvous(struct building *building) {
     enum failure_code code = rendezvous_options_apply(building->options, building->config);
     if (code == FAILURE_NONE) {
-        building->config->local_address = copy_unless_empty(text_of(building, "local_addr"));
+        building->config->local_address = option_copy_unless_empty(text_of(building, "local_addr"));
     }
     return code;
+}
+
+static enum failure_code build_logs(struct building *building) {
+    return log_options_apply(building->options, building->environment, building->config);
 }
 
 static enum failure_code build_worker_count(struct building *building) {
@@ -58,7 +48,7 @@ static enum failure_code build_worker_count(struct building *building) {
     building->config->sets_omp_num_threads =
         text_list_variable(building->environment, "OMP_NUM_THREADS") == NULL;
     building->config->is_virtual_local_rank = flag_of(building, "virtual_local_rank");
-    return pass_on(building, "nproc_per_node", code, &reason);
+    return option_result_settle(building->options, "nproc_per_node", code, &reason);
 }
 
 static enum failure_code build_supervision(struct building *building) {
@@ -100,7 +90,8 @@ static enum failure_code build_plug_ins(struct building *building) {
         struct text reason = {0};
         (void)option_refuse_value(&reason, text_of(building, "event_log_handler"),
             "events are not recorded by this version of Muster; use null");
-        return pass_on(building, "event_log_handler", FAILURE_UNSUPPORTED, &reason);
+        return option_result_settle(
+            building->options, "event_log_handler", FAILURE_UNSUPPORTED, &reason);
     }
     return FAILURE_NONE;
 }
@@ -127,7 +118,8 @@ static enum failure_code build_entry(struct building *building) {
     config->script = memory_duplicate_string(text_of(building, "training_script"));
     text_list_add_all(&config->script_arguments,
         &option_result_value(building->options, "training_script_args")->list);
-    config->python = copy_unless_empty(text_list_variable(building->environment, "PYTHON_EXEC"));
+    config->python =
+        option_copy_unless_empty(text_list_variable(building->environment, "PYTHON_EXEC"));
     config->role = memory_duplicate_string(text_of(building, "role"));
     return FAILURE_NONE;
 }
@@ -163,7 +155,7 @@ static enum failure_code build_shutdown_timeout(struct building *building) {
         struct text reason = {0};
         text_append(&reason, "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ");
         enum failure_code code = option_refuse_value(&reason, variable, "give seconds, 0 or more");
-        return pass_on(building, NULL, code, &reason);
+        return option_result_settle(building->options, NULL, code, &reason);
     }
     building->config->shutdown_timeout = duration_from_seconds(seconds);
     return FAILURE_NONE;
@@ -176,7 +168,7 @@ static enum failure_code build_stopping(struct building *building) {
     enum failure_code code =
         option_parse_signals(signals, config->signals, &config->signal_count, &reason);
     if (code != FAILURE_NONE) {
-        return pass_on(building, "signals_to_handle", code, &reason);
+        return option_result_settle(building->options, "signals_to_handle", code, &reason);
     }
     config->signals_to_handle = memory_duplicate_string(signals);
     config->exit_code = text_equals(text_of(building, "exit_code"), "worker")
@@ -185,94 +177,11 @@ static enum failure_code build_stopping(struct building *building) {
     return build_shutdown_timeout(building);
 }
 
-static bool asks_for_files(const struct launch_streams *streams) {
-    bool asks = streams->for_all != 0;
-    for (size_t i = 0; i < streams->rank_count; i++) {
-        asks = asks || streams->by_rank[i] > 0;
-    }
-    return asks;
-}
-
-/* --log-dir /dev/null means no files, so nothing that lives in files can be had. */
-static enum failure_code check_log_files(struct building *building) {
-    struct launch_config *config = building->config;
-    if (config->log_dir == NULL || !text_equals(config->log_dir, "/dev/null")) {
-        return FAILURE_NONE;
-    }
-    bool filters_stdout = config->duplicate_stdout_filters.count > 0;
-    if (filters_stdout || config->duplicate_stderr_filters.count > 0) {
-        option_result_reject(building->options,
-            filters_stdout ? "duplicate_stdout_filters" : "duplicate_stderr_filters",
-            "needs a log file, and --log-dir /dev/null asks for none; give another directory");
-        return FAILURE_INVALID;
-    }
-    if (asks_for_files(&config->redirects) || asks_for_files(&config->tee)) {
-        warn(building, "--redirects and --tee have no effect: --log-dir /dev/null asks for no log "
-                       "files, so workers write to the console");
-    }
-    return FAILURE_NONE;
-}
-
-static enum failure_code build_streams(struct building *building) {
-    struct launch_config *config = building->config;
-    struct text reason = {0};
-    enum failure_code code =
-        option_parse_streams(text_of(building, "redirects"), &config->redirects, &reason);
-    if (code != FAILURE_NONE) {
-        return pass_on(building, "redirects", code, &reason);
-    }
-    code = option_parse_streams(text_of(building, "tee"), &config->tee, &reason);
-    return pass_on(building, "tee", code, &reason);
-}
-
-static enum failure_code build_logs(struct building *building) {
-    struct launch_config *config = building->config;
-    struct text reason = {0};
-    const char *filter = text_of(building, "local_ranks_filter");
-    if (*filter != '\0') {
-        enum failure_code code = option_parse_rank_list(
-            filter, &config->local_ranks_filter, &config->local_ranks_filter_count, &reason);
-        if (code != FAILURE_NONE) {
-            return pass_on(building, "local_ranks_filter", code, &reason);
-        }
-        config->has_local_ranks_filter = true;
-    }
-    config->log_dir = copy_unless_empty(text_of(building, "log_dir"));
-    text_list_add_all(&config->duplicate_stdout_filters,
-        &option_result_value(building->options, "duplicate_stdout_filters")->list);
-    text_list_add_all(&config->duplicate_stderr_filters,
-        &option_result_value(building->options, "duplicate_stderr_filters")->list);
-    return check_log_files(building);
-}
-
-static enum failure_code build_prefix(struct building *building) {
-    static const struct template_value known[] = {
-        {"role_name", ""}, {"local_rank", ""}, {"rank", ""}, {"hostname", ""}};
-    const char *template = text_of(building, "log_line_prefix_template");
-    if (*template == '\0') {
-        template =
-            text_list_variable(building->environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
-    }
-    building->config->log_line_prefix_template = copy_unless_empty(template);
-    struct text_list unknown = {0};
-    if (template != NULL) {
-        template_unknown_names(template, known, sizeof known / sizeof *known, &unknown);
-    }
-    for (size_t i = 0; i < unknown.count; i++) {
-        text_list_add_taken(&building->config->warnings,
-            text_format("log line prefix template: ${%s} is left as it is; the macros are "
-                        "${role_name}, ${local_rank}, ${rank} and ${hostname}",
-                unknown.items[i]));
-    }
-    text_list_clear(&unknown);
-    return FAILURE_NONE;
-}
-
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,
     struct launch_config *out_config) {
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_worker_count, build_supervision, build_entry, build_binding,
-        build_stopping, build_streams, build_logs, build_prefix};
+        build_stopping, build_logs};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "options/option_bundle.h"
 #include "options/option_completion.h"
 #include "options/option_conversion.h"
 #include "options/option_help.h"
 #include "options/option_match.h"
 #include "options/positional_match.h"
-#include "options/python_repr.h"
 
 /* One run over the arguments. */
 struct reading {
@@ -21,16 +21,6 @@ struct reading {
     struct text_list extras; /* what nobody wanted */
     size_t waiting[POSITIONAL_MAXIMUM_COUNT]; /* definitions of positionals still to be filled */
     size_t waiting_count;
-};
-
-/* The options of one argument, to be carried out once all of it is understood: flags, and at its
- * end perhaps one that takes a value. */
-struct bundle {
-    size_t *flags;
-    size_t flag_count;
-    size_t flag_capacity;
-    size_t valued; /* definition_count: none */
-    const char *value;
 };
 
 static bool goes_on(const struct reading *reading) {
@@ -100,101 +90,29 @@ static void take_option(struct reading *reading, size_t index, const char *text)
     }
 }
 
-static void add_flag(struct bundle *bundle, size_t index) {
-    bundle->flags = memory_reserve(
-        bundle->flags, &bundle->flag_capacity, bundle->flag_count + 1, sizeof *bundle->flags);
-    bundle->flags[bundle->flag_count++] = index;
-}
-
-static void reject_attached(struct reading *reading, const struct option_match *match) {
-    struct text shown = {0};
-    python_repr_append(&shown, match->attached);
-    option_result_reject(reading->result, definition_at(reading, match->index)->destination,
-        "ignored explicit argument %s", text_string(&shown));
-    text_clear(&shown);
-}
-
-/* The next short option of a bundle "-xyz" after a flag: `match` moves on to it. False at the end
- * of the bundle, also when the letter is unknown. */
-static bool next_in_bundle(struct reading *reading, struct option_match *match) {
-    const char *rest = match->attached;
-    if (match->has_equals_sign || *rest == '-') {
-        reject_attached(reading, match);
-        return false;
-    }
-    match->index = option_match_letter(reading->result->table, *rest, &match->name);
-    if (match->index == reading->result->table->definition_count) {
-        text_list_add_taken(&reading->extras, text_format("-%s", rest));
-        return false;
-    }
-    rest++;
-    match->has_equals_sign = *rest == '=';
-    match->attached = *rest == '\0' ? NULL : rest + (*rest == '=');
-    return true;
-}
-
-/* Takes the argument after `position` as the option's value; returns the position after it. */
-static size_t take_following(
-    struct reading *reading, size_t index, size_t position, struct bundle *bundle) {
-    if (reading->pattern[position + 1] != 'A') {
-        option_result_reject(
-            reading->result, definition_at(reading, index)->destination, "expected one argument");
-        return position + 1;
-    }
-    bundle->valued = index;
-    bundle->value = reading->arguments->items[position + 1];
-    return position + 2;
-}
-
-/* Understands the option argument at `position`; returns the position after it and its value. */
-static size_t gather_bundle(
-    struct reading *reading, size_t position, struct option_match match, struct bundle *bundle) {
-    for (;;) {
-        bool takes_value = option_takes_value(definition_at(reading, match.index));
-        if (takes_value && match.attached == NULL) {
-            return take_following(reading, match.index, position, bundle);
-        }
-        if (takes_value) {
-            bundle->valued = match.index;
-            bundle->value = match.attached;
-            return position + 1;
-        }
-        if (match.attached != NULL && (match.name[1] == '-' || *match.attached == '\0')) {
-            reject_attached(reading, &match);
-            return position + 1;
-        }
-        add_flag(bundle, match.index);
-        if (match.attached == NULL || !next_in_bundle(reading, &match)) {
-            return position + 1;
-        }
-    }
-}
-
+/* Carries out the option at `position`; returns the position after it and its value. */
 static size_t consume_option(struct reading *reading, size_t position) {
     const struct option_table *table = reading->result->table;
-    const char *argument = reading->arguments->items[position];
-    struct option_match match;
-    struct text names = {0};
-    if (option_match_find(table, argument, &match, &names) > 1) {
-        option_result_reject(reading->result, NULL, "ambiguous option: %s could match %s", argument,
-            text_string(&names));
-    } else if (match.index == table->definition_count) {
-        text_list_add(&reading->extras, argument);
-    } else {
-        struct bundle bundle = {.valued = table->definition_count};
-        text_clear(&names);
-        size_t end = gather_bundle(reading, position, match, &bundle);
-        for (size_t i = 0; i < bundle.flag_count; i++) {
-            take_option(reading, bundle.flags[i], NULL);
-        }
-        if (bundle.valued < table->definition_count) {
-            take_option(reading, bundle.valued, bundle.value);
-        }
-        free(bundle.flags);
-        return end;
+    struct option_bundle bundle;
+    option_bundle_read(table, reading->arguments, reading->pattern, position, &bundle);
+    size_t end = bundle.end;
+    if (bundle.mistake.length > 0) {
+        const char *destination = bundle.mistaken < table->definition_count
+                                      ? table->definitions[bundle.mistaken].destination
+                                      : NULL;
+        option_result_reject(reading->result, destination, "%s", text_string(&bundle.mistake));
     }
-    text_clear(&names);
-    return position + 1;
+    for (size_t i = 0; i < bundle.flag_count; i++) {
+        take_option(reading, bundle.flags[i], NULL);
+    }
+    if (bundle.valued < table->definition_count) {
+        take_option(reading, bundle.valued, bundle.value);
+    }
+    if (bundle.unknown != NULL) {
+        text_list_add(&reading->extras, bundle.unknown);
+    }
+    option_bundle_clear(&bundle);
+    return end;
 }
 
 static void take_positional(struct reading *reading, size_t index, size_t start, size_t count) {

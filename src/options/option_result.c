@@ -48,6 +48,11 @@ const struct option_value *option_result_value(
     return index < result->table->definition_count ? &result->values[index] : &nothing;
 }
 
+const char *option_result_text(const struct option_result *result, const char *destination) {
+    const char *text = option_result_value(result, destination)->text;
+    return text == NULL ? "" : text;
+}
+
 void option_result_print(struct option_result *result, char *text_taken) {
     free(result->text);
     result->text = text_taken;
@@ -111,4 +116,13 @@ void option_result_reject(
     free(result->text);
     result->text = text_take(&text);
     result->outcome = OPTION_OUTCOME_MISTAKE;
+}
+
+enum failure_code option_result_settle(struct option_result *result, const char *destination,
+    enum failure_code code, struct text *reason) {
+    if (code != FAILURE_NONE) {
+        option_result_reject(result, destination, "%s", text_string(reason));
+    }
+    text_clear(reason);
+    return code;
 }

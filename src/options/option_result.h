@@ -54,6 +54,9 @@ void option_result_clear(struct option_result *result);
 const struct option_value *option_result_value(
     const struct option_result *result, const char *destination);
 
+/* Its text as given or by default; "" when there is none. */
+const char *option_result_text(const struct option_result *result, const char *destination);
+
 /* Takes the text as what is to be printed on stdout. */
 void option_result_print(struct option_result *result, char *text_taken);
 
@@ -62,5 +65,10 @@ void option_result_print(struct option_result *result, char *text_taken);
  * mistake is kept. For rules that go beyond one value's type. */
 __attribute__((format(printf, 3, 4))) void option_result_reject(
     struct option_result *result, const char *destination, const char *format, ...);
+
+/* Passes `code` on; unless it is FAILURE_NONE the reason becomes a mistake about `destination`. The
+ * reason is cleared. */
+enum failure_code option_result_settle(struct option_result *result, const char *destination,
+    enum failure_code code, struct text *reason);
 
 #endif

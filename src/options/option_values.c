@@ -39,6 +39,10 @@ char *option_trim(const char *text) {
     return text_take(&trimmed);
 }
 
+char *option_copy_unless_empty(const char *text) {
+    return text == NULL || *text == '\0' ? NULL : memory_duplicate_string(text);
+}
+
 void option_split(const char *text, char separator, struct text_list *out_pieces) {
     const char separators[] = {separator, '\0'};
     for (;;) {

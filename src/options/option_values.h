@@ -45,6 +45,9 @@ __attribute__((format(printf, 3, 4))) enum failure_code option_refuse_value(
 /* The text without blanks at both ends; the caller frees it. */
 char *option_trim(const char *text);
 
+/* A copy the caller frees; NULL when the text is empty or NULL. */
+char *option_copy_unless_empty(const char *text);
+
 /* The pieces between separators; always one more than there are separators. */
 void option_split(const char *text, char separator, struct text_list *out_pieces);
 

@@ -12,11 +12,6 @@
 #define DEFAULT_STORE_TIMEOUT_SECONDS 900
 #define HIGHEST_PORT 65535
 
-static const char *text_of(const struct option_result *options, const char *destination) {
-    const char *text = option_result_value(options, destination)->text;
-    return text == NULL ? "" : text;
-}
-
 static int64_t integer_of(const struct option_result *options, const char *destination) {
     return option_result_value(options, destination)->integer;
 }
@@ -25,21 +20,11 @@ static bool is_given(const struct option_result *options, const char *destinatio
     return option_result_value(options, destination)->source != OPTION_SOURCE_DEFAULT;
 }
 
-/* Makes the reason a mistake about the option, unless `code` is FAILURE_NONE; clears the reason. */
-static enum failure_code pass_on(struct option_result *options, const char *destination,
-    enum failure_code code, struct text *reason) {
-    if (code != FAILURE_NONE) {
-        option_result_reject(options, destination, "%s", text_string(reason));
-    }
-    text_clear(reason);
-    return code;
-}
-
 static enum failure_code apply_nodes(struct option_result *options, struct launch_config *config) {
     struct text reason = {0};
-    enum failure_code code = option_parse_node_range(
-        text_of(options, "nnodes"), &config->minimum_nodes, &config->maximum_nodes, &reason);
-    return pass_on(options, "nnodes", code, &reason);
+    enum failure_code code = option_parse_node_range(option_result_text(options, "nnodes"),
+        &config->minimum_nodes, &config->maximum_nodes, &reason);
+    return option_result_settle(options, "nnodes", code, &reason);
 }
 
 static enum failure_code check_port(struct option_result *options) {
@@ -54,14 +39,15 @@ static enum failure_code check_port(struct option_result *options) {
 }
 
 static bool has_endpoint(const struct option_result *options) {
-    return *text_of(options, "rdzv_endpoint") != '\0';
+    return *option_result_text(options, "rdzv_endpoint") != '\0';
 }
 
 /* One node that was told no address: alone, as with --standalone. */
 static bool is_alone_by_default(
     const struct option_result *options, const struct launch_config *config) {
-    return text_equals(text_of(options, "rdzv_backend"), "static") && !has_endpoint(options) &&
-           !option_result_value(options, "master_port")->is_set && config->maximum_nodes == 1;
+    return text_equals(option_result_text(options, "rdzv_backend"), "static") &&
+           !has_endpoint(options) && !option_result_value(options, "master_port")->is_set &&
+           config->maximum_nodes == 1;
 }
 
 static void warn_of_unused(const struct option_result *options, struct launch_config *config,
@@ -105,22 +91,23 @@ static enum failure_code apply_dynamic(
         option_result_reject(options, "rdzv_backend",
             "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
             "--rdzv-backend static with --node-rank, --master-addr and --master-port",
-            backend, text_of(options, "nnodes"));
+            backend, option_result_text(options, "nnodes"));
         return FAILURE_UNSUPPORTED;
     }
     struct endpoint endpoint = {0};
     struct text reason = {0};
-    enum failure_code code = endpoint_parse(text_of(options, "rdzv_endpoint"), &endpoint, &reason);
+    enum failure_code code =
+        endpoint_parse(option_result_text(options, "rdzv_endpoint"), &endpoint, &reason);
     endpoint_clear(&endpoint); /* nobody else is there to be met */
     if (code != FAILURE_NONE) {
-        return pass_on(options, "rdzv_endpoint", code, &reason);
+        return option_result_settle(options, "rdzv_endpoint", code, &reason);
     }
-    if (*text_of(options, "rdzv_id") == '\0') {
+    if (*option_result_text(options, "rdzv_id") == '\0') {
         option_result_reject(options, "rdzv_id", "is empty; give the job a name or leave it out");
         return FAILURE_INVALID;
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
-    config->run_id = memory_duplicate_string(text_of(options, "rdzv_id"));
+    config->run_id = memory_duplicate_string(option_result_text(options, "rdzv_id"));
     warn_of_unused(options, config, backend, false);
     return FAILURE_NONE;
 }
@@ -130,9 +117,10 @@ static enum failure_code apply_endpoint(
     struct option_result *options, struct launch_config *config) {
     struct endpoint endpoint = {0};
     struct text reason = {0};
-    enum failure_code code = endpoint_parse(text_of(options, "rdzv_endpoint"), &endpoint, &reason);
+    enum failure_code code =
+        endpoint_parse(option_result_text(options, "rdzv_endpoint"), &endpoint, &reason);
     if (code == FAILURE_NONE && endpoint.port == ENDPOINT_NO_PORT) {
-        code = option_refuse_value(&reason, text_of(options, "rdzv_endpoint"),
+        code = option_refuse_value(&reason, option_result_text(options, "rdzv_endpoint"),
             "the static rendezvous needs a port too; write HOST:PORT, an IPv6 address in brackets, "
             "as in [::1]:29500");
         endpoint_clear(&endpoint);
@@ -141,7 +129,7 @@ static enum failure_code apply_endpoint(
         config->master_host = endpoint.host;
         config->master_port = endpoint.port;
     }
-    return pass_on(options, "rdzv_endpoint", code, &reason);
+    return option_result_settle(options, "rdzv_endpoint", code, &reason);
 }
 
 /* The master from --master-addr and --master-port. */
@@ -149,9 +137,9 @@ static enum failure_code apply_master(struct option_result *options, struct laun
     const struct option_value *port = option_result_value(options, "master_port");
     struct text reason = {0};
     config->master_port = port->is_set ? (int)port->integer : DEFAULT_MASTER_PORT;
-    enum failure_code code =
-        endpoint_parse_host(text_of(options, "master_addr"), &config->master_host, &reason);
-    return pass_on(options, "master_addr", code, &reason);
+    enum failure_code code = endpoint_parse_host(
+        option_result_text(options, "master_addr"), &config->master_host, &reason);
+    return option_result_settle(options, "master_addr", code, &reason);
 }
 
 static enum failure_code apply_node_rank(
@@ -183,14 +171,14 @@ static enum failure_code apply_static(struct option_result *options, struct laun
         return FAILURE_INVALID;
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
-    config->run_id = memory_duplicate_string(text_of(options, "rdzv_id"));
+    config->run_id = memory_duplicate_string(option_result_text(options, "rdzv_id"));
     return FAILURE_NONE;
 }
 
 static enum failure_code apply_backend(
     struct option_result *options, struct launch_config *config) {
     static const char *const dynamic[] = {"c10d", "etcd", "etcd-v2"};
-    const char *backend = text_of(options, "rdzv_backend");
+    const char *backend = option_result_text(options, "rdzv_backend");
     if (option_result_value(options, "standalone")->flag || is_alone_by_default(options, config)) {
         return apply_alone(options, config);
     }
@@ -206,19 +194,19 @@ static enum failure_code apply_backend(
     struct text reason = {0};
     enum failure_code code =
         option_refuse_value(&reason, backend, "the backends are static, c10d, etcd and etcd-v2");
-    return pass_on(options, "rdzv_backend", code, &reason);
+    return option_result_settle(options, "rdzv_backend", code, &reason);
 }
 
 static enum failure_code apply_settings(
     struct option_result *options, struct launch_config *config) {
     struct text reason = {0};
-    enum failure_code code =
-        rendezvous_conf_parse(text_of(options, "rdzv_conf"), &config->rdzv_conf, &reason);
+    enum failure_code code = rendezvous_conf_parse(
+        option_result_text(options, "rdzv_conf"), &config->rdzv_conf, &reason);
     if (code == FAILURE_NONE) {
         code = rendezvous_conf_check(&config->rdzv_conf, config->rdzv_backend, &reason);
     }
     if (code != FAILURE_NONE) {
-        return pass_on(options, "rdzv_conf", code, &reason);
+        return option_result_settle(options, "rdzv_conf", code, &reason);
     }
     int64_t seconds = DEFAULT_STORE_TIMEOUT_SECONDS;
     const char *timeout = text_list_variable(&config->rdzv_conf, "timeout");

@@ -58,9 +58,6 @@ static void numbers_outside_their_range_are_mistakes(void **state) {
     expect_mistake("--max-restarts 2000000000 t.py", "--max-restarts", "0 to 1000000000");
     expect_mistake("--monitor-interval 0 t.py", "--monitor-interval", "above 0");
     expect_mistake("--shutdown-timeout -0.5 t.py", "--shutdown-timeout", "-0.5");
-    expect_mistake("-r 7 t.py", "argument -r/--redirects: ", "'7'");
-    expect_mistake("-t 0:9 t.py", "argument -t/--tee: ", "'0:9'");
-    expect_mistake("--local-ranks-filter 0,x t.py", "--local-ranks-filter", "'0,x'");
     expect_mistake("--signals-to-handle SIGKILL t.py", "--signals-to-handle", "'SIGKILL'");
 }
 
@@ -93,47 +90,6 @@ static void words_become_choices(void **state) {
     assert_int_equal(config_of("--numa-binding socket t.py")->numa_binding, LAUNCH_NUMA_SOCKET);
     assert_int_equal(
         config_of("--numa-binding exclusive t.py")->numa_binding, LAUNCH_NUMA_EXCLUSIVE);
-}
-
-static void logs_take_streams_ranks_and_filters(void **state) {
-    (void)state;
-    const struct launch_config *config =
-        config_of("--log-dir /logs -r 10:1 -t 3 "
-                  "--local-ranks-filter 3,1 --duplicate-stdout-filters a,,b,c t.py");
-    assert_string_equal(config->log_dir, "/logs");
-    assert_int_equal(launch_streams_for(&config->redirects, 10), LAUNCH_STREAM_STDOUT);
-    assert_int_equal(launch_streams_for(&config->tee, 5), 3);
-    assert_true(config->has_local_ranks_filter);
-    assert_int_equal(config->local_ranks_filter_count, 2);
-    assert_int_equal(config->local_ranks_filter[0], 1);
-    assert_int_equal(config->duplicate_stdout_filters.count, 2);
-    assert_string_equal(config->duplicate_stdout_filters.items[0], "a,b");
-    assert_null(config_of("--log-dir= t.py")->log_dir);
-}
-
-static void without_log_files_nothing_can_be_filtered(void **state) {
-    (void)state;
-    expect_mistake("--log-dir /dev/null --duplicate-stderr-filters x t.py",
-        "argument --duplicate-stderr-filters", "/dev/null");
-    expect_warning(config_of("--log-dir /dev/null -t 0:3 t.py"), "--tee have no effect");
-    assert_int_equal(config_of("--log-dir /dev/null t.py")->warnings.count, 0);
-}
-
-static void prefix_templates_come_from_two_places(void **state) {
-    (void)state;
-    text_list_set_variable(&environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}]");
-    assert_string_equal(config_of("t.py")->log_line_prefix_template, "[${rank}]");
-    assert_string_equal(
-        config_of("--log-line-prefix-template ${local_rank}: t.py")->log_line_prefix_template,
-        "${local_rank}:");
-}
-
-static void unknown_macros_are_warned_about(void **state) {
-    (void)state;
-    const struct launch_config *config =
-        config_of("--log-line-prefix-template ${rnak}$hostname t.py");
-    expect_warning(config, "${rnak} is left as it is; the macros are ${role_name}");
-    assert_int_equal(config->warnings.count, 1);
 }
 
 static void the_environment_says_what_runs(void **state) {
@@ -171,10 +127,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
-    cmocka_unit_test_teardown(logs_take_streams_ranks_and_filters, clear),
-    cmocka_unit_test_teardown(without_log_files_nothing_can_be_filtered, clear),
-    cmocka_unit_test_teardown(prefix_templates_come_from_two_places, clear),
-    cmocka_unit_test_teardown(unknown_macros_are_warned_about, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
     cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),

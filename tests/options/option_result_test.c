@@ -53,11 +53,27 @@ static void only_the_first_mistake_is_kept(void **state) {
     option_result_clear(&result);
 }
 
+static void a_reason_becomes_a_mistake_only_on_failure(void **state) {
+    (void)state;
+    struct option_result result;
+    struct text reason = {0};
+    init(&result, NULL);
+    assert_int_equal(option_result_settle(&result, "size", FAILURE_NONE, &reason), FAILURE_NONE);
+    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+    text_append(&reason, "100% too large");
+    assert_int_equal(
+        option_result_settle(&result, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
+    assert_non_null(strstr(result.text, "argument -s/--size: 100% too large\n"));
+    assert_int_equal(reason.length, 0);
+    option_result_clear(&result);
+}
+
 static void an_unknown_destination_is_not_set(void **state) {
     (void)state;
     struct option_result result;
     init(&result, NULL);
     assert_false(option_result_value(&result, "nothing")->is_set);
+    assert_string_equal(option_result_text(&result, "nothing"), "");
     option_result_clear(&result);
     option_result_clear(&result);
 }
@@ -66,6 +82,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(width_comes_from_the_environment),
     cmocka_unit_test(a_mistake_names_option_and_variable),
     cmocka_unit_test(only_the_first_mistake_is_kept),
+    cmocka_unit_test(a_reason_becomes_a_mistake_only_on_failure),
     cmocka_unit_test(an_unknown_destination_is_not_set),
 };
 

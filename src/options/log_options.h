@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of the workers' output: the options about log files, redirection, the console's line
+ * prefix and filters, put together as run.py config_from_args and multiprocessing/api.py
+ * DefaultLogsSpecs do. Opens nothing. */
+#ifndef MUSTER_OPTIONS_LOG_OPTIONS_H
+#define MUSTER_OPTIONS_LOG_OPTIONS_H
+
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/launch_config.h"
+#include "options/option_result.h"
+
+/* Fills the log part of `config` (log_dir to duplicate_stderr_filters) and adds warnings.
+ * FAILURE_INVALID: `options` has become a mistake; what `config` already holds is the caller's to
+ * clear in every case. */
+__attribute__((warn_unused_result)) enum failure_code log_options_apply(
+    struct option_result *options, const struct text_list *environment,
+    struct launch_config *config);
+
+#endif
