@@ -18,7 +18,9 @@ struct kernel_process_stat {
     int64_t parent;
     int64_t group;
     int64_t session;
-    uint64_t start_time; /* clock ticks since boot; with the pid it names a process for good */
+    uint64_t start_time;      /* clock ticks since boot; with the pid it names a process for good */
+    uint64_t arguments_start; /* addresses of the command line within the process … */
+    uint64_t arguments_end;   /* … both 0 where they are not told */
 };
 
 /* FAILURE_MALFORMED for other text. A command name with blanks and parentheses is fine. */
