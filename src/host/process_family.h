@@ -43,7 +43,8 @@ __attribute__((warn_unused_result)) enum failure_code process_family_new(struct 
 /* Stops watching and stops being a subreaper; whoever is left lives on. Accepts NULL. */
 void process_family_free(struct process_family *family);
 
-/* Takes over a worker that process_spawn started: its end is reported by `exited`. */
+/* Takes over a worker that process_spawn started, before the loop runs again: its end is reported
+ * by `exited`. */
 void process_family_add(struct process_family *family, const struct process *process);
 
 /* Sends `signal` once to every process of the family. Nobody else can be hit: a pid is signalled

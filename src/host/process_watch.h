@@ -39,7 +39,8 @@ __attribute__((warn_unused_result)) enum failure_code process_watch_new(struct e
 /* Stops watching; the children live on. Accepts NULL. */
 void process_watch_free(struct process_watch *watch);
 
-/* Watches a child, whose end may already have come. Takes over the child: its pidfd is closed and
+/* Watches a child, whose end may already have come; call it before the loop runs again after the
+ * start, or an early end is taken for an orphan's. Takes over the child: its pidfd is closed and
  * its status collected here. A process without pidfd is watched by SIGCHLD; so is one whose pidfd
  * the loop refuses. */
 void process_watch_add(struct process_watch *watch, const struct process *process);

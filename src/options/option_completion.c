@@ -156,7 +156,7 @@ static void append_zsh_option(struct text *out, const struct option_definition *
 
 static void append_zsh(
     struct text *out, const struct option_table *table, const struct command *command) {
-    text_append_format(out, "#compdef %s\n_%s_options() {\n    _arguments -s -S -A \"-*\" \\\n",
+    text_append_format(out, "#compdef %s\n_%s_options() {\n    _arguments -s -S \\\n",
         command->name, command->name);
     for (size_t i = 0; i < table->definition_count; i++) {
         if (!option_is_positional(&table->definitions[i])) {
