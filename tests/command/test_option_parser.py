@@ -114,8 +114,9 @@ def test_the_help_page_is_laid_out_as_argparse_would(parser, oracle, columns):
 def completions(parser, words):
     """What bash offers when the last of these words is being typed."""
     script = parser.ask({"arguments": ["--print-completion", "bash"]})["text"]
-    program = script + '\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _torchrun_completion; printf "%s\\n" "${COMPREPLY[@]}"'
-    end = subprocess.run(["bash", "-c", program, "bash", "torchrun", *words], capture_output=True, text=True, check=True)
+    typed = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _torchrun_completion; printf "%s\\n" "${COMPREPLY[@]}"'
+    command = ["bash", "-c", f"{script}\n{typed}", "bash", "torchrun", *words]
+    end = subprocess.run(command, capture_output=True, text=True, check=True)
     assert end.stderr == ""
     return end.stdout.split()
 

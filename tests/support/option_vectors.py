@@ -156,7 +156,8 @@ def draw_positionals(draw):
     arities = [draw.choice(["one", "optional", "any", "some"]) for _ in range(draw.randint(0, 3))]
     if draw.random() < 0.2:
         arities.append("remainder")
-    words = draw.choices(["a", "b", "--", "-v", "--size", "-s1", "-1", "--nope"], [6, 6, 3, 3, 2, 1, 1, 1], k=draw.randint(0, 6))
+    weights = {"a": 6, "b": 6, "--": 3, "-v": 3, "--size": 2, "-s1": 1, "-1": 1, "--nope": 1}
+    words = draw.choices(list(weights), list(weights.values()), k=draw.randint(0, 6))
     return {"arities": arities, "arguments": words}
 
 
@@ -172,8 +173,8 @@ def requests():
 def shortened(answer, defaults, usage):
     """The answer without what all answers share: values by default, the usage in front of an error."""
     if answer["outcome"] == "values":
-        values = answer["values"]
-        return {"outcome": "values", "values": {name: values[name] for name in values if values[name] != defaults[name]}}
+        changed = {name: value for name, value in answer["values"].items() if value != defaults[name]}
+        return {"outcome": "values", "values": changed}
     if answer["outcome"] == "mistake":
         assert answer["text"].startswith(usage)
         return {"outcome": "mistake", "text": answer["text"].removeprefix(usage)}
