@@ -74,6 +74,16 @@ static void several_nodes_in_fair_weather_all_succeed(void **state) {
     play(state, (struct virtual_settings){.node_count = 3, .weather = fair}, check_success);
 }
 
+/* A final failure is known to all at once: nobody outlasts it by more than its own stop (the
+ * shutdown timeout, and as much again for what does not die of SIGKILL). */
+static void check_promptness(const struct virtual_cluster *cluster) {
+    for (int i = 0; i < cluster->settings.node_count; i++) {
+        if (cluster->failure_announced_at >= 0) {
+            assert_true(cluster->nodes[i].finished_at <= cluster->failure_announced_at + 61000);
+        }
+    }
+}
+
 static bool has_failed_node(const struct virtual_cluster *cluster) {
     for (int i = 0; i < cluster->settings.node_count; i++) {
         if (cluster->nodes[i].outcome.kind == AGENT_OUTCOME_FAILED) {
@@ -87,6 +97,7 @@ static bool has_failed_node(const struct virtual_cluster *cluster) {
  * up; a node may learn of the last failure before it has started for the last time. */
 static void check_restarts(const struct virtual_cluster *cluster) {
     int attempts = cluster->settings.max_restarts + 1;
+    check_promptness(cluster);
     for (int i = 0; i < cluster->settings.node_count; i++) {
         const struct virtual_node *node = &cluster->nodes[i];
         if (!has_failed_node(cluster)) {
@@ -106,6 +117,7 @@ static void a_restart_anywhere_is_a_restart_everywhere(void **state) {
 }
 
 static void check_ended(const struct virtual_cluster *cluster) {
+    check_promptness(cluster);
     for (int i = 0; i < cluster->settings.node_count; i++) {
         assert_true(cluster->nodes[i].is_finished);
         assert_true(cluster->nodes[i].starts <= cluster->settings.max_restarts + 1);

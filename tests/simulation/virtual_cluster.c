@@ -1,59 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "virtual_cluster.h"
+#include "virtual_parts.h"
 
 #include "unit.h"
 
 #include "base/memory.h"
 #include "core/agent_transcript.h"
-#include "wire/static_rendezvous_store.h"
 
 #define SHUTDOWN_TIMEOUT_MILLISECONDS 30000
 #define LONGEST_RUN_MILLISECONDS 1000000
-#define LONGEST_DELAY 20
 #define LONGEST_JOB 5000
 #define HAPPENINGS_MAXIMUM 200000
 #define TERMINATE 15
 #define KILL 9
 
-/* Something that is to happen to a node. */
-struct virtual_happening {
-    struct virtual_happening *next;
-    int64_t time;
-    void (*happen)(struct virtual_cluster *, struct virtual_node *, struct virtual_happening *);
-    struct virtual_node *node;
-    struct agent_event event;
-    struct static_effect effect; /* whose request arrives at the store … */
-    struct static_answer answer; /* … or whose answer arrives at the node */
-    int connection;
-    int rank;
-    uint64_t life;
-};
-
-/* One end of a connection: requests under way, oldest first, in the order of their answers. */
-struct virtual_connection {
-    struct store_connection at_store;
-    struct virtual_node *node;
-    int index;
-    bool is_lost;
-    int64_t request_time; /* nothing sent later arrives earlier */
-    int64_t answer_time;
-    struct static_effect unanswered[64];
-    size_t unanswered_count;
-};
-
-static struct instant instant_of(int64_t milliseconds) {
+struct instant virtual_instant(int64_t milliseconds) {
     return (struct instant){.nanoseconds = milliseconds * 1000000};
 }
 
-static bool is_likely(struct virtual_cluster *cluster, int percent) {
+bool virtual_is_likely(struct virtual_cluster *cluster, int percent) {
     return (int)random_below(&cluster->random, 100) < percent;
 }
 
-static int64_t some_delay(struct virtual_cluster *cluster, int64_t longest) {
+int64_t virtual_delay(struct virtual_cluster *cluster, int64_t longest) {
     return (int64_t)random_below(&cluster->random, (uint64_t)longest + 1);
 }
 
-static struct virtual_happening *schedule(struct virtual_cluster *cluster,
+struct virtual_happening *virtual_schedule(struct virtual_cluster *cluster,
     struct virtual_node *node, int64_t time,
     void (*happen)(struct virtual_cluster *, struct virtual_node *, struct virtual_happening *)) {
     struct virtual_happening *happening = memory_allocate(sizeof *happening);
@@ -95,7 +67,7 @@ static void note(struct virtual_cluster *cluster, const struct virtual_node *nod
 static void tell_agent(
     struct virtual_cluster *cluster, struct virtual_node *node, struct agent_event event) {
     struct agent_effects effects;
-    event.now = instant_of(cluster->now);
+    event.now = virtual_instant(cluster->now);
     agent_machine_step(&node->machine, &event, &effects);
     note(cluster, node, &event, &effects);
     if (node->is_finished) {
@@ -111,14 +83,14 @@ static void agent_event_happens(struct virtual_cluster *cluster, struct virtual_
     tell_agent(cluster, node, happening->event);
 }
 
-static void tell_agent_soon(
+void virtual_tell_agent(
     struct virtual_cluster *cluster, struct virtual_node *node, struct agent_event event) {
-    schedule(cluster, node, cluster->now, agent_event_happens)->event = event;
+    virtual_schedule(cluster, node, cluster->now, agent_event_happens)->event = event;
 }
 
 /* Processes. */
 
-static bool has_processes(const struct virtual_node *node) {
+bool virtual_node_has_processes(const struct virtual_node *node) {
     for (int rank = 0; rank < VIRTUAL_MAXIMUM_WORKERS; rank++) {
         if (node->workers[rank].is_alive || node->workers[rank].has_orphan) {
             return true;
@@ -128,9 +100,9 @@ static bool has_processes(const struct virtual_node *node) {
 }
 
 static void tell_if_all_gone(struct virtual_cluster *cluster, struct virtual_node *node) {
-    if (node->is_start_over && !node->has_told_gone && !has_processes(node)) {
+    if (node->is_start_over && !node->has_told_gone && !virtual_node_has_processes(node)) {
         node->has_told_gone = true;
-        tell_agent_soon(cluster, node, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE});
+        virtual_tell_agent(cluster, node, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE});
     }
 }
 
@@ -142,7 +114,7 @@ static void end_worker(struct virtual_cluster *cluster, struct virtual_node *nod
     if (exit.is_signal || exit.value != 0) {
         cluster->has_failed_somewhere = true;
     }
-    tell_agent_soon(cluster, node,
+    virtual_tell_agent(cluster, node,
         (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
             .worker_exited = {.local_rank = rank,
                 .exit = exit,
@@ -155,8 +127,8 @@ static void worker_ends(struct virtual_cluster *cluster, struct virtual_node *no
     if (worker->life != happening->life) {
         return;
     }
-    worker->has_orphan = is_likely(cluster, cluster->settings.weather.leaves_orphan);
-    int code = is_likely(cluster, cluster->settings.weather.worker_fails) ? 1 : 0;
+    worker->has_orphan = virtual_is_likely(cluster, cluster->settings.weather.leaves_orphan);
+    int code = virtual_is_likely(cluster, cluster->settings.weather.worker_fails) ? 1 : 0;
     end_worker(cluster, node, happening->rank, (struct process_exit){.value = code});
     tell_if_all_gone(cluster, node);
 }
@@ -179,8 +151,8 @@ static void signal_sessions(
         struct virtual_worker *worker = &node->workers[rank];
         bool is_deaf = worker->is_stuck || (worker->is_stubborn && signal != KILL);
         if ((worker->is_alive || worker->has_orphan) && !is_deaf) {
-            struct virtual_happening *happening = schedule(
-                cluster, node, cluster->now + some_delay(cluster, LONGEST_DELAY), session_ends);
+            struct virtual_happening *happening = virtual_schedule(cluster, node,
+                cluster->now + virtual_delay(cluster, VIRTUAL_LONGEST_DELAY), session_ends);
             happening->rank = rank;
             happening->life = worker->life;
             happening->event.signal = signal;
@@ -193,12 +165,12 @@ static void start_worker(struct virtual_cluster *cluster, struct virtual_node *n
     const struct virtual_weather *weather = &cluster->settings.weather;
     node->workers[rank] = (struct virtual_worker){
         .is_alive = true,
-        .is_stubborn = is_likely(cluster, weather->worker_is_stubborn),
-        .is_stuck = is_likely(cluster, weather->worker_is_stuck),
+        .is_stubborn = virtual_is_likely(cluster, weather->worker_is_stubborn),
+        .is_stuck = virtual_is_likely(cluster, weather->worker_is_stuck),
         .life = ++cluster->lives,
     };
-    struct virtual_happening *happening =
-        schedule(cluster, node, cluster->now + some_delay(cluster, LONGEST_JOB), worker_ends);
+    struct virtual_happening *happening = virtual_schedule(
+        cluster, node, cluster->now + virtual_delay(cluster, LONGEST_JOB), worker_ends);
     happening->rank = rank;
     happening->life = node->workers[rank].life;
 }
@@ -209,7 +181,7 @@ static void check_start(
     struct virtual_cluster *cluster, const struct virtual_node *node, int attempt) {
     for (int i = 0; i < cluster->settings.node_count; i++) {
         const struct virtual_node *other = &cluster->nodes[i];
-        assert_false(has_processes(other) && other->attempt < attempt);
+        assert_false(virtual_node_has_processes(other) && other->attempt < attempt);
         assert_false(other->starts > 0 && other->attempt > attempt);
     }
     assert_true(attempt <= cluster->settings.max_restarts);
@@ -227,7 +199,7 @@ static void start_workers(struct virtual_cluster *cluster, struct virtual_node *
     node->has_told_gone = false;
     node->stop_asked = -1;
     int count = cluster->settings.worker_count;
-    if (is_likely(cluster, cluster->settings.weather.start_fails)) {
+    if (virtual_is_likely(cluster, cluster->settings.weather.start_fails)) {
         count = (int)random_below(&cluster->random, (uint64_t)count);
     }
     for (int rank = 0; rank < count; rank++) {
@@ -235,173 +207,14 @@ static void start_workers(struct virtual_cluster *cluster, struct virtual_node *
     }
     if (count == cluster->settings.worker_count) {
         node->is_start_over = true;
-        tell_agent_soon(cluster, node, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
+        virtual_tell_agent(
+            cluster, node, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
         return;
     }
     cluster->has_failed_somewhere = true;
-    tell_agent_soon(cluster, node,
+    virtual_tell_agent(cluster, node,
         (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
             .start_failed = {.local_rank = count, .message = "exec failed"}});
-}
-
-/* Connections. */
-
-static void tell_rendezvous(
-    struct virtual_cluster *cluster, struct virtual_node *node, struct static_event event);
-
-static void answer_arrives(struct virtual_cluster *cluster, struct virtual_node *node,
-    struct virtual_happening *happening) {
-    tell_rendezvous(cluster, node, happening->answer.event);
-}
-
-static void take_reply(struct virtual_cluster *cluster, struct virtual_connection *connection,
-    const struct store_reply *reply) {
-    struct static_effect effect = connection->unanswered[0];
-    connection->unanswered_count--;
-    memmove(connection->unanswered, connection->unanswered + 1,
-        connection->unanswered_count * sizeof *connection->unanswered);
-    if (!static_effect_wants_answer(&effect)) {
-        return;
-    }
-    struct static_answer answer;
-    assert_int_equal(static_answer_read(&effect, reply, &answer), FAILURE_NONE);
-    int64_t time = cluster->now + some_delay(cluster, LONGEST_DELAY);
-    time = time > connection->answer_time ? time : connection->answer_time;
-    connection->answer_time = time;
-    schedule(cluster, connection->node, time, answer_arrives)->answer = answer;
-}
-
-static void request_arrives(struct virtual_cluster *cluster, struct virtual_node *node,
-    struct virtual_happening *happening) {
-    struct virtual_connection *connection = node->connections[happening->connection];
-    if (cluster->store == NULL || connection->is_lost) {
-        return;
-    }
-    struct static_request request;
-    struct store_effects effects = {0};
-    static_request_build(&happening->effect, &node->rendezvous.settings, "none", &request);
-    if (store_operation_reply_kind(request.request.operation) != STORE_REPLY_NONE) {
-        assert_true(connection->unanswered_count < 64);
-        connection->unanswered[connection->unanswered_count++] = happening->effect;
-    }
-    store_table_apply(cluster->store, &connection->at_store, &request.request, &effects);
-    for (size_t i = 0; i < effects.count; i++) {
-        assert_int_equal(effects.items[i].kind, STORE_EFFECT_REPLY);
-        take_reply(cluster, effects.items[i].connection->owner, &effects.items[i].reply);
-    }
-    store_effects_clear(&effects);
-    static_request_clear(&request);
-}
-
-static void send_request(struct virtual_cluster *cluster, struct virtual_node *node,
-    const struct static_effect *effect) {
-    int index = effect->kind == STATIC_EFFECT_WAIT ? 1 : 0;
-    struct virtual_connection *connection = node->connections[index];
-    int64_t time = cluster->now + some_delay(cluster, LONGEST_DELAY);
-    time = time > connection->request_time ? time : connection->request_time;
-    connection->request_time = time;
-    struct virtual_happening *happening = schedule(cluster, node, time, request_arrives);
-    happening->effect = *effect;
-    happening->connection = index;
-}
-
-static void static_event_happens(struct virtual_cluster *cluster, struct virtual_node *node,
-    struct virtual_happening *happening) {
-    if (happening->life == 0 || happening->life == node->static_timer_life) {
-        tell_rendezvous(cluster, node, happening->answer.event);
-    }
-}
-
-static void tell_rendezvous_later(struct virtual_cluster *cluster, struct virtual_node *node,
-    enum static_event_kind kind, int64_t delay) {
-    schedule(cluster, node, cluster->now + delay, static_event_happens)->answer.event.kind = kind;
-}
-
-static void renew_store(struct virtual_cluster *cluster, struct virtual_node *node) {
-    struct store_effects effects = {0};
-    for (int i = 0; i < cluster->settings.node_count; i++) {
-        assert_false(has_processes(&cluster->nodes[i]));
-    }
-    store_table_renew(cluster->store, slice_from_string("/none/"), &effects);
-    assert_int_equal(effects.count, 0);
-    store_effects_clear(&effects);
-    cluster->renewals++;
-    tell_rendezvous_later(cluster, node, STATIC_EVENT_RENEWED, some_delay(cluster, LONGEST_DELAY));
-}
-
-static void perform_static(struct virtual_cluster *cluster, struct virtual_node *node,
-    const struct static_effect *effect) {
-    struct agent_event event = {.now = instant_of(cluster->now)};
-    struct virtual_happening *happening;
-    switch (effect->kind) {
-    case STATIC_EFFECT_CONNECT:
-        tell_rendezvous_later(
-            cluster, node, STATIC_EVENT_CONNECTED, some_delay(cluster, LONGEST_DELAY));
-        return;
-    case STATIC_EFFECT_RENEW_WORKER_STORE:
-        renew_store(cluster, node);
-        return;
-    case STATIC_EFFECT_ARM_TIMER:
-        happening =
-            schedule(cluster, node, effect->deadline.nanoseconds / 1000000, static_event_happens);
-        happening->answer.event.kind = STATIC_EVENT_TIMER_FIRED;
-        happening->life = node->static_timer_life = ++cluster->lives;
-        return;
-    case STATIC_EFFECT_DISARM_TIMER:
-        node->static_timer_life = ++cluster->lives;
-        return;
-    case STATIC_EFFECT_JOINED:
-        event.kind = AGENT_EVENT_JOINED;
-        event.joined.attempt = effect->joined.attempt;
-        event.joined.node_count = effect->joined.node_count;
-        assert_int_equal(
-            effect->joined.ranks.base_rank, node->rank * cluster->settings.worker_count);
-        break;
-    case STATIC_EFFECT_JOIN_FAILED:
-        event.kind = AGENT_EVENT_JOIN_FAILED;
-        event.attempt = node->rendezvous.attempt;
-        break;
-    case STATIC_EFFECT_BARRIER_PASSED:
-        event.kind = AGENT_EVENT_BARRIER_PASSED;
-        break;
-    case STATIC_EFFECT_BARRIER_FAILED:
-        event.kind = AGENT_EVENT_BARRIER_FAILED;
-        break;
-    case STATIC_EFFECT_PEER_RESTART:
-        event.kind = AGENT_EVENT_PEER_RESTART;
-        event.attempt = effect->attempt;
-        break;
-    case STATIC_EFFECT_PEER_FAILED:
-        event.kind = AGENT_EVENT_PEER_FAILED;
-        break;
-    case STATIC_EFFECT_ADD:
-    case STATIC_EFFECT_SET:
-    case STATIC_EFFECT_COMPARE_SET:
-    case STATIC_EFFECT_GET:
-    case STATIC_EFFECT_CHECK:
-    case STATIC_EFFECT_WAIT:
-    case STATIC_EFFECT_SET_ROLE_INFO:
-    case STATIC_EFFECT_GET_ROLE_INFOS:
-    case STATIC_EFFECT_SET_ASSIGNMENTS:
-    case STATIC_EFFECT_GET_ASSIGNMENT:
-    case STATIC_EFFECT_KIND_COUNT:
-        send_request(cluster, node, effect);
-        return;
-    }
-    tell_agent_soon(cluster, node, event);
-}
-
-static void tell_rendezvous(
-    struct virtual_cluster *cluster, struct virtual_node *node, struct static_event event) {
-    if (node->is_finished) {
-        return; /* its agent is gone */
-    }
-    struct static_effects effects;
-    event.now = instant_of(cluster->now);
-    static_rendezvous_step(&node->rendezvous, &event, &effects);
-    for (size_t i = 0; i < effects.count; i++) {
-        perform_static(cluster, node, &effects.items[i]);
-    }
 }
 
 /* What agents want. */
@@ -416,7 +229,7 @@ static void timer_fires(struct virtual_cluster *cluster, struct virtual_node *no
 static void arm_timer(
     struct virtual_cluster *cluster, struct virtual_node *node, struct instant deadline) {
     struct virtual_happening *happening =
-        schedule(cluster, node, deadline.nanoseconds / 1000000, timer_fires);
+        virtual_schedule(cluster, node, deadline.nanoseconds / 1000000, timer_fires);
     happening->life = node->timer_life = ++cluster->lives;
 }
 
@@ -426,16 +239,16 @@ static void ask_rendezvous(struct virtual_cluster *cluster, struct virtual_node 
     if (kind == STATIC_EVENT_JOIN_ASKED) {
         event.attempt = attempt;
     }
-    tell_rendezvous(cluster, node, event);
+    virtual_tell_rendezvous(cluster, node, event);
 }
 
 static void join(struct virtual_cluster *cluster, struct virtual_node *node, int attempt) {
-    assert_false(has_processes(node));
+    assert_false(virtual_node_has_processes(node));
     if (cluster->settings.node_count > 1) {
         ask_rendezvous(cluster, node, STATIC_EVENT_JOIN_ASKED, attempt);
         return;
     }
-    tell_agent_soon(cluster, node,
+    virtual_tell_agent(cluster, node,
         (struct agent_event){
             .kind = AGENT_EVENT_JOINED, .joined = {.attempt = attempt, .node_count = 1}});
 }
@@ -453,7 +266,7 @@ static void check_kill(const struct virtual_cluster *cluster, const struct virtu
 
 static void finish(struct virtual_cluster *cluster, struct virtual_node *node,
     const struct agent_outcome *outcome) {
-    assert_true(outcome->has_abandoned_processes || !has_processes(node));
+    assert_true(outcome->has_abandoned_processes || !virtual_node_has_processes(node));
     node->is_finished = true;
     node->outcome = *outcome;
     node->finished_at = cluster->now;
@@ -463,7 +276,8 @@ static void finish(struct virtual_cluster *cluster, struct virtual_node *node,
             struct virtual_node *other = &cluster->nodes[i];
             other->connections[0]->is_lost = true;
             other->connections[1]->is_lost = true;
-            tell_rendezvous_later(cluster, other, STATIC_EVENT_CONNECTION_LOST, 2 * LONGEST_DELAY);
+            virtual_tell_rendezvous_later(
+                cluster, other, STATIC_EVENT_CONNECTION_LOST, 2 * VIRTUAL_LONGEST_DELAY);
         }
     }
 }
@@ -498,6 +312,9 @@ static void perform(
         ask_rendezvous(cluster, node, STATIC_EVENT_RESTART_ASKED, 0);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
+        if (cluster->failure_announced_at < 0) {
+            cluster->failure_announced_at = cluster->now;
+        }
         ask_rendezvous(cluster, node, STATIC_EVENT_FAILURE_ASKED, 0);
         break;
     case AGENT_EFFECT_FINISH:
@@ -525,10 +342,10 @@ static void user_signals(struct virtual_cluster *cluster, struct virtual_node *n
 static void plan_user(struct virtual_cluster *cluster, struct virtual_node *node) {
     static const int signals[] = {TERMINATE, 2, 1};
     int64_t time = 0;
-    for (int percent = cluster->settings.weather.user_signals; is_likely(cluster, percent);
+    for (int percent = cluster->settings.weather.user_signals; virtual_is_likely(cluster, percent);
          percent = 50) {
-        time += some_delay(cluster, LONGEST_JOB * 2);
-        schedule(cluster, node, time, user_signals)->event.signal =
+        time += virtual_delay(cluster, LONGEST_JOB * 2);
+        virtual_schedule(cluster, node, time, user_signals)->event.signal =
             signals[random_below(&cluster->random, 3)];
     }
 }
@@ -558,8 +375,9 @@ static void add_node(struct virtual_cluster *cluster, int rank) {
         node->connections[i]->at_store.owner = node->connections[i];
     }
     plan_user(cluster, node);
-    schedule(cluster, node, some_delay(cluster, LONGEST_DELAY), agent_event_happens)->event.kind =
-        AGENT_EVENT_START;
+    virtual_schedule(
+        cluster, node, virtual_delay(cluster, VIRTUAL_LONGEST_DELAY), agent_event_happens)
+        ->event.kind = AGENT_EVENT_START;
 }
 
 static bool is_over(const struct virtual_cluster *cluster) {
@@ -573,7 +391,7 @@ static bool is_over(const struct virtual_cluster *cluster) {
 
 void virtual_cluster_play(
     struct virtual_cluster *cluster, const struct virtual_settings *settings) {
-    *cluster = (struct virtual_cluster){.settings = *settings};
+    *cluster = (struct virtual_cluster){.settings = *settings, .failure_announced_at = -1};
     random_init(&cluster->random, settings->seed);
     cluster->store = store_table_new(&STORE_LIMITS_DEFAULT);
     for (int i = 0; i < settings->node_count; i++) {
