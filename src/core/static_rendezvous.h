@@ -13,7 +13,9 @@
  *
  * The performer has two connections to the store: one for operations answered at once, carried out
  * in the order of the effects, and one for WAITs, of which at most one is under way. Spelling is
- * wire/static_rendezvous_store's business. One machine serves all attempts of a run. */
+ * wire/static_rendezvous_store's business. What FAILURE_ASKED and the exit barrier's deadline write
+ * should be answered before the agent exits: the others learn of its end by nothing else. One
+ * machine serves all attempts of a run. */
 #ifndef MUSTER_CORE_STATIC_RENDEZVOUS_H
 #define MUSTER_CORE_STATIC_RENDEZVOUS_H
 
