@@ -13,7 +13,7 @@ struct store_limits {
     size_t value_bytes;        /* decoder: one value of one request */
     size_t keys_per_request;   /* decoder: keys of one CHECK, WAIT, MULTI_GET or MULTI_SET */
     size_t request_bytes;      /* decoder: the whole of such a request */
-    size_t memory_bytes;       /* table: everything it holds for its clients */
+    size_t memory_bytes;       /* table and host: everything held for clients */
     size_t queued_reply_bytes; /* host: replies one client has not read yet */
     size_t connections;        /* host: clients at the same time */
 };
@@ -24,9 +24,9 @@ struct store_limits {
         .value_bytes = 8388608,                                                                    \
         .keys_per_request = 131072,                                                                \
         .request_bytes = (size_t)256 << 20,                                                        \
-        .memory_bytes = (size_t)1 << 30,                                                           \
+        .memory_bytes = (size_t)4 << 30,                                                           \
         .queued_reply_bytes = (size_t)256 << 20,                                                   \
-        .connections = 65536,                                                                      \
+        .connections = 131072,                                                                     \
     })
 
 #endif

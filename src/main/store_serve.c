@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "main/store_serve.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/store_limits.h"
+#include "host/descriptor_limit.h"
+#include "host/event_loop.h"
+#include "host/signal_watch.h"
+#include "host/store_server.h"
+#include "host/tcp_listener.h"
+#include "main/exit_status.h"
+#include "options/option_parser.h"
+
+static const char program[] = "muster store serve";
+
+static const struct option_definition definitions[] = {
+    {
+        .destination = "help",
+        .names = {"-h", "--help"},
+        .kind = OPTION_HELP,
+        .help = "Show this page and exit.",
+    },
+    {
+        .destination = "host",
+        .names = {"--host"},
+        .help = "The address to listen on: a name, IPv4 or IPv6. Default: all of both families.",
+    },
+    {
+        .destination = "port",
+        .names = {"--port"},
+        .kind = OPTION_INTEGER,
+        .default_text = "29500",
+        .help = "The port to listen on; 0 takes a free one. Default: 29500.",
+    },
+    {
+        .destination = "fd",
+        .names = {"--fd"},
+        .kind = OPTION_INTEGER,
+        .help = "Serve on this inherited descriptor, a bound TCP socket, instead of --host and "
+                "--port.",
+    },
+    {
+        .destination = "maximum_key_bytes",
+        .names = {"--maximum-key-bytes"},
+        .kind = OPTION_INTEGER,
+        .help = "The longest key, its leading '/' included. Default: 8192.",
+    },
+    {
+        .destination = "maximum_value_bytes",
+        .names = {"--maximum-value-bytes"},
+        .kind = OPTION_INTEGER,
+        .help = "The longest value of one request. Default: 8 MiB.",
+    },
+    {
+        .destination = "maximum_keys_per_request",
+        .names = {"--maximum-keys-per-request"},
+        .kind = OPTION_INTEGER,
+        .help = "Keys in one request about several. Default: 131072.",
+    },
+    {
+        .destination = "maximum_request_bytes",
+        .names = {"--maximum-request-bytes"},
+        .kind = OPTION_INTEGER,
+        .help = "The longest request about several keys. Default: 256 MiB.",
+    },
+    {
+        .destination = "maximum_queued_bytes",
+        .names = {"--maximum-queued-bytes"},
+        .kind = OPTION_INTEGER,
+        .help = "Replies a client has not read, before it is dropped. Default: 256 MiB.",
+    },
+    {
+        .destination = "maximum_memory",
+        .names = {"--maximum-memory"},
+        .kind = OPTION_INTEGER,
+        .help = "Bytes held for all clients: keys, values, queues, unfinished requests and unread "
+                "replies. Default: 4 GiB.",
+    },
+    {
+        .destination = "maximum_connections",
+        .names = {"--maximum-connections"},
+        .kind = OPTION_INTEGER,
+        .help = "Clients at the same time. Default: 131072, or what the limit of open files "
+                "allows.",
+    },
+};
+
+static const struct option_table table = {
+    .description =
+        "Serve a store that PyTorch's TCPStore clients (2.1 and later) can use. When it listens, "
+        "one line is printed: PORT and the number. SIGTERM or SIGINT end it.",
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof definitions[0],
+};
+
+/* A ceiling from its option; a mistake when it is not positive. */
+static void read_limit(struct option_result *result, const char *destination, size_t *out_limit) {
+    const struct option_value *value = option_result_value(result, destination);
+    if (!value->is_set) {
+        return;
+    }
+    if (value->integer <= 0) {
+        option_result_reject(result, destination, "must be positive");
+        return;
+    }
+    *out_limit = (size_t)value->integer;
+}
+
+static void read_limits(struct option_result *result, struct store_limits *out_limits) {
+    *out_limits = STORE_LIMITS_DEFAULT;
+    read_limit(result, "maximum_key_bytes", &out_limits->key_bytes);
+    read_limit(result, "maximum_value_bytes", &out_limits->value_bytes);
+    read_limit(result, "maximum_keys_per_request", &out_limits->keys_per_request);
+    read_limit(result, "maximum_request_bytes", &out_limits->request_bytes);
+    read_limit(result, "maximum_queued_bytes", &out_limits->queued_reply_bytes);
+    read_limit(result, "maximum_memory", &out_limits->memory_bytes);
+    read_limit(result, "maximum_connections", &out_limits->connections);
+}
+
+static void check_numbers(struct option_result *result) {
+    int64_t port = option_result_value(result, "port")->integer;
+    if (port < 0 || port > 65535) {
+        option_result_reject(result, "port", "must be 0 to 65535");
+    }
+    const struct option_value *fd = option_result_value(result, "fd");
+    if (fd->is_set && (fd->integer < 0 || fd->integer > INT32_MAX)) {
+        option_result_reject(result, "fd", "must be a descriptor");
+    }
+}
+
+static enum failure_code open_port(
+    const struct option_result *result, int *out_fd, int *out_port, struct failure *failure) {
+    const struct option_value *fd = option_result_value(result, "fd");
+    if (fd->is_set) {
+        *out_fd = (int)fd->integer;
+        return tcp_listener_adopt(*out_fd, out_port, failure);
+    }
+    return tcp_listener_open(option_result_value(result, "host")->text,
+        (int)option_result_value(result, "port")->integer, out_fd, out_port, failure);
+}
+
+static void stop_loop(void *context, int signal) {
+    (void)signal;
+    event_loop_stop(context);
+}
+
+static void write_record(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    (void)context;
+    (void)level;
+    (void)origin;
+    fprintf(stderr, "%s\n", message);
+}
+
+static const struct log stderr_log = {.threshold = LOG_LEVEL_WARNING, .write = write_record};
+
+/* Everything that serving needs; NULL is what is not there (yet). */
+struct service {
+    struct event_loop *loop;
+    struct signal_watch *signals;
+    struct store_server *server;
+};
+
+static enum failure_code start(struct service *service, const struct option_result *result,
+    const struct store_limits *limits, struct failure *failure) {
+    static const int ending[] = {SIGTERM, SIGINT};
+    int fd;
+    int port;
+    enum failure_code code = event_loop_new(&service->loop, failure);
+    if (code == FAILURE_NONE) {
+        code = signal_watch_new(
+            service->loop, ending, 2, stop_loop, service->loop, &service->signals, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = open_port(result, &fd, &port, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = store_server_new(service->loop, fd, limits, &stderr_log, &service->server, failure);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if (printf("PORT %d\n", port) < 0 || fflush(stdout) != 0) {
+        return failure_set(failure, FAILURE_SYSTEM, "cannot print the port");
+    }
+    return FAILURE_NONE;
+}
+
+static int serve(const struct option_result *result, const struct store_limits *limits) {
+    struct service service = {0};
+    struct failure failure = {0};
+    signal_watch_ignore_broken_pipes();
+    descriptor_limit_raise();
+    int status = EXIT_SUCCESS;
+    if (start(&service, result, limits, &failure) == FAILURE_NONE) {
+        event_loop_run(service.loop);
+    } else {
+        fprintf(stderr, "%s: error: %s\n", program, failure.message);
+        status = EXIT_FAILURE;
+    }
+    store_server_free(service.server);
+    signal_watch_free(service.signals);
+    event_loop_free(service.loop);
+    return status;
+}
+
+int store_serve(const struct text_list *arguments, const struct text_list *environment) {
+    struct option_result result;
+    struct store_limits limits;
+    option_parse(&table, program, arguments, environment, &result);
+    if (result.outcome == OPTION_OUTCOME_VALUES) {
+        check_numbers(&result);
+        read_limits(&result, &limits);
+    }
+    int status;
+    if (result.outcome == OPTION_OUTCOME_VALUES) {
+        status = serve(&result, &limits);
+    } else {
+        bool is_mistake = result.outcome == OPTION_OUTCOME_MISTAKE;
+        fputs(result.text, is_mistake ? stderr : stdout);
+        status = is_mistake ? EXIT_STATUS_USAGE : EXIT_SUCCESS;
+    }
+    option_result_clear(&result);
+    return status;
+}
