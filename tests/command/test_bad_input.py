@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shutil
 import socket
 
 import pytest
@@ -145,10 +146,22 @@ def test_few_descriptors_either_suffice_or_are_named(muster):
         assert_refused(end, "Too many open files", status=1)
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may always fork: the limit does not hold for it")
-def test_a_failing_fork_is_named(muster):
-    end = muster.run([*LOCALLY, "--no-python", "true"], preexec_fn=limit(resource.RLIMIT_NPROC, 1))
-    assert_refused(end, "Resource temporarily unavailable", status=1)
+NOBODY = 65534
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 5, 6, 8])
+def test_a_failing_fork_is_named_and_leaves_nothing(muster, scratch, processes):
+    """The limit counts threads too, so each number stops the start at another point."""
+    binary = scratch / "muster"  # root may always fork, and nobody cannot reach into a build directory
+    shutil.copy(muster.binary, binary)
+    scratch.chmod(0o777)
+    somebody_else = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    end = muster.start(
+        [*LOCALLY, "--no-python", "true"], program=binary, preexec_fn=limit(resource.RLIMIT_NPROC, processes),
+        **somebody_else,
+    ).finish()
+    if end.status != 0:
+        assert_refused(end, "Resource temporarily unavailable", status=1)
 
 
 def test_a_worker_may_close_its_output(muster):
