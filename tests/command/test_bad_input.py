@@ -49,7 +49,7 @@ def test_a_worker_count_that_makes_no_sense_is_refused(muster, count):
 def test_a_log_directory_that_is_a_file_is_refused(muster, scratch):
     (scratch / "file").touch()
     end = muster.run([*LOCALLY, "--log-dir", scratch / "file", "--no-python", "true"])
-    assert_refused(end, str(scratch / "file"), "Not a directory", status=1)
+    assert_refused(end, str(scratch / "file"), "not a directory", status=1)
 
 
 def test_a_log_directory_that_cannot_be_made_is_refused(muster):

@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import sys
+import time
 
 import pytest
 
@@ -29,6 +30,7 @@ def test_a_timer_fifo_in_the_environment_never_kills_the_agent(muster):
 
 # A child that cannot finish its vfork keeps its parent in an uninterruptible wait (state D).
 UNINTERRUPTIBLE = """
+import os
 os.mkfifo("never-opened." + os.environ["RANK"])
 open("ready." + os.environ["RANK"], "w").close()
 os.posix_spawn("/bin/true", ["true"], {},
@@ -80,8 +82,8 @@ def test_no_worker_is_orphaned_by_a_third_signal(muster, scratch):
     running = muster.start([*locally("--shutdown-timeout", 100), "sh", "-c", f": >ready.$RANK; {STUBBORN}"])
     running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
     for _ in range(3):
-        if running.process.poll() is None:
-            running.signal(signal.SIGTERM)
+        running.signal(signal.SIGTERM)
+        time.sleep(0.1)  # signals that come together are one
     running.finish(timeout=20)
     assert processes_with(scratch) == []
 
@@ -148,7 +150,7 @@ def test_logs_of_an_earlier_attempt_are_never_deleted(muster, scratch):
 
 def test_what_one_failure_was_does_not_colour_the_next(muster):
     """torchrun keeps the traits of a failure without error file in a shared object."""
-    script = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && kill -9 $$; exit 3"
+    script = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && kill -9 $$$$; exit 3"
     end = muster.run([*locally("--max-restarts", 1, workers=1), "sh", "-c", script])
     assert "Signal 9 (SIGKILL) received by PID" in end.err, end
     assert "To enable traceback" not in end.err

@@ -32,7 +32,8 @@ def test_links_between_pages_lead_somewhere():
 
 
 def test_compatibility_page_has_a_row_for_every_option(muster):
-    shown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", muster.run(["run", "--help"]).out))
+    found = re.findall(r"(?<![\w-])--[a-z][a-z_-]*[a-z]", muster.run(["run", "--help"]).out)
+    shown = {option.replace("_", "-") for option in found}
     named = set(re.findall(r"`(--[a-z-]+)`", read("docs/compatibility.md").split("\n## Chosen")[0]))
     assert {option for option in shown if option != "--help"} - named == set()
 

@@ -10,12 +10,12 @@ def test_all_workers_succeeding_gives_0(muster):
     assert muster.run([*LOCALLY, "true"]).status == 0
 
 
-@pytest.mark.parametrize("script", ["exit 3", "kill -9 $$"])
+@pytest.mark.parametrize("script", ["exit 3", "kill -9 $$$$"])
 def test_a_failed_job_gives_1_as_torchrun_does(muster, script):
     assert muster.run([*LOCALLY, "sh", "-c", script]).status == 1
 
 
-@pytest.mark.parametrize("script, status", [("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+@pytest.mark.parametrize("script, status", [("exit 3", 3), ("kill -9 $$$$", 137), ("kill -TERM $$$$", 143)])
 def test_a_failed_job_gives_the_workers_own_status_when_asked(muster, script, status):
     end = muster.run([*LOCALLY[:-1], "--exit-code", "worker", "--no-python", "sh", "-c", script])
     assert end.status == status, end

@@ -106,7 +106,7 @@ def full_disk(scratch):
 def test_a_full_disk_is_reported_once_and_does_not_end_the_job(muster, full_disk):
     end = muster.run([*locally("-r", "1", "--log-dir", full_disk / "logs", workers=1), "sh", "-c", "seq 200000"])
     assert end.status == 0, end
-    assert end.err.count("No space left on device") == 1, end
+    assert len(re.findall(r"cannot write .*No space left on device", end.err)) == 1, end
 
 
 def test_only_chosen_ranks_are_shown(muster):
@@ -124,9 +124,10 @@ def test_output_appears_while_the_worker_still_runs(muster, scratch):
 
 def test_logs_of_every_attempt_are_kept(muster, scratch):
     script = "echo attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 2 ]"
-    end = muster.run([*locally("--max-restarts", "2", "-r", "1", "--log-dir", scratch / "logs"), "sh", "-c", script])
+    end = muster.run(
+        [*locally("--max-restarts", "2", "-r", "1", "--log-dir", scratch / "logs", workers=1), "sh", "-c", script]
+    )
     assert end.status == 0, end
     (run,) = (scratch / "logs").iterdir()
     for attempt in range(3):
-        for rank in range(2):
-            assert (run / f"attempt_{attempt}/{rank}/stdout.log").read_text() == f"attempt {attempt}\n"
+        assert (run / f"attempt_{attempt}/0/stdout.log").read_text() == f"attempt {attempt}\n"

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -34,6 +35,11 @@ def family_of(pid):
     return found
 
 
+def kind_of(descriptor):
+    """What a descriptor leads to, without what differs from attempt to attempt."""
+    return re.sub(r"\d+", "N", os.readlink(descriptor))
+
+
 class Look:
     """What the agent holds at one moment."""
 
@@ -42,7 +48,7 @@ class Look:
         fields = dict(line.split(":", 1) for line in status.splitlines())
         self.memory = int(fields["VmRSS"].split()[0])
         self.threads = int(fields["Threads"])
-        self.descriptors = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd"))
+        self.descriptors = sorted(kind_of(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
         self.zombies = [pid for pid, state in family_of(pid) if state == "Z"]
         self.processes = len(family_of(pid))
         self.files = sorted(str(path) for path in scratch.rglob("*") if not path.name.startswith(("go.", "resting.")))

@@ -3,9 +3,12 @@
 reasons. The comparisons take their exceptions from here, and a test keeps the two in step."""
 
 MISTAKES = "Mistakes end with usage and status 2."
+RANKS = "Local ranks above 9 can be named in `-r` and `-t`."
 CHOICES = "Variables are held to the same choices as options."
 LOG_LINES = "The agent's own lines look different."
+ROOT_CAUSE = "The failure report names the root cause first."
 NO_TRACEBACK = "The failure report is not preceded by a Python traceback of the launcher."
+HOST = "The failure report names this machine"
 WORDS = "Death is told in words."
 ATTEMPTS = "No attempt's directory is used twice."
 EMPTY_LOGS = "A default log directory nobody wrote into is removed at the end"
@@ -21,7 +24,5 @@ ALL = [value for name, value in list(globals().items()) if name.isupper()]
 # Command line -> (title, what torchrun makes of it, what muster makes of it).
 ARGUMENTS = {
     "PET_START_METHOD=zz script.py": (CHOICES, "accepted", "usage"),
+    "-t 10:1 script.py": (RANKS, "error", "accepted"),
 }
-
-# Environment variable of a worker -> title.
-ENVIRONMENT = {}

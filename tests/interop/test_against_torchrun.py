@@ -61,7 +61,7 @@ def assert_same_environment(torchrun, muster, rank, attempt=0):
     differing = {
         name: (theirs.get(name), ours.get(name))
         for name in theirs.keys() | ours.keys()
-        if theirs.get(name) != ours.get(name) and name not in chosen_differences.ENVIRONMENT
+        if theirs.get(name) != ours.get(name)
     }
     assert differing == {}, "variable: (torchrun, muster)"
 
@@ -180,6 +180,8 @@ def test_failure_report_and_exit_status_are_the_same(pair, script):
     torchrun, muster = pair.run([*LOCALLY, f"{script}.py"], files={f"{script}.py": FAILING[script]})
     assert muster.status == torchrun.status == 1, muster.end
     assert muster.report() == torchrun.report()
+    assert chosen_differences.ROOT_CAUSE
+    assert [heading for heading in muster.report()][1].startswith("Root Cause")
 
 
 def test_report_and_error_files_of_a_recorded_exception_are_the_same(pair):

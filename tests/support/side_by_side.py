@@ -3,6 +3,7 @@
 
 import json
 import re
+import socket
 
 DUMP_WORKER = """
 import json, os, signal, sys
@@ -12,7 +13,7 @@ facts = {
     "leads its session": os.getsid(0) == os.getpid() == os.getpgid(0),
     "blocked signals": status["SigBlk"].strip(), "stdin": os.readlink("/proc/self/fd/0"),
     "descriptors above 2": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 3],
-    "python": os.path.basename(sys.executable), "unbuffered": sys.flags.unbuffered if hasattr(sys.flags, "unbuffered") else sys.stdout.write_through,
+    "unbuffered": sys.stdout.write_through,
 }
 with open("facts." + os.environ["RANK"] + "." + os.environ["TORCHELASTIC_RESTART_COUNT"], "w") as out:
     json.dump(facts, out)
@@ -28,11 +29,15 @@ NORMALISATIONS = [
     (re.compile(r"\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d"), "<time>"),
     (re.compile(r'"timestamp": "?\d+"?'), '"timestamp": "<seconds>"'),
 ]
-VOLATILE_VARIABLES = {"_", "SHLVL", "PWD", "OLDPWD", "LINES", "COLUMNS"}
+# What shells change, and what tells muster of the peer's interpreter, which torchrun is started by.
+VOLATILE_VARIABLES = {"_", "SHLVL", "PWD", "OLDPWD", "LINES", "COLUMNS", "PYTHON_EXEC"}
 
 
 def normalise(text, directory):
     text = text.replace(str(directory), "<dir>")
+    # torchrun says the qualified name, muster the host's
+    names = "|".join(re.escape(name) for name in (socket.getfqdn(), socket.gethostname()))
+    text = re.sub(rf"host      : ({names})$", "host      : <host>", text, flags=re.MULTILINE)
     for pattern, replacement in NORMALISATIONS:
         text = pattern.sub(replacement, text)
     return text
@@ -68,7 +73,9 @@ class Side:
             if path.is_dir():
                 found[name + "/"] = None
             else:
-                found[name] = normalise(path.read_text(errors="replace"), self.directory)
+                text = normalise(path.read_text(errors="replace"), self.directory)
+                # several workers write to a filtered file, in any order
+                found[name] = sorted(text.splitlines()) if path.name.startswith("filtered_") else text
         return found
 
     def modes(self, folder):
@@ -79,8 +86,17 @@ class Side:
         }
 
     def report(self):
-        """The failure report's lines, from rule to rule, without what differs from run to run."""
-        lines = [line for line in self.end.err.splitlines()]
+        """The failure report as {heading: lines}, without what differs from run to run."""
+        sections, heading = {}, "title"
+        for line in self.report_lines():
+            if line in ("Failures:", "Root Cause (first observed failure):"):
+                heading = line
+            sections.setdefault(heading, []).append(line)
+        return {heading: [line for line in lines if not re.fullmatch(r"[=-]+", line)] for heading, lines in sections.items()}
+
+    def report_lines(self):
+        """The failure report's lines, from rule to rule."""
+        lines = self.end.err.splitlines()
         rules = [number for number, line in enumerate(lines) if re.fullmatch(r"={20,}", line)]
         assert len(rules) >= 2, f"{self.name} printed no report\n{self.end}"
         return normalise("\n".join(lines[rules[-2] : rules[-1] + 1]), self.directory).splitlines()
