@@ -60,10 +60,10 @@ static int fork_apart(int notices_fd, int ready_fd, const struct text_list *fing
     int was_subreaper = 0;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper);
-    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper, 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
     int system_error = fork_guardian(notices_fd, ready_fd, fingerprint);
-    prctl(PR_SET_CHILD_SUBREAPER, was_subreaper);
+    prctl(PR_SET_CHILD_SUBREAPER, was_subreaper, 0, 0, 0);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return system_error;
 }

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "host/guardian_sweep.h"
 #include "host/inherited_descriptors.h"
 #include "host/process_table.h"
@@ -41,11 +42,18 @@ static void rename_self(void) {
     if (!process_table_read(getpid(), &self) || self.arguments_end <= self.arguments_start) {
         return;
     }
-    char *arguments = (char *)(uintptr_t)self.arguments_start;
+    int fd = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
+    if (fd == -1) {
+        return; /* it goes by two names, then */
+    }
     size_t size = self.arguments_end - self.arguments_start;
+    char *arguments = memory_allocate(size);
     size_t length = strlen(GUARDIAN_NAME) < size ? strlen(GUARDIAN_NAME) : size - 1;
-    memset(arguments, 0, size);
     memcpy(arguments, GUARDIAN_NAME, length);
+    ssize_t written = pwrite(fd, arguments, size, (off_t)self.arguments_start);
+    (void)written;
+    free(arguments);
+    close(fd);
 }
 
 /* Leaves the socket and nothing else of the agent's. */

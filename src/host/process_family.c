@@ -158,14 +158,14 @@ enum failure_code process_family_new(struct event_loop *loop,
         return code;
     }
     process_table_children(getpid(), &family->strangers);
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* cannot fail on any Linux this runs on (3.4 and later) */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* cannot fail since Linux 3.4 */
     *out_family = family;
     return FAILURE_NONE;
 }
 
 void process_family_free(struct process_family *family) {
     if (family != NULL) {
-        prctl(PR_SET_CHILD_SUBREAPER, 0);
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
         process_watch_free(family->watch);
         process_ids_clear(&family->strangers);
         process_ids_clear(&family->open_sessions);

@@ -65,7 +65,7 @@ static _Noreturn void fail_child(
 
 /* The agent may have died before the kernel was asked to tell; then the parent is another one. */
 static void tie_to_agent(const struct spawn_plan *plan) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
         fail_child(plan, SPAWN_STAGE_DEATH_SIGNAL, errno);
     }
     if (getppid() != plan->agent) {

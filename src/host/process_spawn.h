@@ -6,8 +6,8 @@
  *
  * Call it from one thread only, which must live as long as the workers: the kernel's parent-death
  * signal (PR_SET_PDEATHSIG) is bound to the thread that started the child. That thread sleeps until
- * the child has called exec (about 0.2 ms); other threads run on. Descriptors 0, 1 and 2 must be
- * open in the agent. */
+ * the child has called exec (a fraction of a millisecond); other threads run on. Descriptors 0, 1
+ * and 2 must be open in the agent. */
 #ifndef MUSTER_HOST_PROCESS_SPAWN_H
 #define MUSTER_HOST_PROCESS_SPAWN_H
 

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -37,6 +38,14 @@ static struct agent start_agent(void (*play)(int output)) {
     return agent;
 }
 
+static void say_number(int output, int number) {
+    char line[16];
+    int length = snprintf(line, sizeof line, "%d\n", number);
+    if (write(output, line, (size_t)length) != length) {
+        _exit(1);
+    }
+}
+
 static int read_number(const struct agent *agent) {
     char line[16];
     processes_read_line(agent->output, line, sizeof line);
@@ -62,17 +71,19 @@ static struct guardian *start_guardian(const char *fingerprint) {
     return guardian;
 }
 
-/* Waits until a process that is not our child has ended; for a pid that cannot be reused so
- * soon. */
+/* Waits until a process that is not our child has ended. */
 static void wait_for_stranger(pid_t pid) {
     int pidfd = pidfd_open_process(pid);
-    if (pidfd == -1) {
-        assert_int_equal(errno, ESRCH);
+    if (pidfd != -1) {
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        assert_int_equal(poll(&ended, 1, 10000), 1);
+        close(pidfd);
         return;
     }
-    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
-    assert_int_equal(poll(&ended, 1, 10000), 1);
-    close(pidfd);
+    struct kernel_process_stat stat; /* it is gone, or this kernel has no pidfds */
+    while (process_table_read(pid, &stat) && stat.state != 'Z') {
+        sched_yield();
+    }
 }
 
 static void play_workers_with_children(int output) {
@@ -104,6 +115,7 @@ static void play_worker_with_child_elsewhere(int output) {
     char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
     char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
     struct guardian *guardian = start_guardian(fingerprint);
+    free(fingerprint);
     putenv(mark);
     processes_start_shell(
         "setsid sh -c 'echo $$; exec sleep 1000' & wait", output, guardian_descriptor(guardian));
@@ -125,9 +137,7 @@ static void play_leader_that_is_gone(int output) {
     struct process process =
         processes_start_shell("sleep 1000 & exit 0", output, guardian_descriptor(guardian));
     waitpid(process.pid, NULL, 0);
-    if (write(output, "1\n", 2) != 2) {
-        _exit(1);
-    }
+    say_number(output, 1);
 }
 
 static void session_whose_leader_is_gone_is_ended_too(void **state) {
@@ -143,10 +153,7 @@ static void play_farewell(int output) {
     struct process process = processes_start_shell(
         "sleep 1000 & echo $!; exit 0", output, guardian_descriptor(guardian));
     waitpid(process.pid, NULL, 0);
-    char *line = text_format("%d\n", (int)guardian_pid(guardian));
-    if (write(output, line, strlen(line)) < 0) {
-        _exit(1);
-    }
+    say_number(output, guardian_pid(guardian));
     guardian_free(guardian);
     _exit(0);
 }
@@ -167,10 +174,7 @@ static void play_ended_session(int output) {
         "sleep 1000 & echo $!; exit 0", output, guardian_descriptor(guardian));
     waitpid(process.pid, NULL, 0);
     guardian_end_session(guardian, process.pid);
-    char *line = text_format("%d\n", (int)guardian_pid(guardian));
-    if (write(output, line, strlen(line)) < 0) {
-        _exit(1);
-    }
+    say_number(output, guardian_pid(guardian));
 }
 
 static void ended_session_is_not_guarded_any_more(void **state) {
@@ -186,7 +190,8 @@ static void ended_session_is_not_guarded_any_more(void **state) {
 
 static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state) {
     (void)state;
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* which must not adopt it either */
+    assert_int_equal(
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* which must not adopt it either */
     struct guardian *guardian;
     assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
     processes_assert_no_children();
@@ -196,9 +201,9 @@ static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state
     assert_int_not_equal(stat.parent, getpid());
     assert_int_equal(stat.session, pid);
     int is_subreaper = 0;
-    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper), 0);
+    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0), 0);
     assert_int_equal(is_subreaper, 1);
-    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
     guardian_free(guardian);
     wait_for_stranger(pid);
 }

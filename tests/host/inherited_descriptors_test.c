@@ -20,7 +20,7 @@ static int run_in_child(enum finding (*check)(void)) {
         for (int fd = LOWEST; fd <= HIGHEST; fd++) {
             dup2(STDERR_FILENO, fd);
         }
-        _exit(check());
+        _exit((int)check());
     }
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
