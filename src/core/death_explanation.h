@@ -16,7 +16,8 @@ struct death_facts {
     bool has_kernel_record;     /* the kernel's log names this pid as the OOM killer's victim … */
     uint64_t resident_kib;      /* … with this much anonymous memory; 0: not told */
     bool is_memory_cgroup_kill; /* … because its cgroup's limit was reached, not the machine's */
-    uint64_t cgroup_kills;      /* OOM kills counted in the worker's cgroup meanwhile */
+    uint64_t oom_kills;         /* OOM kills counted meanwhile … */
+    bool counts_machine;        /* … on the whole machine, not in the worker's cgroup alone */
     const char *core_pattern;   /* /proc/sys/kernel/core_pattern without newline, or NULL */
     bool core_uses_pid;         /* /proc/sys/kernel/core_uses_pid */
 };

@@ -403,6 +403,41 @@ static void lack_of_descriptors_names_the_limit(void **state) {
         "cannot start a process: Too many open files (limit on open files, see ulimit -n)");
 }
 
+/* Runs in a child: gives up root, whom the limit does not bind, and the right to more processes. */
+static _Noreturn void start_without_allowance(int output) {
+    const struct rlimit none = {0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0)) {
+        _exit(1);
+    }
+    struct process process;
+    struct failure failure;
+    if (start("/bin/true", NULL, &process, &failure) != FAILURE_SYSTEM) {
+        _exit(2);
+    }
+    size_t length = strlen(failure.message);
+    _exit(write(output, failure.message, length) == (ssize_t)length ? 0 : 3);
+}
+
+static void lack_of_processes_names_the_limit(void **state) {
+    (void)state;
+    int output[2];
+    processes_make_pipe(output);
+    pid_t child = fork();
+    if (child == 0) {
+        start_without_allowance(output[1]);
+    }
+    close(output[1]);
+    char line[256];
+    processes_read_line(output[0], line, sizeof line);
+    close(output[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_string_equal(line,
+        "cannot start a process: Resource temporarily unavailable (limit on processes, see ulimit "
+        "-u and the pids.max of the control group)");
+}
+
 /* Plays an agent: starts a worker that never ends by itself, says so on the pipe and waits. */
 static _Noreturn void play_agent(int told_fd) {
     struct process process = processes_start_shell("exec sleep 1000", told_fd, -1);
@@ -465,6 +500,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(worker_is_bound_to_its_cpus_before_it_runs),
     cmocka_unit_test(empty_cpu_set_is_refused_with_the_reason),
     cmocka_unit_test(lack_of_descriptors_names_the_limit),
+    cmocka_unit_test(lack_of_processes_names_the_limit),
     cmocka_unit_test(worker_dies_with_its_agent),
     cmocka_unit_test(thousand_starts_leave_nothing_behind),
 };
