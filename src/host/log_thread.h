@@ -19,15 +19,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "host/event_loop.h"
+#include "host/log_router.h"
 
 struct log_thread;
-struct log_filter;
-
-enum log_console {
-    LOG_CONSOLE_NONE,
-    LOG_CONSOLE_STDOUT,
-    LOG_CONSOLE_STDERR,
-};
 
 /* What the thread works with. */
 struct log_thread_settings {
@@ -52,7 +46,8 @@ __attribute__((warn_unused_result)) enum failure_code log_thread_new(
     struct failure *failure);
 
 /* Ends the thread and frees everything. What is not on the console by then is given up: see
- * log_thread_drain. No callback comes after this. Accepts NULL. */
+ * log_thread_drain. No callback comes after this; warnings not yet logged still are. Accepts NULL.
+ */
 void log_thread_free(struct log_thread *thread);
 
 /* Creates the file for lines (with header) that contain one of the needles, of all streams that are

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/log_sink.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/log_thread.h"
+
+/* How long a record or a text may wait for a stderr that takes nothing. */
+#define RECORD_PATIENCE_MILLISECONDS 1000
+#define TEXT_PATIENCE_MILLISECONDS 5000
+
+struct log_sink {
+    struct log log;
+    int fd;
+    pthread_mutex_t mutex;     /* for `thread`, and for writing directly in whole records */
+    struct log_thread *thread; /* NULL: directly */
+};
+
+/* Without a log thread: in pieces that do not block once the descriptor says it takes some. */
+static void write_directly(int fd, const char *text, int patience) {
+    size_t left = strlen(text);
+    while (left > 0) {
+        struct pollfd poller = {.fd = fd, .events = POLLOUT};
+        if (poll(&poller, 1, patience) == 0) {
+            return;
+        }
+        ssize_t written = write(fd, text, left < PIPE_BUF ? left : PIPE_BUF);
+        if (written < 0 && errno != EINTR && errno != EAGAIN) {
+            return;
+        }
+        if (written > 0) {
+            text += written;
+            left -= (size_t)written;
+        }
+    }
+}
+
+static void write_text(struct log_sink *sink, const char *text, int patience) {
+    pthread_mutex_lock(&sink->mutex);
+    if (sink->thread != NULL) {
+        log_thread_write_record(sink->thread, LOG_CONSOLE_STDERR, text);
+    } else {
+        write_directly(sink->fd, text, patience);
+    }
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+/* Local time; Python's records carry milliseconds, so the last three digits are 000. */
+static struct log_time local_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct tm local;
+    localtime_r(&now.tv_sec, &local);
+    return (struct log_time){
+        .month = local.tm_mon + 1,
+        .day = local.tm_mday,
+        .hour = local.tm_hour,
+        .minute = local.tm_min,
+        .second = local.tm_sec,
+        .microsecond = (int)(now.tv_nsec / 1000000) * 1000,
+    };
+}
+
+static void write_record(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    struct log_time time = local_time();
+    struct text text = {0};
+    log_format(&text, level, &time, getpid(), origin, message);
+    write_text(context, text_string(&text), RECORD_PATIENCE_MILLISECONDS);
+    text_clear(&text);
+}
+
+struct log_sink *log_sink_new(const char *level, int stderr_fd) {
+    struct log_sink *sink = memory_allocate(sizeof *sink);
+    *sink = (struct log_sink){
+        .log = {.threshold = LOG_LEVEL_WARNING, .write = write_record, .context = sink},
+        .fd = stderr_fd,
+    };
+    pthread_mutex_init(&sink->mutex, NULL);
+    if (level != NULL && log_parse_level(level, &sink->log.threshold) != FAILURE_NONE) {
+        log_warning(&sink->log, "LOGLEVEL is %s, which is no log level: WARNING is used", level);
+    }
+    return sink;
+}
+
+void log_sink_free(struct log_sink *sink) {
+    if (sink != NULL) {
+        pthread_mutex_destroy(&sink->mutex);
+        free(sink);
+    }
+}
+
+const struct log *log_sink_log(const struct log_sink *sink) {
+    return &sink->log;
+}
+
+void log_sink_use_thread(struct log_sink *sink, struct log_thread *thread) {
+    pthread_mutex_lock(&sink->mutex);
+    sink->thread = thread;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+void log_sink_write_text(struct log_sink *sink, const char *text) {
+    write_text(sink, text, TEXT_PATIENCE_MILLISECONDS);
+}
