@@ -103,13 +103,18 @@ static bool add_if_child(void *context, pid_t pid) {
     return true;
 }
 
+void process_table_children_by_search(pid_t pid, struct process_ids *out_children) {
+    struct thread_children search = {.pid = pid, .children = out_children};
+    process_table_each(add_if_child, &search);
+}
+
 void process_table_children(pid_t pid, struct process_ids *out_children) {
     struct thread_children search = {.pid = pid, .children = out_children};
     char path[NUMBER_PATH_SIZE];
     number_path_format(path, "/proc/", pid, "/task");
     bool exists = number_directory_each(path, add_children_of_thread, &search);
     if (exists && !search.is_listed) {
-        process_table_each(add_if_child, &search);
+        process_table_children_by_search(pid, out_children);
     }
 }
 

@@ -24,9 +24,12 @@ void process_ids_add(struct process_ids *ids, pid_t pid);
 bool process_ids_have(const struct process_ids *ids, pid_t pid);
 void process_ids_clear(struct process_ids *ids);
 
-/* Appends the children of `pid`, of all its threads. Where the kernel does not list children it
- * looks through all processes. */
+/* Appends the children of `pid`, of all its threads. */
 void process_table_children(pid_t pid, struct process_ids *out_children);
+
+/* The same for kernels that do not list children (CONFIG_PROC_CHILDREN), by looking through all
+ * processes. */
+void process_table_children_by_search(pid_t pid, struct process_ids *out_children);
 
 /* Calls `visit` for every process there is until it returns false. False without /proc. */
 bool process_table_each(bool (*visit)(void *context, pid_t pid), void *context);

@@ -2,6 +2,7 @@
 #include "host/process_watch.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,10 @@ static int watch_child_signal(struct process_watch *watch) {
         return status;
     }
     watch->child_signal = handle;
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    pthread_sigmask(SIG_UNBLOCK, &child, NULL); /* as whoever started us may have left it */
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/signal_watch.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -34,6 +35,14 @@ static bool has_signal(const struct signal_watch *watch, int signal) {
     return false;
 }
 
+/* Whoever started this process may have left the signal blocked. */
+static void unblock(int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static enum failure_code add_signal(
     struct signal_watch *watch, struct event_loop *loop, int signal, struct failure *failure) {
     if (has_signal(watch, signal)) {
@@ -53,6 +62,7 @@ static enum failure_code add_signal(
                    ? failure_set(failure, FAILURE_INVALID, "signal %d cannot be handled", signal)
                    : failure_set_system(failure, -status, "cannot handle signal %d", signal);
     }
+    unblock(signal);
     watch->handles[watch->count++] = handle;
     return FAILURE_NONE;
 }

@@ -11,10 +11,10 @@
 
 struct signal_watch;
 
-/* Handles each of `signals` from now on, also those that were ignored; a number may occur twice.
- * Make it before other threads and anything else that takes time: an earlier signal has its default
- * effect. FAILURE_INVALID for a signal that cannot be handled (SIGKILL, SIGSTOP, no such number);
- * then none is. */
+/* Handles each of `signals` from now on, also those that were ignored or blocked; a number may
+ * occur twice. Make it before other threads and anything else that takes time: an earlier signal
+ * has its default effect. FAILURE_INVALID for a signal that cannot be handled (SIGKILL, SIGSTOP, no
+ * such number); then none is. */
 __attribute__((warn_unused_result)) enum failure_code signal_watch_new(struct event_loop *loop,
     const int *signals, size_t count, void (*received)(void *context, int signal), void *context,
     struct signal_watch **out_watch, struct failure *failure);

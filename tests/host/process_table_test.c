@@ -30,14 +30,13 @@ static void missing_process_is_told(void **state) {
     assert_int_equal(children.count, 0);
 }
 
-static void children_are_listed(void **state) {
-    (void)state;
+static void check_children(void (*list)(pid_t pid, struct process_ids *out_children)) {
     struct process processes[3];
     for (size_t i = 0; i < 3; i++) {
         processes[i] = processes_start_shell("exec sleep 1000", -1, -1);
     }
     struct process_ids children = {0};
-    process_table_children(getpid(), &children);
+    list(getpid(), &children);
     assert_int_equal(children.count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_true(process_ids_have(&children, processes[i].pid));
@@ -45,8 +44,18 @@ static void children_are_listed(void **state) {
         processes_wait(&processes[i]);
     }
     process_ids_clear(&children);
-    process_table_children(getpid(), &children);
+    list(getpid(), &children);
     assert_int_equal(children.count, 0);
+}
+
+static void children_are_listed(void **state) {
+    (void)state;
+    check_children(process_table_children);
+}
+
+static void children_are_found_where_nobody_lists_them(void **state) {
+    (void)state;
+    check_children(process_table_children_by_search);
 }
 
 struct thread_start {
@@ -125,6 +134,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(own_entry_is_read),
     cmocka_unit_test(missing_process_is_told),
     cmocka_unit_test(children_are_listed),
+    cmocka_unit_test(children_are_found_where_nobody_lists_them),
     cmocka_unit_test(children_of_other_threads_are_listed),
     cmocka_unit_test(signal_reaches_the_known_process),
     cmocka_unit_test(signal_spares_a_later_process_with_the_same_pid),

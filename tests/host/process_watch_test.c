@@ -157,6 +157,10 @@ static void exits_come_in_the_order_of_the_deaths(void **state) {
 static void adopted_orphan_is_reaped_and_told(void **state) {
     (void)state;
     struct fixture fixture;
+    sigset_t blocked; /* as it may have been left by whoever started us */
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
     set_up(&fixture);
     fixture.stops_when_childless = true;
