@@ -23,17 +23,19 @@ struct log_sink {
     int fd;
     pthread_mutex_t mutex;     /* for `thread`, and for writing directly in whole records */
     struct log_thread *thread; /* NULL: directly */
+    bool is_stuck;             /* stderr took nothing last time: not waited for again */
 };
 
 /* Without a log thread: in pieces that do not block once the descriptor says it takes some. */
-static void write_directly(int fd, const char *text, int patience) {
+static void write_directly(struct log_sink *sink, const char *text, int patience) {
     size_t left = strlen(text);
     while (left > 0) {
-        struct pollfd poller = {.fd = fd, .events = POLLOUT};
-        if (poll(&poller, 1, patience) == 0) {
+        struct pollfd poller = {.fd = sink->fd, .events = POLLOUT};
+        sink->is_stuck = poll(&poller, 1, sink->is_stuck ? 0 : patience) == 0;
+        if (sink->is_stuck) {
             return;
         }
-        ssize_t written = write(fd, text, left < PIPE_BUF ? left : PIPE_BUF);
+        ssize_t written = write(sink->fd, text, left < PIPE_BUF ? left : PIPE_BUF);
         if (written < 0 && errno != EINTR && errno != EAGAIN) {
             return;
         }
@@ -49,7 +51,7 @@ static void write_text(struct log_sink *sink, const char *text, int patience) {
     if (sink->thread != NULL) {
         log_thread_write_record(sink->thread, LOG_CONSOLE_STDERR, text);
     } else {
-        write_directly(sink->fd, text, patience);
+        write_directly(sink, text, patience);
     }
     pthread_mutex_unlock(&sink->mutex);
 }

@@ -23,8 +23,9 @@ const struct log *log_sink_log(const struct log_sink *sink);
 /* From now on through the thread; NULL: directly again, before the thread is freed. */
 void log_sink_use_thread(struct log_sink *sink, struct log_thread *thread);
 
-/* Text as it is (whole lines), in order with the records: the failure report. Directly, it waits
- * for stderr; records do too, but not for longer than a second. */
+/* Text as it is (whole lines), in order with the records: the failure report. A stderr that takes
+ * nothing is waited for up to five seconds when written to directly, one second for a record, and
+ * not again until it takes something; then the text is lost. */
 void log_sink_write_text(struct log_sink *sink, const char *text);
 
 #endif

@@ -85,6 +85,23 @@ static void a_closed_stderr_is_no_trouble(void **state) {
     close_fake_console(&console);
 }
 
+/* What does not fit is lost, and only the first record waits for it. */
+static void a_stuck_stderr_loses_records(void **state) {
+    (void)state;
+    struct fake_console console = open_fake_console();
+    assert_true(fcntl(console.write_fd, F_SETPIPE_SZ, 4096) >= 4096);
+    struct log_sink *sink = log_sink_new(NULL, console.write_fd);
+    for (int i = 0; i < 1000; i++) {
+        log_warning(log_sink_log(sink), "record %d of a thousand", i);
+    }
+    assert_non_null(strstr(look_at(&console), "record 0 of a thousand\n"));
+    assert_null(strstr(look_at(&console), "record 999 of a thousand\n"));
+    log_warning(log_sink_log(sink), "there is room again");
+    assert_non_null(strstr(look_at(&console), "there is room again\n"));
+    log_sink_free(sink);
+    close_fake_console(&console);
+}
+
 static void stop_loop(void *context) {
     event_loop_stop(context);
 }
@@ -120,6 +137,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_level_that_is_none_is_said),
     cmocka_unit_test(text_is_written_as_it_is),
     cmocka_unit_test(a_closed_stderr_is_no_trouble),
+    cmocka_unit_test(a_stuck_stderr_loses_records),
     cmocka_unit_test(records_keep_their_order_through_a_thread),
 };
 
