@@ -9,7 +9,8 @@
 #include "main/store_serve.h"
 
 static void print_usage(FILE *stream) {
-    fputs("usage: muster store serve [OPTION]...                    serve a store, as PyTorch's TCPStore\n",
+    fputs("usage: muster store serve [OPTION]...                    serve a store, as PyTorch's "
+          "TCPStore\n",
         stream);
     for (size_t i = 0; i < store_inspect_command_count; i++) {
         const struct store_inspect_command *command = &store_inspect_commands[i];

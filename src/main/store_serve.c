@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/store_limits.h"
 #include "host/descriptor_limit.h"
 #include "host/event_loop.h"
+#include "host/log_sink.h"
 #include "host/signal_watch.h"
 #include "host/store_server.h"
 #include "host/tcp_listener.h"
@@ -147,18 +149,9 @@ static void stop_loop(void *context, int signal) {
     event_loop_stop(context);
 }
 
-static void write_record(
-    void *context, enum log_level level, const char *origin, const char *message) {
-    (void)context;
-    (void)level;
-    (void)origin;
-    fprintf(stderr, "%s\n", message);
-}
-
-static const struct log stderr_log = {.threshold = LOG_LEVEL_WARNING, .write = write_record};
-
 /* Everything that serving needs; NULL is what is not there (yet). */
 struct service {
+    struct log_sink *sink;
     struct event_loop *loop;
     struct signal_watch *signals;
     struct store_server *server;
@@ -178,7 +171,8 @@ static enum failure_code start(struct service *service, const struct option_resu
         code = open_port(result, &fd, &port, failure);
     }
     if (code == FAILURE_NONE) {
-        code = store_server_new(service->loop, fd, limits, &stderr_log, &service->server, failure);
+        code = store_server_new(
+            service->loop, fd, limits, log_sink_log(service->sink), &service->server, failure);
     }
     if (code != FAILURE_NONE) {
         return code;
@@ -189,9 +183,11 @@ static enum failure_code start(struct service *service, const struct option_resu
     return FAILURE_NONE;
 }
 
-static int serve(const struct option_result *result, const struct store_limits *limits) {
+static int serve(const struct option_result *result, const struct store_limits *limits,
+    const struct text_list *environment) {
     struct service service = {0};
     struct failure failure = {0};
+    service.sink = log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
     signal_watch_ignore_broken_pipes();
     descriptor_limit_raise();
     int status = EXIT_SUCCESS;
@@ -204,6 +200,7 @@ static int serve(const struct option_result *result, const struct store_limits *
     store_server_free(service.server);
     signal_watch_free(service.signals);
     event_loop_free(service.loop);
+    log_sink_free(service.sink);
     return status;
 }
 
@@ -217,7 +214,7 @@ int store_serve(const struct text_list *arguments, const struct text_list *envir
     }
     int status;
     if (result.outcome == OPTION_OUTCOME_VALUES) {
-        status = serve(&result, &limits);
+        status = serve(&result, &limits, environment);
     } else {
         bool is_mistake = result.outcome == OPTION_OUTCOME_MISTAKE;
         fputs(result.text, is_mistake ? stderr : stdout);
