@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON text <-> a tree of values. The only module that knows the JSON library. Reading is lenient
- * where Python's json module is (lone surrogates, NUL in strings) and where a worker died half-way
- * through a character (invalid UTF-8): such characters become U+FFFD. Writing uses Python's
- * spelling of json.dumps: ", " and ": ", ASCII only. */
+ * where Python's json module is (lone surrogates, NUL in strings, NaN and Infinity) and where a
+ * worker died half-way through a character (invalid UTF-8); json_repair says what takes their
+ * place. Writing uses Python's spelling of json.dumps: ", " and ": ", ASCII only. */
 #ifndef MUSTER_WIRE_JSON_DOCUMENT_H
 #define MUSTER_WIRE_JSON_DOCUMENT_H
 

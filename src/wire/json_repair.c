@@ -5,6 +5,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 #define REPLACEMENT_ESCAPE "\\ufffd"
+#define LARGEST_NUMBER "1.7976931348623157e308"
 
 /* The length of the UTF-8 character that starts the bytes; 0 when none does. Overlong forms,
  * surrogates and what is beyond U+10FFFF are no characters. */
@@ -99,6 +100,24 @@ static size_t copy_escape(struct slice rest, struct text *out) {
     return 6;
 }
 
+/* Replaces a number that JSON has no spelling for; returns how many bytes were taken, 0 for
+ * anything else. */
+static size_t copy_non_number(struct slice rest, struct text *out) {
+    static const struct {
+        const char *name;
+        const char *replacement;
+    } numbers[] = {
+        {"NaN", "null"}, {"Infinity", LARGEST_NUMBER}, {"-Infinity", "-" LARGEST_NUMBER}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct slice name = slice_from_string(numbers[i].name);
+        if (slice_starts_with(rest, name)) {
+            text_append(out, numbers[i].replacement);
+            return name.length;
+        }
+    }
+    return 0;
+}
+
 enum failure_code json_repair(struct slice input, int maximum_depth, struct text *out) {
     bool is_in_string = false;
     int depth = 0;
@@ -119,7 +138,8 @@ enum failure_code json_repair(struct slice input, int maximum_depth, struct text
         if (depth > maximum_depth) {
             return FAILURE_LIMIT;
         }
-        i += copy_character(rest, out);
+        size_t taken = is_in_string ? 0 : copy_non_number(rest, out);
+        i += taken > 0 ? taken : copy_character(rest, out);
     }
     return FAILURE_NONE;
 }

@@ -2,7 +2,8 @@
 /* Makes JSON text that Python writes or reads acceptable to a strict parser, and measures its
  * nesting before any parser recurses. Python spells bytes that are no text as lone surrogates
  * (\udc80 … \udcff), and a worker may die in the middle of a character; U+FFFD takes their
- * place. Grammar is the parser's business. */
+ * place. Python also writes NaN, which becomes null, and Infinity and -Infinity, which become the
+ * largest and the smallest number there is. Grammar is the parser's business. */
 #ifndef MUSTER_WIRE_JSON_REPAIR_H
 #define MUSTER_WIRE_JSON_REPAIR_H
 

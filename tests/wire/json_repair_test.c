@@ -49,6 +49,12 @@ static void nesting_has_a_ceiling_and_strings_do_not_nest(void **state) {
     text_clear(&text);
 }
 
+static void numbers_that_are_none_are_replaced_outside_strings(void **state) {
+    (void)state;
+    check("[NaN, Infinity, -Infinity]", "[null, 1.7976931348623157e308, -1.7976931348623157e308]");
+    check("[\"NaN\", \"-Infinity\", Na, -1]", "[\"NaN\", \"-Infinity\", Na, -1]");
+}
+
 static void text_loses_nul_and_broken_characters(void **state) {
     (void)state;
     struct text text = {0};
@@ -63,6 +69,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(escaped_backslashes_hide_no_escapes),
     cmocka_unit_test(bytes_that_are_no_characters_are_replaced),
     cmocka_unit_test(nesting_has_a_ceiling_and_strings_do_not_nest),
+    cmocka_unit_test(numbers_that_are_none_are_replaced_outside_strings),
     cmocka_unit_test(text_loses_nul_and_broken_characters),
 };
 
