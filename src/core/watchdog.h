@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The countdown timers of this node's workers: a worker asks to be ended if it has not finished
+ * something by a point of wall-clock time. This is the registry and its rules: who holds which
+ * timer, whose has expired, and with which signal that process is to be ended. It reads no FIFO,
+ * looks at no clock and signals nobody. Compare FileTimerServer in
+ * torch/distributed/elastic/timer/file_based_local_timer.py, with these differences: only processes
+ * of the job may hold timers, their number has a ceiling, and an expired timer that asks for no
+ * signal takes no other timer of its process with it. */
+#ifndef MUSTER_CORE_WATCHDOG_H
+#define MUSTER_CORE_WATCHDOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "base/text.h"
+
+#define WATCHDOG_MAXIMUM_TIMERS 65536
+#define WATCHDOG_MAXIMUM_TIMERS_PER_PROCESS 1024
+
+enum watchdog_request_kind {
+    WATCHDOG_ACQUIRE,
+    WATCHDOG_RELEASE,
+};
+
+/* What a client asks for. A process has one timer per scope. */
+struct watchdog_request {
+    enum watchdog_request_kind kind;
+    int64_t pid;
+    char *scope;
+    struct wall_time expiration; /* ACQUIRE: it has expired when this is not in the future */
+    int signal;                  /* ACQUIRE: 0 or less: nobody is signalled */
+};
+
+void watchdog_request_clear(struct watchdog_request *request);
+
+/* What the host knows of the process that a request names. */
+struct watchdog_process {
+    bool is_ours;        /* it belongs to a worker that runs */
+    uint64_t start_time; /* with the pid it names a process for good */
+};
+
+struct watchdog;
+
+struct watchdog *watchdog_new(void);
+/* Accepts NULL. */
+void watchdog_free(struct watchdog *watchdog);
+
+/* Carries out a request. An ACQUIRE replaces the timer of the same process and scope, and ends all
+ * timers of an earlier process of the same pid; a RELEASE of an unknown one is fine.
+ * FAILURE_INVALID for an ACQUIRE of a process that is not ours, FAILURE_LIMIT when it or all
+ * together would have too many timers; then nothing has changed. */
+__attribute__((warn_unused_result)) enum failure_code watchdog_take(struct watchdog *watchdog,
+    const struct watchdog_request *request, const struct watchdog_process *process);
+
+/* Ends all timers of a process: it has exited. */
+void watchdog_forget(struct watchdog *watchdog, int64_t pid);
+/* Ends all timers. */
+void watchdog_forget_all(struct watchdog *watchdog);
+
+size_t watchdog_timer_count(const struct watchdog *watchdog);
+
+/* When the next timer expires; false when there is none. */
+bool watchdog_next_deadline(const struct watchdog *watchdog, struct wall_time *out_deadline);
+
+/* One process with expired timers. */
+struct watchdog_expiry {
+    int64_t pid;
+    uint64_t start_time;
+    int signal;              /* what to end it with; 0: no expired timer asks for that */
+    struct text_list scopes; /* expired, in this order; with a signal, the last one asks for it */
+};
+
+void watchdog_expiry_clear(struct watchdog_expiry *expiry);
+
+/* Takes the next process with expired timers out of the registry: with a signal all its timers are
+ * gone, else the expired ones. False when no timer has expired. The caller clears the expiry. */
+bool watchdog_take_expired(
+    struct watchdog *watchdog, struct wall_time now, struct watchdog_expiry *out_expiry);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/timer_fifo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "core/line_splitter.h"
+
+#define FIFO_MODE 0600
+/* What a pipe holds by default. */
+#define CHUNK_SIZE 65536
+
+struct timer_fifo {
+    char *path;
+    int fd;
+    dev_t device; /* which file is ours */
+    ino_t inode;
+    struct event_descriptor *watch;
+    struct line_splitter splitter;
+    void (*line)(void *context, struct slice line);
+    void *context;
+    char chunk[CHUNK_SIZE];
+};
+
+bool timer_fifo_is_served(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISFIFO(status.st_mode)) {
+        return false;
+    }
+    int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0;
+}
+
+static enum failure_code remove_old_fifo(const char *path, struct failure *failure) {
+    struct stat status;
+    if (lstat(path, &status) != 0) {
+        return FAILURE_NONE; /* what else is wrong shows when the FIFO is made */
+    }
+    if (!S_ISFIFO(status.st_mode)) {
+        return failure_set(
+            failure, FAILURE_INVALID, "%s is there already and is no FIFO; it is left alone", path);
+    }
+    if (unlink(path) != 0) {
+        return failure_set_system(failure, errno, "cannot remove the old FIFO %s", path);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code open_fifo(struct timer_fifo *fifo, struct failure *failure) {
+    if (mkfifo(fifo->path, FIFO_MODE) != 0) {
+        return failure_set_system(failure, errno, "cannot make the FIFO %s", fifo->path);
+    }
+    struct stat status;
+    fifo->fd = open(fifo->path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fifo->fd < 0 || fstat(fifo->fd, &status) != 0) {
+        int error = errno;
+        unlink(fifo->path);
+        return failure_set_system(failure, error, "cannot open the FIFO %s", fifo->path);
+    }
+    fifo->device = status.st_dev;
+    fifo->inode = status.st_ino;
+    return FAILURE_NONE;
+}
+
+static void take_line(void *context, const struct line *line) {
+    struct timer_fifo *fifo = context;
+    fifo->line(fifo->context, line->text);
+}
+
+/* One chunk at a time, so that a writer that never stops does not keep the loop from the rest. */
+static void readable(void *context) {
+    struct timer_fifo *fifo = context;
+    ssize_t length = read(fifo->fd, fifo->chunk, sizeof fifo->chunk);
+    if (length > 0) {
+        struct slice input = {(const uint8_t *)fifo->chunk, (size_t)length};
+        line_splitter_feed(&fifo->splitter, input, take_line, fifo);
+    }
+}
+
+enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
+    void (*line)(void *context, struct slice line), void *context, struct timer_fifo **out_fifo,
+    struct failure *failure) {
+    enum failure_code code = remove_old_fifo(path, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    struct timer_fifo *fifo = memory_allocate(sizeof *fifo);
+    fifo->path = memory_duplicate_string(path);
+    fifo->fd = -1;
+    fifo->line = line;
+    fifo->context = context;
+    code = open_fifo(fifo, failure);
+    if (code == FAILURE_NONE) {
+        code = event_descriptor_new(loop, fifo->fd, readable, fifo, &fifo->watch, failure);
+    }
+    if (code != FAILURE_NONE) {
+        timer_fifo_free(fifo);
+        return code;
+    }
+    *out_fifo = fifo;
+    return FAILURE_NONE;
+}
+
+void timer_fifo_drop_input(struct timer_fifo *fifo) {
+    line_splitter_clear(&fifo->splitter);
+    /* Somebody who writes all the time must not hold us here. */
+    for (int i = 0; i < 16 && read(fifo->fd, fifo->chunk, sizeof fifo->chunk) > 0; i++) {
+    }
+}
+
+static void remove_own_fifo(const struct timer_fifo *fifo) {
+    struct stat status;
+    if (lstat(fifo->path, &status) == 0 && status.st_dev == fifo->device &&
+        status.st_ino == fifo->inode) {
+        unlink(fifo->path);
+    }
+}
+
+void timer_fifo_free(struct timer_fifo *fifo) {
+    if (fifo == NULL) {
+        return;
+    }
+    event_descriptor_free(fifo->watch);
+    if (fifo->fd >= 0) {
+        remove_own_fifo(fifo);
+        close(fifo->fd);
+    }
+    line_splitter_clear(&fifo->splitter);
+    free(fifo->path);
+    free(fifo);
+}
