@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Carries out core/static_rendezvous: two connections to the master's store, a timer, and the renewal of the workers' store on
+ * the node that hosts it. Decides nothing. */
+#ifndef MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
+#define MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
+
+#include "base/failure.h"
+#include "host/event_loop.h"
+#include "host/store_thread.h"
+
+struct agent_rendezvous_settings;
+struct agent_static_rendezvous;
+
+/* `store` is this node's own server, or NULL; settings and store are borrowed and outlive the object. */
+__attribute__((warn_unused_result)) enum failure_code agent_static_rendezvous_new(
+    struct event_loop *loop, const struct agent_rendezvous_settings *settings,
+    struct store_thread *store, struct agent_static_rendezvous **out_rendezvous,
+    struct failure *failure);
+void agent_static_rendezvous_free(struct agent_static_rendezvous *rendezvous);
+
+void agent_static_rendezvous_join(struct agent_static_rendezvous *rendezvous, int attempt);
+void agent_static_rendezvous_enter_barrier(struct agent_static_rendezvous *rendezvous);
+void agent_static_rendezvous_announce_restart(struct agent_static_rendezvous *rendezvous);
+void agent_static_rendezvous_announce_failure(struct agent_static_rendezvous *rendezvous);
+
+#endif
