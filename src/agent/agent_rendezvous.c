@@ -11,8 +11,8 @@
 
 struct agent_rendezvous {
     const struct agent_rendezvous_settings settings;
-    struct store_thread *store;                      /* NULL on nodes that do not host it */
-    struct agent_static_rendezvous *several_nodes;   /* NULL when this node is alone */
+    struct store_thread *store;                    /* NULL on nodes that do not host it */
+    struct agent_static_rendezvous *several_nodes; /* NULL when this node is alone */
     int joining_attempt;
     bool is_store_used; /* workers of an earlier attempt wrote into it */
 };
@@ -35,8 +35,8 @@ static enum failure_code open_store(struct event_loop *loop,
     return code;
 }
 
-static enum failure_code start_several_nodes(struct event_loop *loop,
-    struct agent_rendezvous *rendezvous, struct failure *failure) {
+static enum failure_code start_several_nodes(
+    struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
     return agent_static_rendezvous_new(
         loop, &rendezvous->settings, rendezvous->store, &rendezvous->several_nodes, failure);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How one node joins its job: gives every attempt its ranks and a fresh store for the workers, and lets nodes leave together.
- * Hosts the store when this node is the master. The agent sees one contract; behind it is a job on this node alone
- * (nothing to agree on) or the static rendezvous of several nodes (agent/agent_static_rendezvous). */
+/* How one node joins its job: gives every attempt its ranks and a fresh store for the workers, and
+ * lets nodes leave together. Hosts the store when this node is the master. The agent sees one
+ * contract; behind it is a job on this node alone (nothing to agree on) or the static rendezvous of
+ * several nodes (agent/agent_static_rendezvous). */
 #ifndef MUSTER_AGENT_AGENT_RENDEZVOUS_H
 #define MUSTER_AGENT_AGENT_RENDEZVOUS_H
 
@@ -12,7 +13,8 @@
 #include "core/worker_environment.h"
 #include "host/event_loop.h"
 
-/* Called on the agent's loop, perhaps from inside a call below. Answers to join carry its attempt. */
+/* Called on the agent's loop, perhaps from inside a call below. Answers to join carry its attempt.
+ */
 struct agent_rendezvous_observer {
     void (*joined)(void *context, const struct node_placement *placement);
     void (*join_failed)(void *context, int attempt, const char *reason);
@@ -23,19 +25,20 @@ struct agent_rendezvous_observer {
 };
 
 struct agent_rendezvous_settings {
-    const struct launch_config *config;           /* borrowed, as all of this */
+    const struct launch_config *config; /* borrowed, as all of this */
     const struct agent_preparation *preparation;
     const struct text_list *environment;
     const struct log *log;
-    struct agent_rendezvous_observer observer;    /* copied */
+    struct agent_rendezvous_observer observer; /* copied */
 };
 
 struct agent_rendezvous;
 
-/* Opens the store's port if this node hosts it; nothing is agreed yet. FAILURE_SYSTEM when the port is taken. */
-__attribute__((warn_unused_result)) enum failure_code agent_rendezvous_new(
-    struct event_loop *loop, const struct agent_rendezvous_settings *settings,
-    struct agent_rendezvous **out_rendezvous, struct failure *failure);
+/* Opens the store's port if this node hosts it; nothing is agreed yet. FAILURE_SYSTEM when the port
+ * is taken. */
+__attribute__((warn_unused_result)) enum failure_code agent_rendezvous_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_rendezvous **out_rendezvous,
+    struct failure *failure);
 
 /* Closes the store and all connections. NULL is fine. */
 void agent_rendezvous_free(struct agent_rendezvous *rendezvous);

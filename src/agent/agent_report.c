@@ -75,9 +75,8 @@ static struct failure_report_entry make_entry(const struct agent_report_settings
         .pid = agent_workers_pid(settings->workers, local_rank),
         .exit = failure->exit,
         .start_message = failure->start_message,
-        .error_file = finding->has_error
-                          ? agent_workers_error_file(settings->workers, local_rank)
-                          : NULL,
+        .error_file =
+            finding->has_error ? agent_workers_error_file(settings->workers, local_rank) : NULL,
         .message = finding->has_error ? finding->error.message : NULL,
         .is_message_object = finding->has_error && finding->error.is_message_object,
         .evidence = agent_workers_evidence(settings->workers, local_rank),
@@ -116,8 +115,7 @@ static int exit_status(const struct launch_config *config, const struct worker_f
 int agent_report_failures(const struct agent_report_settings *settings, struct worker_group *group,
     struct text *out_text) {
     struct finding *findings = memory_allocate(group->failure_count * sizeof *findings);
-    struct failure_report_entry *entries =
-        memory_allocate(group->failure_count * sizeof *entries);
+    struct failure_report_entry *entries = memory_allocate(group->failure_count * sizeof *entries);
     for (size_t i = 0; i < group->failure_count; i++) {
         int local_rank = group->failures[i].local_rank;
         read_error_file(agent_workers_error_file(settings->workers, local_rank), &findings[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells why a worker group failed: collects error files and what the kernel knows, lets core/worker_group name the root cause,
- * and puts the result where people and parents look: on stderr, in the launcher's own TORCHELASTIC_ERROR_FILE, and in the
- * exit status. Matches torch/distributed/launcher/api.py launch_agent and ErrorHandler.dump_error_file. */
+/* Tells why a worker group failed: collects error files and what the kernel knows, lets
+ * core/worker_group name the root cause, and puts the result where people and parents look: on
+ * stderr, in the launcher's own TORCHELASTIC_ERROR_FILE, and in the exit status. Matches
+ * torch/distributed/launcher/api.py launch_agent and ErrorHandler.dump_error_file. */
 #ifndef MUSTER_AGENT_AGENT_REPORT_H
 #define MUSTER_AGENT_AGENT_REPORT_H
 
@@ -21,8 +22,9 @@ struct agent_report_settings {
     const char *parent_error_file; /* the launcher's own TORCHELASTIC_ERROR_FILE, or NULL */
 };
 
-/* Appends the report on `group`, which must have a failure, to `out_text` (timestamps of error files are noted in `group`),
- * writes the parent's error file, and returns the launcher's exit status. */
+/* Appends the report on `group`, which must have a failure, to `out_text` (timestamps of error
+ * files are noted in `group`), writes the parent's error file, and returns the launcher's exit
+ * status. */
 int agent_report_failures(const struct agent_report_settings *settings, struct worker_group *group,
     struct text *out_text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Carries out core/static_rendezvous: two connections to the master's store, a timer, and the renewal of the workers' store on
- * the node that hosts it. Decides nothing. */
+/* Carries out core/static_rendezvous: two connections to the master's store, a timer, and the
+ * renewal of the workers' store on the node that hosts it. Decides nothing. */
 #ifndef MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 #define MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 
@@ -11,7 +11,8 @@
 struct agent_rendezvous_settings;
 struct agent_static_rendezvous;
 
-/* `store` is this node's own server, or NULL; settings and store are borrowed and outlive the object. */
+/* `store` is this node's own server, or NULL; settings and store are borrowed and outlive the
+ * object. */
 __attribute__((warn_unused_result)) enum failure_code agent_static_rendezvous_new(
     struct event_loop *loop, const struct agent_rendezvous_settings *settings,
     struct store_thread *store, struct agent_static_rendezvous **out_rendezvous,

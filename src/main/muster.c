@@ -1,28 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The `muster` command: finds the sub-command and hands over. */
+/* The `muster` command: finds the sub-command and hands over. Called under the name torchrun it is
+ * `muster run`. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "main/run_command.h"
 #include "main/store_command.h"
+
+#define EXIT_USAGE 2
+
+static const char usage[] =
+    "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
+    "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
+    "       muster --version | --help\n"
+    "\n"
+    "`muster run --help` and `muster store --help` tell more.\n";
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static int dispatch(
+    const char *command, const struct text_list *arguments, const struct text_list *environment) {
+    if (text_equals(command, "run")) {
+        return run_command("muster run", arguments, environment);
+    }
+    if (text_equals(command, "store")) {
+        return store_command(arguments, environment);
+    }
+    if (text_equals(command, "--version") || text_equals(command, "version")) {
+        puts("muster " MUSTER_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (text_equals(command, "--help") || text_equals(command, "-h") ||
+        text_equals(command, "help")) {
+        fputs(usage, stdout);
+        return EXIT_SUCCESS;
+    }
+    fputs(usage, stderr);
+    fprintf(stderr, "muster: error: unknown command '%s' (expected run or store)\n", command);
+    return EXIT_USAGE;
+}
+
+/* Started with a standard stream closed (cron, some init systems), the next file opened would take
+ * its place. */
+static void keep_standard_descriptors_taken(void) {
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO) {
+        close(fd);
+    }
+}
 
 int main(int argument_count, char **argument_values) {
     struct text_list arguments = {0};
     struct text_list environment = {0};
+    keep_standard_descriptors_taken();
     for (char **variable = environ; *variable != NULL; variable++) {
         text_list_add(&environment, *variable);
     }
-    for (int i = 2; i < argument_count; i++) {
+    bool is_torchrun = argument_count > 0 && text_equals(base_name(argument_values[0]), "torchrun");
+    int skipped = is_torchrun ? 1 : 2;
+    for (int i = skipped; i < argument_count; i++) {
         text_list_add(&arguments, argument_values[i]);
     }
-    int status = 2;
-    if (argument_count > 1 && text_equals(argument_values[1], "store")) {
-        status = store_command(&arguments, &environment);
-    } else if (argument_count > 1 && text_equals(argument_values[1], "--version")) {
-        puts("muster " MUSTER_VERSION);
-        status = EXIT_SUCCESS;
+    int status;
+    if (is_torchrun) {
+        status = run_command("torchrun", &arguments, &environment);
+    } else if (argument_count < 2) {
+        fputs(usage, stderr);
+        status = EXIT_USAGE;
     } else {
-        fputs("muster: error: not built yet\n", stderr);
+        status = dispatch(argument_values[1], &arguments, &environment);
     }
     text_list_clear(&arguments);
     text_list_clear(&environment);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workers of this node, attempt by attempt: builds what each is started with, starts them,
+ * passes signals on and tells what became of them. Decides nothing: when to start, stop and kill is
+ * the agent machine's. */
+#ifndef MUSTER_AGENT_AGENT_WORKERS_H
+#define MUSTER_AGENT_AGENT_WORKERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "agent/agent_preparation.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch_config.h"
+#include "core/process_exit.h"
+#include "core/worker_environment.h"
+#include "host/event_loop.h"
+#include "host/guardian.h"
+#include "host/log_thread.h"
+
+/* Called on the agent's loop. One of started and start_failed answers a start, from inside it;
+ * after it come one exited per started worker and, once nothing of the attempt is left, one
+ * all_gone. */
+struct agent_workers_observer {
+    void (*started)(void *context);
+    void (*start_failed)(void *context, int local_rank, const char *message);
+    void (*exited)(void *context, int local_rank, struct process_exit how);
+    void (*all_gone)(void *context);
+    void *context;
+};
+
+struct agent_workers_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct text_list *environment;
+    const struct log *log;
+    struct guardian *guardian;
+    struct log_thread *log_thread; /* NULL when no stream is redirected */
+    struct agent_workers_observer observer;
+};
+
+struct agent_workers;
+
+__attribute__((warn_unused_result)) enum failure_code agent_workers_new(struct event_loop *loop,
+    const struct agent_workers_settings *settings, struct agent_workers **out_workers,
+    struct failure *failure);
+
+/* Accepts NULL. Call it only when all are gone or have been abandoned. */
+void agent_workers_free(struct agent_workers *workers);
+
+/* Whether any stream of any worker has to pass through the log thread. */
+bool agent_workers_need_log_thread(
+    const struct launch_config *config, const struct agent_preparation *preparation);
+
+/* Starts all workers of an attempt; nothing of an earlier one may be left. */
+void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement);
+
+/* To everything that belongs to the workers; nothing happens where nobody is left. */
+void agent_workers_signal(struct agent_workers *workers, int signal);
+
+/* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
+ * belong to `workers`. */
+pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank);
+const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank);
+const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "main/run_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "host/log_sink.h"
+#include "options/launch_options.h"
+
+#define EXIT_USAGE 2
+
+static int run_job(const struct launch_config *config, const struct text_list *environment) {
+    struct log_sink *sink =
+        log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
+    for (size_t i = 0; i < config->warnings.count; i++) {
+        log_warning(log_sink_log(sink), "%s", config->warnings.items[i]);
+    }
+    int status = agent_run(config, environment, sink);
+    log_sink_free(sink);
+    return status;
+}
+
+int run_command(
+    const char *program, const struct text_list *arguments, const struct text_list *environment) {
+    struct launch_options options;
+    int status = EXIT_USAGE;
+    launch_options_parse(program, arguments, environment, &options);
+    switch (options.outcome) {
+    case OPTION_OUTCOME_VALUES:
+        status = run_job(&options.config, environment);
+        break;
+    case OPTION_OUTCOME_PRINT:
+        fputs(options.text, stdout);
+        status = EXIT_SUCCESS;
+        break;
+    case OPTION_OUTCOME_MISTAKE:
+        fputs(options.text, stderr);
+        break;
+    }
+    launch_options_clear(&options);
+    return status;
+}
