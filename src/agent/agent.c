@@ -64,7 +64,8 @@ static void signal_workers(struct agent *agent, int signal) {
         if (machine->workers.states[rank] == WORKER_RUNNING &&
             agent_workers_pid(agent->workers, (int)rank) != 0) {
             log_warning(agent->log, "Sending process %lld closing signal %s",
-                (long long)agent_workers_pid(agent->workers, (int)rank), signal_name_from_number(signal));
+                (long long)agent_workers_pid(agent->workers, (int)rank),
+                signal_name_from_number(signal));
         }
     }
     agent_workers_signal(agent->workers, signal);

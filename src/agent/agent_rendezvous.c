@@ -35,12 +35,6 @@ static enum failure_code open_store(struct event_loop *loop,
     return code;
 }
 
-static enum failure_code start_several_nodes(
-    struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
-    return agent_static_rendezvous_new(
-        loop, &rendezvous->settings, rendezvous->store, &rendezvous->several_nodes, failure);
-}
-
 enum failure_code agent_rendezvous_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct agent_rendezvous **out_rendezvous,
     struct failure *failure) {
@@ -50,12 +44,13 @@ enum failure_code agent_rendezvous_new(struct event_loop *loop,
     if (settings->config->node_rank == 0) {
         code = open_store(loop, settings, &rendezvous->store, failure);
     }
-    if (code == FAILURE_NONE && settings->config->maximum_nodes > 1) {
-        code = start_several_nodes(loop, rendezvous, failure);
-    }
     if (code != FAILURE_NONE) {
-        agent_rendezvous_free(rendezvous);
+        free(rendezvous);
         return code;
+    }
+    if (settings->config->maximum_nodes > 1) {
+        rendezvous->several_nodes =
+            agent_static_rendezvous_new(loop, &rendezvous->settings, rendezvous->store);
     }
     *out_rendezvous = rendezvous;
     return FAILURE_NONE;

@@ -4,7 +4,6 @@
 #ifndef MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 #define MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 
-#include "base/failure.h"
 #include "host/event_loop.h"
 #include "host/store_thread.h"
 
@@ -13,10 +12,9 @@ struct agent_static_rendezvous;
 
 /* `store` is this node's own server, or NULL; settings and store are borrowed and outlive the
  * object. */
-__attribute__((warn_unused_result)) enum failure_code agent_static_rendezvous_new(
-    struct event_loop *loop, const struct agent_rendezvous_settings *settings,
-    struct store_thread *store, struct agent_static_rendezvous **out_rendezvous,
-    struct failure *failure);
+struct agent_static_rendezvous *agent_static_rendezvous_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct store_thread *store);
+/* Accepts NULL. */
 void agent_static_rendezvous_free(struct agent_static_rendezvous *rendezvous);
 
 void agent_static_rendezvous_join(struct agent_static_rendezvous *rendezvous, int attempt);
