@@ -10,6 +10,7 @@
 #include "agent/agent_workers.h"
 #include "base/memory.h"
 #include "core/agent_machine.h"
+#include "core/agent_transcript.h"
 #include "core/failure_report.h"
 #include "core/signal_name.h"
 #include "host/event_loop.h"
@@ -116,15 +117,34 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
 /* Events are taken one after the other: what an effect causes at once waits until its step's other
  * effects are done. */
 
-static void step(struct agent *agent, const struct agent_event *event) {
-    struct agent_effects effects;
+static bool is_debugging(const struct agent *agent) {
+    return agent->log->threshold <= LOG_LEVEL_DEBUG;
+}
+
+static void log_event(const struct agent *agent, const struct agent_event *event) {
     struct text line = {0};
     agent_event_describe(event, &line);
-    log_step(agent, "<-", &line);
+    log_debug(agent->log, "%s <- %s", agent_phase_name(agent->machine.phase), text_string(&line));
+    text_clear(&line);
+}
+
+static void log_effect(const struct agent *agent, const struct agent_effect *effect) {
+    struct text line = {0};
+    agent_effect_describe(effect, &line);
+    log_debug(agent->log, "%s -> %s", agent_phase_name(agent->machine.phase), text_string(&line));
+    text_clear(&line);
+}
+
+static void step(struct agent *agent, const struct agent_event *event) {
+    struct agent_effects effects;
+    if (is_debugging(agent)) {
+        log_event(agent, event);
+    }
     agent_machine_step(&agent->machine, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
-        agent_effect_describe(&effects.items[i], &line);
-        log_step(agent, "->", &line);
+        if (is_debugging(agent)) {
+            log_effect(agent, &effects.items[i]);
+        }
         perform(agent, &effects.items[i]);
     }
 }

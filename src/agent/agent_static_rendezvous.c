@@ -6,6 +6,7 @@
 #include "agent/agent_rendezvous.h"
 #include "base/memory.h"
 #include "core/static_rendezvous.h"
+#include "core/static_transcript.h"
 #include "host/store_client.h"
 #include "wire/static_rendezvous_store.h"
 
@@ -213,18 +214,38 @@ static void perform(
     }
 }
 
-static void step(struct agent_static_rendezvous *rendezvous, struct static_event event) {
-    struct static_effects effects;
+static bool is_debugging(const struct agent_static_rendezvous *rendezvous) {
+    const struct log *log = rendezvous->settings->log;
+    return log != NULL && log->threshold <= LOG_LEVEL_DEBUG;
+}
+
+static void log_event(
+    const struct agent_static_rendezvous *rendezvous, const struct static_event *event) {
     struct text line = {0};
-    event.now = event_loop_now(rendezvous->loop);
-    static_event_describe(&event, &line);
+    static_event_describe(event, &line);
     log_debug(rendezvous->settings->log, "rendezvous <- %s", text_string(&line));
     text_clear(&line);
+}
+
+static void log_effect(
+    const struct agent_static_rendezvous *rendezvous, const struct static_effect *effect) {
+    struct text line = {0};
+    static_effect_describe(effect, &line);
+    log_debug(rendezvous->settings->log, "rendezvous -> %s", text_string(&line));
+    text_clear(&line);
+}
+
+static void step(struct agent_static_rendezvous *rendezvous, struct static_event event) {
+    struct static_effects effects;
+    event.now = event_loop_now(rendezvous->loop);
+    if (is_debugging(rendezvous)) {
+        log_event(rendezvous, &event);
+    }
     static_rendezvous_step(&rendezvous->machine, &event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
-        static_effect_describe(&effects.items[i], &line);
-        log_debug(rendezvous->settings->log, "rendezvous -> %s", text_string(&line));
-        text_clear(&line);
+        if (is_debugging(rendezvous)) {
+            log_effect(rendezvous, &effects.items[i]);
+        }
         perform(rendezvous, &effects.items[i]);
     }
 }
