@@ -15,6 +15,7 @@ struct event_loop {
 struct event_timer {
     uv_timer_t uv;
     struct event_loop *loop;
+    struct instant when;
     void (*fired)(void *context);
     void *context;
 };
@@ -90,9 +91,22 @@ static void free_handle_owner(uv_handle_t *handle) {
     free(handle->data);
 }
 
+static void start_timer(struct event_timer *timer);
+
+/* libuv counts whole milliseconds from a truncated clock and so may be early by a part of one. */
 static void timer_fired(uv_timer_t *handle) {
     struct event_timer *timer = handle->data;
-    timer->fired(timer->context);
+    if (instant_is_before(event_loop_now(timer->loop), timer->when)) {
+        start_timer(timer);
+    } else {
+        timer->fired(timer->context);
+    }
+}
+
+static void start_timer(struct event_timer *timer) {
+    struct duration left = instant_until(event_loop_now(timer->loop), timer->when);
+    uv_update_time(&timer->loop->uv); /* libuv counts from its cached time, which may be old */
+    uv_timer_start(&timer->uv, timer_fired, (uint64_t)duration_milliseconds_ceiling(left), 0);
 }
 
 struct event_timer *event_timer_new(
@@ -113,13 +127,12 @@ void event_timer_free(struct event_timer *timer) {
 }
 
 void event_timer_set(struct event_timer *timer, struct instant when) {
+    timer->when = when;
     if (when.nanoseconds == INT64_MAX) {
         event_timer_stop(timer);
-        return;
+    } else {
+        start_timer(timer);
     }
-    struct duration left = instant_until(event_loop_now(timer->loop), when);
-    uv_update_time(&timer->loop->uv); /* libuv counts from its cached time, which may be old */
-    uv_timer_start(&timer->uv, timer_fired, (uint64_t)duration_milliseconds_ceiling(left), 0);
 }
 
 void event_timer_stop(struct event_timer *timer) {
