@@ -72,9 +72,13 @@ static void signal_workers(struct agent *agent, int signal) {
     agent_workers_signal(agent->workers, signal);
 }
 
+static void stop_loop(void *context) {
+    event_loop_stop(((struct agent *)context)->loop);
+}
+
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent->outcome = *outcome;
-    event_loop_stop(agent->loop);
+    agent_rendezvous_settle(agent->rendezvous, stop_loop, agent);
 }
 
 static void perform(struct agent *agent, const struct agent_effect *effect) {
@@ -346,10 +350,6 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     return code;
-}
-
-static void stop_loop(void *context) {
-    event_loop_stop(((struct agent *)context)->loop);
 }
 
 static void tear_down(struct agent *agent) {

@@ -118,3 +118,12 @@ void agent_rendezvous_announce_failure(struct agent_rendezvous *rendezvous) {
         agent_static_rendezvous_announce_failure(rendezvous->several_nodes);
     }
 }
+
+void agent_rendezvous_settle(
+    struct agent_rendezvous *rendezvous, void (*settled)(void *context), void *context) {
+    if (rendezvous->several_nodes != NULL) {
+        agent_static_rendezvous_settle(rendezvous->several_nodes, settled, context);
+    } else {
+        settled(context);
+    }
+}

@@ -53,4 +53,9 @@ void agent_rendezvous_enter_barrier(struct agent_rendezvous *rendezvous);
 void agent_rendezvous_announce_restart(struct agent_rendezvous *rendezvous);
 void agent_rendezvous_announce_failure(struct agent_rendezvous *rendezvous);
 
+/* Before the end: calls `settled`, perhaps at once, when the other nodes have been told everything
+ * or can no longer be. */
+void agent_rendezvous_settle(
+    struct agent_rendezvous *rendezvous, void (*settled)(void *context), void *context);
+
 #endif

@@ -13,6 +13,8 @@
 /* Asked events that may wait while a step is carried out; the agent asks for one thing at a time.
  */
 #define ASKED_MAXIMUM 4
+/* How long the last announcements may take. */
+#define SETTLING_PATIENCE_MILLISECONDS 1000
 
 struct agent_static_rendezvous {
     const struct agent_rendezvous_settings *settings;
@@ -20,9 +22,13 @@ struct agent_static_rendezvous {
     struct store_thread *store; /* NULL on nodes that do not host it */
     struct static_rendezvous machine;
     struct event_timer *timer;
+    struct event_timer *settling;
     struct store_client *asker;  /* for requests answered at once */
     struct store_client *waiter; /* for WAITs */
     int connected_count;
+    int unanswered_count; /* of the asker's requests */
+    void (*settled)(void *context);
+    void *settled_context;
     bool is_lost;
     bool is_stepping;
     struct static_event asked[ASKED_MAXIMUM];
@@ -46,6 +52,19 @@ static void lose(struct agent_static_rendezvous *rendezvous, const char *reason)
         rendezvous->settings->config->master_host, rendezvous->settings->config->master_port,
         reason);
     feed(rendezvous, (struct static_event){.kind = STATIC_EVENT_CONNECTION_LOST});
+}
+
+static void tell_settled(struct agent_static_rendezvous *rendezvous) {
+    void (*settled)(void *context) = rendezvous->settled;
+    rendezvous->settled = NULL;
+    event_timer_stop(rendezvous->settling);
+    if (settled != NULL) {
+        settled(rendezvous->settled_context);
+    }
+}
+
+static void settling_took_too_long(void *context) {
+    tell_settled(context);
 }
 
 /* Connecting. */
@@ -84,6 +103,8 @@ static void answered(void *context, const struct store_client_result *result) {
     struct pending *pending = context;
     struct agent_static_rendezvous *rendezvous = pending->rendezvous;
     struct static_answer answer = {0};
+    bool is_wait = pending->effect.kind == STATIC_EFFECT_WAIT;
+    rendezvous->unanswered_count -= is_wait ? 0 : 1;
     if (result->code == FAILURE_CANCELLED) {
         free(pending);
         return;
@@ -99,6 +120,9 @@ static void answered(void *context, const struct store_client_result *result) {
         static_answer_clear(&answer);
     }
     free(pending);
+    if (rendezvous->unanswered_count == 0) {
+        tell_settled(rendezvous);
+    }
 }
 
 static void send_request(
@@ -109,6 +133,7 @@ static void send_request(
     static_request_build(
         effect, &rendezvous->machine.settings, rendezvous->settings->preparation->run_id, &request);
     bool is_wait = effect->kind == STATIC_EFFECT_WAIT;
+    rendezvous->unanswered_count += is_wait ? 0 : 1;
     struct store_client_call call = {
         .request = request.request,
         .is_raw = true,
@@ -295,6 +320,7 @@ struct agent_static_rendezvous *agent_static_rendezvous_new(struct event_loop *l
     rendezvous->loop = loop;
     rendezvous->store = store;
     rendezvous->timer = event_timer_new(loop, timer_fired, rendezvous);
+    rendezvous->settling = event_timer_new(loop, settling_took_too_long, rendezvous);
     static_rendezvous_init(&rendezvous->machine, &machine_settings);
     return rendezvous;
 }
@@ -307,6 +333,7 @@ void agent_static_rendezvous_free(struct agent_static_rendezvous *rendezvous) {
     store_client_free(rendezvous->asker);
     store_client_free(rendezvous->waiter);
     event_timer_free(rendezvous->timer);
+    event_timer_free(rendezvous->settling);
     static_rendezvous_clear(&rendezvous->machine);
     free(rendezvous);
 }
@@ -325,4 +352,18 @@ void agent_static_rendezvous_announce_restart(struct agent_static_rendezvous *re
 
 void agent_static_rendezvous_announce_failure(struct agent_static_rendezvous *rendezvous) {
     feed(rendezvous, (struct static_event){.kind = STATIC_EVENT_FAILURE_ASKED});
+}
+
+void agent_static_rendezvous_settle(
+    struct agent_static_rendezvous *rendezvous, void (*settled)(void *context), void *context) {
+    rendezvous->settled = settled;
+    rendezvous->settled_context = context;
+    bool is_connected = rendezvous->connected_count == 2 && !rendezvous->is_lost;
+    if (rendezvous->unanswered_count == 0 || !is_connected) {
+        tell_settled(rendezvous);
+        return;
+    }
+    struct duration patience = duration_from_milliseconds(SETTLING_PATIENCE_MILLISECONDS);
+    event_timer_set(
+        rendezvous->settling, instant_after(event_loop_now(rendezvous->loop), patience));
 }

@@ -22,4 +22,8 @@ void agent_static_rendezvous_enter_barrier(struct agent_static_rendezvous *rende
 void agent_static_rendezvous_announce_restart(struct agent_static_rendezvous *rendezvous);
 void agent_static_rendezvous_announce_failure(struct agent_static_rendezvous *rendezvous);
 
+/* Calls `settled` once everything announced has reached the store, or cannot reach it any more. */
+void agent_static_rendezvous_settle(
+    struct agent_static_rendezvous *rendezvous, void (*settled)(void *context), void *context);
+
 #endif
