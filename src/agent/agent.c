@@ -53,12 +53,6 @@ struct agent {
 
 /* What is done with each effect. */
 
-static void log_step(struct agent *agent, const char *what, struct text *line) {
-    log_debug(
-        agent->log, "%s %s %s", agent_phase_name(agent->machine.phase), what, text_string(line));
-    text_clear(line);
-}
-
 static void signal_workers(struct agent *agent, int signal) {
     const struct agent_machine *machine = &agent->machine;
     for (size_t rank = 0; rank < machine->workers.count; rank++) {

@@ -47,6 +47,7 @@ bool event_loop_free(struct event_loop *loop) {
     if (loop == NULL) {
         return true;
     }
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* does nothing but forget a stop asked for too late */
     uv_run(&loop->uv, UV_RUN_NOWAIT); /* close callbacks of handles freed just before */
     if (uv_loop_close(&loop->uv) != 0) {
         return false;

@@ -24,7 +24,7 @@ bool event_loop_free(struct event_loop *loop);
 /* Runs callbacks until event_loop_stop, or until nothing is left to wait for. */
 void event_loop_run(struct event_loop *loop);
 
-/* Makes event_loop_run return after the current callback. */
+/* Makes event_loop_run return after the current callback; the next one, when none is under way. */
 void event_loop_stop(struct event_loop *loop);
 
 /* Runs what is ready now without waiting; true when something is still being waited for. For tests.

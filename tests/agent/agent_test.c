@@ -76,7 +76,7 @@ static void exit_code_of_the_root_cause_can_be_asked_for(void **state) {
     fixture.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
     assert_int_equal(run(&fixture, NULL), 7);
     agent_fixture_clear(&fixture);
-    agent_fixture_init(&fixture, 1, "kill -SEGV $$");
+    agent_fixture_init(&fixture, 1, "kill -SEGV $$$$");
     fixture.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
     assert_int_equal(run(&fixture, NULL), 128 + SIGSEGV);
     agent_fixture_clear(&fixture);
@@ -118,7 +118,7 @@ static void grandchildren_do_not_outlive_the_job(void **state) {
     (void)state;
     struct agent_fixture fixture;
     agent_fixture_init(&fixture, 1,
-        "setsid sh -c 'echo $$ > $DIR/pid; exec sleep 1000' & "
+        "setsid sh -c 'echo $$$$ > $DIR/pid; exec sleep 1000' & "
         "while ! test -s $DIR/pid; do :; done; exit 0");
     assert_int_equal(run(&fixture, NULL), 0);
     char *path = text_format("%s/pid", fixture.directory);

@@ -112,7 +112,18 @@ static void sends_before_the_loop_comes_around_are_one_call(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
+static void loop_can_be_freed_after_a_stop_that_came_too_late(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct event_timer *timer = event_timer_new(fixture.loop, note_and_stop, &fixture);
+    event_loop_stop(fixture.loop);
+    event_timer_free(timer);
+    assert_true(event_loop_free(fixture.loop));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(loop_can_be_freed_after_a_stop_that_came_too_late),
     cmocka_unit_test(timer_never_fires_early),
     cmocka_unit_test(timer_may_be_freed_in_its_own_callback),
     cmocka_unit_test(stopped_timer_does_not_fire),
