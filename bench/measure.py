@@ -6,9 +6,11 @@ import pathlib
 import platform
 import statistics
 import subprocess
+import threading
 import time
 
 PEER_ROOT = pathlib.Path(os.environ.get("PEER_ROOT", "/opt/peer/forky"))
+PATIENCE = 300  # seconds until a run is given up
 PEER_PROGRAMS = PEER_ROOT.parent / "bin"
 
 
@@ -79,8 +81,12 @@ class Launcher:
     def run(self, arguments, directory, **environment):
         """Runs to the end and returns the seconds since the start; a failed job ends the bench."""
         started = time.perf_counter()
-        status = self.start(arguments, directory, **environment).wait(300)
+        process = self.start(arguments, directory, **environment)
+        patience = threading.Timer(PATIENCE, process.kill)
+        patience.start()
+        status = process.wait()  # without a timeout of its own, which would poll
         elapsed = time.perf_counter() - started
+        patience.cancel()
         if status != 0:
             raise SystemExit(f"bench: {self.name} {' '.join(arguments)} ended with status {status}")
         return elapsed
