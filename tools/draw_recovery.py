@@ -8,11 +8,12 @@ The picture is a terminal in which every line appears when it did in the run, on
 """
 
 import json
+import re
 import sys
 from html import escape
 
 LINE_HEIGHT = 19
-WIDTH = 840
+WIDTH = 900
 MARGIN = 18
 TITLE_HEIGHT = 34
 SLOWNESS = 3.0  # seconds shown for one that passed
@@ -34,11 +35,13 @@ def kind_of(line):
 
 
 def text_of(line):
-    clock = f"{line['seconds']:7.3f} s  " if line["kind"] in ("job", "kill") else ""
-    return clock + line["text"]
+    if line["kind"] not in ("job", "kill"):
+        return line["text"]
+    without_place = re.sub(r"^[A-Z]\d{4} \S+ \d+ \S+:\d+\] ", "", line["text"])
+    return f"{line['seconds']:6.3f} s  {without_place}"
 
 
-def shortened(text, limit=104):
+def shortened(text, limit=112):
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

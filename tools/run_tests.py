@@ -76,7 +76,7 @@ def run_pytest(options, folder):
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-rs", f"--junitxml={report}", folder]
+        command = [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", folder]
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
