@@ -64,7 +64,7 @@ static void failed_group_is_restarted_while_restarts_are_left(void **state) {
     fixture.config.max_restarts = 2;
     assert_int_equal(run(&fixture, NULL), 0);
     assert_true(agent_fixture_has_file(&fixture, "1-0"));
-    assert_true(agent_fixture_has_file(&fixture, "0-1"));
+    assert_true(agent_fixture_has_file(&fixture, "1-1"));
     assert_true(agent_fixture_has_file(&fixture, "1-2"));
     agent_fixture_clear(&fixture);
 }
