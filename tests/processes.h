@@ -36,6 +36,7 @@ static inline struct process processes_start_shell(
         .environment = &environment,
         .stdout_fd = stdout_fd,
         .stderr_fd = -1,
+        .descriptor_limit = -1,
         .guardian_fd = guardian_fd};
     struct process process;
     struct failure failure;

@@ -13,6 +13,7 @@
 #include "core/agent_transcript.h"
 #include "core/failure_report.h"
 #include "core/signal_name.h"
+#include "host/descriptor_limit.h"
 #include "host/event_loop.h"
 #include "host/guardian.h"
 #include "host/log_thread.h"
@@ -35,6 +36,7 @@ struct agent {
     const struct log *log;
     struct agent_preparation preparation;
     struct event_loop *loop;
+    long descriptor_limit; /* the soft limit before it was raised */
     struct event_timer *deadline;
     struct signal_watch *signals;
     struct guardian *guardian;
@@ -310,6 +312,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .preparation = &agent->preparation,
         .environment = agent->environment,
         .log = agent->log,
+        .descriptor_limit = agent->descriptor_limit,
         .guardian = agent->guardian,
         .log_thread = agent->log_thread,
         .observer = {workers_started, worker_start_failed, worker_exited, all_gone, agent},
@@ -317,10 +320,20 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
     return agent_workers_new(agent->loop, &settings, &agent->workers, failure);
 }
 
+static void warn_about_threads(const struct agent *agent) {
+    if (agent->config->sets_omp_num_threads && agent->preparation.worker_count > 1) {
+        log_warning(agent->log,
+            "OMP_NUM_THREADS is not set: each of the %d workers gets 1, so that together they do "
+            "not overload this machine; set it to what suits your program",
+            agent->preparation.worker_count);
+    }
+}
+
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
  * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     signal_watch_ignore_broken_pipes();
+    agent->descriptor_limit = descriptor_limit_raise();
     enum failure_code code = event_loop_new(&agent->loop, failure);
     if (code != FAILURE_NONE) {
         return code;
@@ -332,6 +345,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = agent_prepare(agent->config, agent->environment, &agent->preparation, failure);
     }
     if (code == FAILURE_NONE) {
+        warn_about_threads(agent);
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {

@@ -235,6 +235,7 @@ static enum failure_code spawn_worker(struct agent_workers *workers, struct atte
             .cpus = settings->preparation->cpus.count == 0
                         ? NULL
                         : &settings->preparation->cpus.sets[local_rank],
+            .descriptor_limit = settings->descriptor_limit,
             .guardian_fd = guardian_descriptor(settings->guardian),
         };
         struct process process;

@@ -34,6 +34,7 @@ struct agent_workers_settings {
     const struct agent_preparation *preparation;
     const struct text_list *environment;
     const struct log *log;
+    long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
     struct guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
     struct agent_workers_observer observer;

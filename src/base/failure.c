@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/failure.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +68,7 @@ enum failure_code failure_set_system(
 }
 
 enum failure_code failure_wrap(struct failure *failure, const char *format, ...) {
+    assert(failure != NULL); /* its code is the result */
     char inner[FAILURE_MESSAGE_SIZE];
     memcpy(inner, failure->message, sizeof inner);
     va_list arguments;

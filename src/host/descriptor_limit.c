@@ -3,10 +3,20 @@
 
 #include <sys/resource.h>
 
-void descriptor_limit_raise(void) {
+long descriptor_limit_raise(void) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) {
+        return -1;
+    }
+    long before = (long)limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : -1;
+}
+
+void descriptor_limit_restore(long soft_limit) {
+    struct rlimit limit;
+    if (soft_limit >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = (rlim_t)soft_limit;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
 }

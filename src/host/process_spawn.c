@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/descriptor_limit.h"
 #include "host/guardian.h"
 #include "host/inherited_descriptors.h"
 #include "host/pidfd.h"
@@ -133,6 +134,7 @@ static _Noreturn void run_child(const struct spawn_plan *plan) {
     tie_to_agent(plan);
     redirect_output(plan);
     bind_to_cpus(plan);
+    descriptor_limit_restore(plan->request->descriptor_limit);
     reset_signals();
     fail_child(plan, SPAWN_STAGE_EXECUTE, execute_first(plan));
 }

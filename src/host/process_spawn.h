@@ -32,6 +32,7 @@ struct process_request {
     int stdout_fd;                       /* becomes descriptor 1; -1: the agent's own */
     int stderr_fd;                       /* becomes descriptor 2; -1: the agent's own */
     const struct cpu_set_bits *cpus;     /* the CPUs it may run on; NULL: the agent's */
+    long descriptor_limit;               /* its soft limit of open files; -1: the agent's */
     int guardian_fd; /* guardian_descriptor(), which the child announces itself to; -1: none */
 };
 

@@ -51,6 +51,7 @@ static enum failure_code start(
         .environment = &environment,
         .stdout_fd = -1,
         .stderr_fd = -1,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     enum failure_code code = process_spawn(&request, process, failure);
     text_list_clear(&arguments);
@@ -143,6 +144,7 @@ static void worker_output_goes_where_the_request_says(void **state) {
         .environment = &environment,
         .stdout_fd = first[1],
         .stderr_fd = second[1],
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_NONE);
@@ -172,6 +174,7 @@ static void start_with_swapped_output(int stdout_fd, int stderr_fd) {
         .environment = &environment,
         .stdout_fd = STDERR_FILENO,
         .stderr_fd = STDOUT_FILENO,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     _exit(process_spawn(&request, &process, NULL) == FAILURE_NONE &&
@@ -299,6 +302,7 @@ static void request_without_arguments_is_invalid(void **state) {
         .environment = &nothing,
         .stdout_fd = -1,
         .stderr_fd = -1,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_INVALID);
@@ -313,6 +317,7 @@ static void broken_descriptor_is_refused_before_the_program_runs(void **state) {
         .environment = &environment,
         .stdout_fd = 9999,
         .stderr_fd = -1,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     struct failure failure;
@@ -352,6 +357,7 @@ static void worker_is_bound_to_its_cpus_before_it_runs(void **state) {
         .stdout_fd = ends[1],
         .stderr_fd = -1,
         .cpus = &cpus,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_NONE);
@@ -378,6 +384,7 @@ static void empty_cpu_set_is_refused_with_the_reason(void **state) {
         .stdout_fd = -1,
         .stderr_fd = -1,
         .cpus = &cpus,
+        .descriptor_limit = -1,
         .guardian_fd = -1};
     struct process process;
     struct failure failure;
