@@ -31,7 +31,9 @@ void store_entries_clear(struct store_entries *entries) {
 }
 
 bool store_entries_have_room(const struct store_entries *entries, size_t size) {
-    return size <= entries->memory_limit && entries->memory <= entries->memory_limit - size;
+    size_t limit = entries->memory_limit;
+    size_t left = entries->reserved < limit ? limit - entries->reserved : 0;
+    return size <= left && entries->memory <= left - size;
 }
 
 struct store_entry *store_entries_find(const struct store_entries *entries, struct slice key) {

@@ -36,7 +36,8 @@ struct store_entry {
 struct store_entries {
     struct table *table;
     size_t memory;       /* bytes held, bookkeeping included */
-    size_t memory_limit; /* never passed */
+    size_t memory_limit; /* never passed by what is held and reserved */
+    size_t reserved;     /* of the limit, by others */
     size_t value_count;  /* entries that have a value */
 };
 

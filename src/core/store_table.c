@@ -74,6 +74,10 @@ void store_table_disconnect(struct store_table *table, struct store_connection *
     store_waiters_drop(&table->waiters, connection);
 }
 
+void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
+    table->entries.reserved = taken_bytes;
+}
+
 size_t store_table_memory(const struct store_table *table) {
     return table->entries.memory;
 }

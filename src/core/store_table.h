@@ -60,6 +60,10 @@ void store_table_disconnect(struct store_table *table, struct store_connection *
 void store_table_renew(
     struct store_table *table, struct slice kept_prefix, struct store_effects *effects);
 
+/* So much of the memory limit is taken by others: a host whose own buffers count against the same
+ * ceiling says so before a step. What is held already stays. */
+void store_table_reserve_memory(struct store_table *table, size_t taken_bytes);
+
 /* Bytes held for clients: keys, values, queues and waits, bookkeeping included. */
 size_t store_table_memory(const struct store_table *table);
 /* Keys that have a value, as GETNUMKEYS counts them. */

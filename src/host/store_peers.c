@@ -104,11 +104,17 @@ static void dismiss(struct store_peer *peer, const char *reason) {
     }
 }
 
-/* What the buffers of all clients may hold is what the table leaves over. */
+/* Table and buffers share one ceiling: each may have what the other leaves over. Input of the
+ * client being served is not counted twice, as what the table takes it gives back. */
 static void share_memory(struct store_peers *peers) {
-    size_t held = store_table_memory(peers->table);
-    peers->pool.buffer_ceiling =
-        held < peers->limits.memory_bytes ? peers->limits.memory_bytes - held : 0;
+    size_t limit = peers->limits.memory_bytes;
+    size_t stored = store_table_memory(peers->table);
+    size_t buffered = peers->pool.buffered_bytes;
+    if (peers->current != NULL) {
+        buffered -= peers->current->stream.input.capacity;
+    }
+    peers->pool.buffer_ceiling = stored < limit ? limit - stored : 0;
+    store_table_reserve_memory(peers->table, buffered);
 }
 
 static void reply_to(
@@ -169,6 +175,7 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
     struct store_peer *peer = peer_of(stream);
     struct store_peers *peers = peer->peers;
     peers->current = peer;
+    share_memory(peers);
     size_t consumed = 0;
     size_t length = 1;
     while (length > 0 && consumed < input.length) {

@@ -245,6 +245,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_changes_nothing(server)
     assert server.running.err() == ""
 
 
+@pytest.mark.plain_build
 def test_a_client_that_does_not_read_is_dropped_alone(muster):
     server = Server(muster, "--maximum-queued-bytes", 16 << 20)
     with server.client() as witness, server.client() as slow:
@@ -257,6 +258,7 @@ def test_a_client_that_does_not_read_is_dropped_alone(muster):
     wait_until(lambda: server.memory() < 32 << 20)
 
 
+@pytest.mark.plain_build
 def test_unfinished_requests_cannot_exceed_the_memory_limit(muster):
     server = Server(muster, "--maximum-memory", 20 << 20)
     unfinished = bytes([SET]) + blob(b"/k") + struct.pack("<Q", 8 << 20) + b"x" * ((8 << 20) - 1)
@@ -272,6 +274,22 @@ def test_unfinished_requests_cannot_exceed_the_memory_limit(muster):
         assert server.memory() < 48 << 20
         for client in clients:
             client.socket.close()
+
+
+def test_unfinished_requests_leave_less_room_for_values(muster):
+    server = Server(muster, "--maximum-memory", 20 << 20)
+    with server.client() as stalled, server.client() as client:
+        stalled.send(bytes([SET]) + blob(b"/k") + struct.pack("<Q", 8 << 20) + b"x" * ((8 << 20) - 1))
+        wait_until(lambda: server.memory() > 8 << 20)
+        try:
+            client.set(b"/1", b"x" * (8 << 20))
+            assert client.is_closed()
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        server.wait_for_log("memory")
+        stalled.send(b"x")
+        stalled.ping()
+        assert stalled.get(b"/k") == b"x" * (8 << 20)
 
 
 def test_stored_values_cannot_exceed_the_memory_limit(muster):
@@ -348,6 +366,7 @@ def can_connect(server):
         return False
 
 
+@pytest.mark.plain_build
 def test_a_thousand_clients_cost_at_most_four_megabytes(server):
     clients = [server.client() for _ in range(1000)]
     for client in clients:
@@ -362,6 +381,7 @@ def test_a_thousand_clients_cost_at_most_four_megabytes(server):
         client.socket.close()
 
 
+@pytest.mark.plain_build
 def test_clients_that_vanish_while_waiting_leave_nothing_behind(server):
     for _ in range(20):
         clients = [server.client() for _ in range(50)]

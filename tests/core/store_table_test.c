@@ -153,6 +153,19 @@ static void a_full_store_can_still_be_used(void **state) {
     fixture_clear(&store);
 }
 
+static void memory_taken_by_others_is_not_given_out(void **state) {
+    struct store_fixture *store = *state;
+    apply_value(store, 0, STORE_SET, S("/a"), S("v"));
+    store_table_reserve_memory(store->table, (size_t)1 << 30);
+    apply_value(store, 1, STORE_SET, S("/b"), S("v"));
+    assert_closed(store, 1, "the store's memory limit of 16777216");
+    assert_value(store, S("/a"), S("v"));
+    store_table_reserve_memory(store->table, (size_t)1 << 20);
+    apply_value(store, 2, STORE_SET, S("/b"), S("v"));
+    assert_silent(store);
+    assert_value(store, S("/b"), S("v"));
+}
+
 static const struct CMUnitTest tests[] = {
     store_test(a_new_table_is_empty),
     store_test(validate_is_not_answered_and_ping_is),
@@ -163,6 +176,7 @@ static const struct CMUnitTest tests[] = {
     store_test(renewing_closes_those_who_wait_for_a_forgotten_key),
     cmocka_unit_test(a_request_that_would_pass_the_memory_limit_changes_nothing),
     cmocka_unit_test(a_full_store_can_still_be_used),
+    store_test(memory_taken_by_others_is_not_given_out),
 };
 
 TEST_MAIN(tests)
