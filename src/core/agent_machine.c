@@ -20,6 +20,7 @@ static void fail_join(struct step *step);
 static void run_workers(struct step *step);
 static void fail_start(struct step *step);
 static void record_exit(struct step *step);
+static void give_up_stuck(struct step *step);
 static void settle_stop(struct step *step);
 static void escalate_stop(struct step *step);
 static void finish_for_signal(struct step *step);
@@ -59,6 +60,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
     [AGENT_RUNNING] =
         {
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
@@ -275,6 +277,16 @@ static void record_exit(struct step *step) {
         stop_after_failure(step);
     } else if (worker_group_has_succeeded(workers)) {
         begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
+    }
+}
+
+/* A worker that hangs in the kernel holds on to what hung it, a device most often, which a fresh
+ * worker would need too: no restart. */
+static void give_up_stuck(struct step *step) {
+    if (worker_group_record_stuck(&step->machine->workers, step->event->worker_stuck.local_rank,
+            step->event->worker_stuck.stuck, step->event->worker_stuck.observed)) {
+        announce_failure(step);
+        begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
     }
 }
 

@@ -64,6 +64,7 @@ enum agent_event_kind {
     AGENT_EVENT_WORKERS_STARTED,
     AGENT_EVENT_START_FAILED,
     AGENT_EVENT_WORKER_EXITED,
+    AGENT_EVENT_WORKER_STUCK, /* it hangs in the kernel, and has done so for too long */
     AGENT_EVENT_ALL_GONE,
     AGENT_EVENT_TIMER_FIRED,
     AGENT_EVENT_SIGNAL_RECEIVED,
@@ -92,6 +93,11 @@ struct agent_event {
             struct process_exit exit;
             struct wall_time observed;
         } worker_exited;
+        struct {
+            int local_rank;
+            struct duration stuck;
+            struct wall_time observed;
+        } worker_stuck;
         int signal;  /* SIGNAL_RECEIVED */
         int attempt; /* PEER_RESTART: the attempt to go to; JOIN_FAILED: of the JOIN it answers */
     };

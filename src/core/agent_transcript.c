@@ -22,6 +22,7 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_WORKERS_STARTED] = "workers_started",
     [AGENT_EVENT_START_FAILED] = "start_failed",
     [AGENT_EVENT_WORKER_EXITED] = "worker_exited",
+    [AGENT_EVENT_WORKER_STUCK] = "worker_stuck",
     [AGENT_EVENT_ALL_GONE] = "all_gone",
     [AGENT_EVENT_TIMER_FIRED] = "timer_fired",
     [AGENT_EVENT_SIGNAL_RECEIVED] = "signal_received",
@@ -45,6 +46,10 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_WORKER_EXITED:
         text_append_format(out, " rank=%d", event->worker_exited.local_rank);
         describe_exit(event->worker_exited.exit, out);
+        break;
+    case AGENT_EVENT_WORKER_STUCK:
+        text_append_format(out, " rank=%d seconds=%.3f", event->worker_stuck.local_rank,
+            duration_seconds(event->worker_stuck.stuck));
         break;
     case AGENT_EVENT_SIGNAL_RECEIVED:
         text_append_format(out, " %d", event->signal);

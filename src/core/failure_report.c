@@ -31,6 +31,10 @@ static void append_indented(struct text *out, const char *message) {
 static void append_generated_message(struct text *out, const struct failure_report_entry *entry) {
     if (entry->start_message != NULL) {
         append_indented(out, entry->start_message);
+    } else if (entry->stuck.nanoseconds > 0) {
+        text_append_format(out,
+            "PID %" PRId64 " hung in the kernel for %.1f s (uninterruptible sleep, state D)",
+            entry->pid, duration_seconds(entry->stuck));
     } else if (entry->exit.is_signal) {
         text_append_format(out, "Signal %d (%s) received by PID %" PRId64, entry->exit.value,
             signal_text(entry->exit.value), entry->pid);
@@ -63,6 +67,10 @@ static void append_exit(struct text *out, const struct failure_report_entry *ent
     text_append(out, "  exitcode  : ");
     if (entry->start_message != NULL) {
         text_append(out, NOT_AVAILABLE " (not started)\n");
+        return;
+    }
+    if (entry->stuck.nanoseconds > 0) {
+        text_append_format(out, NOT_AVAILABLE " (pid: %" PRId64 ") (stuck)\n", entry->pid);
         return;
     }
     int code = entry->exit.is_signal ? -entry->exit.value : entry->exit.value;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "core/process_exit.h"
 
@@ -32,6 +33,7 @@ struct failure_report_entry {
     int64_t pid; /* 0 when the worker was not started */
     struct process_exit exit;
     const char *start_message; /* why it could not be started, or NULL */
+    struct duration stuck;     /* given up after hanging in the kernel this long, or zero */
     const char *error_file;    /* NULL: none */
     const char *message;       /* traceback or message from the error file, or NULL */
     bool is_message_object;    /* the message came from an object: its lines are indented */

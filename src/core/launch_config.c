@@ -13,6 +13,7 @@ void launch_config_clear(struct launch_config *config) {
     text_list_clear(&config->script_arguments);
     free(config->python);
     free(config->role);
+    free(config->timer_file);
     free(config->signals_to_handle);
     free(config->log_dir);
     free(config->redirects.by_rank);

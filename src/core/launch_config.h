@@ -96,6 +96,10 @@ struct launch_config {
     char *python;                      /* $PYTHON_EXEC, or NULL: to be found on PATH */
     char *role;
     int max_restarts;
+    struct duration monitor_interval; /* between looks at what the kernel does not tell of */
+    struct duration stuck_timeout;    /* how long a worker may hang in the kernel; zero: for ever */
+    bool serves_timers;               /* workers may ask to be ended at a deadline … */
+    char *timer_file;                 /* … through this FIFO; NULL: a fresh one */
     bool is_virtual_local_rank;
     bool sets_omp_num_threads; /* OMP_NUM_THREADS was unset: becomes 1 when there are several
                                   workers */

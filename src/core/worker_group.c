@@ -81,6 +81,20 @@ bool worker_group_record_start_failure(
     return true;
 }
 
+bool worker_group_record_stuck(
+    struct worker_group *group, int local_rank, struct duration stuck, struct wall_time observed) {
+    if (!is_running(group, local_rank)) {
+        return false;
+    }
+    leave(group, local_rank, WORKER_FAILED);
+    group->failures[group->failure_count++] = (struct worker_failure){
+        .local_rank = local_rank,
+        .observed = observed,
+        .stuck = stuck,
+    };
+    return true;
+}
+
 bool worker_group_has_failure(const struct worker_group *group) {
     return group->failure_count > 0;
 }

@@ -17,14 +17,15 @@
 enum worker_state {
     WORKER_RUNNING,   /* starting or running */
     WORKER_SUCCEEDED, /* exited with 0 */
-    WORKER_FAILED,    /* anything else, also "could not be started" */
+    WORKER_FAILED,    /* anything else, also "could not be started" and "hangs in the kernel" */
 };
 
 struct worker_failure {
     int local_rank;
     struct wall_time observed;
-    struct process_exit exit; /* meaningless with a start_message */
+    struct process_exit exit; /* meaningless with a start_message, and when stuck */
     char *start_message;      /* why the worker could not be started, or NULL when it ran */
+    struct duration stuck;    /* how long it had hung in the kernel; zero when it ended itself */
     bool is_from_our_signal;  /* it died from the signal that stopped the group */
     bool has_error_time;      /* the worker wrote an error file … */
     int64_t error_seconds;    /* … with this timestamp, Unix seconds */
@@ -52,6 +53,11 @@ bool worker_group_record_exit(struct worker_group *group, int local_rank, struct
 /* Records that a worker could not be started; copies the message. False as above. */
 bool worker_group_record_start_failure(
     struct worker_group *group, int local_rank, const char *message, struct wall_time observed);
+
+/* Records that a worker hangs in the kernel and is given up; that it may end after all is of no
+ * interest any more. False as above. */
+bool worker_group_record_stuck(
+    struct worker_group *group, int local_rank, struct duration stuck, struct wall_time observed);
 
 bool worker_group_has_failure(const struct worker_group *group);
 bool worker_group_is_running(const struct worker_group *group);

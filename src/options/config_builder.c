@@ -66,15 +66,29 @@ static enum failure_code build_supervision(struct building *building) {
         return FAILURE_INVALID;
     }
     building->config->max_restarts = (int)restarts;
+    building->config->monitor_interval = duration_from_seconds(interval);
     if (flag_of(building, "run_path") && !text_equals(text_of(building, "start_method"), "spawn")) {
         warn(building, "--start-method makes no difference: each worker is a fresh process");
     }
-    const char *file_timer =
+    return FAILURE_NONE;
+}
+
+/* As there, what is not understood switches off; unlike there, not silently. */
+static enum failure_code build_watching(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *timers =
         text_list_variable(building->environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
-    if (file_timer != NULL && text_equals(file_timer, "1")) {
-        warn(building, "TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect: watchdog timers are not "
-                       "served by this version of Muster");
+    const char *stuck =
+        text_list_variable(building->environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT");
+    double seconds = 0;
+    config->serves_timers = timers != NULL && text_equals(timers, "1");
+    config->timer_file = option_copy_unless_empty(
+        text_list_variable(building->environment, "TORCHELASTIC_TIMER_FILE"));
+    if (stuck != NULL && *stuck != '\0' && text_parse_float(stuck, &seconds) != FAILURE_NONE) {
+        warn(building, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is no number of seconds and has "
+                       "no effect");
     }
+    config->stuck_timeout = duration_from_seconds(seconds);
     return FAILURE_NONE;
 }
 
@@ -180,8 +194,8 @@ static enum failure_code build_stopping(struct building *building) {
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,
     struct launch_config *out_config) {
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
-        build_rendezvous, build_worker_count, build_supervision, build_entry, build_binding,
-        build_stopping, build_logs};
+        build_rendezvous, build_worker_count, build_supervision, build_watching, build_entry,
+        build_binding, build_stopping, build_logs};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -54,6 +54,11 @@ static struct agent_event killed(int local_rank, int signal) {
         .worker_exited = {.local_rank = local_rank, .exit = {.is_signal = true, .value = signal}}};
 }
 
+static struct agent_event stuck(int local_rank) {
+    return (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
+        .worker_stuck = {.local_rank = local_rank, .stuck = duration_from_seconds(5)}};
+}
+
 static struct agent_event signalled(int signal) {
     return (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal};
 }
@@ -112,6 +117,43 @@ static void a_failure_without_restarts_stops_the_others_and_is_final(void **stat
     assert_false(scene.machine.workers.failures[0].is_from_our_signal);
     assert_true(scene.machine.workers.failures[1].is_from_our_signal);
     scene_end(&scene);
+}
+
+static void a_stuck_worker_ends_the_job_whatever_restarts_are_left(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, 2);
+    step(&scene, stuck(1), "announce_failure; signal_workers 15; arm_timer at=30.000");
+    step(&scene, stuck(2), "");
+    step(&scene, killed(0, 15), "");
+    step(&scene, killed(2, 15), "");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    scene.seconds = 60;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "finish failed abandoned");
+    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
+    assert_int_equal(scene.machine.workers.failures[0].local_rank, 1);
+    scene_end(&scene);
+}
+
+static void a_stuck_worker_that_ends_after_all_is_still_the_failure(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, 1);
+    step(&scene, stuck(1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, exited(1, 0), "");
+    step(&scene, killed(0, 15), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    assert_int_equal(scene.machine.workers.failure_count, 3);
+    scene_end(&scene);
+}
+
+static void a_worker_that_ended_is_not_stuck(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, 1);
+    step(&scene, exited(1, 0), "");
+    step(&scene, stuck(1), "");
+    assert_int_equal(scene.machine.phase, AGENT_RUNNING);
+    agent_machine_clear(&scene.machine);
 }
 
 static void a_failure_with_restarts_left_joins_again_once_all_are_gone(void **state) {
@@ -381,6 +423,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_job_that_succeeds_ends_what_it_left_behind),
     cmocka_unit_test(left_behind_processes_are_killed_in_the_end),
     cmocka_unit_test(a_failure_without_restarts_stops_the_others_and_is_final),
+    cmocka_unit_test(a_stuck_worker_ends_the_job_whatever_restarts_are_left),
+    cmocka_unit_test(a_stuck_worker_that_ends_after_all_is_still_the_failure),
+    cmocka_unit_test(a_worker_that_ended_is_not_stuck),
     cmocka_unit_test(a_failure_with_restarts_left_joins_again_once_all_are_gone),
     cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
     cmocka_unit_test(nothing_restarts_beside_a_process_that_cannot_be_killed),

@@ -30,6 +30,9 @@ static void events_read_as_one_line(void **state) {
     check_event((struct agent_event){.kind = AGENT_EVENT_START_FAILED,
                     .start_failed = {.local_rank = 1, .message = "exec of 'x' failed"}},
         "start_failed rank=1 exec of 'x' failed");
+    check_event((struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
+                    .worker_stuck = {.local_rank = 1, .stuck = duration_from_seconds(5)}},
+        "worker_stuck rank=1 seconds=5.000");
     check_event((struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 2},
         "signal_received 2");
 }

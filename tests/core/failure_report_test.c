@@ -128,6 +128,18 @@ static void a_worker_that_did_not_start_says_why(void **state) {
     text_clear(&report);
 }
 
+static void a_worker_that_hung_says_for_how_long(void **state) {
+    (void)state;
+    struct failure_report_entry entry = entry_of(0, (struct process_exit){0});
+    entry.stuck = duration_from_seconds(5.25);
+    check_traceback(
+        entry, "PID 16990 hung in the kernel for 5.2 s (uninterruptible sleep, state D)");
+    struct text report = {0};
+    failure_report_format(&report, "x", &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  exitcode  : <N/A> (pid: 16990) (stuck)\n"));
+    text_clear(&report);
+}
+
 static void a_signal_without_a_name_is_still_a_signal(void **state) {
     (void)state;
     struct failure_report_entry entry =
@@ -156,6 +168,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tracebacks_from_objects_are_indented_and_strings_are_not),
     cmocka_unit_test(what_the_kernel_knows_is_said_in_words),
     cmocka_unit_test(a_worker_that_did_not_start_says_why),
+    cmocka_unit_test(a_worker_that_hung_says_for_how_long),
     cmocka_unit_test(a_signal_without_a_name_is_still_a_signal),
     cmocka_unit_test(exits_are_described_in_one_phrase),
 };

@@ -101,6 +101,21 @@ static void a_worker_that_could_not_start_is_to_blame_before_all_others(void **s
     worker_group_clear(&group);
 }
 
+static void a_stuck_worker_is_given_up(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_stuck(&group, 1, duration_from_seconds(5), at(3)));
+    assert_false(worker_group_record_stuck(&group, 1, duration_from_seconds(6), at(4)));
+    assert_false(worker_group_record_exit(&group, 1, terminated, at(5), true));
+    assert_true(worker_group_record_exit(&group, 0, terminated, at(3), true));
+    assert_int_equal(group.failure_count, 2);
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    assert_int_equal(group.failures[0].local_rank, 1);
+    assert_int_equal(group.failures[0].stuck.nanoseconds, duration_from_seconds(5).nanoseconds);
+    worker_group_clear(&group);
+}
+
 static void a_new_attempt_forgets_the_failures(void **state) {
     (void)state;
     struct worker_group group;
@@ -121,6 +136,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_error_file_tells_the_time_better_than_the_observation),
     cmocka_unit_test(a_worker_we_stopped_is_to_blame_only_when_nobody_else_is),
     cmocka_unit_test(a_worker_that_could_not_start_is_to_blame_before_all_others),
+    cmocka_unit_test(a_stuck_worker_is_given_up),
     cmocka_unit_test(a_new_attempt_forgets_the_failures),
 };
 

@@ -96,13 +96,36 @@ static void the_environment_says_what_runs(void **state) {
     (void)state;
     text_list_set_variable(&environment, "PYTHON_EXEC", "/usr/bin/python3.12");
     text_list_set_variable(&environment, "OMP_NUM_THREADS", "");
-    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "1");
     const struct launch_config *config = config_of("t.py");
     assert_string_equal(config->python, "/usr/bin/python3.12");
     assert_false(config->sets_omp_num_threads);
-    expect_warning(config, "TORCHELASTIC_ENABLE_FILE_TIMER=1 has no effect");
+}
+
+static void the_environment_says_what_is_watched(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("--monitor-interval 0.25 t.py");
+    assert_int_equal(config->monitor_interval.nanoseconds, 250000000);
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    assert_false(config->serves_timers);
     text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "true");
-    assert_int_equal(config_of("t.py")->warnings.count, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", "");
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "-1");
+    config = config_of("t.py");
+    assert_false(config->serves_timers);
+    assert_null(config->timer_file);
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "1");
+    text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", "/run/timers");
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "2.5");
+    config = config_of("t.py");
+    assert_true(config->serves_timers);
+    assert_string_equal(config->timer_file, "/run/timers");
+    assert_int_equal(config->stuck_timeout.nanoseconds, 2500000000);
+    assert_int_equal(config->warnings.count, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "soon");
+    config = config_of("t.py");
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    expect_warning(config, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is no number");
 }
 
 static void plug_ins_are_refused_with_a_way_out(void **state) {
@@ -128,6 +151,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
+    cmocka_unit_test_teardown(the_environment_says_what_is_watched, clear),
     cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
 };

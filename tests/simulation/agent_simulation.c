@@ -13,6 +13,7 @@ static const struct virtual_weather rough = {
     .worker_fails = 15,
     .worker_is_stubborn = 10,
     .worker_is_stuck = 1,
+    .worker_hangs = 2,
     .leaves_orphan = 10,
     .start_fails = 3,
     .user_signals = 10,
@@ -74,6 +75,37 @@ static void several_nodes_in_fair_weather_all_succeed(void **state) {
     play(state, (struct virtual_settings){.node_count = 3, .weather = fair}, check_success);
 }
 
+/* Whether a worker hung while its agent was running it. */
+static bool has_given_up(const struct virtual_node *node) {
+    for (size_t i = 0; i < node->machine.workers.failure_count; i++) {
+        if (node->machine.workers.failures[i].stuck.nanoseconds > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_hanging(const struct virtual_cluster *cluster) {
+    const struct virtual_node *node = &cluster->nodes[0];
+    assert_int_equal(node->starts, 1);
+    assert_int_equal(
+        node->outcome.kind, has_given_up(node) ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SUCCEEDED);
+    if (has_given_up(node)) {
+        assert_int_equal(worker_group_root_cause(&node->machine.workers), 0);
+        assert_true(node->machine.workers.failures[0].stuck.nanoseconds > 0);
+    } else {
+        for (int rank = 0; rank < cluster->settings.worker_count; rank++) {
+            assert_false(node->workers[rank].has_hung);
+        }
+    }
+}
+
+static void a_hanging_worker_fails_the_job_whatever_restarts_are_left(void **state) {
+    struct virtual_weather hanging = {
+        .worker_hangs = 20, .worker_is_stubborn = 20, .worker_is_stuck = 20};
+    play(state, (struct virtual_settings){.node_count = 1, .weather = hanging}, check_hanging);
+}
+
 /* A final failure is known to all at once: nobody outlasts it by more than its own stop (the
  * shutdown timeout, and as much again for what does not die of SIGKILL). */
 static void check_promptness(const struct virtual_cluster *cluster) {
@@ -132,6 +164,7 @@ static void several_nodes_in_rough_weather_always_end(void **state) {
 
 static const struct CMUnitTest tests[] = {
     JOBS(one_node_in_rough_weather_always_ends_well_or_badly),
+    JOBS(a_hanging_worker_fails_the_job_whatever_restarts_are_left),
     JOBS(several_nodes_in_fair_weather_all_succeed),
     JOBS(a_restart_anywhere_is_a_restart_everywhere),
     JOBS(several_nodes_in_rough_weather_always_end),

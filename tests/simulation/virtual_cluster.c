@@ -161,6 +161,29 @@ static void signal_sessions(
     tell_if_all_gone(cluster, node);
 }
 
+static void worker_hangs(struct virtual_cluster *cluster, struct virtual_node *node,
+    struct virtual_happening *happening) {
+    struct virtual_worker *worker = &node->workers[happening->rank];
+    if (worker->life != happening->life) {
+        return;
+    }
+    worker->has_hung = true;
+    cluster->has_failed_somewhere = true;
+    virtual_tell_agent(cluster, node,
+        (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
+            .worker_stuck = {.local_rank = happening->rank,
+                .stuck = duration_from_seconds(5),
+                .observed = {.nanoseconds = cluster->now * 1000000}}});
+}
+
+static void schedule_worker(struct virtual_cluster *cluster, struct virtual_node *node, int rank,
+    void (*happen)(struct virtual_cluster *, struct virtual_node *, struct virtual_happening *)) {
+    struct virtual_happening *happening =
+        virtual_schedule(cluster, node, cluster->now + virtual_delay(cluster, LONGEST_JOB), happen);
+    happening->rank = rank;
+    happening->life = node->workers[rank].life;
+}
+
 static void start_worker(struct virtual_cluster *cluster, struct virtual_node *node, int rank) {
     const struct virtual_weather *weather = &cluster->settings.weather;
     node->workers[rank] = (struct virtual_worker){
@@ -169,10 +192,10 @@ static void start_worker(struct virtual_cluster *cluster, struct virtual_node *n
         .is_stuck = virtual_is_likely(cluster, weather->worker_is_stuck),
         .life = ++cluster->lives,
     };
-    struct virtual_happening *happening = virtual_schedule(
-        cluster, node, cluster->now + virtual_delay(cluster, LONGEST_JOB), worker_ends);
-    happening->rank = rank;
-    happening->life = node->workers[rank].life;
+    schedule_worker(cluster, node, rank, worker_ends);
+    if (weather->worker_hangs > 0 && virtual_is_likely(cluster, weather->worker_hangs)) {
+        schedule_worker(cluster, node, rank, worker_hangs);
+    }
 }
 
 /* Nothing of an earlier attempt may be left anywhere, and nodes may not be in different attempts.

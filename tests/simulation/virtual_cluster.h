@@ -23,6 +23,7 @@ struct virtual_weather {
     int worker_fails;       /* a worker that ends by itself fails */
     int worker_is_stubborn; /* it ignores every signal but SIGKILL */
     int worker_is_stuck;    /* it does not even die of SIGKILL */
+    int worker_hangs;       /* it hangs in the kernel for a while, which its agent finds too long */
     int leaves_orphan;      /* its end leaves a process of its session behind */
     int start_fails;        /* of one attempt's start */
     int user_signals;       /* a user signals a node's agent, and half as often again */
@@ -41,6 +42,7 @@ struct virtual_worker {
     bool has_orphan;
     bool is_stubborn;
     bool is_stuck;
+    bool has_hung; /* and its agent has been told */
     uint64_t life; /* which process this is; events about earlier ones are stale */
 };
 
