@@ -15,7 +15,7 @@ SCRIPT = f"""#!/bin/sh
 case $RANK.$TORCHELASTIC_RESTART_COUNT in
 0.{EARLY} | 0.{RESTARTS}) : >resting.$TORCHELASTIC_RESTART_COUNT
     while [ ! -e go.$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.02; done ;;
-*.{EARLY} | *.{RESTARTS}) exec sleep 300 ;;
+*.{EARLY} | *.{RESTARTS}) : >other.$TORCHELASTIC_RESTART_COUNT; exec sleep 300 ;;
 esac
 exit 1
 """
@@ -51,7 +51,7 @@ class Look:
         self.descriptors = sorted(kind_of(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
         self.zombies = [pid for pid, state in family_of(pid) if state == "Z"]
         self.processes = len(family_of(pid))
-        self.files = sorted(str(path) for path in scratch.rglob("*") if not path.name.startswith(("go.", "resting.")))
+        self.files = sorted(str(path) for path in scratch.rglob("*") if not path.name.startswith(("go.", "resting.", "other.")))
 
 
 @pytest.mark.plain_build
@@ -65,7 +65,8 @@ def test_a_thousand_restarts_leave_nothing_behind(muster, scratch, streams):
     )
     looks = []
     for attempt in (EARLY, RESTARTS):
-        running.wait_until((scratch / f"resting.{attempt}").exists, f"attempt {attempt}", timeout=100)
+        for who in ("resting", "other"):
+            running.wait_until((scratch / f"{who}.{attempt}").exists, f"attempt {attempt}", timeout=100)
         looks.append(Look(running.pid, scratch))
         (scratch / f"go.{attempt}").touch()
     end = running.finish()
