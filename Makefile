@@ -39,7 +39,7 @@ bench: ## the figures, side by side with torchrun, into docs/performance.md
 	@$(PYTHON) bench/run --build $(BUILD)-release
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
-	@meson configure $(BUILD) --prefix $(prefix)
+	@meson configure $(BUILD) --prefix $(prefix) && ninja -C $(BUILD) --quiet
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
 
 clean: ## remove what the other targets built
