@@ -72,9 +72,18 @@ static void end_by_error(struct tcp_stream *stream, int error) {
     end(stream, &failure);
 }
 
-static void end_by_limit(struct tcp_stream *stream, const char *what, size_t limit) {
+static void end_by_queue(struct tcp_stream *stream) {
     struct failure failure = {0};
-    failure_set(&failure, FAILURE_LIMIT, "%s would pass the limit of %zu bytes", what, limit);
+    failure_set(&failure, FAILURE_LIMIT, "it has not read more than %zu bytes that wait for it",
+        stream->pool->queue_ceiling);
+    end(stream, &failure);
+}
+
+static void end_by_memory(struct tcp_stream *stream) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_LIMIT,
+        "unfinished input and unread output would pass the %zu bytes of memory left for them",
+        stream->pool->buffer_ceiling);
     end(stream, &failure);
 }
 
@@ -90,16 +99,14 @@ static void deliver_fresh(struct tcp_stream *stream, struct slice input) {
     stream->input_needed = needed;
     if (append_to_buffer(stream, &stream->input, input.data + consumed, input.length - consumed) !=
         FAILURE_NONE) {
-        end_by_limit(stream, "memory for unfinished requests and unread replies",
-            stream->pool->buffer_ceiling);
+        end_by_memory(stream);
     }
 }
 
 /* As deliver_fresh, behind input kept from before. */
 static void deliver_more(struct tcp_stream *stream, struct slice input) {
     if (append_to_buffer(stream, &stream->input, input.data, input.length) != FAILURE_NONE) {
-        end_by_limit(stream, "memory for unfinished requests and unread replies",
-            stream->pool->buffer_ceiling);
+        end_by_memory(stream);
         return;
     }
     if (stream->input.length < stream->input_needed) {
@@ -162,13 +169,12 @@ static void queue(struct tcp_stream *stream, const uint8_t *data, size_t length)
     }
     size_t unsent = stream->output.length - stream->output_sent;
     if (length > pool->queue_ceiling || unsent > pool->queue_ceiling - length) {
-        end_by_limit(stream, "replies the client has not read", pool->queue_ceiling);
+        end_by_queue(stream);
         return;
     }
     bool was_empty = stream->output.length == 0;
     if (append_to_buffer(stream, &stream->output, data, length) != FAILURE_NONE) {
-        end_by_limit(
-            stream, "memory for unfinished requests and unread replies", pool->buffer_ceiling);
+        end_by_memory(stream);
         return;
     }
     if (was_empty) {
@@ -229,6 +235,9 @@ static void socket_ready(uv_poll_t *handle, int status, int events) {
     }
     if (status < 0 || (events & UV_READABLE) != 0) {
         receive(stream);
+    }
+    if (status < 0 && !stream->is_closed) {
+        watch(stream); /* libuv stopped watching, but there was more to read before the error */
     }
     if (!stream->is_closed && stream->output.length > 0 && (events & UV_WRITABLE) != 0) {
         flush(stream);
