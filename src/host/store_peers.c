@@ -122,7 +122,10 @@ static void reply_to(
     bool is_current = peer == peers->current;
     struct bytes *buffer = is_current ? &peers->replies : &peers->single;
     if (store_reply_encode(reply, buffer) != FAILURE_NONE) {
-        dismiss(peer, "a reply would pass the limit of queued replies");
+        char reason[128];
+        snprintf(reason, sizeof reason, "a reply of %zu bytes, the limit is %zu with those before",
+            store_reply_encoded_size(reply), peers->limits.queued_reply_bytes);
+        dismiss(peer, reason);
         return;
     }
     if (!is_current) {

@@ -276,6 +276,17 @@ def test_unfinished_requests_cannot_exceed_the_memory_limit(muster):
             client.socket.close()
 
 
+def test_a_reply_beyond_the_limit_is_not_built(muster):
+    server = Server(muster, "--maximum-queued-bytes", 1 << 20)
+    with server.client() as client, server.client() as greedy:
+        client.set(b"/k", b"x" * 10000)
+        client.ping()
+        greedy.send(request(MULTI_GET, 1000, *[b"/k"] * 1000))
+        assert greedy.is_closed()
+        server.wait_for_log(f"a reply of {1000 * 10008} bytes, the limit is {1 << 20}")
+        client.ping()
+
+
 def test_unfinished_requests_leave_less_room_for_values(muster):
     server = Server(muster, "--maximum-memory", 20 << 20)
     with server.client() as stalled, server.client() as client:
