@@ -7,6 +7,8 @@
 #include "agent/agent_preparation.h"
 #include "agent/agent_rendezvous.h"
 #include "agent/agent_report.h"
+#include "agent/agent_stuck_watch.h"
+#include "agent/agent_watchdog.h"
 #include "agent/agent_workers.h"
 #include "base/memory.h"
 #include "core/agent_machine.h"
@@ -43,6 +45,8 @@ struct agent {
     struct log_thread *log_thread; /* NULL when no stream passes through it */
     struct agent_rendezvous *rendezvous;
     struct agent_workers *workers;
+    struct agent_watchdog *watchdog;       /* NULL when no timers are served */
+    struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct agent_machine machine;
     struct queued_event *queue;
     size_t queue_length;
@@ -55,8 +59,16 @@ struct agent {
 
 /* What is done with each effect. */
 
+static void start_workers(struct agent *agent) {
+    agent_watchdog_begin(agent->watchdog);
+    agent_stuck_watch_begin(agent->stuck_watch);
+    agent_workers_start(agent->workers, &agent->placement);
+}
+
 static void signal_workers(struct agent *agent, int signal) {
     const struct agent_machine *machine = &agent->machine;
+    agent_watchdog_end(agent->watchdog);
+    agent_stuck_watch_end(agent->stuck_watch);
     for (size_t rank = 0; rank < machine->workers.count; rank++) {
         if (machine->workers.states[rank] == WORKER_RUNNING &&
             agent_workers_pid(agent->workers, (int)rank) != 0) {
@@ -83,7 +95,7 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
         agent_rendezvous_join(agent->rendezvous, effect->attempt);
         break;
     case AGENT_EFFECT_START_WORKERS:
-        agent_workers_start(agent->workers, &agent->placement);
+        start_workers(agent);
         break;
     case AGENT_EFFECT_SIGNAL_WORKERS:
         signal_workers(agent, effect->signal);
@@ -251,10 +263,24 @@ static void log_first_failure(struct agent *agent, int local_rank, struct proces
 
 static void worker_exited(void *context, int local_rank, struct process_exit how) {
     struct agent *agent = context;
+    agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
     take_event(agent,
         (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
             .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}},
+        NULL);
+}
+
+static void worker_stuck(void *context, int local_rank, struct duration how_long) {
+    struct agent *agent = context;
+    log_error(agent->log,
+        "worker %lld (local_rank %d) has been in uninterruptible sleep for %.1f s; the job fails, "
+        "without a restart",
+        (long long)agent_workers_pid(agent->workers, local_rank), local_rank,
+        duration_seconds(how_long));
+    take_event(agent,
+        (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
+            .worker_stuck = {local_rank, how_long, event_loop_wall_time(agent->loop)}},
         NULL);
 }
 
@@ -320,6 +346,26 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
     return agent_workers_new(agent->loop, &settings, &agent->workers, failure);
 }
 
+static enum failure_code prepare_watching(struct agent *agent, struct failure *failure) {
+    struct agent_stuck_watch_settings stuck_settings = {
+        .config = agent->config,
+        .workers = agent->workers,
+        .worker_count = agent->preparation.worker_count,
+        .log = agent->log,
+        .read_process = process_table_read,
+        .stuck = worker_stuck,
+        .context = agent,
+    };
+    struct agent_watchdog_settings settings = {
+        .config = agent->config,
+        .environment = agent->environment,
+        .log = agent->log,
+        .workers = agent->workers,
+    };
+    agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
+    return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
+}
+
 static void warn_about_threads(const struct agent *agent) {
     if (agent->config->sets_omp_num_threads && agent->preparation.worker_count > 1) {
         log_warning(agent->log,
@@ -357,10 +403,15 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     if (code == FAILURE_NONE) {
         code = prepare_workers(agent, failure);
     }
+    if (code == FAILURE_NONE) {
+        code = prepare_watching(agent, failure);
+    }
     return code;
 }
 
 static void tear_down(struct agent *agent) {
+    agent_watchdog_free(agent->watchdog);
+    agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
     if (agent->log_thread != NULL) {

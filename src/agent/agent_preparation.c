@@ -14,17 +14,6 @@
 #include "host/machine_topology.h"
 #include "host/random_seed.h"
 
-/* An RFC 4122 version 4 UUID, as torchrun names a standalone job. The caller frees it. */
-static char *make_run_id(void) {
-    uint64_t high = random_seed();
-    uint64_t low = random_seed();
-    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
-    low = (low & ~(UINT64_C(0xc) << 60)) | (UINT64_C(0x8) << 60);
-    return text_format("%08llx-%04llx-%04llx-%04llx-%012llx", (unsigned long long)(high >> 32),
-        (unsigned long long)(high >> 16 & 0xffff), (unsigned long long)(high & 0xffff),
-        (unsigned long long)(low >> 48), (unsigned long long)(low & 0xffffffffffff));
-}
-
 static enum failure_code count_cpus(int *out_count, struct failure *failure) {
     struct cpu_set_bits allowed;
     enum failure_code code = machine_topology_allowed_cpus(&allowed, failure);
@@ -177,7 +166,7 @@ static enum failure_code check_script(const struct launch_config *config, struct
 static enum failure_code prepare_names(const struct launch_config *config,
     struct agent_preparation *preparation, struct failure *failure) {
     preparation->run_id =
-        config->run_id == NULL ? make_run_id() : memory_duplicate_string(config->run_id);
+        config->run_id == NULL ? random_seed_uuid() : memory_duplicate_string(config->run_id);
     enum failure_code code = local_address_host_name(&preparation->host_name, failure);
     if (code != FAILURE_NONE) {
         return code;

@@ -75,6 +75,7 @@ static struct failure_report_entry make_entry(const struct agent_report_settings
         .pid = agent_workers_pid(settings->workers, local_rank),
         .exit = failure->exit,
         .start_message = failure->start_message,
+        .stuck = failure->stuck,
         .error_file =
             finding->has_error ? agent_workers_error_file(settings->workers, local_rank) : NULL,
         .message = finding->has_error ? finding->error.message : NULL,
@@ -106,7 +107,8 @@ static void write_parent_error_file(const struct agent_report_settings *settings
 }
 
 static int exit_status(const struct launch_config *config, const struct worker_failure *root) {
-    if (config->exit_code == LAUNCH_EXIT_CODE_TORCHRUN || root->start_message != NULL) {
+    bool has_ended = root->start_message == NULL && root->stuck.nanoseconds == 0;
+    if (config->exit_code == LAUNCH_EXIT_CODE_TORCHRUN || !has_ended) {
         return EXIT_JOB_FAILED;
     }
     return root->exit.is_signal ? SIGNAL_EXIT_BASE + root->exit.value : root->exit.value;

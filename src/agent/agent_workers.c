@@ -19,6 +19,8 @@ struct agent_worker {
     bool has_exited;
     char *error_file;
     struct text evidence;
+    int noted_signal; /* sent by somebody of ours while the worker was to run; 0: none … */
+    char *signalled_by;
 };
 
 struct agent_workers {
@@ -27,6 +29,7 @@ struct agent_workers {
     struct process_evidence *evidence;
     struct agent_worker *items; /* by local rank */
     size_t count;
+    char *timer_file;     /* for all workers; NULL: whatever they inherit */
     bool is_attempt_open; /* started, and not yet all gone */
 };
 
@@ -50,7 +53,7 @@ static const struct {
 };
 
 /* The pid of a worker that has exited may belong to another by now. */
-static int rank_of(const struct agent_workers *workers, pid_t pid) {
+int agent_workers_find(const struct agent_workers *workers, pid_t pid) {
     for (size_t i = 0; i < workers->count; i++) {
         if (workers->items[i].pid == pid && !workers->items[i].has_exited) {
             return (int)i;
@@ -59,12 +62,28 @@ static int rank_of(const struct agent_workers *workers, pid_t pid) {
     return -1;
 }
 
+static void add_noted_signal(struct agent_worker *worker, const struct process_exit *how) {
+    if (worker->noted_signal == 0) {
+        return;
+    }
+    bool is_its_end = how->is_signal && how->value == worker->noted_signal;
+    struct text kernel = worker->evidence;
+    worker->evidence = (struct text){0};
+    text_append_format(&worker->evidence, "%s %s", is_its_end ? "killed" : "had been signalled",
+        worker->signalled_by);
+    if (kernel.length > 0) {
+        text_append_format(&worker->evidence, "; %s", text_string(&kernel));
+    }
+    text_clear(&kernel);
+}
+
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct agent_workers *workers = context;
-    int local_rank = rank_of(workers, pid);
+    int local_rank = agent_workers_find(workers, pid);
     struct agent_worker *worker = &workers->items[local_rank];
     worker->has_exited = true;
     process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
+    add_noted_signal(worker, how);
     const struct agent_workers_observer *observer = &workers->settings.observer;
     observer->exited(observer->context, local_rank, *how);
 }
@@ -111,6 +130,7 @@ static void forget_attempt(struct agent_workers *workers) {
     for (size_t i = 0; i < workers->count; i++) {
         free(workers->items[i].error_file);
         text_clear(&workers->items[i].evidence);
+        free(workers->items[i].signalled_by);
         workers->items[i] = (struct agent_worker){0};
     }
 }
@@ -122,6 +142,7 @@ void agent_workers_free(struct agent_workers *workers) {
     process_family_free(workers->family);
     process_evidence_free(workers->evidence);
     forget_attempt(workers);
+    free(workers->timer_file);
     free(workers->items);
     free(workers);
 }
@@ -225,6 +246,9 @@ static enum failure_code spawn_worker(struct agent_workers *workers, struct atte
             "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
             text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
     } else {
+        if (workers->timer_file != NULL) {
+            text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
+        }
         worker_command_build(
             settings->config, settings->preparation->python, local_rank, &arguments);
         struct process_request request = {
@@ -307,6 +331,19 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
     if (process_family_is_gone(workers->family)) {
         attempt_is_over(workers);
     }
+}
+
+void agent_workers_set_timer_file(struct agent_workers *workers, const char *path) {
+    free(workers->timer_file);
+    workers->timer_file = memory_duplicate_string(path);
+}
+
+void agent_workers_note_signal(
+    struct agent_workers *workers, int local_rank, int signal, const char *by_whom) {
+    struct agent_worker *worker = &workers->items[local_rank];
+    worker->noted_signal = signal;
+    free(worker->signalled_by);
+    worker->signalled_by = memory_duplicate_string(by_whom);
 }
 
 void agent_workers_signal(struct agent_workers *workers, int signal) {

@@ -59,6 +59,17 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
 /* To everything that belongs to the workers; nothing happens where nobody is left. */
 void agent_workers_signal(struct agent_workers *workers, int signal);
 
+/* TORCHELASTIC_TIMER_FILE of every worker started from now on. */
+void agent_workers_set_timer_file(struct agent_workers *workers, const char *path);
+
+/* The local rank of the worker that is process `pid` and has not ended; -1 when there is none. */
+int agent_workers_find(const struct agent_workers *workers, pid_t pid);
+
+/* Notes who sent a worker `signal` and why, "by the watchdog: timer 'x' expired", as evidence for
+ * when it ends. */
+void agent_workers_note_signal(
+    struct agent_workers *workers, int local_rank, int signal, const char *by_whom);
+
 /* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
  * belong to `workers`. */
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank);

@@ -13,4 +13,7 @@ uint64_t random_seed(void);
 /* Writes `length` characters of [a-z0-9_] and a NUL: a fresh name each time. */
 void random_seed_name(char *out, size_t length);
 
+/* A fresh RFC 4122 version 4 UUID in text form, as Python's uuid4() gives. The caller frees it. */
+char *random_seed_uuid(void);
+
 #endif
