@@ -249,9 +249,10 @@ static void worker_start_failed(void *context, int local_rank, const char *messa
         message);
 }
 
+/* What ends while everything is being stopped is a consequence. */
 static void log_first_failure(struct agent *agent, int local_rank, struct process_exit how) {
     bool is_success = !how.is_signal && how.value == 0;
-    if (is_success || worker_group_has_failure(&agent->machine.workers)) {
+    if (is_success || agent->machine.phase == AGENT_STOPPING) {
         return;
     }
     log_error(agent->log, "failed (exitcode: %d) local_rank: %d (pid: %lld) of binary: %s",

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several nodes with fixed ranks: agents on loopback, one job."""
+
+import signal
+import socket
+
+import pytest
+
+
+def free_port():
+    """The nodes of a static job are told the port before anybody has bound it."""
+    with socket.socket(socket.AF_INET6) as listener:
+        listener.bind(("::", 0))
+        return listener.getsockname()[1]
+
+
+class Job:
+    """Two nodes of two workers each; worker ranks 0 and 1 are on node 0."""
+
+    def __init__(self, muster, *options):
+        self.muster, self.port, self.options = muster, free_port(), options
+
+    def start(self, node, script, workers=2):
+        return self.muster.start(
+            ["run", "--nnodes", 2, "--node-rank", node, "--master-addr", "127.0.0.1",
+             "--master-port", self.port, "--nproc-per-node", workers, *self.options,
+             "--no-python", "sh", "-c", script]
+        )
+
+    def run(self, script):
+        """Both nodes to their ends."""
+        nodes = [self.start(node, script) for node in (0, 1)]
+        return [node.finish() for node in nodes]
+
+
+def test_nodes_of_different_size_share_the_ranks(muster):
+    job = Job(muster)
+    script = "echo $RANK/$WORLD_SIZE $GROUP_RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE $ROLE_RANK $MASTER_ADDR"
+    nodes = [job.start(0, script, workers=1), job.start(1, script, workers=3)]
+    first, second = [node.finish() for node in nodes]
+    assert (first.status, second.status) == (0, 0), (first, second)
+    assert first.out.split("\n")[:1] == ["0/4 0 0/1 0 127.0.0.1"]
+    assert sorted(second.out.splitlines()) == [f"{rank}/4 1 {rank - 1}/3 {rank} 127.0.0.1" for rank in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("failing", [0, 3])
+def test_a_failure_on_one_node_restarts_both_into_the_same_attempt(muster, scratch, failing):
+    script = (
+        ": >up.$RANK.$TORCHELASTIC_RESTART_COUNT; "
+        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && echo $RANK attempt $TORCHELASTIC_RESTART_COUNT && exit 0; "
+        f"[ $RANK = {failing} ] || exec sleep 300; "
+        "while [ $(ls up.*.0 | wc -l) -lt 4 ]; do sleep 0.01; done; exit 9"
+    )
+    ends = Job(muster, "--max-restarts", 1).run(script)
+    assert [end.status for end in ends] == [0, 0], ends
+    lines = sorted(line for end in ends for line in end.out.splitlines())
+    assert lines == [f"{rank} attempt 1" for rank in range(4)]
+
+
+def test_every_attempt_of_a_static_job_finds_a_fresh_store(muster, scratch):
+    script = (
+        f'"{muster.binary}" store get left-over --timeout 0 >found.$RANK.$TORCHELASTIC_RESTART_COUNT 2>/dev/null; '
+        f'"{muster.binary}" store set left-over old; : >up.$RANK.$TORCHELASTIC_RESTART_COUNT; '
+        "while [ $(ls up.*.$TORCHELASTIC_RESTART_COUNT | wc -l) -lt 4 ]; do sleep 0.01; done; "
+        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK != 3 ]"
+    )
+    ends = Job(muster, "--max-restarts", 1).run(script)
+    assert [end.status for end in ends] == [0, 0], ends
+    # whoever came first in an attempt found nothing
+    for attempt in (0, 1):
+        assert any(not (scratch / f"found.{rank}.{attempt}").read_text() for rank in range(4))
+
+
+def test_a_final_failure_on_one_node_ends_the_other_at_once(muster):
+    ends = Job(muster).run("[ $RANK = 2 ] && exit 9; exec sleep 300")
+    assert [end.status for end in ends] == [1, 1]
+    assert "another node failed" in ends[0].err and "node 1" in ends[0].err
+    assert "exitcode  : 9" in ends[1].err
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_node_ended_by_a_signal_takes_the_other_with_it(muster, scratch, node):
+    job = Job(muster)
+    script = ": >up.$RANK; exec sleep 300"
+    nodes = [job.start(0, script), job.start(1, script)]
+    nodes[0].wait_until(lambda: len(list(scratch.glob("up.*"))) == 4, "all workers")
+    nodes[node].signal(signal.SIGTERM)
+    ends = [one.finish() for one in nodes]
+    assert [end.status for end in ends] == [1, 1]
+
+
+def test_a_killed_master_node_ends_the_other_at_once(muster, scratch):
+    job = Job(muster)
+    script = ": >up.$RANK; exec sleep 300"
+    nodes = [job.start(0, script), job.start(1, script)]
+    nodes[0].wait_until(lambda: len(list(scratch.glob("up.*"))) == 4, "all workers")
+    nodes[0].process.kill()
+    end = nodes[1].finish()
+    assert end.status == 1
+    assert "store is gone" in end.err
+
+
+def test_a_finished_node_waits_for_the_other(muster, scratch):
+    job = Job(muster)
+    script = "[ $GROUP_RANK = 0 ] || while [ ! -e go ]; do sleep 0.01; done; : >done.$RANK"
+    nodes = [job.start(0, script), job.start(1, script)]
+    nodes[0].wait_until(lambda: len(list(scratch.glob("done.[01]"))) == 2, "the workers of node 0")
+    assert nodes[0].process.poll() is None
+    (scratch / "go").touch()
+    assert [node.finish().status for node in nodes] == [0, 0]
+
+
+def test_a_node_that_never_comes_is_reported_when_time_is_up(muster):
+    job = Job(muster, "--rdzv-conf", "timeout=1")
+    end = job.start(0, "exit 0").finish()
+    assert end.status == 1
+    assert "not all nodes joined in time" in end.err
+
+
+def test_an_unreachable_master_is_named(muster):
+    job = Job(muster, "--rdzv-conf", "timeout=1")
+    end = job.start(1, "exit 0").finish()
+    assert end.status == 1
+    assert f"127.0.0.1:{job.port}" in end.err
