@@ -114,7 +114,14 @@ static void worker_has_no_blocked_or_ignored_signal(void **state) {
     signal(SIGPIPE, SIG_DFL);
     sigset_t after;
     sigprocmask(SIG_SETMASK, &before, &after);
-    assert_string_equal(output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+    unsigned long long worker_blocked;
+    unsigned long long worker_ignored;
+    assert_int_equal(
+        sscanf(output, "SigBlk: %llx SigIgn: %llx", &worker_blocked, &worker_ignored), 2);
+    /* 32 and 33 are the C library's own; started by posix_spawn, as make does, one ignores them */
+    const unsigned long long of_the_library = 3ULL << (32 - 1);
+    assert_int_equal(worker_blocked, 0);
+    assert_int_equal(worker_ignored & ~of_the_library, 0);
     assert_int_equal(sigismember(&after, SIGUSR2), 1); /* the starter's own mask is as it was */
 }
 
