@@ -89,8 +89,8 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "0.1",
         .help =
-            "Seconds between looks at the workers. Accepted for compatibility: Muster is told of "
-            "an exit at once and never looks.",
+            "Seconds between looks for workers that hang in the kernel, see "
+            "$TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT. Exits are told at once. Default: 0.1.",
     },
     {
         .destination = "start_method",

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from support import timers
 from support.binary import ROOT
 from support.leaks import processes_with, wait_until_gone
 
@@ -20,34 +21,128 @@ def locally(*options, workers=2):
     return ["run", "--standalone", "--nproc-per-node", workers, *options, "--no-python"]
 
 
-def test_a_timer_fifo_in_the_environment_never_kills_the_agent(muster):
-    """torchrun's file watchdog ends its own agent with SIGKILL when a timer expires."""
-    environment = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": "timers.fifo"}
-    end = muster.run([*locally(), "sh", "-c", "sleep 0.3; exit 3"], env=environment)
+def test_an_expired_timer_kills_only_its_worker(muster, scratch):
+    """torchrun's file watchdog ends its own agent with SIGKILL when a timer expires, and the other
+    workers live on as orphans."""
+    script = """
+if ATTEMPT == 1:
+    sys.exit()
+if RANK == 1:
+    acquire("step", 0.1)
+else:
+    signal.signal(signal.SIGTERM, lambda *_: (note("asked"), sys.exit()))
+time.sleep(60)
+"""
+    end = timers.start(muster, script, "--max-restarts", 1).finish()
+    assert end.status == 0, end
+    assert (scratch / "asked.0.0").exists()
+    assert not (scratch / "timers").exists()
+    assert processes_with(scratch) == []
+
+
+def test_one_bad_timer_line_loses_nothing_else(muster, scratch):
+    """torchrun loses every request it has read together with a bad line."""
+    script = """
+held = request("held", 0.4)
+write(request("released", 0.1) + "no request\\n\\n{}\\n" + request("released", None, 0) + "[1]\\n" + held)
+time.sleep(60)
+"""
+    end = timers.start(muster, script, workers=1).finish()
     assert end.status == 1
-    assert "exitcode  : 3" in end.err
+    assert "killed by the watchdog: timer 'held' expired" in end.err, end
+    assert "a line is no timer request" in end.err
+
+
+def test_bytes_that_are_no_text_cost_no_timer(muster, scratch):
+    """torchrun drops all it has read at once when a byte of it is no UTF-8."""
+    script = """
+fd = os.open(os.environ["TORCHELASTIC_TIMER_FILE"], os.O_WRONLY)
+os.write(fd, b"\\xff\\xfe\\0\\n" + request("mine", 0.1).encode() + b"\\xff\\n")
+time.sleep(60)
+"""
+    end = timers.start(muster, script, workers=1).finish()
+    assert "killed by the watchdog: timer 'mine' expired" in end.err, end
+
+
+@pytest.mark.parametrize("left_behind", ["", '{\\"version\\": 1, \\"pid\\": 1'])
+def test_a_stopped_client_stalls_no_timer(muster, scratch, left_behind):
+    """A client that keeps the FIFO open, or stops within a line, keeps torchrun from ending anybody."""
+    script = f"""
+if RANK == 0:
+    fd = os.open(os.environ["TORCHELASTIC_TIMER_FILE"], os.O_WRONLY)
+    os.write(fd, request("whole", 60).encode() + b"{left_behind}")
+    note("stopped")
+    os.kill(os.getpid(), signal.SIGSTOP)
+while not os.path.exists("stopped.0.0"):
+    time.sleep(0.005)
+acquire("mine", 0.1)
+time.sleep(60)
+"""
+    end = timers.start(muster, script, "--shutdown-timeout", 0.2).finish()
+    assert end.status == 1
+    assert "killed by the watchdog: timer 'mine' expired" in end.err, end
+
+
+@pytest.mark.parametrize("pid", ["os.getppid()", "1", "-1", "0"])
+def test_a_timer_for_a_strangers_process_is_refused(muster, scratch, pid):
+    """torchrun kills whatever process, group or everybody a request names."""
+    script = f"""
+acquire("theirs", -1, pid={pid})
+acquire("mine", 0.3)
+time.sleep(60)
+"""
+    end = timers.start(muster, script, workers=1).finish()
+    assert end.status == 1
+    assert "killed by the watchdog: timer 'mine' expired" in end.err, end
+    assert "belongs to no worker of this job" in end.err or "no positive integer" in end.err
 
 
 # A child that cannot finish its vfork keeps its parent in an uninterruptible wait (state D).
 UNINTERRUPTIBLE = """
-import os
-os.mkfifo("never-opened." + os.environ["RANK"])
-open("ready." + os.environ["RANK"], "w").close()
-os.posix_spawn("/bin/true", ["true"], {},
-    file_actions=[(os.POSIX_SPAWN_OPEN, 0, "never-opened." + os.environ["RANK"], os.O_RDONLY, 0)])
+import os, time
+RANK = os.environ["RANK"]
+open(f"ready.{RANK}.{os.environ['TORCHELASTIC_RESTART_COUNT']}", "w").close()
+if RANK == "1":
+    os.mkfifo("never-opened")
+    os.posix_spawn("/bin/true", ["true"], {},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, "never-opened", os.O_RDONLY, 0)])
+time.sleep(60)
 """
 
 
-def test_workers_stuck_in_the_kernel_never_make_a_success(muster, scratch):
+@pytest.mark.parametrize("exit_code", ["torchrun", "worker"])
+def test_a_worker_stuck_in_the_kernel_fails_the_job(muster, scratch, exit_code):
     """torchrun exits 0 when it ends a job because of workers in uninterruptible sleep."""
     (scratch / "stuck.py").write_text(UNINTERRUPTIBLE)
-    running = muster.start(
-        ["run", "--standalone", "--nproc-per-node", 2, "--shutdown-timeout", "0.2", "stuck.py"],
+    end = muster.run(
+        ["run", "--standalone", "--nproc-per-node", 2, "--shutdown-timeout", "0.2", "--max-restarts", 3,
+         "--exit-code", exit_code, "stuck.py"],
         env={"PYTHON_EXEC": sys.executable, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "0.5"},
     )
-    running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
-    running.signal(signal.SIGTERM)
-    assert running.finish(timeout=50).status == 1
+    assert end.status == 1, end
+    root = end.err.split("Root Cause")[1].split("Failures:")[0]
+    assert "rank      : 1 (local_rank: 1)" in root
+    assert re.search(r"PID \d+ hung in the kernel for 0\.\d s", root)
+    assert not list(scratch.glob("ready.*.1")), "no restart"
+    assert processes_with(scratch) == []
+
+
+def test_a_worker_may_sleep_in_the_kernel_for_a_while(muster, scratch):
+    (scratch / "slow.py").write_text("""
+import os, time
+os.mkfifo("opened-late")
+if os.fork() == 0:
+    time.sleep(0.4)
+    open("opened-late", "w").close()
+    os._exit(0)
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, "opened-late", os.O_RDONLY, 0)])
+""")
+    end = muster.run(
+        ["run", "--standalone", "slow.py"],
+        env={"PYTHON_EXEC": sys.executable, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "20"},
+    )
+    assert end.status == 0, end
+    assert "is in uninterruptible sleep" in end.err
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"message": 1.5}', '{"message": {}}'])

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Workers that use watchdog timers without PyTorch: what FileTimerClient writes, and what a broken or
+stopped client would."""
+
+import sys
+
+# Put in front of a worker's own lines.
+PREAMBLE = """
+import json, os, signal, sys, time
+
+RANK, ATTEMPT = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+
+def write(text):
+    fd = os.open(os.environ["TORCHELASTIC_TIMER_FILE"], os.O_WRONLY | os.O_NONBLOCK)
+    os.write(fd, text.encode())
+    os.close(fd)
+
+def request(scope, seconds, number=signal.SIGKILL, pid=None):
+    expiration = -1 if seconds is None else time.time() + seconds
+    return json.dumps({"version": 1, "pid": os.getpid() if pid is None else pid, "scope_id": scope,
+                       "expiration_time": expiration, "signal": int(number)}) + "\\n"
+
+def acquire(*words, **more):
+    write(request(*words, **more))
+
+def release(scope):
+    write(request(scope, None, 0))
+
+def note(name):
+    open(f"{name}.{RANK}.{ATTEMPT}", "w").close()
+"""
+
+
+def start(muster, script, *options, workers=2, timer_file="timers", **environment):
+    """Starts workers that run PREAMBLE and `script` under a watchdog."""
+    path = muster.scratch / "worker.py"
+    path.write_text(PREAMBLE + script, encoding="utf-8")
+    variables = {
+        "TORCHELASTIC_ENABLE_FILE_TIMER": "1",
+        "TORCHELASTIC_TIMER_FILE": timer_file,
+        "PYTHON_EXEC": sys.executable,
+        **environment,
+    }
+    return muster.start(["run", "--standalone", "--nproc-per-node", workers, *options, path], env=variables)
