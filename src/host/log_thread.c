@@ -2,16 +2,14 @@
 #include "host/log_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "host/log_filter.h"
 #include "host/log_stream.h"
+#include "host/quiet_thread.h"
 
-/* The router and libuv need little; the rest is address space that is never touched. */
-#define STACK_SIZE ((size_t)256 * 1024)
 /* Text of records that may be on its way to the thread. */
 #define RECORD_CEILING ((size_t)1024 * 1024)
 
@@ -209,24 +207,6 @@ static void news_arrived(void *context) {
     }
 }
 
-static enum failure_code start(struct log_thread *thread, struct failure *failure) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int status = pthread_create(&thread->thread, &attributes, run, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (status != 0) {
-        return failure_set_system(failure, status, "cannot start the log thread");
-    }
-    pthread_setname_np(thread->thread, "muster-logs");
-    return FAILURE_NONE;
-}
-
 /* Warnings that nobody has heard yet; callbacks are over. */
 static void log_last_warnings(struct log_thread *thread) {
     struct message *message = take_all(thread, &thread->news);
@@ -265,7 +245,10 @@ static enum failure_code make_parts(struct log_thread *thread,
         code = log_router_new(thread->loop, settings->stdout_fd, settings->stderr_fd, &events,
             &thread->router, failure);
     }
-    return code == FAILURE_NONE ? start(thread, failure) : code;
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    return quiet_thread_start("muster-logs", run, thread, &thread->thread, failure);
 }
 
 enum failure_code log_thread_new(const struct log_thread_settings *settings,

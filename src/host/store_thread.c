@@ -2,15 +2,13 @@
 #include "host/store_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/quiet_thread.h"
 #include "host/store_server.h"
-
-#define STACK_SIZE ((size_t)256 * 1024)
 
 /* One renewal on its way to the store thread and back. */
 struct renewal {
@@ -130,24 +128,6 @@ static void *serve(void *context) {
     return NULL;
 }
 
-/* No signal reaches the store thread: the mask is inherited. */
-static int create_thread(struct store_thread *thread) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread->thread, &attributes, serve, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (error == 0) {
-        pthread_setname_np(thread->thread, "muster-store");
-    }
-    return error;
-}
-
 /* Undoes what store_thread_start has made so far; everything may be missing. */
 static void free_parts(struct store_thread *thread) {
     store_server_free(thread->server);
@@ -183,11 +163,7 @@ static enum failure_code start(struct store_thread *thread, int listening_fd,
         return code;
     }
     thread->port = store_server_port(thread->server);
-    int error = create_thread(thread);
-    if (error != 0) {
-        return failure_set_system(failure, error, "cannot start the store's thread");
-    }
-    return FAILURE_NONE;
+    return quiet_thread_start("muster-store", serve, thread, &thread->thread, failure);
 }
 
 enum failure_code store_thread_start(struct event_loop *loop, int listening_fd_taken,
