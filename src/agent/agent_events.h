@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent at work: what the host's shells report goes to core/agent_machine as events, and the
+ * effects it answers with are carried out. Decides nothing. */
+#ifndef MUSTER_AGENT_AGENT_EVENTS_H
+#define MUSTER_AGENT_AGENT_EVENTS_H
+
+#include "agent/agent_state.h"
+
+/* Takes an event, now or after those under way: what an effect causes at once waits until its
+ * step's other effects are done. `message` is copied; START_FAILED borrows it. */
+void agent_take_event(struct agent *agent, struct agent_event event, const char *message);
+
+/* What the shells call; contexts are the agent. */
+void agent_deadline_passed(void *context);
+void agent_signal_received(void *context, int signal);
+void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
+struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent);
+struct agent_workers_observer agent_workers_events(struct agent *agent);
+
+#endif
