@@ -45,9 +45,10 @@ PRINTING = """
 import os, sys
 rank = os.environ["RANK"]
 for number in range(3):
-    print(f"out {number} of {rank}")
-    print(f"err {number} of {rank}", file=sys.stderr)
-print("last line of", rank)
+    # one write per line: where nothing is redirected, both launchers leave the console to the workers
+    sys.stdout.write(f"out {number} of {rank}\n")
+    sys.stderr.write(f"err {number} of {rank}\n")
+sys.stdout.write(f"last line of {rank}\n")
 """
 
 
