@@ -33,13 +33,13 @@ def test_the_signal_is_the_clients_choice(muster, scratch):
 
 def test_timers_released_in_time_or_for_nobody_to_kill_do_nothing(muster, scratch):
     script = """
-acquire("released", 0.2)
+acquire("released", 0.6)
 release("released")
 release("never held")
-acquire("postponed", 0.2)
+acquire("postponed", 0.6)
 acquire("postponed", 60)
 acquire("without a signal", 0.1, 0)
-time.sleep(0.6)
+time.sleep(1)
 """
     end = timers.start(muster, script).finish()
     assert end.status == 0, end
@@ -48,9 +48,9 @@ time.sleep(0.6)
 
 def test_a_worker_that_ends_takes_its_timers_along(muster, scratch):
     script = """
-acquire("mine", 60 if RANK == 1 else 0.2)
+acquire("mine", 60 if RANK == 1 else 1)
 if RANK == 1:
-    time.sleep(0.5)
+    time.sleep(1.5)
     release("mine")
 """
     end = timers.start(muster, script).finish()
