@@ -53,6 +53,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_WORKERS_STARTED] = run_workers,
             [AGENT_EVENT_START_FAILED] = fail_start,
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,

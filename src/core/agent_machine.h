@@ -12,7 +12,8 @@
  * - START_WORKERS is answered by WORKERS_STARTED, or by one START_FAILED for the first worker that
  *   could not be started. SIGNAL_WORKERS and KILL_WORKERS end an unfinished start: no worker is
  *   started after them, and the answer may stay out.
- * - Each started worker gives exactly one WORKER_EXITED per attempt.
+ * - Each started worker gives exactly one WORKER_EXITED per attempt. WORKER_STUCK comes at most
+ * once before it.
  * - After START_WORKERS, ALL_GONE comes once per attempt, after the last WORKER_EXITED: no process
  *   of any worker's session is left and the start is over, also when nobody could be started. When
  *   it is true already at the time of a SIGNAL_WORKERS, it still comes after that.

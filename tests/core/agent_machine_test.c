@@ -147,6 +147,16 @@ static void a_stuck_worker_that_ends_after_all_is_still_the_failure(void **state
     scene_end(&scene);
 }
 
+static void a_worker_may_be_stuck_before_all_have_started(void **state) {
+    (void)state;
+    struct scene scene = scene_new(1);
+    step(&scene, plain(AGENT_EVENT_START), "join attempt=0");
+    step(&scene, joined(0, 1), "start_workers attempt=0");
+    step(&scene, stuck(0), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
 static void a_worker_that_ended_is_not_stuck(void **state) {
     (void)state;
     struct scene scene = running_scene(0, 1);
@@ -425,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_failure_without_restarts_stops_the_others_and_is_final),
     cmocka_unit_test(a_stuck_worker_ends_the_job_whatever_restarts_are_left),
     cmocka_unit_test(a_stuck_worker_that_ends_after_all_is_still_the_failure),
+    cmocka_unit_test(a_worker_may_be_stuck_before_all_have_started),
     cmocka_unit_test(a_worker_that_ended_is_not_stuck),
     cmocka_unit_test(a_failure_with_restarts_left_joins_again_once_all_are_gone),
     cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
