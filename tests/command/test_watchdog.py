@@ -58,12 +58,15 @@ if RANK == 1:
 
 
 def test_a_fresh_path_is_made_and_removed(muster, scratch):
-    end = timers.start(
-        muster, "acquire('s', 60)\nprint(os.environ['TORCHELASTIC_TIMER_FILE'])\nrelease('s')", timer_file=None
-    ).finish()
+    script = """
+acquire("s", 60)
+os.write(1, (os.environ["TORCHELASTIC_TIMER_FILE"] + "\\n").encode())
+release("s")
+"""
+    end = timers.start(muster, script, timer_file=None).finish()
     assert end.status == 0, end
     paths = set(end.out.split())
-    assert len(paths) == 1
+    assert len(paths) == 1, end
     assert re.fullmatch(rf"{scratch}/watchdog_timer_[0-9a-f-]{{36}}", paths.pop())
     assert fifos(scratch) == []
 
