@@ -95,7 +95,8 @@ static const struct network_address *first_reachable(
 }
 
 void address_choice_for_one_node(const struct address_candidates *candidates, struct text *text) {
-    text_append(text, name_leads_home(candidates) ? candidates->qualified_name : "localhost");
+    const char *loopback = candidates->lacks_localhost ? "127.0.0.1" : "localhost";
+    text_append(text, name_leads_home(candidates) ? candidates->qualified_name : loopback);
 }
 
 void address_choice_for_many_nodes(const struct address_candidates *candidates, struct text *text) {

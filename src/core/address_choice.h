@@ -35,6 +35,7 @@ struct address_candidates {
     const struct network_address *local_addresses; /* of the interfaces that are up, in the kernel's
                                                       order */
     size_t local_address_count;
+    bool lacks_localhost; /* that name does not resolve here: an image without /etc/hosts */
 };
 
 /* Python's getfqdn() rule: the first of canonical name and aliases that contains a dot, else the
@@ -45,8 +46,9 @@ const char *address_choice_qualified_name(
     const char *host_name, const char *canonical_name, const char *const *aliases);
 
 /* Appends the name a job on this node alone uses: the qualified name when everything it resolves
- * to is this machine (loopback included), as torchrun would publish; else `localhost`, where
- * torchrun publishes a name its own workers cannot reach. */
+ * to is this machine (loopback included), as torchrun would publish; else `localhost`, or
+ * 127.0.0.1 where even that name is not known, where torchrun publishes a name its own workers
+ * cannot reach. */
 void address_choice_for_one_node(const struct address_candidates *candidates, struct text *text);
 
 /* Appends the name other nodes are told: the qualified name, unless it resolves to nothing but

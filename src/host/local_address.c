@@ -163,6 +163,7 @@ static enum failure_code choose(
     if (code == FAILURE_NONE) {
         find_names(&found);
         found.local_addresses = list_interfaces();
+        struct address_list localhost = resolve("localhost");
         const struct address_candidates candidates = {
             .host_name = found.host_name,
             .qualified_name = found.qualified_name,
@@ -170,10 +171,12 @@ static enum failure_code choose(
             .name_address_count = found.name_addresses.count,
             .local_addresses = found.local_addresses.items,
             .local_address_count = found.local_addresses.count,
+            .lacks_localhost = localhost.count == 0,
         };
         struct text chosen = {0};
         choice(&candidates, &chosen);
         *out_name = text_take(&chosen);
+        free(localhost.items);
     }
     names_and_addresses_clear(&found);
     return code;

@@ -110,6 +110,16 @@ static void name_that_does_not_resolve_is_replaced(void **state) {
     assert_choices(&node, "localhost", "192.0.2.2");
 }
 
+static void an_image_without_names_is_told_the_loopback_address(void **state) {
+    (void)state;
+    struct node node;
+    node_init(&node, "c0ffee", "c0ffee");
+    node.candidates.lacks_localhost = true;
+    node_has(&node, loopback);
+    node_has(&node, ethernet);
+    assert_choices(&node, "127.0.0.1", "192.0.2.2");
+}
+
 static void global_ipv6_address_serves_where_there_is_no_ipv4(void **state) {
     (void)state;
     struct node node;
@@ -189,6 +199,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(debians_second_loopback_is_a_loopback),
     cmocka_unit_test(name_that_also_leads_outside_is_for_others_only),
     cmocka_unit_test(name_that_does_not_resolve_is_replaced),
+    cmocka_unit_test(an_image_without_names_is_told_the_loopback_address),
     cmocka_unit_test(global_ipv6_address_serves_where_there_is_no_ipv4),
     cmocka_unit_test(host_name_is_the_last_resort),
     cmocka_unit_test(qualified_name_is_the_first_with_a_dot),
