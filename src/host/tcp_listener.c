@@ -143,7 +143,7 @@ enum failure_code tcp_listener_adopt(int fd, int *out_port, struct failure *fail
     if (code != FAILURE_NONE) {
         return code;
     }
-    int port;
+    int port = 0;
     code = read_bound_port(fd, &port, failure);
     if (code != FAILURE_NONE) {
         return code;
