@@ -7,6 +7,7 @@
 #include "agent/agent_events.h"
 #include "agent/agent_report.h"
 #include "agent/agent_state.h"
+#include "agent/attempt_logs.h"
 #include "core/signal_name.h"
 #include "host/descriptor_limit.h"
 
@@ -29,7 +30,7 @@ static enum failure_code start_guardian(struct agent *agent, struct failure *fai
 }
 
 static enum failure_code start_log_thread(struct agent *agent, struct failure *failure) {
-    if (!agent_workers_need_log_thread(agent->config, &agent->preparation)) {
+    if (!attempt_logs_need_thread(agent->config, &agent->preparation)) {
         return FAILURE_NONE;
     }
     struct log_thread_settings settings = {

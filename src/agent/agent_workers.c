@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent_workers.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "agent/attempt_logs.h"
 #include "base/memory.h"
-#include "core/log_plan.h"
-#include "core/log_tree.h"
 #include "core/worker_command.h"
 #include "host/process_evidence.h"
 #include "host/process_family.h"
@@ -31,25 +27,6 @@ struct agent_workers {
     size_t count;
     char *timer_file;     /* for all workers; NULL: whatever they inherit */
     bool is_attempt_open; /* started, and not yet all gone */
-};
-
-/* What all workers of one attempt share while they are started. */
-struct attempt {
-    const struct node_placement *placement;
-    char *directory; /* NULL: none */
-    struct log_filter *filters[2];
-    int null_fd; /* for discarded streams; -1 until needed */
-};
-
-/* Index into arrays by stream. */
-static const struct {
-    int stream;
-    enum log_tree_file file;
-    enum log_tree_file filtered_file;
-    enum log_console console;
-} streams[2] = {
-    {LAUNCH_STREAM_STDOUT, LOG_TREE_STDOUT, LOG_TREE_FILTERED_STDOUT, LOG_CONSOLE_STDOUT},
-    {LAUNCH_STREAM_STDERR, LOG_TREE_STDERR, LOG_TREE_FILTERED_STDERR, LOG_CONSOLE_STDERR},
 };
 
 /* The pid of a worker that has exited may belong to another by now. */
@@ -147,100 +124,15 @@ void agent_workers_free(struct agent_workers *workers) {
     free(workers);
 }
 
-bool agent_workers_need_log_thread(
-    const struct launch_config *config, const struct agent_preparation *preparation) {
-    for (int rank = 0; rank < preparation->worker_count; rank++) {
-        for (int i = 0; i < 2; i++) {
-            struct log_stream_plan plan = log_plan_stream(config, rank, streams[i].stream);
-            if (plan.destination == LOG_DESTINATION_FILE ||
-                plan.destination == LOG_DESTINATION_FILE_AND_CONSOLE) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static enum failure_code open_filters(
-    struct agent_workers *workers, struct attempt *attempt, struct failure *failure) {
-    const struct launch_config *config = workers->settings.config;
-    const struct text_list *needles[2] = {
-        &config->duplicate_stdout_filters, &config->duplicate_stderr_filters};
-    enum failure_code code = FAILURE_NONE;
-    for (int i = 0; i < 2 && code == FAILURE_NONE; i++) {
-        if (needles[i]->count == 0 || workers->settings.log_thread == NULL) {
-            continue;
-        }
-        char *path = log_tree_file_path(attempt->directory, 0, streams[i].filtered_file);
-        code = log_thread_open_filter(
-            workers->settings.log_thread, path, needles[i], &attempt->filters[i], failure);
-        free(path);
-    }
-    return code;
-}
-
-static enum failure_code open_null(struct attempt *attempt, struct failure *failure) {
-    if (attempt->null_fd < 0) {
-        attempt->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    }
-    return attempt->null_fd < 0 ? failure_set_system(failure, errno, "cannot open /dev/null")
-                                : FAILURE_NONE;
-}
-
-static enum failure_code open_logged_stream(struct agent_workers *workers, struct attempt *attempt,
-    int local_rank, int index, int *out_fd, struct failure *failure) {
-    const struct launch_config *config = workers->settings.config;
-    struct log_stream_plan plan = log_plan_stream(config, local_rank, streams[index].stream);
-    struct log_worker worker = {config->role, workers->settings.preparation->host_name, local_rank,
-        attempt->placement->ranks.base_rank + local_rank};
-    char *path = log_tree_file_path(attempt->directory, local_rank, streams[index].file);
-    char *header = log_plan_header(config, &worker);
-    struct log_stream_spec spec = {
-        .path = path,
-        .console = plan.destination == LOG_DESTINATION_FILE_AND_CONSOLE ? streams[index].console
-                                                                        : LOG_CONSOLE_NONE,
-        .header = header,
-        .filter = plan.is_filtered ? attempt->filters[index] : NULL,
-    };
-    enum failure_code code =
-        log_thread_open_stream(workers->settings.log_thread, &spec, out_fd, failure);
-    free(path);
-    free(header);
-    return code;
-}
-
-/* *out_fd is -1 to inherit, the shared null descriptor, or a pipe the caller closes. */
-static enum failure_code open_stream(struct agent_workers *workers, struct attempt *attempt,
-    int local_rank, int index, int *out_fd, struct failure *failure) {
-    struct log_stream_plan plan =
-        log_plan_stream(workers->settings.config, local_rank, streams[index].stream);
-    switch (plan.destination) {
-    case LOG_DESTINATION_INHERIT:
-        *out_fd = -1;
-        return FAILURE_NONE;
-    case LOG_DESTINATION_DISCARD: {
-        enum failure_code code = open_null(attempt, failure);
-        *out_fd = attempt->null_fd;
-        return code;
-    }
-    case LOG_DESTINATION_FILE:
-    case LOG_DESTINATION_FILE_AND_CONSOLE:
-        return open_logged_stream(workers, attempt, local_rank, index, out_fd, failure);
-    }
-    return failure_set(failure, FAILURE_INVALID, "unknown log destination");
-}
-
-static enum failure_code spawn_worker(struct agent_workers *workers, struct attempt *attempt,
-    int local_rank, const int fds[2], struct failure *failure) {
+static enum failure_code spawn_worker(struct agent_workers *workers,
+    const struct node_placement *placement, int local_rank, const int fds[ATTEMPT_STREAM_COUNT],
+    struct failure *failure) {
     const struct agent_workers_settings *settings = &workers->settings;
     struct agent_worker *worker = &workers->items[local_rank];
     struct text_list environment = {0};
     struct text_list arguments = {0};
-    if (attempt->directory != NULL) {
-        worker->error_file = log_tree_file_path(attempt->directory, local_rank, LOG_TREE_ERROR);
-    }
-    enum failure_code code = worker_environment_build(settings->config, attempt->placement,
-        local_rank, worker->error_file, settings->environment, &environment);
+    enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
+        worker->error_file, settings->environment, &environment);
     if (code != FAILURE_NONE) {
         failure_set(failure, code,
             "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
@@ -254,8 +146,8 @@ static enum failure_code spawn_worker(struct agent_workers *workers, struct atte
         struct process_request request = {
             .arguments = &arguments,
             .environment = &environment,
-            .stdout_fd = fds[0],
-            .stderr_fd = fds[1],
+            .stdout_fd = fds[ATTEMPT_STDOUT],
+            .stderr_fd = fds[ATTEMPT_STDERR],
             .cpus = settings->preparation->cpus.count == 0
                         ? NULL
                         : &settings->preparation->cpus.sets[local_rank],
@@ -274,56 +166,49 @@ static enum failure_code spawn_worker(struct agent_workers *workers, struct atte
     return code;
 }
 
-static void close_pipe(const struct attempt *attempt, int fd) {
-    if (fd >= 0 && fd != attempt->null_fd) {
-        close(fd);
-    }
-}
-
-static enum failure_code start_worker(struct agent_workers *workers, struct attempt *attempt,
-    int local_rank, struct failure *failure) {
-    int fds[2] = {-1, -1};
-    enum failure_code code = open_stream(workers, attempt, local_rank, 0, &fds[0], failure);
-    if (code == FAILURE_NONE) {
-        code = open_stream(workers, attempt, local_rank, 1, &fds[1], failure);
+static enum failure_code start_worker(struct agent_workers *workers,
+    const struct node_placement *placement, struct attempt_logs *logs, int local_rank,
+    struct failure *failure) {
+    int fds[ATTEMPT_STREAM_COUNT] = {-1, -1};
+    enum failure_code code = FAILURE_NONE;
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT && code == FAILURE_NONE; i++) {
+        code = attempt_logs_open_stream(logs, local_rank, placement->ranks.base_rank + local_rank,
+            (enum attempt_stream)i, &fds[i], failure);
     }
     if (code == FAILURE_NONE) {
-        code = spawn_worker(workers, attempt, local_rank, fds, failure);
+        workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
+        code = spawn_worker(workers, placement, local_rank, fds, failure);
     }
-    close_pipe(attempt, fds[0]);
-    close_pipe(attempt, fds[1]);
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        attempt_logs_close_stream(logs, fds[i]);
+    }
     return code;
 }
 
-static enum failure_code start_all(struct agent_workers *workers, struct attempt *attempt,
-    int *out_local_rank, struct failure *failure) {
+static enum failure_code start_all(struct agent_workers *workers,
+    const struct node_placement *placement, int *out_local_rank, struct failure *failure) {
+    const struct agent_workers_settings *settings = &workers->settings;
+    struct attempt_logs_settings logs_settings = {
+        settings->config, settings->preparation, settings->log, settings->log_thread};
+    struct attempt_logs logs;
     *out_local_rank = 0;
-    enum failure_code code = log_directory_begin_attempt(&workers->settings.preparation->logs,
-        attempt->placement->attempt, (int)workers->count, &attempt->directory, failure);
-    if (code == FAILURE_NONE) {
-        code = open_filters(workers, attempt, failure);
-    }
+    enum failure_code code = attempt_logs_init(&logs, &logs_settings, placement->attempt, failure);
     for (size_t rank = 0; rank < workers->count && code == FAILURE_NONE; rank++) {
         *out_local_rank = (int)rank;
-        code = start_worker(workers, attempt, (int)rank, failure);
+        code = start_worker(workers, placement, &logs, (int)rank, failure);
     }
+    attempt_logs_clear(&logs);
     return code;
 }
 
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement) {
     const struct agent_workers_observer *observer = &workers->settings.observer;
-    struct attempt attempt = {.placement = placement, .null_fd = -1};
     struct failure failure = {0};
     int local_rank;
     forget_attempt(workers);
     process_evidence_begin(workers->evidence);
     workers->is_attempt_open = true;
-    enum failure_code code = start_all(workers, &attempt, &local_rank, &failure);
-    free(attempt.directory);
-    if (attempt.null_fd >= 0) {
-        close(attempt.null_fd);
-    }
-    if (code == FAILURE_NONE) {
+    if (start_all(workers, placement, &local_rank, &failure) == FAILURE_NONE) {
         observer->started(observer->context);
         return;
     }

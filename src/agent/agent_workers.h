@@ -49,10 +49,6 @@ __attribute__((warn_unused_result)) enum failure_code agent_workers_new(struct e
 /* Accepts NULL. Call it only when all are gone or have been abandoned. */
 void agent_workers_free(struct agent_workers *workers);
 
-/* Whether any stream of any worker has to pass through the log thread. */
-bool agent_workers_need_log_thread(
-    const struct launch_config *config, const struct agent_preparation *preparation);
-
 /* Starts all workers of an attempt; nothing of an earlier one may be left. */
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement);
 

@@ -96,7 +96,7 @@ def full_disk(scratch):
     """A mounted file system with room for next to nothing."""
     path = scratch / "full"
     path.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", path], capture_output=True, text=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=40", "none", path], capture_output=True, text=True)
     if mounted.returncode != 0:
         pytest.skip(f"needs a small file system, and mounting one failed: {mounted.stderr.strip()}")
     yield path
@@ -107,6 +107,19 @@ def test_a_full_disk_is_reported_once_and_does_not_end_the_job(muster, full_disk
     end = muster.run([*locally("-r", "1", "--log-dir", full_disk / "logs", workers=1), "sh", "-c", "seq 200000"])
     assert end.status == 0, end
     assert len(re.findall(r"cannot write .*No space left on device", end.err)) == 1, end
+
+
+def test_a_disk_that_fills_up_does_not_cost_the_restart(muster, full_disk):
+    script = (
+        "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then i=0; while : >full/$i; do i=$((i + 1)); done 2>/dev/null; "
+        "head -c 99999 /dev/zero >full/rest 2>/dev/null; exit 1; fi; echo attempt 1 >&2"
+    )
+    end = muster.run(
+        [*locally("--max-restarts", 1, "-r", "1", "-t", "2", "--log-dir", full_disk / "logs", workers=1), "sh", "-c", script]
+    )
+    assert end.status == 0, end
+    assert "attempt 1 goes on without log files" in end.err
+    assert "attempt 1\n" in end.err
 
 
 def test_only_chosen_ranks_are_shown(muster):

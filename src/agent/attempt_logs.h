@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the workers of one attempt write: its directories, and a descriptor for each stream as
+ * core/log_plan has it. The first attempt does not start without the logs that were asked for; a
+ * restart does, with a warning, since a disk that filled up meanwhile must not cost the job. */
+#ifndef MUSTER_AGENT_ATTEMPT_LOGS_H
+#define MUSTER_AGENT_ATTEMPT_LOGS_H
+
+#include <stdbool.h>
+
+#include "agent/agent_preparation.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch_config.h"
+#include "host/log_thread.h"
+
+enum attempt_stream {
+    ATTEMPT_STDOUT,
+    ATTEMPT_STDERR,
+    ATTEMPT_STREAM_COUNT,
+};
+
+struct attempt_logs_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct log *log;
+    struct log_thread *log_thread; /* NULL when no stream is redirected */
+};
+
+struct attempt_logs {
+    const struct attempt_logs_settings *settings;
+    int attempt;
+    char *directory;  /* NULL: none */
+    bool is_given_up; /* the logs of this attempt cannot be had */
+    struct log_filter *filters[ATTEMPT_STREAM_COUNT];
+    int null_fd; /* for discarded streams; -1 until needed */
+};
+
+/* Whether any stream of any worker has to pass through the log thread. */
+bool attempt_logs_need_thread(
+    const struct launch_config *config, const struct agent_preparation *preparation);
+
+/* Makes the directories. `settings` outlives the logs, which are to be cleared also after a
+ * failure. */
+__attribute__((warn_unused_result)) enum failure_code attempt_logs_init(struct attempt_logs *logs,
+    const struct attempt_logs_settings *settings, int attempt, struct failure *failure);
+void attempt_logs_clear(struct attempt_logs *logs);
+
+/* Where a worker may leave its error file; the caller frees it. NULL: nowhere. */
+char *attempt_logs_error_file(const struct attempt_logs *logs, int local_rank);
+
+/* The descriptor a worker gets for its stream, -1 for the agent's own. Close it with the function
+ * below once the worker has it. */
+__attribute__((warn_unused_result)) enum failure_code attempt_logs_open_stream(
+    struct attempt_logs *logs, int local_rank, int rank, enum attempt_stream stream, int *out_fd,
+    struct failure *failure);
+void attempt_logs_close_stream(const struct attempt_logs *logs, int fd);
+
+#endif
