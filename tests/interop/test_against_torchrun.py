@@ -41,7 +41,7 @@ def main():
 main()
 """
 
-PRINTING = """
+PRINTING = r"""
 import os, sys
 rank = os.environ["RANK"]
 for number in range(3):
