@@ -32,12 +32,10 @@ static inline struct process processes_start_shell(
     text_list_add(&arguments, "-c");
     text_list_add(&arguments, script);
     struct text_list environment = processes_environment();
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = stdout_fd,
-        .stderr_fd = -1,
-        .descriptor_limit = -1,
-        .guardian_fd = guardian_fd};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.stdout_fd = stdout_fd;
+    request.guardian_fd = guardian_fd;
     struct process process;
     struct failure failure;
     if (process_spawn(&request, &process, &failure) != FAILURE_NONE) {

@@ -124,44 +124,43 @@ void agent_workers_free(struct agent_workers *workers) {
     free(workers);
 }
 
-static enum failure_code spawn_worker(struct agent_workers *workers,
-    const struct node_placement *placement, int local_rank, const int fds[ATTEMPT_STREAM_COUNT],
+static enum failure_code build_environment(const struct agent_workers *workers,
+    const struct node_placement *placement, int local_rank, struct text_list *out_environment,
     struct failure *failure) {
     const struct agent_workers_settings *settings = &workers->settings;
-    struct agent_worker *worker = &workers->items[local_rank];
-    struct text_list environment = {0};
-    struct text_list arguments = {0};
     enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
-        worker->error_file, settings->environment, &environment);
+        workers->items[local_rank].error_file, settings->environment, out_environment);
     if (code != FAILURE_NONE) {
-        failure_set(failure, code,
+        return failure_set(failure, code,
             "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
             text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
-    } else {
-        if (workers->timer_file != NULL) {
-            text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
-        }
-        worker_command_build(
-            settings->config, settings->preparation->python, local_rank, &arguments);
-        struct process_request request = {
-            .arguments = &arguments,
-            .environment = &environment,
-            .stdout_fd = fds[ATTEMPT_STDOUT],
-            .stderr_fd = fds[ATTEMPT_STDERR],
-            .cpus = settings->preparation->cpus.count == 0
-                        ? NULL
-                        : &settings->preparation->cpus.sets[local_rank],
-            .descriptor_limit = settings->descriptor_limit,
-            .guardian_fd = guardian_descriptor(settings->guardian),
-        };
-        struct process process;
-        code = process_spawn(&request, &process, failure);
-        if (code == FAILURE_NONE) {
-            worker->pid = process.pid;
-            process_family_add(workers->family, &process);
-        }
     }
-    text_list_clear(&environment);
+    if (workers->timer_file != NULL) {
+        text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code spawn_worker(struct agent_workers *workers, int local_rank,
+    const struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT],
+    struct failure *failure) {
+    const struct agent_workers_settings *settings = &workers->settings;
+    const struct cpu_plan *cpus = &settings->preparation->cpus;
+    struct text_list arguments = {0};
+    struct process_request request;
+    struct process process;
+    worker_command_build(settings->config, settings->preparation->python, local_rank, &arguments);
+    process_request_init(&request, &arguments, environment);
+    request.stdout_fd = fds[ATTEMPT_STDOUT];
+    request.stderr_fd = fds[ATTEMPT_STDERR];
+    request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
+    request.descriptor_limit = settings->descriptor_limit;
+    request.guardian_fd = guardian_descriptor(settings->guardian);
+    enum failure_code code = process_spawn(&request, &process, failure);
+    if (code == FAILURE_NONE) {
+        workers->items[local_rank].pid = process.pid;
+        process_family_add(workers->family, &process);
+    }
     text_list_clear(&arguments);
     return code;
 }
@@ -175,10 +174,15 @@ static enum failure_code start_worker(struct agent_workers *workers,
         code = attempt_logs_open_stream(logs, local_rank, placement->ranks.base_rank + local_rank,
             (enum attempt_stream)i, &fds[i], failure);
     }
+    struct text_list environment = {0};
+    workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
     if (code == FAILURE_NONE) {
-        workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
-        code = spawn_worker(workers, placement, local_rank, fds, failure);
+        code = build_environment(workers, placement, local_rank, &environment, failure);
     }
+    if (code == FAILURE_NONE) {
+        code = spawn_worker(workers, local_rank, &environment, fds, failure);
+    }
+    text_list_clear(&environment);
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
         attempt_logs_close_stream(logs, fds[i]);
     }

@@ -22,6 +22,18 @@
 /* The exit status of a child that did not get to its program; nobody sees it, the report counts. */
 #define CHILD_FAILED 127
 
+void process_request_init(struct process_request *request, const struct text_list *arguments,
+    const struct text_list *environment) {
+    *request = (struct process_request){
+        .arguments = arguments,
+        .environment = environment,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .descriptor_limit = -1,
+        .guardian_fd = -1,
+    };
+}
+
 /* Everything the child needs, made before the fork: it shares the agent's memory until exec, and
  * another thread may hold the allocator's lock. */
 struct spawn_plan {

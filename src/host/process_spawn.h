@@ -36,6 +36,10 @@ struct process_request {
     int guardian_fd; /* guardian_descriptor(), which the child announces itself to; -1: none */
 };
 
+/* The agent's own streams, CPUs and limits, and no guardian; both lists stay the caller's. */
+void process_request_init(struct process_request *request, const struct text_list *arguments,
+    const struct text_list *environment);
+
 /* Starts the process and returns once its program is running. Everything in the request stays the
  * caller's. The caller owns the child: it must be waited for, and `pidfd` closed
  * (process_family_add takes both over).

@@ -47,12 +47,8 @@ static enum failure_code start(
     if (path != NULL) {
         text_list_set_variable(&environment, "PATH", path);
     }
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = -1,
-        .stderr_fd = -1,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
     enum failure_code code = process_spawn(&request, process, failure);
     text_list_clear(&arguments);
     text_list_clear(&environment);
@@ -147,12 +143,10 @@ static void worker_output_goes_where_the_request_says(void **state) {
     text_list_add(&arguments, "-c");
     text_list_add(&arguments, "echo out; echo err >&2");
     struct text_list environment = processes_environment();
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = first[1],
-        .stderr_fd = second[1],
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.stdout_fd = first[1];
+    request.stderr_fd = second[1];
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_NONE);
     char line[16];
@@ -177,12 +171,10 @@ static void start_with_swapped_output(int stdout_fd, int stderr_fd) {
     char *items[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, script, NULL};
     struct text_list arguments = {.items = items, .count = 3};
     struct text_list environment = {0};
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = STDERR_FILENO,
-        .stderr_fd = STDOUT_FILENO,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.stdout_fd = STDERR_FILENO;
+    request.stderr_fd = STDOUT_FILENO;
     struct process process;
     _exit(process_spawn(&request, &process, NULL) == FAILURE_NONE &&
                   waitpid(process.pid, NULL, 0) == process.pid
@@ -305,12 +297,8 @@ static void missing_interpreter_is_told_by_name(void **state) {
 static void request_without_arguments_is_invalid(void **state) {
     (void)state;
     struct text_list nothing = {0};
-    const struct process_request request = {.arguments = &nothing,
-        .environment = &nothing,
-        .stdout_fd = -1,
-        .stderr_fd = -1,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &nothing, &nothing);
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_INVALID);
 }
@@ -320,12 +308,9 @@ static void broken_descriptor_is_refused_before_the_program_runs(void **state) {
     struct text_list arguments = {0};
     text_list_add(&arguments, "true");
     struct text_list environment = {0};
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = 9999,
-        .stderr_fd = -1,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.stdout_fd = 9999;
     struct process process;
     struct failure failure;
     assert_int_equal(process_spawn(&request, &process, &failure), FAILURE_SYSTEM);
@@ -359,13 +344,10 @@ static void worker_is_bound_to_its_cpus_before_it_runs(void **state) {
     text_list_add(&arguments, "Cpus_allowed_list");
     text_list_add(&arguments, "/proc/self/status");
     struct text_list environment = processes_environment();
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = ends[1],
-        .stderr_fd = -1,
-        .cpus = &cpus,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.stdout_fd = ends[1];
+    request.cpus = &cpus;
     struct process process;
     assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_NONE);
     char line[64];
@@ -386,13 +368,9 @@ static void empty_cpu_set_is_refused_with_the_reason(void **state) {
     struct text_list arguments = {0};
     text_list_add(&arguments, "true");
     struct text_list environment = {0};
-    const struct process_request request = {.arguments = &arguments,
-        .environment = &environment,
-        .stdout_fd = -1,
-        .stderr_fd = -1,
-        .cpus = &cpus,
-        .descriptor_limit = -1,
-        .guardian_fd = -1};
+    struct process_request request;
+    process_request_init(&request, &arguments, &environment);
+    request.cpus = &cpus;
     struct process process;
     struct failure failure;
     assert_int_equal(process_spawn(&request, &process, &failure), FAILURE_SYSTEM);
