@@ -176,12 +176,26 @@ static void tell_joined(
     observer->joined(observer->context, &placement);
 }
 
+/* The machine knows nodes; users know addresses too. The caller frees it. */
+static char *failure_reason(
+    const struct agent_static_rendezvous *rendezvous, const struct static_effect *effect) {
+    const struct launch_config *config = rendezvous->settings->config;
+    struct text reason = {0};
+    text_append(&reason, effect->failed.reason);
+    if (effect->failed.node >= 0) {
+        text_append_format(&reason, " (node %d)", effect->failed.node);
+    }
+    if (rendezvous->connected_count < 2) {
+        text_append_format(&reason, ": no connection to the job's store at %s:%d",
+            config->master_host, config->master_port);
+    }
+    return text_take(&reason);
+}
+
 static void tell_failed(
     struct agent_static_rendezvous *rendezvous, const struct static_effect *effect) {
     const struct agent_rendezvous_observer *observer = &rendezvous->settings->observer;
-    char *reason = effect->failed.node < 0
-                       ? text_format("%s", effect->failed.reason)
-                       : text_format("%s (node %d)", effect->failed.reason, effect->failed.node);
+    char *reason = failure_reason(rendezvous, effect);
     if (effect->kind == STATIC_EFFECT_JOIN_FAILED) {
         observer->join_failed(observer->context, rendezvous->machine.attempt, reason);
     } else {
