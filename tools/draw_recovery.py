@@ -38,6 +38,7 @@ def text_of(line):
     if line["kind"] not in ("job", "kill"):
         return line["text"]
     without_place = re.sub(r"^[A-Z]\d{4} \S+ \d+ \S+:\d+\] ", "", line["text"])
+    without_place = re.sub(r"(of binary: )\S*/", r"\1", without_place)
     return f"{line['seconds']:6.3f} s  {without_place}"
 
 
