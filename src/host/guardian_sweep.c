@@ -17,6 +17,9 @@
 #define PATIENCE_MILLISECONDS 800
 #define FIRST_PAUSE_MILLISECONDS 1
 #define LONGEST_PAUSE_MILLISECONDS 32
+/* A process in the middle of exec shows no environment, so one look that finds nobody proves
+ * little. */
+#define CLEAN_LOOKS 8
 
 /* The most of an environment that is looked at; the kernel's own limit is a quarter of the stack's
  * (2 MiB). */
@@ -184,7 +187,12 @@ void guardian_sweep(const struct guardian_sessions *sessions, const struct text_
     struct instant deadline =
         instant_after(read_clock(), duration_from_milliseconds(PATIENCE_MILLISECONDS));
     int pause = FIRST_PAUSE_MILLISECONDS;
-    while (end_all_found(&sweep) && instant_is_before(read_clock(), deadline)) {
+    int clean_looks = 0;
+    while (instant_is_before(read_clock(), deadline)) {
+        clean_looks = end_all_found(&sweep) ? 0 : clean_looks + 1;
+        if (clean_looks == CLEAN_LOOKS) {
+            break;
+        }
         pause_for(pause);
         pause = pause * 2 < LONGEST_PAUSE_MILLISECONDS ? pause * 2 : LONGEST_PAUSE_MILLISECONDS;
     }

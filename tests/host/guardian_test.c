@@ -132,6 +132,29 @@ static void grandchild_in_another_session_is_found_by_its_environment(void **sta
     assert_nothing_is_left(&agent);
 }
 
+/* Most of the time it shows no environment. */
+static void play_worker_whose_child_execs_without_end(int output) {
+    char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
+    char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
+    char again[] = "AGAIN=exec sh -c \"$AGAIN\"";
+    struct guardian *guardian = start_guardian(fingerprint);
+    free(fingerprint);
+    putenv(mark);
+    putenv(again);
+    processes_start_shell(
+        "setsid sh -c 'echo $$; eval \"$AGAIN\"' & wait", output, guardian_descriptor(guardian));
+}
+
+static void grandchild_in_the_middle_of_exec_does_not_get_away(void **state) {
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct agent agent = start_agent(play_worker_whose_child_execs_without_end);
+        read_number(&agent);
+        assert_int_equal(kill(agent.pid, SIGKILL), 0);
+        assert_nothing_is_left(&agent);
+    }
+}
+
 static void play_leader_that_is_gone(int output) {
     struct guardian *guardian = start_guardian(NULL);
     struct process process =
@@ -338,6 +361,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(killed_agent_takes_its_workers_and_their_children_along),
     cmocka_unit_test(killing_the_whole_group_of_the_agent_does_not_help),
     cmocka_unit_test(grandchild_in_another_session_is_found_by_its_environment),
+    cmocka_unit_test(grandchild_in_the_middle_of_exec_does_not_get_away),
     cmocka_unit_test(session_whose_leader_is_gone_is_ended_too),
     cmocka_unit_test(farewell_spares_everybody),
     cmocka_unit_test(ended_session_is_not_guarded_any_more),
