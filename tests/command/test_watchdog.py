@@ -121,15 +121,17 @@ time.sleep(0.8)
 
 def test_thousands_of_requests_are_taken(muster, scratch):
     script = """
-for i in range(5000):
+def patiently(ask, *arguments):
     while True:
         try:
-            acquire(f"scope {i % 7}", 60)
-            release(f"scope {i % 7}")
-            break
+            return ask(*arguments)
         except BlockingIOError:
             time.sleep(0.001)
-acquire("last", 0.05)
+
+for i in range(5000):
+    patiently(acquire, f"scope {i % 7}", 60)
+    patiently(release, f"scope {i % 7}")
+patiently(acquire, "last", 0.05)
 time.sleep(60)
 """
     end = timers.start(muster, script, workers=1).finish()
