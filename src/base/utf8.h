@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UTF-8: where characters end, and whether bytes are text at all. */
+#ifndef MUSTER_BASE_UTF8_H
+#define MUSTER_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+/* The length of the UTF-8 character that starts the bytes; 0 when none does. Overlong forms,
+ * surrogates and what is beyond U+10FFFF are no characters. */
+size_t utf8_character_length(const uint8_t *bytes, size_t length);
+
+/* Whether Python could decode the bytes with its error handler "surrogatepass": UTF-8, in which
+ * lone surrogates (its spelling of undecodable arguments and file names) may stand too. */
+bool utf8_is_python_text(struct slice bytes);
+
+#endif
