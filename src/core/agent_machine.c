@@ -14,7 +14,7 @@ struct step {
     struct agent_effects *effects;
 };
 
-static void join_first(struct step *step);
+static void join(struct step *step);
 static void start_workers(struct step *step);
 static void fail_join(struct step *step);
 static void run_workers(struct step *step);
@@ -27,18 +27,22 @@ static void finish_for_signal(struct step *step);
 static void stop_for_signal(struct step *step);
 static void obey_signal_while_stopping(struct step *step);
 static void finish_well(struct step *step);
+static void finish_alone(struct step *step);
+static void finish_unneeded(struct step *step);
 static void finish_for_peer(struct step *step);
 static void stop_for_peer_restart(struct step *step);
 static void restart_instead(struct step *step);
 static void rejoin_for_peer(struct step *step);
 static void stop_for_peer_failure(struct step *step);
 static void fail_for_peer_instead(struct step *step);
+static void stop_for_new_round(struct step *step);
+static void restart_for_new_round(struct step *step);
 
 /* The whole life. What is not here is ignored. */
 static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step *step) = {
     [AGENT_IDLE] =
         {
-            [AGENT_EVENT_START] = join_first,
+            [AGENT_EVENT_START] = join,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
         },
     [AGENT_JOINING] =
@@ -47,6 +51,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_JOIN_FAILED] = fail_join,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
+            [AGENT_EVENT_JOB_OVER] = finish_unneeded,
         },
     [AGENT_STARTING] =
         {
@@ -57,6 +62,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+            [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
         },
     [AGENT_RUNNING] =
         {
@@ -65,6 +71,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+            [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
         },
     [AGENT_STOPPING] =
         {
@@ -74,21 +81,23 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_SIGNAL_RECEIVED] = obey_signal_while_stopping,
             [AGENT_EVENT_PEER_RESTART] = restart_instead,
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
+            [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
         },
     [AGENT_LEAVING] =
         {
             [AGENT_EVENT_BARRIER_PASSED] = finish_well,
-            [AGENT_EVENT_BARRIER_FAILED] = finish_well,
+            [AGENT_EVENT_BARRIER_FAILED] = finish_alone,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_RESTART] = rejoin_for_peer,
-            [AGENT_EVENT_PEER_FAILED] = finish_well,
+            [AGENT_EVENT_PEER_FAILED] = finish_unneeded,
+            [AGENT_EVENT_ROUND_OVER] = join,
         },
 };
 
 void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings) {
     *machine = (struct agent_machine){
         .shutdown_timeout = settings->shutdown_timeout,
-        .node_count = 1,
+        .has_peers = settings->has_peers,
     };
     restart_policy_init(&machine->restarts, settings->max_restarts);
     worker_group_init(&machine->workers, (size_t)settings->worker_count);
@@ -141,15 +150,19 @@ static void disarm_timer(struct step *step) {
     }
 }
 
-static void announce_failure(struct step *step) {
-    if (step->machine->node_count > 1) {
-        push_kind(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+/* Other nodes, if there may be any and this one has made itself known to them. */
+static void announce(struct step *step, enum agent_effect_kind kind) {
+    if (step->machine->has_peers && step->machine->ticket > 0) {
+        push_kind(step, kind);
     }
 }
 
 static void join(struct step *step) {
-    step->machine->phase = AGENT_JOINING;
-    push_attempt(step, AGENT_EFFECT_JOIN);
+    struct agent_machine *machine = step->machine;
+    machine->phase = AGENT_JOINING;
+    machine->ticket++;
+    push(step, (struct agent_effect){.kind = AGENT_EFFECT_JOIN,
+                   .join = {machine->ticket, agent_machine_attempt(machine)}});
 }
 
 static void finish(struct step *step, enum agent_outcome_kind kind) {
@@ -200,18 +213,14 @@ static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
 
 /* Joining and starting. */
 
-static void join_first(struct step *step) {
-    join(step);
-}
-
 static void start_workers(struct step *step) {
     struct agent_machine *machine = step->machine;
-    if (step->event->joined.attempt != agent_machine_attempt(machine)) {
+    if (step->event->joined.ticket != machine->ticket) {
         return;
     }
+    restart_policy_set(&machine->restarts, step->event->joined.restarts);
     machine->phase = AGENT_STARTING;
     machine->stop_reason = AGENT_STOP_NONE;
-    machine->node_count = step->event->joined.node_count;
     machine->stop_signal = 0;
     machine->is_killing = false;
     worker_group_reset(&machine->workers);
@@ -219,8 +228,8 @@ static void start_workers(struct step *step) {
 }
 
 static void fail_join(struct step *step) {
-    if (step->event->attempt == agent_machine_attempt(step->machine)) {
-        announce_failure(step);
+    if (step->event->ticket == step->machine->ticket) {
+        announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
         finish(step, AGENT_OUTCOME_JOIN_FAILED);
     }
 }
@@ -233,7 +242,7 @@ static void run_workers(struct step *step) {
 static void fail_start(struct step *step) {
     worker_group_record_start_failure(&step->machine->workers, step->event->start_failed.local_rank,
         step->event->start_failed.message, step->event->start_failed.observed);
-    announce_failure(step);
+    announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
 }
 
@@ -256,11 +265,11 @@ static void stop_after_failure(struct step *step) {
     enum agent_stop_reason reason = AGENT_STOP_FAILURE;
     if (restart_policy_take(&step->machine->restarts)) {
         reason = AGENT_STOP_RESTART;
-        if (step->machine->node_count > 1) {
+        if (step->machine->has_peers) {
             push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
         }
     } else {
-        announce_failure(step);
+        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
     begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
 }
@@ -286,7 +295,7 @@ static void record_exit(struct step *step) {
 static void give_up_stuck(struct step *step) {
     if (worker_group_record_stuck(&step->machine->workers, step->event->worker_stuck.local_rank,
             step->event->worker_stuck.stuck, step->event->worker_stuck.observed)) {
-        announce_failure(step);
+        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
         begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
     }
 }
@@ -298,7 +307,7 @@ static void settle_stop(struct step *step) {
     disarm_timer(step);
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         join(step);
-    } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->node_count > 1) {
+    } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->has_peers) {
         machine->phase = AGENT_LEAVING;
         push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
     } else {
@@ -306,14 +315,15 @@ static void settle_stop(struct step *step) {
     }
 }
 
-/* Nothing is started beside processes that cannot be ended: then a restart is a failure. */
+/* Nothing is started beside processes that cannot be ended: then a restart is a failure, though of
+ * this node only. */
 static void abandon_processes(struct step *step) {
     struct agent_machine *machine = step->machine;
     machine->is_timer_armed = false;
     machine->has_abandoned_processes = true;
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         machine->stop_reason = AGENT_STOP_FAILURE;
-        announce_failure(step);
+        announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     }
     settle_stop(step);
 }
@@ -334,13 +344,13 @@ static void escalate_stop(struct step *step) {
 
 static void finish_for_signal(struct step *step) {
     step->machine->received_signal = step->event->signal;
-    announce_failure(step);
+    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     finish(step, AGENT_OUTCOME_SIGNALLED);
 }
 
 static void stop_for_signal(struct step *step) {
     step->machine->received_signal = step->event->signal;
-    announce_failure(step);
+    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
 }
 
@@ -354,7 +364,7 @@ static void obey_signal_while_stopping(struct step *step) {
         if (machine->stop_reason != AGENT_STOP_FAILURE &&
             machine->stop_reason != AGENT_STOP_PEER_FAILURE) {
             machine->stop_reason = AGENT_STOP_SIGNAL;
-            announce_failure(step);
+            announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
         }
     }
     if (machine->is_killing) {
@@ -370,6 +380,18 @@ static void obey_signal_while_stopping(struct step *step) {
 /* Other nodes. */
 
 static void finish_well(struct step *step) {
+    announce(step, AGENT_EFFECT_ANNOUNCE_SUCCESS);
+    finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+/* The others took too long: what is left to do is theirs. */
+static void finish_alone(struct step *step) {
+    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+/* The job has ended, and this node owes it nothing: it has done its part, or never had one. */
+static void finish_unneeded(struct step *step) {
     finish(step, AGENT_OUTCOME_SUCCEEDED);
 }
 
@@ -391,7 +413,7 @@ static void stop_for_peer_restart(struct step *step) {
     enum agent_stop_reason reason = AGENT_STOP_RESTART;
     if (!follow_peer(step)) {
         reason = AGENT_STOP_PEER_FAILURE;
-        announce_failure(step);
+        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
     begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
 }
@@ -407,7 +429,7 @@ static void rejoin_for_peer(struct step *step) {
     if (follow_peer(step)) {
         join(step);
     } else {
-        announce_failure(step);
+        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
         finish(step, AGENT_OUTCOME_PEER_FAILED);
     }
 }
@@ -420,5 +442,18 @@ static void stop_for_peer_failure(struct step *step) {
 static void fail_for_peer_instead(struct step *step) {
     if (step->machine->stop_reason == AGENT_STOP_RESTART) {
         step->machine->stop_reason = AGENT_STOP_PEER_FAILURE;
+    }
+}
+
+/* New rounds. They are no failure, so they cost nothing and nobody needs to be told. */
+
+static void stop_for_new_round(struct step *step) {
+    begin_stop(step, AGENT_STOP_RESTART, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* This node's workers are done, but those of the new round are not. */
+static void restart_for_new_round(struct step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        step->machine->stop_reason = AGENT_STOP_RESTART;
     }
 }

@@ -6,7 +6,7 @@
  *
  *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING -> DONE
  *              ^                                 |           |
- *              +------------- restart -----------+-----------+
+ *              +------- restart, new round ------+-----------+
  *
  * The contract with the performer:
  * - START_WORKERS is answered by WORKERS_STARTED, or by one START_FAILED for the first worker that
@@ -19,15 +19,19 @@
  *   it is true already at the time of a SIGNAL_WORKERS, it still comes after that.
  * - SIGNAL_WORKERS and KILL_WORKERS address whole sessions and do nothing where nobody is left.
  * - At most one timer is armed; ARM_TIMER replaces it. TIMER_FIRED before the deadline is ignored.
- * - JOIN replaces a join in flight and is answered by JOINED or JOIN_FAILED.
+ * - JOIN replaces a join in flight and is answered by JOINED or JOIN_FAILED with its ticket, or by
+ *   JOB_OVER. Answers with another ticket are stale and ignored.
  * - ENTER_BARRIER is answered by BARRIER_PASSED or BARRIER_FAILED, at once if the job has failed.
- * - FINISH comes last and once. ANNOUNCE_* need no answer; they come before the stop they explain.
+ * - ROUND_OVER may come at any time between a JOINED and the next JOIN.
+ * - FINISH comes last and once. ANNOUNCE_* need no answer; they come before the stop they explain,
+ *   and only where there may be other nodes.
  */
 #ifndef MUSTER_CORE_AGENT_MACHINE_H
 #define MUSTER_CORE_AGENT_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/duration.h"
 #include "core/process_exit.h"
@@ -73,6 +77,9 @@ enum agent_event_kind {
     AGENT_EVENT_BARRIER_FAILED,
     AGENT_EVENT_PEER_RESTART, /* another node asks for the restart to `attempt` */
     AGENT_EVENT_PEER_FAILED,  /* another node has failed for good, or the job's master is gone */
+    AGENT_EVENT_ROUND_OVER,   /* the world has changed, which costs no restart: another node came,
+                                 left or restarts, or this one was cut off from the job */
+    AGENT_EVENT_JOB_OVER,     /* it ended well while this node waited for a place in it */
     AGENT_EVENT_COUNT,
 };
 
@@ -81,8 +88,9 @@ struct agent_event {
     struct instant now;
     union {
         struct {
-            int attempt; /* of the JOIN it answers; other answers are stale and ignored */
-            int node_count;
+            int64_t ticket;
+            int restarts;   /* how many the job has paid for */
+            int node_count; /* for the reader of a transcript */
         } joined;
         struct {
             int local_rank;
@@ -99,14 +107,16 @@ struct agent_event {
             struct duration stuck;
             struct wall_time observed;
         } worker_stuck;
-        int signal;  /* SIGNAL_RECEIVED */
-        int attempt; /* PEER_RESTART: the attempt to go to; JOIN_FAILED: of the JOIN it answers */
+        int signal;     /* SIGNAL_RECEIVED */
+        int attempt;    /* PEER_RESTART: the attempt to go to */
+        int64_t ticket; /* JOIN_FAILED */
     };
 };
 
 enum agent_outcome_kind {
-    AGENT_OUTCOME_SUCCEEDED,
-    AGENT_OUTCOME_FAILED,      /* workers failed: report worker_group's failures */
+    AGENT_OUTCOME_SUCCEEDED,   /* perhaps without having run a worker */
+    AGENT_OUTCOME_FAILED,      /* report worker_group's failures; there are none when only
+                                  abandoned processes keep this node from going on */
     AGENT_OUTCOME_PEER_FAILED, /* this node's workers were stopped because another node failed */
     AGENT_OUTCOME_JOIN_FAILED, /* the performer knows why */
     AGENT_OUTCOME_SIGNALLED,
@@ -126,8 +136,10 @@ enum agent_effect_kind {
     AGENT_EFFECT_ARM_TIMER,
     AGENT_EFFECT_DISARM_TIMER,
     AGENT_EFFECT_ENTER_BARRIER,
-    AGENT_EFFECT_ANNOUNCE_RESTART, /* several nodes only */
-    AGENT_EFFECT_ANNOUNCE_FAILURE, /* several nodes only: this node will not go on */
+    AGENT_EFFECT_ANNOUNCE_RESTART,
+    AGENT_EFFECT_ANNOUNCE_FAILURE, /* the job has failed */
+    AGENT_EFFECT_ANNOUNCE_LEAVE,   /* this node goes; the job may go on if it can without */
+    AGENT_EFFECT_ANNOUNCE_SUCCESS, /* the job is done: all nodes were in the barrier */
     AGENT_EFFECT_FINISH,
     AGENT_EFFECT_COUNT,
 };
@@ -135,7 +147,11 @@ enum agent_effect_kind {
 struct agent_effect {
     enum agent_effect_kind kind;
     union {
-        int attempt;                  /* JOIN, START_WORKERS, ENTER_BARRIER, ANNOUNCE_RESTART */
+        struct {
+            int64_t ticket; /* grows with each JOIN */
+            int attempt;
+        } join;
+        int attempt;                  /* START_WORKERS, ENTER_BARRIER, ANNOUNCE_RESTART */
         int signal;                   /* SIGNAL_WORKERS */
         struct instant deadline;      /* ARM_TIMER */
         struct agent_outcome outcome; /* FINISH */
@@ -154,14 +170,16 @@ struct agent_settings {
     int worker_count;
     int max_restarts;
     struct duration shutdown_timeout; /* from the first stop signal to SIGKILL, on every path */
+    bool has_peers;                   /* the job may have other nodes, now or later */
 };
 
 struct agent_machine {
     enum agent_phase phase;
     enum agent_stop_reason stop_reason;
     struct duration shutdown_timeout;
+    bool has_peers;
     struct restart_policy restarts;
-    int node_count;
+    int64_t ticket;              /* of the last JOIN; 0: none yet */
     struct worker_group workers; /* of the running attempt; to be read for the report */
     int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */
     bool is_killing;             /* SIGKILL was sent */

@@ -30,14 +30,19 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_BARRIER_FAILED] = "barrier_failed",
     [AGENT_EVENT_PEER_RESTART] = "peer_restart",
     [AGENT_EVENT_PEER_FAILED] = "peer_failed",
+    [AGENT_EVENT_ROUND_OVER] = "round_over",
+    [AGENT_EVENT_JOB_OVER] = "job_over",
 };
 
 void agent_event_describe(const struct agent_event *event, struct text *out) {
     text_append(out, event_names[event->kind]);
     switch (event->kind) {
     case AGENT_EVENT_JOINED:
-        text_append_format(
-            out, " attempt=%d nodes=%d", event->joined.attempt, event->joined.node_count);
+        text_append_format(out, " ticket=%" PRId64 " restarts=%d nodes=%d", event->joined.ticket,
+            event->joined.restarts, event->joined.node_count);
+        break;
+    case AGENT_EVENT_JOIN_FAILED:
+        text_append_format(out, " ticket=%" PRId64, event->ticket);
         break;
     case AGENT_EVENT_START_FAILED:
         text_append_format(
@@ -54,7 +59,6 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_SIGNAL_RECEIVED:
         text_append_format(out, " %d", event->signal);
         break;
-    case AGENT_EVENT_JOIN_FAILED:
     case AGENT_EVENT_PEER_RESTART:
         text_append_format(out, " attempt=%d", event->attempt);
         break;
@@ -65,6 +69,8 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_BARRIER_PASSED:
     case AGENT_EVENT_BARRIER_FAILED:
     case AGENT_EVENT_PEER_FAILED:
+    case AGENT_EVENT_ROUND_OVER:
+    case AGENT_EVENT_JOB_OVER:
     case AGENT_EVENT_COUNT:
         break;
     }
@@ -80,6 +86,8 @@ static const char *const effect_names[AGENT_EFFECT_COUNT] = {
     [AGENT_EFFECT_ENTER_BARRIER] = "enter_barrier",
     [AGENT_EFFECT_ANNOUNCE_RESTART] = "announce_restart",
     [AGENT_EFFECT_ANNOUNCE_FAILURE] = "announce_failure",
+    [AGENT_EFFECT_ANNOUNCE_LEAVE] = "announce_leave",
+    [AGENT_EFFECT_ANNOUNCE_SUCCESS] = "announce_success",
     [AGENT_EFFECT_FINISH] = "finish",
 };
 
@@ -104,6 +112,9 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
     text_append(out, effect_names[effect->kind]);
     switch (effect->kind) {
     case AGENT_EFFECT_JOIN:
+        text_append_format(
+            out, " ticket=%" PRId64 " attempt=%d", effect->join.ticket, effect->join.attempt);
+        break;
     case AGENT_EFFECT_START_WORKERS:
     case AGENT_EFFECT_ENTER_BARRIER:
     case AGENT_EFFECT_ANNOUNCE_RESTART:
@@ -122,6 +133,8 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
     case AGENT_EFFECT_KILL_WORKERS:
     case AGENT_EFFECT_DISARM_TIMER:
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
+    case AGENT_EFFECT_ANNOUNCE_LEAVE:
+    case AGENT_EFFECT_ANNOUNCE_SUCCESS:
     case AGENT_EFFECT_COUNT:
         break;
     }

@@ -28,33 +28,33 @@ static void append_indented(struct text *out, const char *message) {
     text_append(out, message);
 }
 
-static void append_generated_message(struct text *out, const struct failure_report_entry *entry) {
-    if (entry->start_message != NULL) {
-        append_indented(out, entry->start_message);
-    } else if (entry->stuck.nanoseconds > 0) {
+static void append_generated_message(struct text *out, const struct failure_account *account) {
+    if (account->start_message != NULL) {
+        append_indented(out, account->start_message);
+    } else if (account->stuck.nanoseconds > 0) {
         text_append_format(out,
             "PID %" PRId64 " hung in the kernel for %.1f s (uninterruptible sleep, state D)",
-            entry->pid, duration_seconds(entry->stuck));
-    } else if (entry->exit.is_signal) {
-        text_append_format(out, "Signal %d (%s) received by PID %" PRId64, entry->exit.value,
-            signal_text(entry->exit.value), entry->pid);
+            account->pid, duration_seconds(account->stuck));
+    } else if (account->exit.is_signal) {
+        text_append_format(out, "Signal %d (%s) received by PID %" PRId64, account->exit.value,
+            signal_text(account->exit.value), account->pid);
     } else {
         text_append(out, no_traceback_hint);
     }
 }
 
-static void append_message(struct text *out, const struct failure_report_entry *entry) {
-    bool has_message = entry->message != NULL && entry->message[0] != '\0';
+static void append_message(struct text *out, const struct failure_account *account) {
+    bool has_message = account->message != NULL && account->message[0] != '\0';
     if (!has_message) {
-        append_generated_message(out, entry);
-    } else if (entry->is_message_object) {
-        append_indented(out, entry->message);
+        append_generated_message(out, account);
+    } else if (account->is_message_object) {
+        append_indented(out, account->message);
     } else {
-        text_append(out, entry->message);
+        text_append(out, account->message);
     }
     const char *details[] = {
-        entry->exit.is_signal && entry->exit.has_dumped_core ? "core dumped" : NULL,
-        entry->evidence, entry->note};
+        account->exit.is_signal && account->exit.has_dumped_core ? "core dumped" : NULL,
+        account->evidence, account->note};
     for (size_t i = 0; i < sizeof details / sizeof *details; i++) {
         if (details[i] != NULL) {
             text_append(out, has_message ? "\n  " : "; ");
@@ -63,36 +63,41 @@ static void append_message(struct text *out, const struct failure_report_entry *
     }
 }
 
-static void append_exit(struct text *out, const struct failure_report_entry *entry) {
+static void append_exit(struct text *out, const struct failure_account *account) {
     text_append(out, "  exitcode  : ");
-    if (entry->start_message != NULL) {
+    if (account->start_message != NULL) {
         text_append(out, NOT_AVAILABLE " (not started)\n");
         return;
     }
-    if (entry->stuck.nanoseconds > 0) {
-        text_append_format(out, NOT_AVAILABLE " (pid: %" PRId64 ") (stuck)\n", entry->pid);
+    if (account->stuck.nanoseconds > 0) {
+        text_append_format(out, NOT_AVAILABLE " (pid: %" PRId64 ") (stuck)\n", account->pid);
         return;
     }
-    int code = entry->exit.is_signal ? -entry->exit.value : entry->exit.value;
-    text_append_format(out, "%d (pid: %" PRId64 ") ", code, entry->pid);
-    if (entry->exit.is_signal && signal_name_from_number(entry->exit.value) != NULL) {
-        text_append_format(out, " (%s)", signal_text(entry->exit.value));
+    text_append_format(
+        out, "%d (pid: %" PRId64 ") ", process_exit_python_code(account->exit), account->pid);
+    if (account->exit.is_signal && signal_name_from_number(account->exit.value) != NULL) {
+        text_append_format(out, " (%s)", signal_text(account->exit.value));
     }
     text_append(out, "\n");
 }
 
 static void append_block(struct text *out, size_t index, const struct failure_report_entry *entry) {
     const struct failure_report_time *time = &entry->time;
+    const struct failure_account *account = entry->account;
     text_append_format(out, "[%zu]:\n", index);
     text_append_format(out, "  time      : %04d-%02d-%02d_%02d:%02d:%02d\n", time->year,
         time->month, time->day, time->hour, time->minute, time->second);
-    text_append_format(out, "  host      : %s\n", entry->host);
-    text_append_format(out, "  rank      : %d (local_rank: %d)\n", entry->rank, entry->local_rank);
-    append_exit(out, entry);
+    text_append_format(out, "  host      : %s\n", account->host);
     text_append_format(
-        out, "  error_file: %s\n", entry->error_file != NULL ? entry->error_file : NOT_AVAILABLE);
+        out, "  rank      : %d (local_rank: %d)\n", account->rank, account->local_rank);
+    append_exit(out, account);
+    text_append_format(out, "  error_file: %s\n",
+        account->error_file != NULL ? account->error_file : NOT_AVAILABLE);
+    if (entry->judgement != NULL) {
+        text_append_format(out, "  judgement : %s\n", entry->judgement);
+    }
     text_append(out, "  traceback : ");
-    append_message(out, entry);
+    append_message(out, account);
     text_append(out, "\n");
 }
 
@@ -158,15 +163,4 @@ void failure_report_format(struct text *out, const char *name,
     text_clear(&title);
     text_clear(&root_block);
     text_clear(&others);
-}
-
-void failure_report_describe_exit(struct text *out, struct process_exit exit) {
-    if (!exit.is_signal) {
-        text_append_format(out, "exit code %d", exit.value);
-        return;
-    }
-    text_append_format(out, "signal %d (%s)", exit.value, signal_text(exit.value));
-    if (exit.has_dumped_core) {
-        text_append(out, ", core dumped");
-    }
 }

@@ -6,6 +6,8 @@
 void launch_config_clear(struct launch_config *config) {
     free(config->rdzv_backend);
     free(config->run_id);
+    free(config->dynamic.host);
+    free(config->dynamic.file);
     free(config->master_host);
     free(config->local_address);
     text_list_clear(&config->rdzv_conf);
@@ -15,6 +17,8 @@ void launch_config_clear(struct launch_config *config) {
     free(config->role);
     free(config->timer_file);
     free(config->signals_to_handle);
+    free(config->event_file);
+    free(config->health_address);
     free(config->log_dir);
     free(config->redirects.by_rank);
     free(config->tee.by_rank);

@@ -12,18 +12,50 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "core/rendezvous_settings.h"
 
 /* Ceilings of what a command line may ask for. */
 #define LAUNCH_MAXIMUM_NODES 65536
 #define LAUNCH_MAXIMUM_WORKERS_PER_NODE 4096
 #define LAUNCH_MAXIMUM_RESTARTS 1000000000
 #define LAUNCH_MAXIMUM_SIGNALS 64
+/* Bytes of a dynamic rendezvous's run id: every key of its store begins with it. torchrun ends a
+ * little earlier, where the id no longer makes a directory's name. */
+#define LAUNCH_MAXIMUM_RUN_ID 256
 
 enum launch_rendezvous {
     LAUNCH_RENDEZVOUS_SINGLE, /* this node alone: nothing to agree on; workers' store on a free port
                                */
     LAUNCH_RENDEZVOUS_STATIC, /* fixed master and node ranks; workers' store at the master's
                                  endpoint */
+    LAUNCH_RENDEZVOUS_DYNAMIC, /* several nodes agree on each round through a shared record; see
+                                  struct launch_dynamic */
+};
+
+/* Where the record of a dynamic rendezvous is kept. */
+enum launch_record_store {
+    LAUNCH_RECORD_TCP_STORE,
+    LAUNCH_RECORD_FILE_STORE,
+};
+
+/* Whether this node hosts the TCP store of a dynamic rendezvous (rdzv-conf is_host). */
+enum launch_is_host {
+    LAUNCH_IS_HOST_UNSET, /* whoever finds the endpoint to be its own machine, unless another node
+                             there already does */
+    LAUNCH_IS_HOST_YES,
+    LAUNCH_IS_HOST_NO,
+};
+
+/* A dynamic rendezvous; matches the parameters that create_backend and create_handler read in
+ * elastic/rendezvous/c10d_rendezvous_backend.py and dynamic_rendezvous.py. */
+struct launch_dynamic {
+    struct rendezvous_settings settings; /* its sizes are minimum_nodes and maximum_nodes */
+    enum launch_record_store store;
+    char *host; /* TCP store: without brackets; else NULL */
+    int port;   /* TCP store: 1..65535 */
+    char *file; /* file store: path of the file; else NULL */
+    enum launch_is_host is_host;
+    struct duration read_timeout; /* for one answer of the TCP store, 60 s */
 };
 
 /* How many workers: a number, or what to count. */
@@ -56,6 +88,20 @@ enum launch_exit_code {
     LAUNCH_EXIT_CODE_WORKER,   /* the first failed worker's own: its code, or 128 + signal */
 };
 
+/* Where records of what happens to the job go (core/event_record). */
+enum launch_event_handler {
+    LAUNCH_EVENTS_NULL,
+    LAUNCH_EVENTS_CONSOLE, /* stderr */
+    LAUNCH_EVENTS_FILE,
+};
+
+/* What is looked at before a worker is killed that does not end by itself. */
+enum launch_evidence {
+    LAUNCH_EVIDENCE_OFF,
+    LAUNCH_EVIDENCE_BASIC, /* what can be seen without touching it */
+    LAUNCH_EVIDENCE_FULL,  /* also what debuggers say, which stop it meanwhile */
+};
+
 /* Bits of a redirect or tee value. */
 #define LAUNCH_STREAM_STDOUT 1
 #define LAUNCH_STREAM_STDERR 2
@@ -66,6 +112,12 @@ struct launch_streams {
     int *by_rank; /* by local rank, -1 where not mentioned (then 0 applies); NULL when one value
                      serves all */
     size_t rank_count; /* entries of by_rank */
+};
+
+/* What happens when a worker was ended because its timer expired. */
+enum launch_timer_expiry {
+    LAUNCH_TIMER_EXPIRY_RESTART_WORKER, /* as after any other failure */
+    LAUNCH_TIMER_EXPIRY_EXIT_AGENT,     /* the agent ends too, as when it gets SIGTERM */
 };
 
 struct launch_config {
@@ -79,10 +131,12 @@ struct launch_config {
     /* rendezvous */
     enum launch_rendezvous rendezvous;
     char *rdzv_backend; /* as given, after torchrun's rewriting ("static", "c10d", …) */
-    char *run_id;       /* NULL: a random one is to be made (standalone) */
-    char *master_host;  /* static: host the store listens on or is found at, without brackets; else
-                           NULL */
-    int master_port;    /* static: 0..65535, 0 takes a free one (one node only) */
+    char *run_id;       /* NULL: a random one is to be made (standalone); dynamic: any 1 to
+                           LAUNCH_MAXIMUM_RUN_ID bytes */
+    struct launch_dynamic dynamic; /* with LAUNCH_RENDEZVOUS_DYNAMIC; else zero */
+    char *master_host; /* static: host the store listens on or is found at, without brackets; else
+                          NULL */
+    int master_port;   /* static: 0..65535, 0 takes a free one (one node only) */
     int node_rank;
     char *local_address; /* --local-addr, or NULL */
     struct duration
@@ -100,6 +154,12 @@ struct launch_config {
     struct duration stuck_timeout;    /* how long a worker may hang in the kernel; zero: for ever */
     bool serves_timers;               /* workers may ask to be ended at a deadline … */
     char *timer_file;                 /* … through this FIFO; NULL: a fresh one */
+    enum launch_timer_expiry on_timer_expiry;
+    bool serves_health;   /* over HTTP … */
+    int health_port;      /* … here; 0: a free port */
+    char *health_address; /* … at this address; NULL: all of them */
+    enum launch_evidence evidence;
+    struct duration evidence_timeout; /* the most by which that may delay a kill */
     bool is_virtual_local_rank;
     bool sets_omp_num_threads; /* OMP_NUM_THREADS was unset: becomes 1 when there are several
                                   workers */
@@ -122,6 +182,10 @@ struct launch_config {
     size_t local_ranks_filter_count;
     struct text_list duplicate_stdout_filters;
     struct text_list duplicate_stderr_filters;
+
+    /* events */
+    enum launch_event_handler event_handler;
+    char *event_file; /* with LAUNCH_EVENTS_FILE */
 
     /* things worth telling the user, as torchrun warns; printed by main */
     struct text_list warnings;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/log_tree.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 bool log_tree_is_discarded(const char *log_dir) {
@@ -54,9 +55,13 @@ void log_tree_append_run_name(struct text *text, const char *run_id, const char 
     text_append_format(text, "_%s", random);
 }
 
-void log_tree_append_attempt_name(struct text *text, int restart_count, int incarnation) {
-    text_append_format(text, "attempt_%d", restart_count);
-    if (incarnation != 0) {
+void log_tree_append_attempt_name(
+    struct text *text, const struct log_tree_attempt *attempt, int incarnation) {
+    text_append_format(text, "attempt_%d", attempt->restart_count);
+    if (incarnation > 0) {
+        text_append_format(text, "_round_%" PRId64, attempt->round);
+    }
+    if (incarnation > 1) {
         text_append_format(text, ".%d", incarnation);
     }
 }
@@ -71,6 +76,8 @@ char *log_tree_file_path(const char *attempt_path, int local_rank, enum log_tree
         return text_format("%s/filtered_stdout.log", attempt_path);
     case LOG_TREE_FILTERED_STDERR:
         return text_format("%s/filtered_stderr.log", attempt_path);
+    case LOG_TREE_HANG_EVIDENCE:
+        return text_format("%s/%d/hang_evidence.txt", attempt_path, local_rank);
     case LOG_TREE_ERROR:
         break;
     }

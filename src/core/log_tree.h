@@ -6,13 +6,17 @@
  *   <base>/<run id>_<8 random>/attempt_<restarts>/<local rank>/{stdout.log,stderr.log,error.json}
  *                                                 filtered_{stdout,stderr}.log
  *
+ * with, of our own, <local rank>/hang_evidence.txt of a worker that had to be killed.
+ *
  * but an attempt's directory is never used twice: a group that is started anew without using up a
- * restart gets `attempt_<restarts>.<n>`, where PyTorch deletes the earlier one's logs. */
+ * restart, since nodes came or went, gets `attempt_<restarts>_round_<round>`, where PyTorch deletes
+ * the earlier one's logs. */
 #ifndef MUSTER_CORE_LOG_TREE_H
 #define MUSTER_CORE_LOG_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/text.h"
 
@@ -24,6 +28,7 @@ enum log_tree_file {
     LOG_TREE_STDOUT,          /* <local rank>/stdout.log */
     LOG_TREE_STDERR,          /* <local rank>/stderr.log */
     LOG_TREE_ERROR,           /* <local rank>/error.json */
+    LOG_TREE_HANG_EVIDENCE,   /* <local rank>/hang_evidence.txt */
     LOG_TREE_FILTERED_STDOUT, /* filtered_stdout.log, one for all ranks */
     LOG_TREE_FILTERED_STDERR, /* filtered_stderr.log */
 };
@@ -40,8 +45,16 @@ void log_tree_append_absolute(struct text *text, const char *working_directory, 
  * what would pass LOG_TREE_NAME_MAXIMUM is cut at a character's (UTF-8) border. */
 void log_tree_append_run_name(struct text *text, const char *run_id, const char *random);
 
-/* Appends "attempt_<restart_count>", with ".<incarnation>" when that is not 0. */
-void log_tree_append_attempt_name(struct text *text, int restart_count, int incarnation);
+/* One start of the workers. */
+struct log_tree_attempt {
+    int restart_count;
+    int64_t round; /* of the rendezvous */
+};
+
+/* Appends the directory's name: "attempt_3" for `incarnation` 0, then, in case that is taken,
+ * "attempt_3_round_7", "attempt_3_round_7.2", "attempt_3_round_7.3" … */
+void log_tree_append_attempt_name(
+    struct text *text, const struct log_tree_attempt *attempt, int incarnation);
 
 /* The path of one file below an attempt's directory; the caller frees it. `local_rank` does not
  * matter for the filtered files. */

@@ -12,4 +12,10 @@ struct process_exit {
     bool has_dumped_core; /* only with is_signal */
 };
 
+/* Python's convention, which error files and torchrun's reports use: a signal is a negative code.
+ */
+static inline int process_exit_python_code(struct process_exit exit) {
+    return exit.is_signal ? -exit.value : exit.value;
+}
+
 #endif

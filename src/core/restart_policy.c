@@ -10,7 +10,7 @@ int restart_policy_attempt(const struct restart_policy *policy) {
 }
 
 int restart_policy_remaining(const struct restart_policy *policy) {
-    return policy->maximum - policy->used;
+    return policy->used < policy->maximum ? policy->maximum - policy->used : 0;
 }
 
 bool restart_policy_take(struct restart_policy *policy) {
@@ -29,4 +29,8 @@ bool restart_policy_advance_to(struct restart_policy *policy, int attempt) {
         policy->used = attempt;
     }
     return true;
+}
+
+void restart_policy_set(struct restart_policy *policy, int used) {
+    policy->used = used;
 }

@@ -184,7 +184,8 @@ static void join_next_attempt(struct step *step) {
 
 static void start_join(struct step *step) {
     struct static_rendezvous *rendezvous = step->rendezvous;
-    rendezvous->attempt = step->event->attempt;
+    rendezvous->ticket = step->event->join.ticket;
+    rendezvous->attempt = step->event->join.attempt;
     if (rendezvous->phase == STATIC_IDLE) {
         rendezvous->phase = STATIC_CONNECTING;
         arm_timer(step, rendezvous->settings.timeout);

@@ -60,7 +60,10 @@ struct static_event {
     struct instant now;
     struct static_key key; /* of the effect that is answered */
     union {
-        int attempt;   /* JOIN_ASKED */
+        struct {
+            int64_t ticket;
+            int attempt;
+        } join;        /* JOIN_ASKED */
         int64_t count; /* COUNTED: the value after adding */
         struct {
             const struct role_info *infos; /* borrowed, in node order */
@@ -151,6 +154,7 @@ enum static_phase {
 struct static_rendezvous {
     struct static_settings settings;
     enum static_phase phase;
+    int64_t ticket; /* of the join asked for last: JOINED and JOIN_FAILED answer it */
     int attempt;
     bool is_connected;
     bool is_coordinated;

@@ -57,7 +57,7 @@ void static_event_describe(const struct static_event *event, struct text *out) {
     text_append(out, event_names[event->kind]);
     switch (event->kind) {
     case STATIC_EVENT_JOIN_ASKED:
-        text_append_format(out, " attempt=%d", event->attempt);
+        text_append_format(out, " attempt=%d", event->join.attempt);
         break;
     case STATIC_EVENT_COUNTED:
         describe_key(&event->key, out);

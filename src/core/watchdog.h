@@ -17,8 +17,16 @@
 #include "base/failure.h"
 #include "base/text.h"
 
-#define WATCHDOG_MAXIMUM_TIMERS 65536
-#define WATCHDOG_MAXIMUM_TIMERS_PER_PROCESS 1024
+/* What may be held at most. */
+struct watchdog_limits {
+    size_t timers;
+    size_t timers_per_process;
+    size_t scope_bytes; /* of all scopes together */
+};
+#define WATCHDOG_LIMITS_DEFAULT                                                                    \
+    ((struct watchdog_limits){.timers = (size_t)1 << 21,                                           \
+        .timers_per_process = (size_t)1 << 20,                                                     \
+        .scope_bytes = (size_t)1 << 28})
 
 enum watchdog_request_kind {
     WATCHDOG_ACQUIRE,
@@ -44,7 +52,7 @@ struct watchdog_process {
 
 struct watchdog;
 
-struct watchdog *watchdog_new(void);
+struct watchdog *watchdog_new(const struct watchdog_limits *limits);
 /* Accepts NULL. */
 void watchdog_free(struct watchdog *watchdog);
 
@@ -62,6 +70,14 @@ void watchdog_forget_all(struct watchdog *watchdog);
 
 size_t watchdog_timer_count(const struct watchdog *watchdog);
 
+/* The start time of the process that holds timers under this pid; false when none does. */
+bool watchdog_find(const struct watchdog *watchdog, int64_t pid, uint64_t *out_start_time);
+
+/* Calls `visit` for each timer there is, those of a process together, in no order. The watchdog
+ * must not change meanwhile. */
+void watchdog_each(const struct watchdog *watchdog,
+    void (*visit)(void *context, const struct watchdog_request *timer), void *context);
+
 /* When the next timer expires; false when there is none. */
 bool watchdog_next_deadline(const struct watchdog *watchdog, struct wall_time *out_deadline);
 
@@ -71,6 +87,8 @@ struct watchdog_expiry {
     uint64_t start_time;
     int signal;              /* what to end it with; 0: no expired timer asks for that */
     struct text_list scopes; /* expired, in this order; with a signal, the last one asks for it */
+    struct wall_time *expirations; /* of the scopes */
+    size_t expiration_capacity;
 };
 
 void watchdog_expiry_clear(struct watchdog_expiry *expiry);
@@ -79,5 +97,10 @@ void watchdog_expiry_clear(struct watchdog_expiry *expiry);
  * gone, else the expired ones. False when no timer has expired. The caller clears the expiry. */
 bool watchdog_take_expired(
     struct watchdog *watchdog, struct wall_time now, struct watchdog_expiry *out_expiry);
+
+/* The process could not be signalled: the timer that asked for it expires once more at `when`,
+ * unless the process has acquired timers since. */
+void watchdog_retry(
+    struct watchdog *watchdog, const struct watchdog_expiry *expiry, struct wall_time when);
 
 #endif

@@ -5,21 +5,25 @@
 #ifndef MUSTER_CORE_WORKER_ENVIRONMENT_H
 #define MUSTER_CORE_WORKER_ENVIRONMENT_H
 
+#include <stdint.h>
+
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/launch_config.h"
 #include "core/rank_assignment.h"
 
-/* Where this node stands in the job, for one attempt. */
+/* Where this node stands in the job, for one start of its workers. */
 struct node_placement {
     const char *run_id;
+    const char *node;           /* its name in a dynamic rendezvous, else NULL */
     const char *master_address; /* MASTER_ADDR, without brackets */
     int master_port;
     int group_rank;
     int group_world_size;
     int local_world_size;
     struct rank_assignment ranks;
-    int attempt;
+    int attempt;   /* restarts the job has used so far: TORCHELASTIC_RESTART_COUNT */
+    int64_t round; /* of a dynamic rendezvous, where a new one may keep the attempt; else 0 */
 };
 
 /* Variables are set in `out_environment`, which starts as a copy of `inherited`. `error_file` is

@@ -20,9 +20,12 @@ static void check_effect(struct agent_effect effect, const char *expected) {
 static void events_read_as_one_line(void **state) {
     (void)state;
     check_event((struct agent_event){.kind = AGENT_EVENT_START}, "start");
+    check_event((struct agent_event){.kind = AGENT_EVENT_JOINED,
+                    .joined = {.ticket = 3, .restarts = 1, .node_count = 2}},
+        "joined ticket=3 restarts=1 nodes=2");
     check_event(
-        (struct agent_event){.kind = AGENT_EVENT_JOINED, .joined = {.attempt = 1, .node_count = 2}},
-        "joined attempt=1 nodes=2");
+        (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = 3}, "join_failed ticket=3");
+    check_event((struct agent_event){.kind = AGENT_EVENT_ROUND_OVER}, "round_over");
     check_event((struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
                     .worker_exited = {.local_rank = 3,
                         .exit = {.is_signal = true, .value = 11, .has_dumped_core = true}}},
@@ -39,7 +42,9 @@ static void events_read_as_one_line(void **state) {
 
 static void effects_read_as_one_line(void **state) {
     (void)state;
-    check_effect((struct agent_effect){.kind = AGENT_EFFECT_JOIN, .attempt = 2}, "join attempt=2");
+    check_effect((struct agent_effect){.kind = AGENT_EFFECT_JOIN, .join = {3, 2}},
+        "join ticket=3 attempt=2");
+    check_effect((struct agent_effect){.kind = AGENT_EFFECT_ANNOUNCE_LEAVE}, "announce_leave");
     check_effect((struct agent_effect){.kind = AGENT_EFFECT_ARM_TIMER,
                      .deadline = {.nanoseconds = INT64_C(30007500000)}},
         "arm_timer at=30.007");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "base/memory.h"
 #include "core/failure_report.h"
 
-static struct failure_report_entry entry_of(int rank, struct process_exit exit) {
-    return (struct failure_report_entry){
-        .time = {.year = 2026, .month = 11, .day = 20, .hour = 9, .minute = 3, .second = 2},
-        .host = "localhost",
+static struct failure_account account_of(int rank, struct process_exit exit) {
+    return (struct failure_account){
+        .host = memory_duplicate_string("localhost"),
         .rank = rank,
         .local_rank = rank,
         .pid = 16990 + rank,
@@ -14,21 +14,44 @@ static struct failure_report_entry entry_of(int rank, struct process_exit exit) 
     };
 }
 
-static void check(
-    const struct failure_report_entry *entries, size_t count, size_t root, const char *expected) {
+/* The caller frees the report. */
+static char *format(const struct failure_account *accounts, size_t count, size_t root) {
+    struct failure_report_entry entries[2];
     struct text report = {0};
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = (struct failure_report_entry){
+            .time = {.year = 2026, .month = 11, .day = 20, .hour = 9, .minute = 3, .second = 2},
+            .account = &accounts[i],
+        };
+    }
     failure_report_format(&report, "train.py", entries, count, root);
-    assert_string_equal(text_string(&report), expected);
-    text_clear(&report);
+    return text_take(&report);
+}
+
+/* Clears the accounts. */
+static void check(
+    struct failure_account *accounts, size_t count, size_t root, const char *expected) {
+    char *report = format(accounts, count, root);
+    assert_string_equal(report, expected);
+    free(report);
+    for (size_t i = 0; i < count; i++) {
+        failure_account_clear(&accounts[i]);
+    }
+}
+
+static void check_contains(const struct failure_account *account, const char *expected) {
+    char *report = format(account, 1, 0);
+    assert_non_null(strstr(report, expected));
+    free(report);
 }
 
 static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
     (void)state;
-    struct failure_report_entry entries[] = {
-        entry_of(0, (struct process_exit){.is_signal = true, .value = 15}),
-        entry_of(1, (struct process_exit){.value = 3}),
+    struct failure_account accounts[] = {
+        account_of(0, (struct process_exit){.is_signal = true, .value = 15}),
+        account_of(1, (struct process_exit){.value = 3}),
     };
-    check(entries, 2, 1,
+    check(accounts, 2, 1,
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
         "============================================================\n"
         "train.py FAILED\n"
@@ -56,10 +79,11 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
 
 static void the_rule_is_as_wide_as_the_longest_line(void **state) {
     (void)state;
-    struct failure_report_entry entry = entry_of(0, (struct process_exit){.value = 1});
-    entry.message = "b\303\266\303\266m"; /* four characters in six bytes */
-    entry.error_file = "/a";
-    check(&entry, 1, 0,
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    account.message =
+        memory_duplicate_string("b\303\266\303\266m"); /* four characters in six bytes */
+    account.error_file = memory_duplicate_string("/a");
+    check(&account, 1, 0,
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
         "=================================\n"
         "train.py FAILED\n"
@@ -79,10 +103,9 @@ static void the_rule_is_as_wide_as_the_longest_line(void **state) {
 }
 
 /* The lines from "traceback" to the rule. */
-static void check_traceback(struct failure_report_entry entry, const char *expected) {
-    struct text report = {0};
-    failure_report_format(&report, "train.py", &entry, 1, 0);
-    const char *start = strstr(text_string(&report), "  traceback : ");
+static void check_traceback(const struct failure_account *account, const char *expected) {
+    char *report = format(account, 1, 0);
+    const char *start = strstr(report, "  traceback : ");
     assert_non_null(start);
     start += strlen("  traceback : ");
     const char *end = strstr(start, "\n---");
@@ -90,76 +113,77 @@ static void check_traceback(struct failure_report_entry entry, const char *expec
     char *actual = strndup(start, (size_t)(end - start));
     assert_string_equal(actual, expected);
     free(actual);
-    text_clear(&report);
+    free(report);
 }
 
 static void tracebacks_from_objects_are_indented_and_strings_are_not(void **state) {
     (void)state;
-    struct failure_report_entry entry = entry_of(0, (struct process_exit){.value = 1});
-    entry.message = "Traceback:\n  line\n";
-    check_traceback(entry, "Traceback:\n  line\n");
-    entry.is_message_object = true;
-    check_traceback(entry, "Traceback:\n    line\n  ");
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    account.message = memory_duplicate_string("Traceback:\n  line\n");
+    check_traceback(&account, "Traceback:\n  line\n");
+    account.is_message_object = true;
+    check_traceback(&account, "Traceback:\n    line\n  ");
+    failure_account_clear(&account);
 }
 
 static void what_the_kernel_knows_is_said_in_words(void **state) {
     (void)state;
-    struct failure_report_entry entry =
-        entry_of(0, (struct process_exit){.is_signal = true, .value = 9});
-    entry.evidence = "killed by the kernel's OOM killer";
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 9});
+    account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
     check_traceback(
-        entry, "Signal 9 (SIGKILL) received by PID 16990; killed by the kernel's OOM killer");
-    entry =
-        entry_of(0, (struct process_exit){.is_signal = true, .value = 11, .has_dumped_core = true});
-    check_traceback(entry, "Signal 11 (SIGSEGV) received by PID 16990; core dumped");
-    entry.message = "gone";
-    entry.note = "and more";
-    check_traceback(entry, "gone\n  core dumped\n  and more");
+        &account, "Signal 9 (SIGKILL) received by PID 16990; killed by the kernel's OOM killer");
+    failure_account_clear(&account);
+    account = account_of(
+        0, (struct process_exit){.is_signal = true, .value = 11, .has_dumped_core = true});
+    check_traceback(&account, "Signal 11 (SIGSEGV) received by PID 16990; core dumped");
+    account.message = memory_duplicate_string("gone");
+    account.note = memory_duplicate_string("and more");
+    check_traceback(&account, "gone\n  core dumped\n  and more");
+    failure_account_clear(&account);
 }
 
 static void a_worker_that_did_not_start_says_why(void **state) {
     (void)state;
-    struct failure_report_entry entry = entry_of(0, (struct process_exit){0});
-    entry.start_message = "exec of 'x' failed: No such file or directory";
-    check_traceback(entry, "exec of 'x' failed: No such file or directory");
-    struct text report = {0};
-    failure_report_format(&report, "x", &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  exitcode  : <N/A> (not started)\n"));
-    text_clear(&report);
+    struct failure_account account = account_of(0, (struct process_exit){0});
+    account.start_message =
+        memory_duplicate_string("exec of 'x' failed: No such file or directory");
+    check_traceback(&account, "exec of 'x' failed: No such file or directory");
+    check_contains(&account, "\n  exitcode  : <N/A> (not started)\n");
+    failure_account_clear(&account);
 }
 
 static void a_worker_that_hung_says_for_how_long(void **state) {
     (void)state;
-    struct failure_report_entry entry = entry_of(0, (struct process_exit){0});
-    entry.stuck = duration_from_seconds(5.25);
+    struct failure_account account = account_of(0, (struct process_exit){0});
+    account.stuck = duration_from_seconds(5.25);
     check_traceback(
-        entry, "PID 16990 hung in the kernel for 5.2 s (uninterruptible sleep, state D)");
-    struct text report = {0};
-    failure_report_format(&report, "x", &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  exitcode  : <N/A> (pid: 16990) (stuck)\n"));
-    text_clear(&report);
+        &account, "PID 16990 hung in the kernel for 5.2 s (uninterruptible sleep, state D)");
+    check_contains(&account, "\n  exitcode  : <N/A> (pid: 16990) (stuck)\n");
+    failure_account_clear(&account);
 }
 
 static void a_signal_without_a_name_is_still_a_signal(void **state) {
     (void)state;
-    struct failure_report_entry entry =
-        entry_of(0, (struct process_exit){.is_signal = true, .value = 33});
-    check_traceback(entry, "Signal 33 (<N/A>) received by PID 16990");
-    struct text report = {0};
-    failure_report_format(&report, "x", &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  exitcode  : -33 (pid: 16990) \n"));
-    text_clear(&report);
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 33});
+    check_traceback(&account, "Signal 33 (<N/A>) received by PID 16990");
+    check_contains(&account, "\n  exitcode  : -33 (pid: 16990) \n");
+    failure_account_clear(&account);
 }
 
-static void exits_are_described_in_one_phrase(void **state) {
+static void a_consequence_is_called_so(void **state) {
     (void)state;
-    struct text text = {0};
-    failure_report_describe_exit(&text, (struct process_exit){.value = 3});
-    text_append(&text, "; ");
-    failure_report_describe_exit(
-        &text, (struct process_exit){.is_signal = true, .value = 6, .has_dumped_core = true});
-    assert_string_equal(text_string(&text), "exit code 3; signal 6 (SIGABRT), core dumped");
-    text_clear(&text);
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 15});
+    struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
+    struct text report = {0};
+    failure_report_format(&report, "train.py", &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
+                                                 "  judgement : consequence: of that\n"
+                                                 "  traceback : "));
+    text_clear(&report);
+    failure_account_clear(&account);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -169,8 +193,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_the_kernel_knows_is_said_in_words),
     cmocka_unit_test(a_worker_that_did_not_start_says_why),
     cmocka_unit_test(a_worker_that_hung_says_for_how_long),
+    cmocka_unit_test(a_consequence_is_called_so),
     cmocka_unit_test(a_signal_without_a_name_is_still_a_signal),
-    cmocka_unit_test(exits_are_described_in_one_phrase),
 };
 
 TEST_MAIN(tests)

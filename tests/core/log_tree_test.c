@@ -67,15 +67,16 @@ static void bytes_that_are_no_text_are_cut_anywhere(void **state) {
     text_clear(&text);
 }
 
-static void later_incarnations_have_a_suffix(void **state) {
+static void later_incarnations_are_named_after_their_round(void **state) {
     (void)state;
     struct text text = {0};
-    log_tree_append_attempt_name(&text, 3, 0);
-    assert_string_equal(text_string(&text), "attempt_3");
-    text_clear(&text);
-    log_tree_append_attempt_name(&text, 3, 2);
-    assert_string_equal(text_string(&text), "attempt_3.2");
-    text_clear(&text);
+    static const char *const names[] = {"attempt_3", "attempt_3_round_7", "attempt_3_round_7.2"};
+    struct log_tree_attempt attempt = {.restart_count = 3, .round = 7};
+    for (int i = 0; i < 3; i++) {
+        log_tree_append_attempt_name(&text, &attempt, i);
+        assert_string_equal(text_string(&text), names[i]);
+        text_clear(&text);
+    }
 }
 
 static void files_are_where_torchelastic_has_them(void **state) {
@@ -87,6 +88,7 @@ static void files_are_where_torchelastic_has_them(void **state) {
         {LOG_TREE_STDOUT, "/l/attempt_0/12/stdout.log"},
         {LOG_TREE_STDERR, "/l/attempt_0/12/stderr.log"},
         {LOG_TREE_ERROR, "/l/attempt_0/12/error.json"},
+        {LOG_TREE_HANG_EVIDENCE, "/l/attempt_0/12/hang_evidence.txt"},
         {LOG_TREE_FILTERED_STDOUT, "/l/attempt_0/filtered_stdout.log"},
         {LOG_TREE_FILTERED_STDERR, "/l/attempt_0/filtered_stderr.log"},
     };
@@ -110,7 +112,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(run_names_are_one_directory_entry),
     cmocka_unit_test(over_long_run_ids_are_cut_between_characters),
     cmocka_unit_test(bytes_that_are_no_text_are_cut_anywhere),
-    cmocka_unit_test(later_incarnations_have_a_suffix),
+    cmocka_unit_test(later_incarnations_are_named_after_their_round),
     cmocka_unit_test(files_are_where_torchelastic_has_them),
     cmocka_unit_test(only_the_text_dev_null_discards),
 };

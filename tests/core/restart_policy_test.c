@@ -35,10 +35,24 @@ static void a_peer_can_advance_the_attempt_but_not_beyond_the_maximum(void **sta
     assert_int_equal(restart_policy_attempt(&policy), 2);
 }
 
+static void the_word_of_the_job_is_taken_whatever_it_is(void **state) {
+    (void)state;
+    struct restart_policy policy;
+    restart_policy_init(&policy, 3);
+    assert_true(restart_policy_take(&policy));
+    restart_policy_set(&policy, 0);
+    assert_int_equal(restart_policy_remaining(&policy), 3);
+    restart_policy_set(&policy, 5);
+    assert_int_equal(restart_policy_attempt(&policy), 5);
+    assert_int_equal(restart_policy_remaining(&policy), 0);
+    assert_false(restart_policy_take(&policy));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_restart_is_used_once),
     cmocka_unit_test(without_restarts_the_first_failure_is_final),
     cmocka_unit_test(a_peer_can_advance_the_attempt_but_not_beyond_the_maximum),
+    cmocka_unit_test(the_word_of_the_job_is_taken_whatever_it_is),
 };
 
 TEST_MAIN(tests)

@@ -42,7 +42,7 @@ static struct static_event plain(enum static_event_kind kind) {
 }
 
 static struct static_event join_asked(int attempt) {
-    return (struct static_event){.kind = STATIC_EVENT_JOIN_ASKED, .attempt = attempt};
+    return (struct static_event){.kind = STATIC_EVENT_JOIN_ASKED, .join = {.attempt = attempt}};
 }
 
 static struct static_event counted(enum static_key_kind kind, int attempt, int64_t count) {

@@ -60,6 +60,43 @@ static void a_worker_learns_its_place_as_under_torchrun(void **state) {
     launch_config_clear(&config);
 }
 
+static void a_new_round_changes_the_place_but_not_the_restart_count(void **state) {
+    (void)state;
+    struct launch_config config = plain_config();
+    struct text_list inherited = {0};
+    struct text_list environment;
+    struct node_placement next = placement;
+    next.round = 9;
+    next.group_rank = 0;
+    next.group_world_size = 1;
+    next.ranks = (struct rank_assignment){.world_size = 4, .role_world_size = 4};
+    assert_int_equal(
+        worker_environment_build(&config, &next, 2, NULL, &inherited, &environment), FAILURE_NONE);
+    check(&environment, "RANK", "2");
+    check(&environment, "GROUP_RANK", "0");
+    check(&environment, "GROUP_WORLD_SIZE", "1");
+    check(&environment, "WORLD_SIZE", "4");
+    check(&environment, "TORCHELASTIC_RESTART_COUNT", "2");
+    text_list_clear(&environment);
+    launch_config_clear(&config);
+}
+
+static void a_job_may_have_used_more_restarts_than_this_node_allows(void **state) {
+    (void)state;
+    struct launch_config config = plain_config();
+    struct text_list inherited = {0};
+    struct text_list environment;
+    struct node_placement generous = placement;
+    generous.attempt = 7;
+    assert_int_equal(
+        worker_environment_build(&config, &generous, 0, NULL, &inherited, &environment),
+        FAILURE_NONE);
+    check(&environment, "TORCHELASTIC_RESTART_COUNT", "7");
+    check(&environment, "TORCHELASTIC_MAX_RESTARTS", "3");
+    text_list_clear(&environment);
+    launch_config_clear(&config);
+}
+
 static void the_agents_environment_shows_through_but_loses_to_ours(void **state) {
     (void)state;
     struct launch_config config = plain_config();
@@ -147,6 +184,8 @@ static void too_few_devices_for_a_virtual_local_rank_are_refused(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_worker_learns_its_place_as_under_torchrun),
+    cmocka_unit_test(a_new_round_changes_the_place_but_not_the_restart_count),
+    cmocka_unit_test(a_job_may_have_used_more_restarts_than_this_node_allows),
     cmocka_unit_test(the_agents_environment_shows_through_but_loses_to_ours),
     cmocka_unit_test(several_workers_get_one_openmp_thread_each),
     cmocka_unit_test(without_an_error_file_the_variable_is_empty),

@@ -15,13 +15,13 @@ static void check(struct virtual_settings settings, const char *expected) {
 static void two_nodes_finish_together(void **state) {
     (void)state;
     check((struct virtual_settings){.seed = 1, .node_count = 2, .worker_count = 2},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=2 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=0 code=0\n"
         "worker_exited rank=1 code=0 -> signal_workers 15; arm_timer at=32.961\n"
         "all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "barrier_passed -> finish succeeded\n");
+        "barrier_passed -> announce_success; finish succeeded\n");
 }
 
 static void a_node_whose_worker_fails_takes_the_job_to_the_next_attempt(void **state) {
@@ -31,19 +31,19 @@ static void a_node_whose_worker_fails_takes_the_job_to_the_next_attempt(void **s
               .worker_count = 2,
               .max_restarts = 1,
               .weather = {.worker_fails = 30}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=2 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=0 code=1 -> announce_restart attempt=1; signal_workers 15; arm_timer "
         "at=34.429\n"
         "worker_exited rank=1 signal=15\n"
-        "all_gone -> disarm_timer; join attempt=1\n"
-        "joined attempt=1 nodes=2 -> start_workers attempt=1\n"
+        "all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
         "workers_started\n"
         "worker_exited rank=1 code=0\n"
         "worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=37.488\n"
         "all_gone -> disarm_timer; enter_barrier attempt=1\n"
-        "barrier_passed -> finish succeeded\n");
+        "barrier_passed -> announce_success; finish succeeded\n");
 }
 
 static void a_node_follows_a_restart_asked_for_elsewhere(void **state) {
@@ -53,19 +53,19 @@ static void a_node_follows_a_restart_asked_for_elsewhere(void **state) {
               .worker_count = 2,
               .max_restarts = 1,
               .weather = {.worker_fails = 30}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=2 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=0 code=0\n"
         "peer_restart attempt=1 -> signal_workers 15; arm_timer at=32.786\n"
         "worker_exited rank=1 signal=15\n"
-        "all_gone -> disarm_timer; join attempt=1\n"
-        "joined attempt=1 nodes=2 -> start_workers attempt=1\n"
+        "all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
         "workers_started\n"
         "worker_exited rank=1 code=0\n"
         "worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=37.805\n"
         "all_gone -> disarm_timer; enter_barrier attempt=1\n"
-        "barrier_passed -> finish succeeded\n");
+        "barrier_passed -> announce_success; finish succeeded\n");
 }
 
 static void a_node_without_restarts_left_says_so_before_it_stops(void **state) {
@@ -75,14 +75,14 @@ static void a_node_without_restarts_left_says_so_before_it_stops(void **state) {
               .worker_count = 2,
               .max_restarts = 1,
               .weather = {.worker_fails = 30}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=2 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=1 code=1 -> announce_restart attempt=1; signal_workers 15; arm_timer "
         "at=30.343\n"
         "worker_exited rank=0 signal=15\n"
-        "all_gone -> disarm_timer; join attempt=1\n"
-        "joined attempt=1 nodes=2 -> start_workers attempt=1\n"
+        "all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
         "workers_started\n"
         "worker_exited rank=0 code=1 -> announce_failure; signal_workers 15; arm_timer at=33.077\n"
         "worker_exited rank=1 signal=15\n"
@@ -96,14 +96,14 @@ static void a_node_ends_with_the_job(void **state) {
               .worker_count = 2,
               .max_restarts = 1,
               .weather = {.worker_fails = 30}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=2 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=1 code=0\n"
         "peer_restart attempt=1 -> signal_workers 15; arm_timer at=32.874\n"
         "worker_exited rank=0 signal=15\n"
-        "all_gone -> disarm_timer; join attempt=1\n"
-        "joined attempt=1 nodes=2 -> start_workers attempt=1\n"
+        "all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
         "workers_started\n"
         "worker_exited rank=0 code=0\n"
         "peer_failed -> signal_workers 15; arm_timer at=36.183\n"
@@ -118,13 +118,13 @@ static void a_user_ends_the_second_attempt(void **state) {
               .worker_count = 2,
               .max_restarts = 1,
               .weather = {.worker_fails = 40, .worker_is_stubborn = 50, .user_signals = 60}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=1 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=1 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=1 code=1 -> signal_workers 15; arm_timer at=33.474\n"
         "worker_exited rank=0 code=1\n"
-        "all_gone -> disarm_timer; join attempt=1\n"
-        "joined attempt=1 nodes=1 -> start_workers attempt=1\n"
+        "all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "joined ticket=2 restarts=1 nodes=1 -> start_workers attempt=1\n"
         "workers_started\n"
         "signal_received 15 -> signal_workers 15; arm_timer at=35.063\n"
         "worker_exited rank=1 signal=15\n"
@@ -138,8 +138,8 @@ static void an_orphan_that_will_not_go_is_killed(void **state) {
               .node_count = 1,
               .worker_count = 2,
               .weather = {.leaves_orphan = 60, .worker_is_stubborn = 60}},
-        "start -> join attempt=0\n"
-        "joined attempt=0 nodes=1 -> start_workers attempt=0\n"
+        "start -> join ticket=1 attempt=0\n"
+        "joined ticket=1 restarts=0 nodes=1 -> start_workers attempt=0\n"
         "workers_started\n"
         "worker_exited rank=0 code=0\n"
         "worker_exited rank=1 code=0 -> signal_workers 15; arm_timer at=33.112\n"

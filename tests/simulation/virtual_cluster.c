@@ -256,24 +256,22 @@ static void arm_timer(
     happening->life = node->timer_life = ++cluster->lives;
 }
 
-static void ask_rendezvous(struct virtual_cluster *cluster, struct virtual_node *node,
-    enum static_event_kind kind, int attempt) {
-    struct static_event event = {.kind = kind};
-    if (kind == STATIC_EVENT_JOIN_ASKED) {
-        event.attempt = attempt;
-    }
-    virtual_tell_rendezvous(cluster, node, event);
+static void ask_rendezvous(
+    struct virtual_cluster *cluster, struct virtual_node *node, enum static_event_kind kind) {
+    virtual_tell_rendezvous(cluster, node, (struct static_event){.kind = kind});
 }
 
-static void join(struct virtual_cluster *cluster, struct virtual_node *node, int attempt) {
+static void join(
+    struct virtual_cluster *cluster, struct virtual_node *node, int64_t ticket, int attempt) {
     assert_false(virtual_node_has_processes(node));
     if (cluster->settings.node_count > 1) {
-        ask_rendezvous(cluster, node, STATIC_EVENT_JOIN_ASKED, attempt);
+        virtual_tell_rendezvous(cluster, node,
+            (struct static_event){.kind = STATIC_EVENT_JOIN_ASKED, .join = {ticket, attempt}});
         return;
     }
     virtual_tell_agent(cluster, node,
-        (struct agent_event){
-            .kind = AGENT_EVENT_JOINED, .joined = {.attempt = attempt, .node_count = 1}});
+        (struct agent_event){.kind = AGENT_EVENT_JOINED,
+            .joined = {.ticket = ticket, .restarts = attempt, .node_count = 1}});
 }
 
 /* SIGKILL comes exactly the shutdown timeout after the first stop signal, unless a user cannot
@@ -309,7 +307,7 @@ static void perform(
     struct virtual_cluster *cluster, struct virtual_node *node, const struct agent_effect *effect) {
     switch (effect->kind) {
     case AGENT_EFFECT_JOIN:
-        join(cluster, node, effect->attempt);
+        join(cluster, node, effect->join.ticket, effect->join.attempt);
         break;
     case AGENT_EFFECT_START_WORKERS:
         start_workers(cluster, node, effect->attempt);
@@ -329,16 +327,19 @@ static void perform(
         node->timer_life = ++cluster->lives;
         break;
     case AGENT_EFFECT_ENTER_BARRIER:
-        ask_rendezvous(cluster, node, STATIC_EVENT_BARRIER_ASKED, 0);
+        ask_rendezvous(cluster, node, STATIC_EVENT_BARRIER_ASKED);
         break;
     case AGENT_EFFECT_ANNOUNCE_RESTART:
-        ask_rendezvous(cluster, node, STATIC_EVENT_RESTART_ASKED, 0);
+        ask_rendezvous(cluster, node, STATIC_EVENT_RESTART_ASKED);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
-        if (cluster->failure_announced_at < 0) {
+    case AGENT_EFFECT_ANNOUNCE_LEAVE: /* a static job cannot go on without a node */
+        if (cluster->failure_announced_at < 0 && node->rendezvous.is_coordinated) {
             cluster->failure_announced_at = cluster->now;
         }
-        ask_rendezvous(cluster, node, STATIC_EVENT_FAILURE_ASKED, 0);
+        ask_rendezvous(cluster, node, STATIC_EVENT_FAILURE_ASKED);
+        break;
+    case AGENT_EFFECT_ANNOUNCE_SUCCESS: /* known from the exit barrier */
         break;
     case AGENT_EFFECT_FINISH:
         finish(cluster, node, &effect->outcome);
@@ -381,6 +382,7 @@ static void add_node(struct virtual_cluster *cluster, int rank) {
         .worker_count = cluster->settings.worker_count,
         .max_restarts = cluster->settings.max_restarts,
         .shutdown_timeout = duration_from_milliseconds(SHUTDOWN_TIMEOUT_MILLISECONDS),
+        .has_peers = cluster->settings.node_count > 1,
     };
     struct static_settings rendezvous = {
         .node_rank = rank,

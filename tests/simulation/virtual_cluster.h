@@ -76,9 +76,10 @@ struct virtual_cluster {
     struct virtual_happening *happenings; /* what is to come, in order */
     uint64_t lives;
     int renewals;
-    int64_t failure_announced_at; /* by the first agent that gave up; -1: by nobody */
-    bool has_failed_somewhere;    /* a worker ended badly, or a user or a start stopped a node */
-    struct text transcript;       /* of node 0's agent: "event -> effects" lines */
+    int64_t
+        failure_announced_at;  /* by the first agent that gave up and could tell; -1: by nobody */
+    bool has_failed_somewhere; /* a worker ended badly, or a user or a start stopped a node */
+    struct text transcript;    /* of node 0's agent: "event -> effects" lines */
 };
 
 /* Plays the job to its end. Fails the test when it does not end. */

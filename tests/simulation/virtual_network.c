@@ -33,7 +33,7 @@ static void request_arrives(struct virtual_cluster *cluster, struct virtual_node
     if (cluster->store == NULL || connection->is_lost) {
         return;
     }
-    struct static_request request;
+    struct owned_request request;
     struct store_effects effects = {0};
     static_request_build(&happening->effect, &node->rendezvous.settings, "none", &request);
     if (store_operation_reply_kind(request.request.operation) != STORE_REPLY_NONE) {
@@ -46,7 +46,7 @@ static void request_arrives(struct virtual_cluster *cluster, struct virtual_node
         take_reply(cluster, effects.items[i].connection->owner, &effects.items[i].reply);
     }
     store_effects_clear(&effects);
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void send_request(struct virtual_cluster *cluster, struct virtual_node *node,
@@ -113,11 +113,13 @@ static bool translate(const struct virtual_cluster *cluster, const struct virtua
     if (effect->kind == STATIC_EFFECT_JOINED) {
         int base_rank = node->rank * cluster->settings.worker_count;
         assert_int_equal(effect->joined.ranks.base_rank, base_rank);
-        out_event->joined.attempt = effect->joined.attempt;
+        out_event->joined.ticket = node->rendezvous.ticket;
+        out_event->joined.restarts = effect->joined.attempt;
         out_event->joined.node_count = effect->joined.node_count;
-    } else {
-        out_event->attempt =
-            effect->kind == STATIC_EFFECT_PEER_RESTART ? effect->attempt : node->rendezvous.attempt;
+    } else if (effect->kind == STATIC_EFFECT_JOIN_FAILED) {
+        out_event->ticket = node->rendezvous.ticket;
+    } else if (effect->kind == STATIC_EFFECT_PEER_RESTART) {
+        out_event->attempt = effect->attempt;
     }
     return true;
 }

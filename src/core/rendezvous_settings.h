@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings of a dynamic rendezvous: sizes, patience, policies. Defaults of the first part are
+ * TorchElastic's; see RendezvousSettings and RendezvousTimeout in
+ * torch/distributed/elastic/rendezvous/dynamic_rendezvous.py. */
+#ifndef MUSTER_CORE_RENDEZVOUS_SETTINGS_H
+#define MUSTER_CORE_RENDEZVOUS_SETTINGS_H
+
+#include <stddef.h>
+
+#include "base/duration.h"
+
+/* What survivors do when a node is gone. */
+enum rendezvous_on_node_loss {
+    RENDEZVOUS_ON_NODE_LOSS_RESTART, /* go on at once with those that are left, if enough */
+    RENDEZVOUS_ON_NODE_LOSS_WAIT,    /* wait for a replacement until the join timeout, then go on */
+    RENDEZVOUS_ON_NODE_LOSS_TORCHRUN, /* nothing, until a worker fails */
+};
+
+enum rendezvous_scale_up {
+    RENDEZVOUS_SCALE_UP_ALLOWED, /* a new node is admitted when `scale_up_interval` has passed since
+                                    the round began; zero: at once */
+    RENDEZVOUS_SCALE_UP_NEVER,   /* only in the place of one that is gone */
+};
+
+struct rendezvous_settings {
+    int minimum_nodes;                 /* at least 1 */
+    int maximum_nodes;                 /* at least minimum_nodes */
+    struct duration join_timeout;      /* join_timeout, 600 s */
+    struct duration last_call_timeout; /* last_call_timeout, 30 s */
+    struct duration close_timeout;     /* close_timeout, 30 s */
+    struct duration
+        heartbeat_timeout; /* heartbeat_timeout, 5 s: read as torchrun's, without effect */
+    struct duration keep_alive_interval; /* keep_alive_interval, 5 s */
+    int keep_alive_max_attempt;          /* keep_alive_max_attempt, 3 */
+    /* Muster's own */
+    struct duration silence_timeout;      /* silence_timeout, 3 s: a host that does not answer */
+    struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */
+    enum rendezvous_on_node_loss on_node_loss;
+    enum rendezvous_scale_up scale_up;
+    struct duration scale_up_interval;
+};
+
+/* TorchElastic's defaults for one node; Muster's own: on node loss go on at once, admit new nodes
+ * at once. */
+void rendezvous_settings_init(struct rendezvous_settings *settings);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A part of the round exchange: the exit barrier, in which finished nodes wait for the others.
+ * Matches barrier() in torch/distributed/elastic/utils/store.py, as SimpleElasticAgent calls it. */
+#ifndef MUSTER_CORE_ROUND_BARRIER_H
+#define MUSTER_CORE_ROUND_BARRIER_H
+
+#include "core/round_step.h"
+
+void round_barrier_enter(struct round_step *step);
+
+/* Answers: ADD, WAIT of LAST_MEMBER, and the timer. */
+void round_barrier_take_count(struct round_step *step);
+void round_barrier_take_waited(struct round_step *step);
+void round_barrier_time_out(struct round_step *step);
+
+#endif

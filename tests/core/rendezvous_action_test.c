@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_scene.h"
+
+static void a_heartbeat_changes_nothing_else(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_KEEP_ALIVE);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+static void joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat(void **state) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [me_1_0] wait [] spare []");
+    assert_true(scene->record.nodes[0].has_heartbeat);
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+static void the_node_that_makes_them_enough_begins_the_last_call(void **state) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_false(scene->record.has_deadline);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_true(scene->record.has_deadline);
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
+}
+
+static void a_deadline_is_as_fine_as_the_record_can_hold_it(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    struct wall_time now = {wall_seconds(1000).nanoseconds + 1999};
+    rendezvous_apply(
+        &scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS, now);
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds + 1000);
+}
+
+static void nodes_after_that_do_not_prolong_the_last_call(void **state) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    rendezvous_apply(&scene->record, &scene->settings, &scene->me, RENDEZVOUS_ADD_TO_PARTICIPANTS,
+        wall_seconds(1020));
+    assert_int_equal(scene->record.deadline.nanoseconds, wall_seconds(1030).nanoseconds);
+}
+
+static void a_last_call_without_end_does_not_run_over(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    scene->settings.last_call_timeout = DURATION_FOREVER;
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_true(scene->record.deadline.nanoseconds == INT64_MAX);
+}
+
+static void the_node_that_makes_the_maximum_completes_the_round(void **state) {
+    struct scene *scene = set_scene(state, 2, 2);
+    apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [z_1_0:1 me_1_0:0] wait [] spare []");
+    assert_false(scene->record.has_deadline);
+}
+
+static void a_node_beyond_the_maximum_does_not_complete_the_round(void **state) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "a");
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [a_1_0 me_1_0] wait [] spare []");
+}
+
+static void a_joining_node_has_no_rank_left_of_an_earlier_round(void **state) {
+    struct scene *scene = set_scene(state, 2, 2);
+    place_waiting(&scene->record, "me");
+    scene->record.nodes[0].rank = 5;
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    assert_int_equal(scene->record.nodes[0].rank, 0);
+}
+
+static void completion_ranks_the_nodes_and_ends_the_last_call(void **state) {
+    struct scene *scene = set_scene(state, 2, 4);
+    scene->record.wanted = 3;
+    apply_as(scene, "z", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_MARK_COMPLETE);
+    check_record(&scene->record, "round 0 complete [z_1_0:2 a_1_0:0 me_1_0:1] wait [] spare []");
+    assert_false(scene->record.has_deadline);
+}
+
+static void waiting_takes_a_node_off_the_redundancy_list(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_redundant(&scene->record, "me");
+    apply(scene, RENDEZVOUS_ADD_TO_WAIT_LIST);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_int_equal(scene->record.nodes[0].heartbeat.nanoseconds, wall_seconds(1000).nanoseconds);
+}
+
+static void a_new_spare_has_a_heartbeat(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    apply(scene, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
+    check_record(&scene->record, "round 0 open [] wait [] spare [me_1_0]");
+    assert_true(scene->record.nodes[0].has_heartbeat);
+}
+
+static void who_is_removed_leaves_no_heartbeat_behind(void **state) {
+    struct scene *scene = set_scene(state, 1, 3);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "w");
+    place_redundant(&scene->record, "s");
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    apply_as(scene, "w", RENDEZVOUS_REMOVE_FROM_WAIT_LIST);
+    apply_as(scene, "s", RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
+    assert_int_equal(scene->record.count, 0);
+}
+
+static void leaving_one_list_leaves_the_others_alone(void **state) {
+    struct scene *scene = set_scene(state, 1, 3);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "me");
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [] wait [me_1_0] spare []");
+    assert_false(scene->record.nodes[0].has_heartbeat);
+}
+
+static void the_removal_of_a_stranger_changes_nothing(void **state) {
+    struct scene *scene = set_scene(state, 1, 3);
+    scene->record.is_complete = true;
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [] wait [] spare []");
+}
+
+static void a_leaving_node_does_not_close(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "you");
+    scene->record.is_complete = true;
+    rendezvous_state_rank(&scene->record);
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 complete [you_1_0:1] wait [] spare []");
+}
+
+static void the_last_to_leave_a_complete_round_opens_the_next(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    place_waiting(&scene->record, "w");
+    scene->record.is_complete = true;
+    scene->record.round = 7;
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 8 open [] wait [w_1_0] spare []");
+}
+
+static void leaving_an_open_round_ends_its_last_call_when_they_are_too_few(void **state) {
+    struct scene *scene = set_scene(state, 2, 4);
+    apply_as(scene, "a", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply_as(scene, "b", RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    apply(scene, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    assert_true(scene->record.has_deadline);
+    apply_as(scene, "a", RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    check_record(&scene->record, "round 0 open [b_1_0] wait [] spare []");
+}
+
+static void closing_keeps_the_round_as_it_is(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    apply(scene, RENDEZVOUS_MARK_CLOSED);
+    check_record(&scene->record, "round 0 open [me_1_0] wait [] spare [] closed");
+}
+
+static void answers_are_no_changes(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    struct rendezvous_state before = {0};
+    rendezvous_state_copy(&scene->record, &before);
+    for (int action = RENDEZVOUS_SYNC; action <= RENDEZVOUS_GRACEFUL_EXIT; action++) {
+        apply(scene, (enum rendezvous_action)action);
+        assert_true(rendezvous_state_equals(&scene->record, &before));
+    }
+    rendezvous_state_clear(&before);
+}
+
+static void actions_have_upstreams_names(void **state) {
+    (void)state;
+    assert_string_equal(rendezvous_action_name(RENDEZVOUS_KEEP_ALIVE), "KEEP_ALIVE");
+    assert_string_equal(
+        rendezvous_action_name(RENDEZVOUS_MARK_COMPLETE), "MARK_RENDEZVOUS_COMPLETE");
+    assert_string_equal(rendezvous_action_name(RENDEZVOUS_GRACEFUL_EXIT), "GRACEFUL_EXIT");
+}
+
+static const struct CMUnitTest tests[] = {
+    SCENE_TEST(a_heartbeat_changes_nothing_else),
+    SCENE_TEST(joining_takes_a_node_off_the_wait_list_and_gives_it_a_heartbeat),
+    SCENE_TEST(the_node_that_makes_them_enough_begins_the_last_call),
+    SCENE_TEST(a_deadline_is_as_fine_as_the_record_can_hold_it),
+    SCENE_TEST(nodes_after_that_do_not_prolong_the_last_call),
+    SCENE_TEST(a_last_call_without_end_does_not_run_over),
+    SCENE_TEST(the_node_that_makes_the_maximum_completes_the_round),
+    SCENE_TEST(a_node_beyond_the_maximum_does_not_complete_the_round),
+    SCENE_TEST(a_joining_node_has_no_rank_left_of_an_earlier_round),
+    SCENE_TEST(completion_ranks_the_nodes_and_ends_the_last_call),
+    SCENE_TEST(waiting_takes_a_node_off_the_redundancy_list),
+    SCENE_TEST(a_new_spare_has_a_heartbeat),
+    SCENE_TEST(who_is_removed_leaves_no_heartbeat_behind),
+    SCENE_TEST(leaving_one_list_leaves_the_others_alone),
+    SCENE_TEST(the_removal_of_a_stranger_changes_nothing),
+    SCENE_TEST(a_leaving_node_does_not_close),
+    SCENE_TEST(the_last_to_leave_a_complete_round_opens_the_next),
+    SCENE_TEST(leaving_an_open_round_ends_its_last_call_when_they_are_too_few),
+    SCENE_TEST(closing_keeps_the_round_as_it_is),
+    SCENE_TEST(answers_are_no_changes),
+    cmocka_unit_test(actions_have_upstreams_names),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_scene.h"
+
+static void check(const struct scene *scene,
+    enum rendezvous_action (*decide)(const struct rendezvous_context *context),
+    enum rendezvous_action expected) {
+    assert_string_equal(
+        rendezvous_action_name(decide(&scene->context)), rendezvous_action_name(expected));
+}
+
+/* Exit. */
+
+static void a_node_outside_the_round_has_exited_already(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_waiting(&scene->record, "me");
+    scene->context.is_late = scene->context.is_too_late = true;
+    scene->record.is_closed = true;
+    check(scene, rendezvous_decide_exit, RENDEZVOUS_FINISH);
+}
+
+static void a_participant_exits_by_leaving(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    scene->record.is_closed = true;
+    check(scene, rendezvous_decide_exit, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+}
+
+static void a_participant_that_exits_late_has_timed_out(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_exit, RENDEZVOUS_ERROR_TIMEOUT);
+}
+
+/* Join: the order of its checks. */
+
+static void a_closed_rendezvous_is_told_even_to_a_participant_of_its_round(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    scene->record.is_complete = scene->record.is_closed = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_CLOSED);
+}
+
+static void a_closed_rendezvous_tells_a_late_joiner(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    scene->record.is_closed = true;
+    scene->context.is_late = scene->context.is_too_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_CLOSED);
+}
+
+static void a_spare_leaves_a_closed_rendezvous_gracefully(void **state) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "a");
+    place_redundant(&scene->record, "me");
+    scene->record.is_complete = scene->record.is_closed = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_GRACEFUL_EXIT);
+}
+
+static void a_spare_waits_for_ever_while_the_round_is_full(void **state) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "a");
+    place_redundant(&scene->record, "me");
+    scene->record.is_complete = true;
+    scene->context.is_late = scene->context.is_too_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
+}
+
+static void a_spare_steps_forward_when_there_is_room(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "a");
+    place_redundant(&scene->record, "me");
+    scene->context.is_late = scene->context.is_too_late = true;
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
+    scene->record.is_complete = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
+}
+
+static void a_spare_of_a_round_with_more_than_the_maximum_steps_forward_too(void **state) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "a");
+    place_participant(&scene->record, "b");
+    place_redundant(&scene->record, "me");
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST);
+}
+
+static void a_participant_of_a_complete_round_has_joined_however_late(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    scene->record.is_complete = true;
+    scene->context.is_late = scene->context.is_too_late = true;
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_FINISH);
+}
+
+static void a_late_participant_rolls_back_while_it_may(void **state) {
+    struct scene *scene = set_scene(state, 2, 2);
+    place_participant(&scene->record, "me");
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+    scene->context.is_too_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
+}
+
+static void a_late_waiting_node_rolls_back_while_it_may(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "a");
+    place_waiting(&scene->record, "me");
+    scene->record.is_complete = true;
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_WAIT_LIST);
+    scene->context.is_too_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
+}
+
+static void a_late_node_in_no_list_has_timed_out_at_once(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ERROR_TIMEOUT);
+}
+
+static void lateness_comes_before_the_last_call(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    scene->record.has_deadline = true;
+    scene->context.is_last_call_over = true;
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_REMOVE_FROM_PARTICIPANTS);
+}
+
+static void a_newcomer_waits_for_the_next_round_when_this_one_has_room(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "a");
+    scene->record.is_complete = true;
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_WAIT_LIST);
+}
+
+static void extra_nodes_are_parked_as_spares(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "a");
+    place_participant(&scene->record, "b");
+    scene->record.is_complete = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
+    place_participant(&scene->record, "c");
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_REDUNDANCY_LIST);
+}
+
+static void a_waiting_node_stays_where_it_is_whether_there_is_room_or_not(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "a");
+    place_waiting(&scene->record, "me");
+    scene->record.is_complete = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+    place_participant(&scene->record, "b");
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
+}
+
+static void an_open_round_takes_whoever_comes(void **state) {
+    struct scene *scene = set_scene(state, 2, 2);
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+    place_waiting(&scene->record, "me");
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_ADD_TO_PARTICIPANTS);
+}
+
+static void a_participant_waits_while_they_are_too_few(void **state) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    scene->record.has_deadline = true;
+    scene->context.is_last_call_over = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_KEEP_ALIVE);
+}
+
+static void when_the_last_call_is_over_any_participant_completes_the_round(void **state) {
+    struct scene *scene = set_scene(state, 2, 3);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    scene->record.has_deadline = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+    scene->context.is_last_call_over = true;
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_MARK_COMPLETE);
+}
+
+static void without_a_last_call_no_participant_completes_the_round(void **state) {
+    struct scene *scene = set_scene(state, 1, 3);
+    place_participant(&scene->record, "me");
+    scene->context.is_last_call_over = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+}
+
+static void more_participants_than_the_maximum_complete_no_round(void **state) {
+    struct scene *scene = set_scene(state, 1, 1);
+    place_participant(&scene->record, "me");
+    place_participant(&scene->record, "a");
+    scene->record.has_deadline = true;
+    scene->context.is_last_call_over = true;
+    check(scene, rendezvous_decide_join, RENDEZVOUS_SYNC);
+}
+
+/* Close and keep-alive. */
+
+static void what_is_closed_need_not_be_closed_again(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    scene->record.is_closed = true;
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_close, RENDEZVOUS_FINISH);
+}
+
+static void any_node_may_close_in_time(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    check(scene, rendezvous_decide_close, RENDEZVOUS_MARK_CLOSED);
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_close, RENDEZVOUS_ERROR_TIMEOUT);
+}
+
+static void a_heartbeat_is_sent_when_it_is_due_and_in_time(void **state) {
+    struct scene *scene = set_scene(state, 1, 2);
+    place_participant(&scene->record, "me");
+    scene->context.is_late = true;
+    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_FINISH);
+    scene->context.is_keep_alive_due = true;
+    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_ERROR_TIMEOUT);
+    scene->context.is_late = false;
+    check(scene, rendezvous_decide_keep_alive, RENDEZVOUS_KEEP_ALIVE);
+}
+
+static const struct CMUnitTest tests[] = {
+    SCENE_TEST(a_node_outside_the_round_has_exited_already),
+    SCENE_TEST(a_participant_exits_by_leaving),
+    SCENE_TEST(a_participant_that_exits_late_has_timed_out),
+    SCENE_TEST(a_closed_rendezvous_is_told_even_to_a_participant_of_its_round),
+    SCENE_TEST(a_closed_rendezvous_tells_a_late_joiner),
+    SCENE_TEST(a_spare_leaves_a_closed_rendezvous_gracefully),
+    SCENE_TEST(a_spare_waits_for_ever_while_the_round_is_full),
+    SCENE_TEST(a_spare_steps_forward_when_there_is_room),
+    SCENE_TEST(a_spare_of_a_round_with_more_than_the_maximum_steps_forward_too),
+    SCENE_TEST(a_participant_of_a_complete_round_has_joined_however_late),
+    SCENE_TEST(a_late_participant_rolls_back_while_it_may),
+    SCENE_TEST(a_late_waiting_node_rolls_back_while_it_may),
+    SCENE_TEST(a_late_node_in_no_list_has_timed_out_at_once),
+    SCENE_TEST(lateness_comes_before_the_last_call),
+    SCENE_TEST(a_newcomer_waits_for_the_next_round_when_this_one_has_room),
+    SCENE_TEST(extra_nodes_are_parked_as_spares),
+    SCENE_TEST(a_waiting_node_stays_where_it_is_whether_there_is_room_or_not),
+    SCENE_TEST(an_open_round_takes_whoever_comes),
+    SCENE_TEST(a_participant_waits_while_they_are_too_few),
+    SCENE_TEST(when_the_last_call_is_over_any_participant_completes_the_round),
+    SCENE_TEST(without_a_last_call_no_participant_completes_the_round),
+    SCENE_TEST(more_participants_than_the_maximum_complete_no_round),
+    SCENE_TEST(what_is_closed_need_not_be_closed_again),
+    SCENE_TEST(any_node_may_close_in_time),
+    SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/round_key.h"
+
+/* As a trace of two torchrun agents of the run "job2" in round 0 has them. */
+#define FOLDER "/torch.rendezvous.job2.0/"
+
+static void check(struct round_key key, const char *first, const char *last, size_t count) {
+    struct text_list keys = {0};
+    round_key_list(&key, "job2", &keys);
+    assert_int_equal(keys.count, count);
+    assert_string_equal(keys.items[0], first);
+    assert_string_equal(keys.items[count - 1], last);
+    text_list_clear(&keys);
+}
+
+static void check_single(enum round_key_kind kind, int node, const char *expected) {
+    check((struct round_key){.kind = kind, .node = node}, expected, expected, 1);
+}
+
+static void torchruns_keys_are_spelled_as_torchrun_spells_them(void **state) {
+    (void)state;
+    check_single(ROUND_KEY_MASTER_ADDR, 0, FOLDER "MASTER_ADDR");
+    check_single(ROUND_KEY_MASTER_PORT, 0, FOLDER "MASTER_PORT");
+    check_single(ROUND_KEY_ROLE_INFO, 1, FOLDER "torchelastic/role_info/1");
+    check_single(ROUND_KEY_ASSIGNED_RANKS, 1, FOLDER "torchelastic/assigned_ranks/1");
+    check_single(ROUND_KEY_NUM_MEMBERS, 0, FOLDER "torchelastic/agent/terminal_state/num_members");
+    check_single(ROUND_KEY_LAST_MEMBER, 0, FOLDER "torchelastic/agent/terminal_state/last_member");
+}
+
+static void musters_keys_are_in_a_folder_of_their_own(void **state) {
+    (void)state;
+    check_single(ROUND_KEY_PUBLISHER, 0, FOLDER "muster/publisher");
+}
+
+static void groups_name_several_keys(void **state) {
+    (void)state;
+    check((struct round_key){.kind = ROUND_KEY_ADDRESS}, FOLDER "MASTER_ADDR", FOLDER "MASTER_PORT",
+        2);
+    check((struct round_key){.kind = ROUND_KEY_WORLD, .node = 2}, FOLDER "MASTER_ADDR",
+        FOLDER "torchelastic/assigned_ranks/2", 3);
+    check((struct round_key){.kind = ROUND_KEY_ALL_ROLE_INFOS, .node = 12},
+        FOLDER "torchelastic/role_info/0", FOLDER "torchelastic/role_info/11", 12);
+}
+
+static void the_publisher_is_written_before_its_address(void **state) {
+    (void)state;
+    check((struct round_key){.kind = ROUND_KEY_PUBLICATION}, FOLDER "muster/publisher",
+        FOLDER "MASTER_PORT", 3);
+}
+
+static void a_key_is_described_by_its_round_and_name(void **state) {
+    (void)state;
+    struct text text = {0};
+    round_key_describe(&(struct round_key){.kind = ROUND_KEY_WORLD, .round = 3, .node = 1}, &text);
+    text_append(&text, " ");
+    round_key_describe(&(struct round_key){.kind = ROUND_KEY_MASTER_ADDR}, &text);
+    assert_string_equal(text_string(&text), "3/world/1 0/MASTER_ADDR");
+    text_clear(&text);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(torchruns_keys_are_spelled_as_torchrun_spells_them),
+    cmocka_unit_test(musters_keys_are_in_a_folder_of_their_own),
+    cmocka_unit_test(groups_name_several_keys),
+    cmocka_unit_test(the_publisher_is_written_before_its_address),
+    cmocka_unit_test(a_key_is_described_by_its_round_and_name),
+};
+
+TEST_MAIN(tests)
