@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/error_file_json.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "wire/json_document.h"
@@ -46,15 +48,36 @@ static const char *message_of_object(const struct json_value *message) {
     return text != NULL ? text : NOT_AVAILABLE;
 }
 
+/* The first line of a message, but the last one of a traceback, which says what happened. The
+ * caller frees it; NULL for nothing but blanks. */
+static char *summarize(const char *message) {
+    static const char blanks[] = " \t\n\r\f\v";
+    bool is_traceback = text_starts_with(message, "Traceback ");
+    char *summary = NULL;
+    while (summary == NULL || is_traceback) {
+        message += strspn(message, blanks);
+        size_t length = strcspn(message, "\r\n");
+        if (length == 0) {
+            break;
+        }
+        free(summary);
+        summary = text_format("%.*s", (int)length, message);
+        message += length;
+    }
+    return summary;
+}
+
 static enum failure_code read_root(
     const struct json_value *root, struct error_file *out_file, struct text *out_reason) {
     const struct json_value *message = json_value_member(root, "message");
     const char *text = json_value_text(message);
+    const char *summarized = text;
     const struct json_value *timestamp;
     struct error_file file = {0};
     if (text != NULL) {
         timestamp = json_value_member(root, "timestamp");
     } else if (json_value_is_object(message)) {
+        summarized = json_value_text(json_value_member(message, "message"));
         text = message_of_object(message);
         timestamp = json_value_member(json_value_member(message, "extraInfo"), "timestamp");
         file.is_message_object = true;
@@ -69,6 +92,7 @@ static enum failure_code read_root(
         file.timestamp = seconds;
     }
     file.message = memory_duplicate_string(text);
+    file.summary = summarized == NULL ? NULL : summarize(summarized);
     *out_file = file;
     return FAILURE_NONE;
 }
@@ -92,7 +116,22 @@ enum failure_code error_file_json_read(
 
 void error_file_clear(struct error_file *file) {
     free(file->message);
+    free(file->summary);
     *file = (struct error_file){0};
+}
+
+void error_file_json_write(const struct failure_account *account, struct text *out) {
+    const char *message = account->message == NULL ? NOT_AVAILABLE : account->message;
+    int exit_code = process_exit_python_code(account->exit);
+    text_append(out, "{\"message\": {\"message\": ");
+    json_text_write(account->summary == NULL ? message : account->summary, out);
+    text_append(out, ", \"extraInfo\": {\"py_callstack\": ");
+    json_text_write(message, out);
+    text_append_format(out, ", \"timestamp\": \"%" PRId64 "\"}", account->seconds);
+    if (exit_code != 0) {
+        text_append_format(out, ", \"errorCode\": %d", exit_code);
+    }
+    text_append(out, "}}");
 }
 
 enum failure_code error_file_json_write_for_parent(

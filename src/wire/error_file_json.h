@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
+#include "core/failure_account.h"
 
 /* Larger files are not looked into; a traceback has a few KiB. */
 #define ERROR_FILE_JSON_MAXIMUM_SIZE (1024u * 1024)
@@ -20,6 +21,7 @@
 struct error_file {
     char *message; /* what to show, a traceback if there is one; never NULL, may be empty */
     bool is_message_object; /* the message was an object, not a plain string */
+    char *summary;          /* one line, "ValueError: boom", or NULL */
     bool has_timestamp;
     int64_t timestamp; /* Unix seconds */
 };
@@ -30,6 +32,10 @@ struct error_file {
 __attribute__((warn_unused_result)) enum failure_code error_file_json_read(
     struct slice input, struct error_file *out_file, struct text *out_reason);
 void error_file_clear(struct error_file *file);
+
+/* Appends what @record would have written for the failure: for the parent, when the root cause's
+ * own file is on another node. */
+void error_file_json_write(const struct failure_account *account, struct text *out);
 
 /* Appends the parent's copy: the same document, with "errorCode" inside an object message when
  * `exit_code` is not 0 (negative: the signal). FAILURE_MALFORMED when `input` is no JSON. */

@@ -92,6 +92,10 @@ const char *json_value_text(const struct json_value *value) {
     return json_string_value(node(value));
 }
 
+bool json_value_is_true(const struct json_value *value) {
+    return json_is_true(node(value));
+}
+
 bool json_value_integer(const struct json_value *value, int64_t *out_value) {
     if (!json_is_integer(node(value))) {
         return false;

@@ -38,6 +38,8 @@ struct json_value *json_value_item(const struct json_value *array, size_t index)
 size_t json_value_item_count(const struct json_value *array);
 /* The string, or NULL for anything else. */
 const char *json_value_text(const struct json_value *value);
+/* False for anything but the literal true. */
+bool json_value_is_true(const struct json_value *value);
 /* False for anything but an integer in range. */
 bool json_value_integer(const struct json_value *value, int64_t *out_value);
 /* False for anything but a number. */

@@ -3,33 +3,15 @@
 
 #include <stdbool.h>
 
+#include "base/utf8.h"
+
 #define REPLACEMENT "\xef\xbf\xbd"
 #define REPLACEMENT_ESCAPE "\\ufffd"
 #define LARGEST_NUMBER "1.7976931348623157e308"
 
-/* The length of the UTF-8 character that starts the bytes; 0 when none does. Overlong forms,
- * surrogates and what is beyond U+10FFFF are no characters. */
-static size_t character_length(const uint8_t *bytes, size_t length) {
-    uint8_t first = bytes[0];
-    size_t needed = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (needed == 0 || first > 0xf4 || needed > length) {
-        return 0;
-    }
-    for (size_t i = 1; i < needed; i++) {
-        if ((bytes[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
-        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f)) {
-        return 0;
-    }
-    return needed;
-}
-
 /* Copies one character, or replaces one byte; returns how many bytes were taken. */
 static size_t copy_character(struct slice rest, struct text *out) {
-    size_t length = character_length(rest.data, rest.length);
+    size_t length = utf8_character_length(rest.data, rest.length);
     if (length == 0) {
         text_append(out, REPLACEMENT);
         return 1;

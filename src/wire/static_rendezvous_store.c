@@ -38,20 +38,20 @@ bool static_effect_wants_answer(const struct static_effect *effect) {
 /* Requests. */
 
 static void add_key(
-    struct static_request *request, const struct static_key *key, const char *run_id) {
+    struct owned_request *request, const struct static_key *key, const char *run_id) {
     struct text text = {0};
     static_key_write(key, run_id, &text);
     text_list_add_taken(&request->keys, text_take(&text));
 }
 
 static void add_node_keys(
-    struct static_request *request, enum static_key_kind kind, size_t count, const char *run_id) {
+    struct owned_request *request, enum static_key_kind kind, size_t count, const char *run_id) {
     for (size_t i = 0; i < count; i++) {
         add_key(request, &(struct static_key){.kind = kind, .node = (int)i}, run_id);
     }
 }
 
-static void add_role_info(struct static_request *request, const struct static_effect *effect) {
+static void add_role_info(struct owned_request *request, const struct static_effect *effect) {
     struct text text = {0};
     rank_json_write_role_info(
         &effect->node, effect->key.node, STATIC_RENDEZVOUS_MUSTER_VERSION, &text);
@@ -60,7 +60,7 @@ static void add_role_info(struct static_request *request, const struct static_ef
 
 /* COORDINATED comes first: whoever sees ranks sees it, too. */
 static void add_assignments(
-    struct static_request *request, const struct static_effect *effect, const char *run_id) {
+    struct owned_request *request, const struct static_effect *effect, const char *run_id) {
     if (effect->assignments.is_coordinated) {
         add_key(request, &(struct static_key){.kind = STATIC_KEY_COORDINATED}, run_id);
         text_list_add(&request->values, "1");
@@ -73,7 +73,7 @@ static void add_assignments(
     }
 }
 
-static void add_parts(struct static_request *request, const struct static_effect *effect,
+static void add_parts(struct owned_request *request, const struct static_effect *effect,
     const struct static_settings *settings, const char *run_id) {
     if (effect->kind == STATIC_EFFECT_SET_ASSIGNMENTS) {
         add_assignments(request, effect, run_id);
@@ -89,45 +89,12 @@ static void add_parts(struct static_request *request, const struct static_effect
     }
 }
 
-static struct slice *slices_of(const struct text_list *list) {
-    struct slice *slices = memory_allocate(list->count * sizeof *slices);
-    for (size_t i = 0; i < list->count; i++) {
-        slices[i] = slice_from_string(list->items[i]);
-    }
-    return slices;
-}
-
 void static_request_build(const struct static_effect *effect,
-    const struct static_settings *settings, const char *run_id,
-    struct static_request *out_request) {
-    struct static_request request = {0};
+    const struct static_settings *settings, const char *run_id, struct owned_request *out_request) {
+    struct owned_request request = {0};
     add_parts(&request, effect, settings, run_id);
-    request.key_slices = slices_of(&request.keys);
-    request.value_slices = slices_of(&request.values);
-    enum store_operation operation = spellings[effect->kind].operation;
-    bool has_many_keys = operation == STORE_WAIT || operation == STORE_CHECK ||
-                         operation == STORE_MULTI_GET || operation == STORE_MULTI_SET;
-    request.request.operation = operation;
-    if (has_many_keys) {
-        request.request.keys = request.key_slices;
-        request.request.values = operation == STORE_MULTI_SET ? request.value_slices : NULL;
-        request.request.count = request.keys.count;
-    } else {
-        request.request.key = request.key_slices[0];
-        request.request.number = operation == STORE_ADD ? ONE_NODE : 0;
-        if (request.values.count > 0) {
-            request.request.value = request.value_slices[0];
-        }
-    }
+    owned_request_finish(&request, spellings[effect->kind].operation, ONE_NODE);
     *out_request = request;
-}
-
-void static_request_clear(struct static_request *request) {
-    text_list_clear(&request->keys);
-    text_list_clear(&request->values);
-    free(request->key_slices);
-    free(request->value_slices);
-    *request = (struct static_request){0};
 }
 
 /* Answers. */

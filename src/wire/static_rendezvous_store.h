@@ -10,23 +10,14 @@
 #include "base/text.h"
 #include "core/static_rendezvous.h"
 #include "core/store_request.h"
-
-/* A request and what it borrows. A zeroed struct is valid and empty. */
-struct static_request {
-    struct store_request request; /* keys as on the wire: send them as they are */
-    struct text_list keys;
-    struct text_list values;
-    struct slice *key_slices;
-    struct slice *value_slices;
-};
+#include "wire/owned_request.h"
 
 /* Whether the effect is a store request at all; the others are the performer's own business. */
 bool static_effect_is_request(const struct static_effect *effect);
 
-/* Fills `out_request` for such an effect. static_request_clear when it has been sent. */
+/* Fills `out_request` for such an effect. owned_request_clear when it has been sent. */
 void static_request_build(const struct static_effect *effect,
-    const struct static_settings *settings, const char *run_id, struct static_request *out_request);
-void static_request_clear(struct static_request *request);
+    const struct static_settings *settings, const char *run_id, struct owned_request *out_request);
 
 /* An event and what it borrows. */
 struct static_answer {

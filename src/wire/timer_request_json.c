@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/timer_request_json.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/signal_name.h"
@@ -77,24 +79,102 @@ static enum failure_code read_root(
     return FAILURE_NONE;
 }
 
-/* What follows from the last place where an object with members begins, other than at the front.
- * JSON text has no such place within a string, unless the string ends there. */
-static bool find_last_object(struct slice line, struct slice *out_rest) {
-    for (size_t start = line.length; start >= 3; start--) {
-        const uint8_t *place = line.data + start - 2;
-        if (place[0] == '{' && place[1] == '"') {
-            *out_rest = (struct slice){place, line.length - start + 2};
-            return true;
-        }
-    }
-    return false;
+/* The very spelling of FileTimerClient and libmuster-timer, read in passing: a busy FIFO is full of
+ * it. Whatever differs is left to the JSON reader. */
+
+struct cursor {
+    const uint8_t *place;
+    const uint8_t *end;
+};
+
+static bool skip_word(struct cursor *cursor, const char *word) {
+    size_t length = strlen(word);
+    bool is_there =
+        (size_t)(cursor->end - cursor->place) >= length && memcmp(cursor->place, word, length) == 0;
+    cursor->place += is_there ? length : 0;
+    return is_there;
 }
 
-static enum failure_code read_line(
-    struct slice line, struct watchdog_request *out_request, struct text *out_reason) {
+/* One to `most` digits. */
+static bool read_digits(struct cursor *cursor, int most, int64_t *out_number, int *out_count) {
+    int64_t number = 0;
+    int count = 0;
+    while (cursor->place < cursor->end && *cursor->place >= '0' && *cursor->place <= '9' &&
+           count <= most) {
+        number = number * 10 + (*cursor->place++ - '0');
+        count++;
+    }
+    *out_number = number;
+    *out_count = count;
+    return count > 0 && count <= most;
+}
+
+static bool read_seconds(struct cursor *cursor, struct watchdog_request *request) {
+    int64_t seconds;
+    int64_t fraction = 0;
+    int count;
+    if (skip_word(cursor, "-1,")) {
+        cursor->place--;
+        request->kind = WATCHDOG_RELEASE;
+        return true;
+    }
+    if (!read_digits(cursor, 10, &seconds, &count) || seconds >= (int64_t)NEVER_SECONDS) {
+        return false;
+    }
+    if (skip_word(cursor, ".")) {
+        if (!read_digits(cursor, 9, &fraction, &count)) {
+            return false;
+        }
+        for (; count < 9; count++) {
+            fraction *= 10;
+        }
+    }
+    request->kind = WATCHDOG_ACQUIRE;
+    request->expiration.nanoseconds = seconds * 1000000000 + fraction;
+    return true;
+}
+
+/* A scope of plain characters: printable ASCII without an escape. */
+static bool read_plain_scope(struct cursor *cursor, struct slice *out_scope) {
+    const uint8_t *start = cursor->place;
+    while (cursor->place < cursor->end && *cursor->place >= 0x20 && *cursor->place < 0x7f &&
+           *cursor->place != '"' && *cursor->place != '\\') {
+        cursor->place++;
+    }
+    *out_scope = (struct slice){start, (size_t)(cursor->place - start)};
+    return skip_word(cursor, "\"");
+}
+
+static bool read_plain(struct slice line, struct watchdog_request *out_request) {
+    struct cursor cursor = {line.data, line.data + line.length};
+    struct watchdog_request request = {0};
+    struct slice scope;
+    int64_t signal;
+    int count;
+    if (!skip_word(&cursor, "{\"version\": 1, \"pid\": ") ||
+        !read_digits(&cursor, 10, &request.pid, &count) || request.pid <= 0 ||
+        !skip_word(&cursor, ", \"scope_id\": \"") || !read_plain_scope(&cursor, &scope) ||
+        !skip_word(&cursor, ", \"expiration_time\": ") || !read_seconds(&cursor, &request) ||
+        !skip_word(&cursor, ", \"signal\": ") || !read_digits(&cursor, 2, &signal, &count) ||
+        (signal > 0 && signal_name_from_number((int)signal) == NULL) ||
+        !(skip_word(&cursor, "}\n") || skip_word(&cursor, "}")) || cursor.place != cursor.end) {
+        return false;
+    }
+    request.signal = (int)signal;
+    request.scope = memory_allocate(scope.length + 1);
+    memcpy(request.scope, scope.data, scope.length);
+    *out_request = request;
+    return true;
+}
+
+enum failure_code timer_request_json_read(
+    struct slice text, struct watchdog_request *out_request, struct text *out_reason) {
     struct json_document *document;
+    if (read_plain(text, out_request)) {
+        return FAILURE_NONE;
+    }
     enum failure_code code =
-        json_document_parse(line, TIMER_REQUEST_JSON_MAXIMUM_SIZE, &document, out_reason);
+        json_document_parse(text, TIMER_REQUEST_JSON_MAXIMUM_SIZE, &document, out_reason);
     if (code == FAILURE_NONE) {
         code = read_root(json_document_root(document), out_request, out_reason);
         json_document_free(document);
@@ -102,18 +182,72 @@ static enum failure_code read_line(
     return code;
 }
 
-enum failure_code timer_request_json_read(
-    struct slice line, struct watchdog_request *out_request, struct text *out_reason) {
-    struct text reason = {0};
-    struct slice rest;
-    enum failure_code code = read_line(line, out_request, &reason);
-    if (code != FAILURE_NONE && find_last_object(line, &rest) &&
-        read_line(rest, out_request, NULL) == FAILURE_NONE) {
-        code = FAILURE_NONE;
+/* Where the next object with members begins, other than at the front; else the end. JSON text has
+ * no such place within a string, unless the string ends there. */
+static size_t find_next_object(struct slice line) {
+    for (size_t start = 1; start + 1 < line.length; start++) {
+        if (line.data[start] == '{' && line.data[start + 1] == '"') {
+            return start;
+        }
     }
-    if (code != FAILURE_NONE && out_reason != NULL) {
-        text_append(out_reason, text_string(&reason));
+    return line.length;
+}
+
+static bool is_blank(struct slice line) {
+    size_t i = 0;
+    while (i < line.length && (line.data[i] == ' ' || line.data[i] == '\t' ||
+                                  line.data[i] == '\r' || line.data[i] == '\n')) {
+        i++;
+    }
+    return i == line.length;
+}
+
+static bool read_piece(
+    struct slice piece, const struct timer_request_visitor *visitor, struct text *out_reason) {
+    struct watchdog_request request;
+    if (timer_request_json_read(piece, &request, out_reason) != FAILURE_NONE) {
+        return false;
+    }
+    visitor->request(visitor->context, &request);
+    watchdog_request_clear(&request);
+    return true;
+}
+
+/* Each piece is read once, so that a hostile line costs no more than its length. */
+static void read_pieces(struct slice line, const struct timer_request_visitor *visitor) {
+    while (line.length > 0) {
+        size_t length = find_next_object(line);
+        struct slice piece = {line.data, length};
+        struct text reason = {0};
+        if (!is_blank(piece) && !read_piece(piece, visitor, &reason)) {
+            visitor->refused(visitor->context, text_string(&reason));
+        }
+        text_clear(&reason);
+        line = (struct slice){line.data + length, line.length - length};
+    }
+}
+
+void timer_request_json_each(struct slice line, const struct timer_request_visitor *visitor) {
+    struct text reason = {0};
+    if (!is_blank(line) && !read_piece(line, visitor, &reason)) {
+        if (find_next_object(line) == line.length) {
+            visitor->refused(visitor->context, text_string(&reason));
+        } else {
+            read_pieces(line, visitor);
+        }
     }
     text_clear(&reason);
-    return code;
+}
+
+void timer_request_json_write(const struct watchdog_request *request, struct text *out) {
+    text_append_format(out, "{\"version\": 1, \"pid\": %" PRId64 ", \"scope_id\": ", request->pid);
+    json_text_write(request->scope, out);
+    if (request->kind == WATCHDOG_RELEASE) {
+        text_append(out, ", \"expiration_time\": -1, \"signal\": 0}\n");
+    } else {
+        int64_t microseconds = request->expiration.nanoseconds / 1000;
+        text_append_format(out,
+            ", \"expiration_time\": %" PRId64 ".%06" PRId64 ", \"signal\": %d}\n",
+            microseconds / 1000000, microseconds % 1000000, request->signal);
+    }
 }

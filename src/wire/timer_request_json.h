@@ -15,12 +15,25 @@
 /* Longer lines are refused. FileTimerClient writes at most PIPE_BUF (4096) bytes and a newline. */
 #define TIMER_REQUEST_JSON_MAXIMUM_SIZE 65536
 
-/* A negative expiration is a RELEASE; so is one that never comes (Infinity), since it takes the
- * place of the scope's timer and cannot expire. Where a writer was stopped within its line, the
- * next writer's line follows on the same one: what does not parse as a whole is read from the last
- * place where an object begins. FAILURE_MALFORMED or FAILURE_LIMIT with a reason of one line
- * appended to `out_reason` (may be NULL). watchdog_request_clear when done. */
+/* Reads one request. A negative expiration is a RELEASE; so is one that never comes (Infinity),
+ * since it takes the place of the scope's timer and cannot expire. FAILURE_MALFORMED or
+ * FAILURE_LIMIT with a reason of one line appended to `out_reason` (may be NULL).
+ * watchdog_request_clear when done. */
 __attribute__((warn_unused_result)) enum failure_code timer_request_json_read(
-    struct slice line, struct watchdog_request *out_request, struct text *out_reason);
+    struct slice text, struct watchdog_request *out_request, struct text *out_reason);
+
+/* Appends the request's line, with microseconds. */
+void timer_request_json_write(const struct watchdog_request *request, struct text *out);
+
+struct timer_request_visitor {
+    void (*request)(void *context, const struct watchdog_request *request);
+    void (*refused)(void *context, const char *reason);
+    void *context;
+};
+
+/* Reads a line. Where a writer was stopped within its line or left out the newline, the next
+ * writer's line follows on the same one: what is no request as a whole is taken apart wherever an
+ * object begins, and each part is a request or is refused. A blank line is nothing. */
+void timer_request_json_each(struct slice line, const struct timer_request_visitor *visitor);
 
 #endif

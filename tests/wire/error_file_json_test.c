@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "base/memory.h"
 #include "wire/error_file_json.h"
 
 static struct error_file read_file(const char *input) {
@@ -16,6 +17,7 @@ static void what_record_writes_is_read(void **state) {
                   "{\"py_callstack\": \"Traceback\\n  x\\n\", \"timestamp\": \"1795175835\"}}}");
     assert_true(file.is_message_object);
     assert_string_equal(file.message, "Traceback\n  x\n");
+    assert_string_equal(file.summary, "ValueError: boom");
     assert_true(file.has_timestamp);
     assert_true(file.timestamp == 1795175835);
     error_file_clear(&file);
@@ -38,6 +40,43 @@ static void without_a_traceback_the_message_is_shown(void **state) {
     error_file_clear(&file);
     file = read_file("{\"message\": {}}");
     assert_string_equal(file.message, "<N/A>");
+    assert_null(file.summary);
+    error_file_clear(&file);
+}
+
+static void what_another_node_told_is_written_as_record_would(void **state) {
+    (void)state;
+    struct text text = {0};
+    struct failure_account account = {
+        .message = memory_duplicate_string("Traceback\n"),
+        .summary = memory_duplicate_string("ValueError: boom"),
+        .seconds = 1700000000,
+        .exit = {.is_signal = true, .value = 9},
+    };
+    error_file_json_write(&account, &text);
+    assert_string_equal(text_string(&text),
+        "{\"message\": {\"message\": \"ValueError: boom\", \"extraInfo\": {\"py_callstack\": "
+        "\"Traceback\\n\", \"timestamp\": \"1700000000\"}, \"errorCode\": -9}}");
+    text_clear(&text);
+    failure_account_clear(&account);
+}
+
+static void the_summary_is_one_line(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"KeyError: 'a'\\nand more", "KeyError: 'a'"},
+        {"\\n  boom  \\r\\n", "boom  "},
+        {"Traceback (most recent call last):\\n  File x\\nOSError: gone\\n \\n", "OSError: gone"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *input = text_format("{\"message\": \"%s\"}", cases[i][0]);
+        struct error_file file = read_file(input);
+        assert_string_equal(file.summary, cases[i][1]);
+        error_file_clear(&file);
+        free(input);
+    }
+    struct error_file file = read_file("{\"message\": \" \\n\"}");
+    assert_null(file.summary);
     error_file_clear(&file);
 }
 
@@ -120,6 +159,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_record_writes_is_read),
     cmocka_unit_test(a_plain_message_is_read_with_its_timestamp),
     cmocka_unit_test(without_a_traceback_the_message_is_shown),
+    cmocka_unit_test(what_another_node_told_is_written_as_record_would),
+    cmocka_unit_test(the_summary_is_one_line),
     cmocka_unit_test(odd_timestamps_are_left_out),
     cmocka_unit_test(a_file_from_a_dying_worker_is_read_as_far_as_it_makes_sense),
     cmocka_unit_test(malformed_error_files_are_described_and_kill_nobody),

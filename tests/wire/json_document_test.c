@@ -40,6 +40,17 @@ static void values_are_found_by_name_and_place(void **state) {
     json_document_free(document);
 }
 
+static void only_true_is_true(void **state) {
+    (void)state;
+    struct json_document *document = parse("[true, false, 1, \"true\", null]");
+    struct json_value *root = json_document_root(document);
+    assert_true(json_value_is_true(json_value_item(root, 0)));
+    for (size_t i = 1; i < 6; i++) {
+        assert_false(json_value_is_true(json_value_item(root, i)));
+    }
+    json_document_free(document);
+}
+
 static void nothing_is_found_in_nothing(void **state) {
     (void)state;
     int64_t integer;
@@ -112,6 +123,7 @@ static void any_string_becomes_a_json_string(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_are_found_by_name_and_place),
+    cmocka_unit_test(only_true_is_true),
     cmocka_unit_test(nothing_is_found_in_nothing),
     cmocka_unit_test(writing_spells_as_python_does),
     cmocka_unit_test(members_can_be_set),

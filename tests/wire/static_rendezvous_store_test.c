@@ -9,8 +9,8 @@ static void check_slice(struct slice actual, const char *expected) {
     assert_true(slice_equals(actual, slice_from_string(expected)));
 }
 
-static struct static_request build(struct static_effect effect) {
-    struct static_request request;
+static struct owned_request build(struct static_effect effect) {
+    struct owned_request request;
     assert_true(static_effect_is_request(&effect));
     static_request_build(&effect, &settings, "none", &request);
     return request;
@@ -18,25 +18,24 @@ static struct static_request build(struct static_effect effect) {
 
 static void a_node_counts_itself_in(void **state) {
     (void)state;
-    struct static_request request =
+    struct owned_request request =
         build((struct static_effect){.kind = STATIC_EFFECT_ADD, .key = {.kind = STATIC_KEY_INIT}});
     assert_int_equal(request.request.operation, STORE_ADD);
     assert_int_equal(request.request.number, 1);
     check_slice(request.request.key, "init/");
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void a_node_says_who_it_is(void **state) {
     (void)state;
-    struct static_request request =
-        build((struct static_effect){.kind = STATIC_EFFECT_SET_ROLE_INFO,
-            .key = {.kind = STATIC_KEY_ROLE_INFO, .node = 1},
-            .node = {"default", 1}});
+    struct owned_request request = build((struct static_effect){.kind = STATIC_EFFECT_SET_ROLE_INFO,
+        .key = {.kind = STATIC_KEY_ROLE_INFO, .node = 1},
+        .node = {"default", 1}});
     assert_int_equal(request.request.operation, STORE_SET);
     check_slice(request.request.key, "/none/torchelastic/role_info/1");
     check_slice(request.request.value,
         "{\"role\": \"default\", \"rank\": 1, \"local_world_size\": 1, \"muster\": 1}");
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void node_0_waits_for_all_and_asks_all(void **state) {
@@ -45,13 +44,13 @@ static void node_0_waits_for_all_and_asks_all(void **state) {
         STATIC_EFFECT_WAIT, STATIC_EFFECT_GET_ROLE_INFOS};
     static const enum store_operation operations[] = {STORE_WAIT, STORE_MULTI_GET};
     for (size_t i = 0; i < 2; i++) {
-        struct static_request request = build(
+        struct owned_request request = build(
             (struct static_effect){.kind = kinds[i], .key = {.kind = STATIC_KEY_ALL_ROLE_INFOS}});
         assert_int_equal(request.request.operation, operations[i]);
         assert_int_equal(request.request.count, 2);
         check_slice(request.request.keys[0], "/none/torchelastic/role_info/0");
         check_slice(request.request.keys[1], "/none/torchelastic/role_info/1");
-        static_request_clear(&request);
+        owned_request_clear(&request);
     }
 }
 
@@ -60,31 +59,31 @@ static void ranks_are_set_behind_the_mark_of_coordination(void **state) {
     static const struct rank_assignment ranks[] = {{0, 2, 0, 2}, {1, 2, 1, 2}};
     struct static_effect effect = {.kind = STATIC_EFFECT_SET_ASSIGNMENTS,
         .assignments = {.items = ranks, .count = 2, .is_coordinated = true}};
-    struct static_request request = build(effect);
+    struct owned_request request = build(effect);
     assert_int_equal(request.request.operation, STORE_MULTI_SET);
     assert_int_equal(request.request.count, 3);
     check_slice(request.request.keys[0], "/none/muster/coordinated");
     check_slice(request.request.keys[2], "/none/torchelastic/assigned_ranks/1");
     check_slice(request.request.values[2], "[1, 2, 1, 2]");
-    static_request_clear(&request);
+    owned_request_clear(&request);
     effect.assignments.is_coordinated = false;
     request = build(effect);
     assert_int_equal(request.request.count, 2);
     check_slice(request.request.keys[0], "/none/torchelastic/assigned_ranks/0");
     check_slice(request.request.values[0], "[0, 2, 0, 2]");
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void a_decision_is_stored_only_where_there_is_none(void **state) {
     (void)state;
-    struct static_request request = build((struct static_effect){.kind = STATIC_EFFECT_COMPARE_SET,
+    struct owned_request request = build((struct static_effect){.kind = STATIC_EFFECT_COMPARE_SET,
         .key = {.kind = STATIC_KEY_END, .attempt = 2},
         .value = "restart"});
     assert_int_equal(request.request.operation, STORE_COMPARE_SET);
     check_slice(request.request.key, "/none/muster/end/2");
     check_slice(request.request.value, "restart");
     assert_int_equal(request.request.expected.length, 0);
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void what_is_told_to_the_agent_is_no_request(void **state) {

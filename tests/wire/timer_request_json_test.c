@@ -106,15 +106,95 @@ static void scopes_that_are_no_text_go_by_their_spelling(void **state) {
         &expected);
 }
 
+static void note_request(void *context, const struct watchdog_request *request) {
+    text_append_format(context, "[%s]", request->scope);
+}
+
+static void note_refusal(void *context, const char *reason) {
+    assert_true(*reason != '\0');
+    text_append(context, "-");
+}
+
+/* A request is noted as its scope in brackets, a part that is none as a dash. */
+static void expect_line(const char *line, const char *expected) {
+    struct text noted = {0};
+    const struct timer_request_visitor visitor = {note_request, note_refusal, &noted};
+    timer_request_json_each(slice_from_string(line), &visitor);
+    assert_string_equal(text_string(&noted), expected);
+    text_clear(&noted);
+}
+
+#define REQUEST(scope)                                                                             \
+    "{\"version\": 1, \"pid\": 19374, \"scope_id\": \"" scope                                      \
+    "\", \"expiration_time\": 5, \"signal\": 9}"
+
 static void a_request_behind_an_unfinished_one_is_read(void **state) {
     (void)state;
-    struct expected expected = timer("s", 5000000000, 9);
-    expect("{\"version\": 1, \"pid\": 1, \"scope_{\"version\": 1, \"pid\": 19374, "
-           "\"scope_id\": \"s\", \"expiration_time\": 5, \"signal\": 9}\n",
-        &expected);
-    expect("{\"pid\": 1, \"scope_id\": \"a{\"pid\": 2, \"sc{\"pid\": 19374, \"scope_id\": \"s\", "
-           "\"expiration_time\": 5, \"signal\": 9}",
-        &expected);
+    expect_line("{\"version\": 1, \"pid\": 1, \"scope_" REQUEST("s") "\n", "-[s]");
+    expect_line("{\"pid\": 1, \"scope_id\": \"a{\"pid\": 2, \"sc" REQUEST("s") "\n", "--[s]");
+    expect_line("rest\": 1}" REQUEST("s"), "-[s]");
+}
+
+static void requests_glued_together_are_all_read(void **state) {
+    (void)state;
+    expect_line(REQUEST("a") REQUEST("b") REQUEST("c") "\n", "[a][b][c]");
+    expect_line(REQUEST("a") "junk" REQUEST("b") "\n", "-[b]");
+    expect_line(REQUEST("a{") "\n", "[a{]");
+}
+
+static void what_is_written_is_read(void **state) {
+    (void)state;
+    char scope[] = "a \"b\"";
+    struct watchdog_request request = {
+        .pid = 19374, .scope = scope, .expiration = {5000001000}, .signal = 15};
+    struct expected expected = timer("a \"b\"", 5000001000, 15);
+    struct text line = {0};
+    timer_request_json_write(&request, &line);
+    expect(text_string(&line), &expected);
+    text_clear(&line);
+    request.kind = WATCHDOG_RELEASE;
+    scope[0] = 's';
+    scope[1] = '\0';
+    timer_request_json_write(&request, &line);
+    expect(text_string(&line), &released);
+    text_clear(&line);
+}
+
+/* The short way and the JSON reader agree: a blank more at the front takes the long one. */
+static void both_ways_of_reading_agree(void **state) {
+    (void)state;
+    static const char *const times[] = {"5", "1795174638.7299848", "0.000001", "0.5", "-1",
+        "9199999999.25", "99999999999", "1e3", "5.", "1.0000000001", "-1.5"};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        struct watchdog_request requests[2];
+        enum failure_code codes[2];
+        for (size_t j = 0; j < 2; j++) {
+            char *line = text_format("%s{\"version\": 1, \"pid\": 19374, \"scope_id\": \"a b\", "
+                                     "\"expiration_time\": %s, \"signal\": 9}\n",
+                j == 0 ? "" : " ", times[i]);
+            codes[j] = timer_request_json_read(slice_from_string(line), &requests[j], NULL);
+            free(line);
+        }
+        assert_int_equal(codes[0], codes[1]);
+        if (codes[0] != FAILURE_NONE) {
+            continue;
+        }
+        assert_int_equal(requests[0].kind, requests[1].kind);
+        assert_string_equal(requests[0].scope, requests[1].scope);
+        assert_int_equal(requests[0].signal, requests[1].signal);
+        int64_t difference =
+            requests[0].expiration.nanoseconds - requests[1].expiration.nanoseconds;
+        assert_true(difference > -2000 && difference < 2000);
+        watchdog_request_clear(&requests[0]);
+        watchdog_request_clear(&requests[1]);
+    }
+}
+
+static void a_blank_line_is_nothing(void **state) {
+    (void)state;
+    expect_line("", "");
+    expect_line(" \t\r\n", "");
+    expect_line("x\n", "-");
 }
 
 static void what_is_no_request_is_refused_with_the_reason(void **state) {
@@ -158,6 +238,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signals_below_one_are_no_signal),
     cmocka_unit_test(scopes_that_are_no_text_go_by_their_spelling),
     cmocka_unit_test(a_request_behind_an_unfinished_one_is_read),
+    cmocka_unit_test(requests_glued_together_are_all_read),
+    cmocka_unit_test(what_is_written_is_read),
+    cmocka_unit_test(both_ways_of_reading_agree),
+    cmocka_unit_test(a_blank_line_is_nothing),
     cmocka_unit_test(what_is_no_request_is_refused_with_the_reason),
     cmocka_unit_test(an_endless_line_is_refused),
 };
