@@ -178,13 +178,13 @@ void log_directory_clear(struct log_directory *directory) {
     *directory = (struct log_directory){0};
 }
 
-static enum failure_code make_attempt_directory(
-    const char *run_path, int restart_count, char **out_path, struct failure *failure) {
+static enum failure_code make_attempt_directory(const char *run_path,
+    const struct log_tree_attempt *attempt, char **out_path, struct failure *failure) {
     struct text path = {0};
     for (int incarnation = 0; incarnation < INT_MAX; incarnation++) {
         text_clear(&path);
         text_append_format(&path, "%s/", run_path);
-        log_tree_append_attempt_name(&path, restart_count, incarnation);
+        log_tree_append_attempt_name(&path, attempt, incarnation);
         if (mkdir(text_string(&path), SHARED_MODE) == 0) {
             *out_path = text_take(&path);
             return FAILURE_NONE;
@@ -199,14 +199,14 @@ static enum failure_code make_attempt_directory(
 }
 
 enum failure_code log_directory_begin_attempt(const struct log_directory *directory,
-    int restart_count, int worker_count, char **out_path, struct failure *failure) {
+    const struct log_tree_attempt *attempt, int worker_count, char **out_path,
+    struct failure *failure) {
     if (directory->run_path == NULL) {
         *out_path = NULL;
         return FAILURE_NONE;
     }
     char *path = NULL;
-    enum failure_code code =
-        make_attempt_directory(directory->run_path, restart_count, &path, failure);
+    enum failure_code code = make_attempt_directory(directory->run_path, attempt, &path, failure);
     for (int rank = 0; rank < worker_count && code == FAILURE_NONE; rank++) {
         char *rank_path = text_format("%s/%d", path, rank);
         if (mkdir(rank_path, SHARED_MODE) != 0) {

@@ -26,12 +26,12 @@ __attribute__((warn_unused_result)) enum failure_code log_directory_open(const c
     const char *run_id, struct log_directory *out_directory, struct failure *failure);
 void log_directory_clear(struct log_directory *directory);
 
-/* Makes the directory of one incarnation of the group and in it one per local rank; an existing one
- * is left alone and the next free suffix taken. `*out_path` is the attempt's directory (the caller
+/* Makes the directory of one start of the workers and in it one per local rank; an existing one is
+ * left alone and the next free name taken. `*out_path` is the attempt's directory (the caller
  * frees it), NULL when the directory is none; log_tree_file_path() names the files in it. */
 __attribute__((warn_unused_result)) enum failure_code log_directory_begin_attempt(
-    const struct log_directory *directory, int restart_count, int worker_count, char **out_path,
-    struct failure *failure);
+    const struct log_directory *directory, const struct log_tree_attempt *attempt, int worker_count,
+    char **out_path, struct failure *failure);
 
 /* At the end of a job: when the base directory was made here (no --log-dir) and nobody wrote any
  * file below it, removes it with all the empty directories in it, which PyTorch leaves behind;

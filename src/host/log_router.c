@@ -216,7 +216,9 @@ static void finish_turn(struct log_router *router, struct log_stream *stream) {
 }
 
 static void end_stream(struct log_router *router, struct log_stream *stream) {
+    uint64_t before = stream->position;
     log_stream_end(stream, router->buffer, TURN_SIZE, event_loop_now(router->loop));
+    tally_add(router->events.bytes, stream->position - before);
     finish_turn(router, stream);
     count_disk_loss(&router->loss, &stream->file);
     struct log_stream **link = &router->streams;
@@ -231,7 +233,10 @@ static void end_stream(struct log_router *router, struct log_stream *stream) {
 static void stream_readable(void *context) {
     struct log_stream *stream = context;
     struct log_router *router = stream->owner;
-    if (log_stream_read(stream, router->buffer, TURN_SIZE, event_loop_now(router->loop))) {
+    uint64_t before = stream->position;
+    bool is_open = log_stream_read(stream, router->buffer, TURN_SIZE, event_loop_now(router->loop));
+    tally_add(router->events.bytes, stream->position - before);
+    if (is_open) {
         finish_turn(router, stream);
     } else {
         end_stream(router, stream);

@@ -10,6 +10,7 @@
 #include "host/event_loop.h"
 #include "host/log_filter.h"
 #include "host/log_stream.h"
+#include "host/tally.h"
 
 struct log_router;
 
@@ -24,6 +25,7 @@ struct log_router_events {
     void (*warned)(void *context, const char *message);
     /* Answers log_router_drain. */
     void (*drained)(void *context);
+    struct tally *bytes; /* read from streams, or NULL */
     void *context;
 };
 

@@ -241,7 +241,8 @@ static enum failure_code make_parts(struct log_thread *thread,
             event_wake_new(thread->loop, commands_arrived, thread, &thread->thread_wake, failure);
     }
     if (code == FAILURE_NONE) {
-        const struct log_router_events events = {router_warned, router_drained, thread};
+        const struct log_router_events events = {
+            router_warned, router_drained, settings->bytes, thread};
         code = log_router_new(thread->loop, settings->stdout_fd, settings->stderr_fd, &events,
             &thread->router, failure);
     }

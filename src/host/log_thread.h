@@ -29,6 +29,7 @@ struct log_thread_settings {
     const struct log *log; /* where warnings about log files and consoles go; outlives the thread */
     int stdout_fd;         /* the consoles; they stay the caller's and their flags unchanged */
     int stderr_fd;
+    struct tally *bytes; /* read from streams; outlives the thread; NULL: nobody counts */
 };
 
 /* One stream of one worker. Strings are copied. */

@@ -8,11 +8,11 @@
 #include "base/backoff.h"
 #include "base/memory.h"
 #include "host/random_seed.h"
+#include "host/store_addresses.h"
 #include "host/store_call.h"
 #include "host/store_link.h"
-#include "host/tcp_address.h"
+#include "host/tcp_silence.h"
 
-#define MAXIMUM_ADDRESSES 16
 /* One attempt gets this long for connection and handshake, then the next address or another try. */
 #define ATTEMPT_MILLISECONDS 10000
 /* How long a server may take to confirm that a wait is cancelled. */
@@ -28,16 +28,13 @@ enum client_phase {
 struct store_client {
     struct event_loop *loop;
     struct store_client_settings settings;
-    char *host;
     enum client_phase phase;
     struct store_link *link;
 
-    union tcp_address addresses[MAXIMUM_ADDRESSES];
-    size_t address_count;
-    size_t next_address;
+    struct store_addresses addresses;
     struct backoff backoff;
     struct instant connect_deadline;
-    struct failure end; /* of the last attempt, or of the connection */
+    struct failure end; /* why there is no connection (any more) */
 
     struct store_call_queue queue; /* not yet begun */
     struct store_call *active;     /* the one the link works on */
@@ -79,16 +76,18 @@ static void enter(struct store_client *client) {
 static void leave(struct store_client *client) {
     client->busy--;
     if (client->is_freed && client->busy == 0) {
-        free(client->host);
+        store_addresses_clear(&client->addresses);
         free(client);
     } else if (!client->is_freed) {
         arm(client);
     }
 }
 
-static void finish_with_failure(
-    struct store_call *call_taken, enum failure_code code, const char *message) {
-    store_call_finish(call_taken, &(struct store_client_result){.code = code, .message = message});
+static void finish_with_failure(struct store_client *client, struct store_call *call_taken,
+    enum failure_code code, const char *message) {
+    store_call_finish(
+        call_taken, &(struct store_client_result){
+                        .code = code, .is_over = client->phase == PHASE_OVER, .message = message});
 }
 
 static void finish_active(struct store_client *client, const struct store_client_result *result) {
@@ -104,11 +103,12 @@ static void fail_pending(struct store_client *client, enum failure_code code, co
         count++;
     }
     if (client->active != NULL) {
-        finish_active(client, &(struct store_client_result){.code = code, .message = message});
+        finish_active(client,
+            &(struct store_client_result){.code = code, .is_over = true, .message = message});
     }
     /* A callback may free the client, which fails the rest. */
     for (; count > 0 && client->queue.first != NULL; count--) {
-        finish_with_failure(store_call_queue_pop(&client->queue), code, message);
+        finish_with_failure(client, store_call_queue_pop(&client->queue), code, message);
     }
 }
 
@@ -119,7 +119,7 @@ static void give_up(struct store_client *client, const struct failure *failure) 
     client->end = *failure;
     store_link_free(client->link);
     client->link = NULL;
-    fail_pending(client, was_ready ? FAILURE_DISCONNECTED : failure->code, client->end.message);
+    fail_pending(client, client->end.code, client->end.message);
     void (*tell)(void *context, const struct failure *failure) =
         was_ready ? client->settings.lost : client->settings.connected;
     if (!client->is_freed && tell != NULL) {
@@ -129,9 +129,13 @@ static void give_up(struct store_client *client, const struct failure *failure) 
 
 static void give_up_connecting(struct store_client *client) {
     struct failure failure = {0};
-    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d after %.1f s: %s", client->host,
-        client->settings.port, duration_seconds(client->settings.connect_timeout),
-        client->end.message[0] != '\0' ? client->end.message : "no attempt was finished");
+    struct text tried = {0};
+    store_addresses_describe(&client->addresses, &tried);
+    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
+        client->addresses.host, client->addresses.port,
+        (double)duration_milliseconds_ceiling(client->settings.connect_timeout) / 1000,
+        text_string(&tried));
+    text_clear(&tried);
     give_up(client, &failure);
 }
 
@@ -168,7 +172,7 @@ static void pump(struct store_client *client) {
         send_active(client);
     }
     if (!client->is_freed && client->phase == PHASE_OVER) {
-        fail_pending(client, FAILURE_DISCONNECTED, client->end.message);
+        fail_pending(client, client->end.code, client->end.message);
     }
 }
 
@@ -239,12 +243,14 @@ static void link_drained(void *context) {
 }
 
 /* The next address at once, or a pause and all of them again. */
-static void retry(struct store_client *client) {
+static void retry(struct store_client *client, const struct failure *failure) {
+    store_addresses_note(&client->addresses, failure);
     store_link_free(client->link);
     client->link = NULL;
     client->phase = PHASE_PAUSING;
-    bool has_more = client->next_address < client->address_count;
-    struct duration delay = has_more ? (struct duration){0} : backoff_next(&client->backoff);
+    struct duration delay = store_addresses_has_more(&client->addresses)
+                                ? (struct duration){0}
+                                : backoff_next(&client->backoff);
     client->next_attempt = instant_after(event_loop_now(client->loop), delay);
 }
 
@@ -254,8 +260,7 @@ static void link_ended(void *context, const struct failure *failure) {
     if (client->phase == PHASE_READY) {
         give_up(client, failure);
     } else {
-        client->end = *failure;
-        retry(client);
+        retry(client, failure);
     }
     leave(client);
 }
@@ -268,38 +273,42 @@ static const struct store_link_owner link_owner = {
 };
 
 static void begin_attempt(struct store_client *client) {
-    enum failure_code code = FAILURE_NONE;
-    if (client->next_address >= client->address_count) {
-        client->next_address = 0;
-        client->address_count = 0;
-        code = tcp_address_resolve(client->host, client->settings.port, client->addresses,
-            MAXIMUM_ADDRESSES, &client->address_count, &client->end);
-    }
-    if (code == FAILURE_NONE && client->address_count > 0) {
-        code = store_link_open(client->loop, &client->addresses[client->next_address++],
-            &client->settings.limits, &link_owner, client, &client->link, &client->end);
-    }
-    if (code != FAILURE_NONE || client->link == NULL) {
-        retry(client);
+    struct failure failure = {0};
+    struct store_link_settings settings = {
+        .address = store_addresses_next(&client->addresses),
+        .limits = &client->settings.limits,
+        .silence_timeout = client->settings.silence_timeout,
+        .owner = &link_owner,
+        .context = client,
+    };
+    if (settings.address == NULL ||
+        store_link_open(client->loop, &settings, &client->link, &failure) != FAILURE_NONE) {
+        retry(client, &failure);
         return;
     }
     client->phase = PHASE_CONNECTING;
     client->next_attempt = after_milliseconds(client, ATTEMPT_MILLISECONDS);
 }
 
+/* The attempt under way has had its time. */
+static void give_up_attempt(struct store_client *client) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_TIMEOUT, "%s",
+        store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
+                                              : "it does not answer");
+    retry(client, &failure);
+}
+
 static void dial_due(struct store_client *client, struct instant now) {
-    if (!instant_is_before(now, client->connect_deadline)) {
-        if (client->phase == PHASE_CONNECTING) {
-            failure_set(&client->end, FAILURE_TIMEOUT, "the server does not answer");
-        }
+    bool is_over = !instant_is_before(now, client->connect_deadline);
+    bool is_due = is_over || !instant_is_before(now, client->next_attempt);
+    if (is_due && client->phase == PHASE_CONNECTING) {
+        give_up_attempt(client);
+    } else if (is_due && !is_over) {
+        begin_attempt(client);
+    }
+    if (is_over) {
         give_up_connecting(client);
-    } else if (!instant_is_before(now, client->next_attempt)) {
-        if (client->phase == PHASE_CONNECTING) {
-            failure_set(&client->end, FAILURE_TIMEOUT, "the server does not answer");
-            retry(client);
-        } else {
-            begin_attempt(client);
-        }
     }
 }
 
@@ -319,7 +328,8 @@ static void active_due(struct store_client *client) {
     failure_set(&failure, FAILURE_TIMEOUT, "the store did not answer %s in time",
         store_operation_name(call->request.operation));
     finish_active(
-        client, &(struct store_client_result){.code = FAILURE_TIMEOUT, .message = failure.message});
+        client, &(struct store_client_result){
+                    .code = FAILURE_TIMEOUT, .is_over = true, .message = failure.message});
     if (!client->is_freed) {
         give_up(client, &failure);
     }
@@ -340,7 +350,7 @@ static void timer_fired(void *context) {
     struct store_call *expired = NULL;
     while (!client->is_freed &&
            (expired = store_call_queue_pop_expired(&client->queue, now)) != NULL) {
-        finish_with_failure(expired, FAILURE_TIMEOUT, "timed out before it was its turn");
+        finish_with_failure(client, expired, FAILURE_TIMEOUT, "timed out before it was its turn");
     }
     leave(client);
 }
@@ -353,8 +363,11 @@ struct store_client *store_client_new(
     if (client->settings.limits.blob_bytes == 0) {
         client->settings.limits = STORE_REPLY_LIMITS_DEFAULT;
     }
-    client->host = memory_duplicate_string(settings->host);
-    client->settings.host = client->host;
+    if (client->settings.silence_timeout.nanoseconds <= 0) {
+        client->settings.silence_timeout = TCP_SILENCE_DEFAULT;
+    }
+    store_addresses_init(&client->addresses, settings->host, settings->port);
+    client->settings.host = client->addresses.host;
     backoff_init(&client->backoff, random_seed());
     client->timer = event_timer_new(loop, timer_fired, client);
     client->next_attempt = event_loop_now(loop);

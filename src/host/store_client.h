@@ -22,22 +22,31 @@ struct store_client;
 struct store_client_settings {
     const char *host; /* name, IPv4 or IPv6 address without brackets; copied */
     int port;
-    struct duration connect_timeout;  /* until the handshake is done, retries included */
+    struct duration connect_timeout; /* until the handshake is done, retries included */
+    /* How long the server's machine may not answer at all before the connection is given up
+     * (host/tcp_silence): about this long, whether requests are under way or not. Zero: three
+     * minutes. */
+    struct duration silence_timeout;
     struct store_reply_limits limits; /* zeroes: the defaults */
     /* Called once: with NULL when requests can be answered from now on, else with the reason why
      * not (FAILURE_TIMEOUT and what the last attempt ran into). May be NULL. */
     void (*connected)(void *context, const struct failure *failure);
     /* Called once when an established connection ends without store_client_free, after the
-     * pending requests have failed. May be NULL. */
+     * pending requests have failed. FAILURE_TIMEOUT: the machine was silent for silence_timeout, or
+     * a request was not answered in time; FAILURE_DISCONNECTED: the server's process closed the
+     * connection or ended; FAILURE_PROTOCOL or FAILURE_LIMIT: it broke the protocol. May be NULL.
+     */
     void (*lost)(void *context, const struct failure *failure);
     void *context;
 };
 
 /* How one request ended. Borrowed: valid during the callback. */
 struct store_client_result {
-    /* FAILURE_NONE; FAILURE_TIMEOUT; FAILURE_DISCONNECTED; FAILURE_PROTOCOL and FAILURE_LIMIT for a
-     * server that does not speak the protocol; FAILURE_CANCELLED by store_client_free. */
+    /* FAILURE_NONE; FAILURE_TIMEOUT: this request's time is up; what `connected` or `lost` is told
+     * when the connection does not come or is over (see `is_over`); FAILURE_CANCELLED by
+     * store_client_free. */
     enum failure_code code;
+    bool is_over; /* this and every later request fails: there is no connection */
     const struct store_reply *reply; /* NULL unless FAILURE_NONE */
     const char *message;             /* why, unless FAILURE_NONE */
 };

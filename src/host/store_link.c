@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/tcp_silence.h"
 #include "host/tcp_stream.h"
 #include "wire/store_request_codec.h"
 
@@ -18,6 +19,8 @@ struct store_link {
     struct store_reply_decoder decoder;
     const struct store_link_owner *owner;
     void *context;
+    union tcp_address address;
+    struct duration silence_timeout;
     uint32_t nonce;
     bool is_ready;
     bool expects_reply;
@@ -29,11 +32,26 @@ static struct store_link *link_of(struct tcp_stream *stream) {
     return (struct store_link *)(void *)stream;
 }
 
+/* Says of a connection that stood who is at its other end, and whether anybody is. */
+static void tell_end(struct store_link *link, const struct failure *reason) {
+    struct failure failure = *reason;
+    char server[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(&link->address, server);
+    if (link->is_ready && tcp_silence_is(reason->system_error)) {
+        failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s (%s)", server,
+            duration_seconds(link->silence_timeout), reason->message);
+        failure.system_error = reason->system_error;
+    } else if (link->is_ready) {
+        (void)failure_wrap(&failure, "the store at %s", server);
+    }
+    link->owner->ended(link->context, &failure);
+}
+
 static void end(struct store_link *link, enum failure_code code, const char *reason) {
     struct failure failure = {0};
     failure_set(&failure, code, "%s", reason);
     tcp_stream_close(&link->stream);
-    link->owner->ended(link->context, &failure);
+    tell_end(link, &failure);
 }
 
 /* As upstream: VALIDATE has no reply, so PING shows that a store is at the other end. */
@@ -103,7 +121,7 @@ static void drained(struct tcp_stream *stream) {
 
 static void ended(struct tcp_stream *stream, const struct failure *failure) {
     struct store_link *link = link_of(stream);
-    link->owner->ended(link->context, failure);
+    tell_end(link, failure);
 }
 
 static void clear(struct store_link *link) {
@@ -129,14 +147,15 @@ static const struct tcp_stream_owner stream_owner = {
 };
 
 /* A connecting socket, or -errno. */
-static int dial(const union tcp_address *address) {
+static int dial(const struct store_link_settings *settings) {
+    const union tcp_address *address = settings->address;
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -errno;
     }
     int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    tcp_silence_limit(fd, settings->silence_timeout);
     socklen_t length =
         address->any.sa_family == AF_INET6 ? sizeof address->ipv6 : sizeof address->ipv4;
     int status = connect(fd, &address->any, length);
@@ -148,18 +167,20 @@ static int dial(const union tcp_address *address) {
     return fd;
 }
 
-enum failure_code store_link_open(struct event_loop *loop, const union tcp_address *address,
-    const struct store_reply_limits *limits, const struct store_link_owner *owner, void *context,
-    struct store_link **out_link, struct failure *failure) {
-    int fd = dial(address);
+enum failure_code store_link_open(struct event_loop *loop,
+    const struct store_link_settings *settings, struct store_link **out_link,
+    struct failure *failure) {
+    int fd = dial(settings);
     if (fd < 0) {
         return failure_set_system(failure, -fd, "cannot connect");
     }
     struct store_link *link = memory_allocate(sizeof *link);
     tcp_stream_pool_init(&link->pool, &stream_owner, SIZE_MAX / 2, SIZE_MAX / 2);
-    store_reply_decoder_init(&link->decoder, limits);
-    link->owner = owner;
-    link->context = context;
+    store_reply_decoder_init(&link->decoder, settings->limits);
+    link->owner = settings->owner;
+    link->context = settings->context;
+    link->address = *settings->address;
+    link->silence_timeout = settings->silence_timeout;
     link->nonce = (uint32_t)getpid();
     /* "still connecting" also when it stands already: the loop says so at once */
     enum failure_code code = tcp_stream_open(&link->stream, loop, &link->pool, fd, true, failure);
@@ -181,6 +202,10 @@ void store_link_free(struct store_link *link) {
     if (link->is_released) {
         clear(link);
     }
+}
+
+bool store_link_is_connected(const struct store_link *link) {
+    return !link->stream.is_connecting;
 }
 
 bool store_link_send(struct store_link *link, struct slice request) {

@@ -9,7 +9,10 @@
 
 #include "base/log_throttle.h"
 #include "base/memory.h"
+#include "base/text.h"
+#include "core/store_presence.h"
 #include "core/store_table.h"
+#include "host/tcp_silence.h"
 #include "host/tcp_stream.h"
 #include "wire/store_reply_codec.h"
 #include "wire/store_request_codec.h"
@@ -24,6 +27,13 @@ struct store_peers {
     struct store_limits limits;
     struct store_table *table;
     struct store_effects effects;
+    bool is_carrying_out; /* effects: their replies borrow from the table, which stays as it is */
+    struct store_presence *presence;
+    struct store_effects presence_effects; /* of the host's own requests */
+    struct tally *operations;              /* or NULL */
+    struct store_server_observer observer;
+    char *watched_key; /* or NULL */
+    struct duration silence_timeout;
     struct tcp_stream_pool pool;
     struct store_peer *first;
     size_t open_count;
@@ -42,6 +52,7 @@ struct store_peer {
     struct store_peer *next;
     struct store_peer *previous;
     struct store_connection connection;
+    struct store_presence_holder holder;
     struct store_request_decoder decoder;
     union tcp_address address;
 };
@@ -66,12 +77,41 @@ static void tell(struct store_peers *peers, const union tcp_address *address, co
     }
 }
 
+/* A request of the host itself; nobody reads the answer. */
+static void apply_own(struct store_peers *peers, const struct store_request *request) {
+    struct store_connection own = {0};
+    store_effects_reset(&peers->presence_effects);
+    store_table_apply(peers->table, &own, request, &peers->presence_effects);
+}
+
+/* Presence keys of connections that are gone leave the table, and the observer is told. */
+static void remove_gone_keys(struct store_peers *peers) {
+    struct store_presence_key *key;
+    while (!peers->is_carrying_out && (key = store_presence_take_gone(peers->presence)) != NULL) {
+        apply_own(peers, &(struct store_request){
+                             .operation = STORE_DELETE, .key = slice_from_string(key->raw_key)});
+        if (peers->observer.gone != NULL) {
+            peers->observer.gone(peers->observer.context, key->name, key->value);
+        }
+        store_presence_key_free(key);
+    }
+}
+
+static void tell_connections(struct store_peers *peers) {
+    if (peers->observer.connections != NULL) {
+        peers->observer.connections(peers->observer.context, peers->open_count);
+    }
+}
+
 /* The table's side of a closing. */
 static void forget(struct store_peer *peer) {
     struct store_peers *peers = peer->peers;
     store_table_disconnect(peers->table, &peer->connection);
     store_request_decoder_clear(&peer->decoder);
+    store_presence_leave(peers->presence, &peer->holder);
     peers->open_count--;
+    remove_gone_keys(peers);
+    tell_connections(peers);
 }
 
 static void close_peer(struct store_peer *peer) {
@@ -137,6 +177,7 @@ static void reply_to(
 }
 
 static void carry_out_effects(struct store_peers *peers) {
+    peers->is_carrying_out = true;
     for (size_t i = 0; i < peers->effects.count; i++) {
         const struct store_effect *effect = &peers->effects.items[i];
         struct store_peer *peer = effect->connection->owner;
@@ -151,6 +192,30 @@ static void carry_out_effects(struct store_peers *peers) {
             dismiss(peer, effect->reason);
             break;
         }
+    }
+    peers->is_carrying_out = false;
+    remove_gone_keys(peers);
+}
+
+/* Takes note of who is there; the connection may be another's from now on, but is never closed. */
+static void note_presence(struct store_peer *peer, const struct store_request *request) {
+    struct store_peers *peers = peer->peers;
+    const struct store_presence_key *key =
+        store_presence_note(peers->presence, &peer->holder, request);
+    if (key != NULL && peers->observer.beat != NULL) {
+        peers->observer.beat(peers->observer.context, key->name, key->value);
+    }
+}
+
+/* Clients that say who they are have their own ways to tell what they write; of the others the host
+ * hears from the store itself. */
+static void note_stranger(const struct store_peer *peer, const struct store_request *request) {
+    const struct store_peers *peers = peer->peers;
+    bool is_writing = request->operation == STORE_SET || request->operation == STORE_COMPARE_SET;
+    if (peers->watched_key != NULL && is_writing && peer->holder.first == NULL &&
+        slice_equals(request->key, slice_from_string(peers->watched_key)) &&
+        peers->observer.watched_written != NULL) {
+        peers->observer.watched_written(peers->observer.context);
     }
 }
 
@@ -168,8 +233,16 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         dismiss(peer, decoded.reason);
         return 0;
     }
+    const char *objection = store_presence_objection(peers->presence, &decoded.request);
+    if (objection != NULL) {
+        dismiss(peer, objection);
+        return 0;
+    }
     store_effects_reset(&peers->effects);
     store_table_apply(peers->table, &peer->connection, &decoded.request, &peers->effects);
+    tally_add(peers->operations, 1);
+    note_presence(peer, &decoded.request);
+    note_stranger(peer, &decoded.request);
     carry_out_effects(peers);
     return peer->stream.is_closed ? 0 : decoded.consumed;
 }
@@ -194,10 +267,15 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
 
 static void ended(struct tcp_stream *stream, const struct failure *failure) {
     struct store_peer *peer = peer_of(stream);
-    forget(peer);
-    if (failure->code == FAILURE_LIMIT) {
+    if (tcp_silence_is(failure->system_error)) {
+        char *silence = text_format("no answer for %g s (%s)",
+            duration_seconds(peer->peers->silence_timeout), failure->message);
+        tell(peer->peers, &peer->address, silence);
+        free(silence);
+    } else if (failure->code == FAILURE_LIMIT) {
         tell(peer->peers, &peer->address, failure->message);
     }
+    forget(peer);
 }
 
 static void free_when_empty(struct store_peers *peers) {
@@ -229,17 +307,35 @@ static const struct tcp_stream_owner stream_owner = {
     .released = released,
 };
 
+/* So that a client can ask whether presence is served here. */
+static void say_served(struct store_peers *peers) {
+    const char *key = store_presence_served_key(peers->presence);
+    if (key[0] != '\0') {
+        apply_own(peers, &(struct store_request){.operation = STORE_SET,
+                             .key = slice_from_string(key),
+                             .value = slice_from_string("1")});
+    }
+}
+
 struct store_peers *store_peers_new(
-    struct event_loop *loop, const struct store_limits *limits, const struct log *log) {
+    struct event_loop *loop, const struct store_server_settings *settings) {
+    const struct store_limits *limits =
+        settings->limits != NULL ? settings->limits : &STORE_LIMITS_DEFAULT;
     struct store_peers *peers = memory_allocate(sizeof *peers);
     peers->loop = loop;
-    peers->log = log;
+    peers->log = settings->log;
     peers->limits = *limits;
     peers->table = store_table_new(limits);
+    peers->presence = store_presence_new(settings->presence_prefix);
+    peers->operations = settings->operations;
+    peers->observer = settings->observer;
+    peers->watched_key = memory_duplicate_string(settings->watched_key);
+    peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
         &peers->pool, &stream_owner, limits->queued_reply_bytes, limits->memory_bytes);
     bytes_init(&peers->replies, limits->queued_reply_bytes);
     bytes_init(&peers->single, limits->queued_reply_bytes);
+    say_served(peers);
     return peers;
 }
 
@@ -247,9 +343,13 @@ void store_peers_free(struct store_peers *peers) {
     if (peers == NULL) {
         return;
     }
+    peers->observer = (struct store_server_observer){0};
     store_peers_close_all(peers);
     store_table_free(peers->table);
+    store_presence_free(peers->presence);
+    free(peers->watched_key);
     store_effects_clear(&peers->effects);
+    store_effects_clear(&peers->presence_effects);
     bytes_clear(&peers->replies);
     bytes_clear(&peers->single);
     peers->is_freed = true;
@@ -264,6 +364,7 @@ static void link_peer(struct store_peers *peers, struct store_peer *peer) {
     peers->first = peer;
     peers->peer_count++;
     peers->open_count++;
+    tell_connections(peers);
 }
 
 void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address) {
@@ -286,6 +387,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
     }
     peer->peers = peers;
     peer->connection.owner = peer;
+    peer->holder.owner = peer;
     peer->address = *address;
     store_request_decoder_init(&peer->decoder, &peers->limits);
     link_peer(peers, peer);
@@ -293,6 +395,13 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
 
 size_t store_peers_count(const struct store_peers *peers) {
     return peers->open_count;
+}
+
+void store_peers_drop(struct store_peers *peers, const char *name) {
+    const struct store_presence_holder *holder = store_presence_find(peers->presence, name);
+    if (holder != NULL) {
+        dismiss(holder->owner, "let go: the node it speaks for has stalled");
+    }
 }
 
 void store_peers_close_all(struct store_peers *peers) {
@@ -311,5 +420,6 @@ void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix)
     store_effects_reset(&peers->effects);
     store_table_renew(peers->table, slice_from_string(kept_prefix), &peers->effects);
     carry_out_effects(peers);
+    say_served(peers);
     share_memory(peers);
 }

@@ -13,13 +13,7 @@
 #include "host/store_peers.h"
 #include "host/tcp_acceptor.h"
 #include "host/tcp_address.h"
-
-/* A client whose host is gone without a word is let go after three minutes; upstream would keep it
- * for ever. */
-#define KEEPALIVE_IDLE_SECONDS 60
-#define KEEPALIVE_INTERVAL_SECONDS 20
-#define KEEPALIVE_PROBES 6
-#define UNACKNOWLEDGED_MILLISECONDS 180000
+#include "host/tcp_silence.h"
 
 struct store_server {
     struct store_peers *peers;
@@ -28,18 +22,11 @@ struct store_server {
     bool is_turning_away; /* new connections are closed instead of served */
 };
 
-static void set_option(int fd, int level, int option, int value) {
-    (void)setsockopt(fd, level, option, &value, sizeof value); /* without it things still work */
-}
-
 /* Accepted sockets inherit these on Linux, which saves five system calls for each. */
-static void set_options_of_clients(int listening_fd) {
-    set_option(listening_fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(listening_fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS);
-    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SECONDS);
-    set_option(listening_fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
-    set_option(listening_fd, IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MILLISECONDS);
+static void set_options_of_clients(int listening_fd, struct duration silence_timeout) {
+    int on = 1;
+    (void)setsockopt(listening_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    tcp_silence_limit(listening_fd, silence_timeout);
 }
 
 static void accepted(void *context, int fd_taken, const union tcp_address *peer) {
@@ -52,7 +39,7 @@ static void accepted(void *context, int fd_taken, const union tcp_address *peer)
 }
 
 enum failure_code store_server_new(struct event_loop *loop, int listening_fd,
-    const struct store_limits *limits, const struct log *log, struct store_server **out_server,
+    const struct store_server_settings *settings, struct store_server **out_server,
     struct failure *failure) {
     union tcp_address address = {0};
     socklen_t length = sizeof address;
@@ -60,20 +47,24 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd,
         return failure_set_system(failure, errno, "cannot read the store's address");
     }
     struct store_server *server = memory_allocate(sizeof *server);
-    struct tcp_acceptor_settings settings = {
+    struct tcp_acceptor_settings acceptor = {
         .listening_fd = listening_fd,
         .name = "store",
-        .log = log,
+        .log = settings->log,
         .accepted = accepted,
         .context = server,
     };
-    enum failure_code code = tcp_acceptor_new(loop, &settings, &server->acceptor, failure);
+    enum failure_code code = tcp_acceptor_new(loop, &acceptor, &server->acceptor, failure);
     if (code != FAILURE_NONE) {
         free(server);
         return code;
     }
-    set_options_of_clients(listening_fd);
-    server->peers = store_peers_new(loop, limits != NULL ? limits : &STORE_LIMITS_DEFAULT, log);
+    struct store_server_settings completed = *settings;
+    if (completed.silence_timeout.nanoseconds <= 0) {
+        completed.silence_timeout = TCP_SILENCE_DEFAULT;
+    }
+    set_options_of_clients(listening_fd, completed.silence_timeout);
+    server->peers = store_peers_new(loop, &completed);
     server->port = tcp_address_port(&address);
     *out_server = server;
     return FAILURE_NONE;
@@ -103,6 +94,10 @@ void store_server_renew(struct store_server *server, const char *kept_prefix) {
         store_peers_catch_up(server->peers);
         store_peers_renew_table(server->peers, kept_prefix);
     }
+}
+
+void store_server_drop(struct store_server *server, const char *name) {
+    store_peers_drop(server->peers, name);
 }
 
 size_t store_server_connections(const struct store_server *server) {

@@ -13,18 +13,17 @@
 #include <stddef.h>
 
 #include "base/failure.h"
-#include "base/log.h"
-#include "core/store_limits.h"
 #include "host/event_loop.h"
+#include "host/store_server_settings.h"
 
 struct store_server;
 
 /* Serves `listening_fd`, a non-blocking listening socket (tcp_listener_open), which the server owns
- * from then on; on failure it stays the caller's. `limits` is copied; NULL is the default. The
- * number of connections is also bounded by RLIMIT_NOFILE: clients beyond either are turned away
- * with a log line, and served once others have left. `log` outlives the server. */
+ * from then on; on failure it stays the caller's. The number of connections is also bounded by
+ * RLIMIT_NOFILE: clients beyond either are turned away with a log line, and served once others have
+ * left. */
 __attribute__((warn_unused_result)) enum failure_code store_server_new(struct event_loop *loop,
-    int listening_fd, const struct store_limits *limits, const struct log *log,
+    int listening_fd, const struct store_server_settings *settings,
     struct store_server **out_server, struct failure *failure);
 
 /* Closes the port and all connections. Run the loop (or free it) afterwards, so that it can let go
@@ -42,6 +41,10 @@ int store_server_port(const struct store_server *server);
  * renewal and has arrived is carried out first, so that a dead worker's last words are forgotten
  * too. */
 void store_server_renew(struct store_server *server, const char *kept_prefix);
+
+/* Closes the connection that holds the presence key `name`; the observer is told that it is gone.
+ * Nothing happens when none does (any more). */
+void store_server_drop(struct store_server *server, const char *name);
 
 /* Connections open now. */
 size_t store_server_connections(const struct store_server *server);

@@ -2,124 +2,126 @@
 #include "host/store_thread.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "host/quiet_thread.h"
+#include "host/store_mail.h"
 #include "host/store_server.h"
-
-/* One renewal on its way to the store thread and back. */
-struct renewal {
-    struct renewal *next;
-    char *kept_prefix; /* NULL: keep nothing */
-    void (*done)(void *context);
-    void *context;
-};
-
-/* First in, first out. */
-struct renewal_queue {
-    struct renewal *first;
-    struct renewal **end; /* where the next one is hung up */
-};
 
 struct store_thread {
     pthread_t thread;
     int port;
-    struct event_wake *caller_wake; /* the caller's loop: answers are ready */
+    struct store_server_observer observer; /* the caller's */
+    struct store_mail asked;               /* by the caller */
+    struct store_mail reported;            /* to the caller */
+    struct event_wake *caller_wake;        /* the caller's loop: reports are ready */
 
     /* used by the store thread alone once it runs */
     struct event_loop *loop;
     struct store_server *server;
-    struct event_wake *wake; /* messages are waiting; sent by the caller */
-
-    pthread_mutex_t lock; /* of what follows */
-    struct renewal_queue asked;
-    struct renewal_queue answered;
-    bool is_stopping;
+    struct event_wake *wake; /* something was asked */
 };
 
-static void queue_init(struct renewal_queue *queue) {
-    queue->first = NULL;
-    queue->end = &queue->first;
+static void ask(struct store_thread *thread, struct store_letter *letter_taken) {
+    store_mail_post(&thread->asked, letter_taken);
+    event_wake_send(thread->wake);
 }
 
-static void queue_push(struct renewal_queue *queue, struct renewal *renewal) {
-    renewal->next = NULL;
-    *queue->end = renewal;
-    queue->end = &renewal->next;
+static void report(struct store_thread *thread, struct store_letter *letter_taken) {
+    store_mail_post(&thread->reported, letter_taken);
+    event_wake_send(thread->caller_wake);
 }
 
-/* NULL when there is none. */
-static struct renewal *queue_pop(struct renewal_queue *queue) {
-    struct renewal *first = queue->first;
-    if (first != NULL) {
-        queue->first = first->next;
-        if (first->next == NULL) {
-            queue->end = &queue->first;
-        }
-    }
-    return first;
+/* The server's observer, on the store thread. */
+static void report_beat(void *context, const char *name, const char *value) {
+    report(context, store_letter_new(STORE_LETTER_BEAT, name, value));
 }
 
-static void free_renewal(struct renewal *renewal) {
-    free(renewal->kept_prefix);
-    free(renewal);
+static void report_gone(void *context, const char *name, const char *value) {
+    report(context, store_letter_new(STORE_LETTER_GONE, name, value));
 }
 
-static void queue_clear(struct renewal_queue *queue) {
-    for (struct renewal *each = queue_pop(queue); each != NULL; each = queue_pop(queue)) {
-        free_renewal(each);
-    }
+static void report_watched_written(void *context) {
+    report(context, store_letter_new(STORE_LETTER_WATCHED_WRITTEN, NULL, NULL));
 }
 
-/* On the store thread: the next renewal asked for, or NULL. */
-static struct renewal *take_asked(struct store_thread *thread, bool *out_is_stopping) {
-    pthread_mutex_lock(&thread->lock);
-    struct renewal *renewal = queue_pop(&thread->asked);
-    *out_is_stopping = thread->is_stopping;
-    pthread_mutex_unlock(&thread->lock);
-    return renewal;
+static void report_connections(void *context, size_t count) {
+    struct store_letter *letter = store_letter_new(STORE_LETTER_CONNECTIONS, NULL, NULL);
+    letter->count = count;
+    report(context, letter);
 }
 
-static void message_arrived(void *context) {
-    struct store_thread *thread = context;
-    bool is_stopping;
-    struct renewal *renewal = take_asked(thread, &is_stopping);
-    while (renewal != NULL && !is_stopping) {
-        store_server_renew(thread->server, renewal->kept_prefix);
-        pthread_mutex_lock(&thread->lock);
-        queue_push(&thread->answered, renewal);
-        pthread_mutex_unlock(&thread->lock);
-        event_wake_send(thread->caller_wake);
-        renewal = take_asked(thread, &is_stopping);
-    }
-    if (renewal != NULL) {
-        free_renewal(renewal);
-    }
-    if (is_stopping) {
+static void carry_out(struct store_thread *thread, struct store_letter *letter_taken) {
+    switch (letter_taken->kind) {
+    case STORE_LETTER_RENEW:
+        store_server_renew(thread->server, letter_taken->name);
+        letter_taken->kind = STORE_LETTER_RENEWED;
+        report(thread, letter_taken);
+        return;
+    case STORE_LETTER_DROP:
+        store_server_drop(thread->server, letter_taken->name);
+        break;
+    case STORE_LETTER_STOP:
         event_loop_stop(thread->loop);
+        break;
+    case STORE_LETTER_RENEWED:
+    case STORE_LETTER_BEAT:
+    case STORE_LETTER_GONE:
+    case STORE_LETTER_WATCHED_WRITTEN:
+    case STORE_LETTER_CONNECTIONS:
+        break; /* the caller's */
+    }
+    store_letter_free(letter_taken);
+}
+
+/* On the store thread. */
+static void request_arrived(void *context) {
+    struct store_thread *thread = context;
+    struct store_letter *letter;
+    while ((letter = store_mail_take(&thread->asked)) != NULL) {
+        carry_out(thread, letter);
     }
 }
 
-/* On the caller's loop. One answer per turn, as its callback may stop and free the thread. */
-static void answer_arrived(void *context) {
+static void tell(const struct store_server_observer *observer, const struct store_letter *letter) {
+    switch (letter->kind) {
+    case STORE_LETTER_RENEWED:
+        letter->done(letter->context);
+        break;
+    case STORE_LETTER_BEAT:
+        observer->beat(observer->context, letter->name, letter->value);
+        break;
+    case STORE_LETTER_GONE:
+        observer->gone(observer->context, letter->name, letter->value);
+        break;
+    case STORE_LETTER_WATCHED_WRITTEN:
+        observer->watched_written(observer->context);
+        break;
+    case STORE_LETTER_CONNECTIONS:
+        observer->connections(observer->context, letter->count);
+        break;
+    case STORE_LETTER_RENEW:
+    case STORE_LETTER_DROP:
+    case STORE_LETTER_STOP:
+        break; /* the store thread's */
+    }
+}
+
+/* On the caller's loop. One report per turn, as its callback may stop and free the thread. */
+static void report_arrived(void *context) {
     struct store_thread *thread = context;
-    pthread_mutex_lock(&thread->lock);
-    struct renewal *renewal = queue_pop(&thread->answered);
-    bool is_last = thread->answered.first == NULL;
-    pthread_mutex_unlock(&thread->lock);
-    if (renewal == NULL) {
+    struct store_letter *letter = store_mail_take(&thread->reported);
+    if (letter == NULL) {
         return;
     }
-    if (!is_last) {
+    if (!store_mail_is_empty(&thread->reported)) {
         event_wake_send(thread->caller_wake);
     }
-    void (*done)(void *context) = renewal->done;
-    void *done_context = renewal->context;
-    free_renewal(renewal);
-    done(done_context);
+    struct store_server_observer observer = thread->observer;
+    tell(&observer, letter);
+    store_letter_free(letter);
 }
 
 static void *serve(void *context) {
@@ -134,9 +136,8 @@ static void free_parts(struct store_thread *thread) {
     event_wake_free(thread->wake);
     (void)event_loop_free(thread->loop); /* everything in it was freed just before */
     event_wake_free(thread->caller_wake);
-    queue_clear(&thread->asked);
-    queue_clear(&thread->answered);
-    pthread_mutex_destroy(&thread->lock);
+    store_mail_clear(&thread->asked);
+    store_mail_clear(&thread->reported);
     free(thread);
 }
 
@@ -144,20 +145,29 @@ static void free_parts(struct store_thread *thread) {
 static enum failure_code make_parts(
     struct store_thread *thread, struct event_loop *caller_loop, struct failure *failure) {
     enum failure_code code =
-        event_wake_new(caller_loop, answer_arrived, thread, &thread->caller_wake, failure);
+        event_wake_new(caller_loop, report_arrived, thread, &thread->caller_wake, failure);
     if (code == FAILURE_NONE) {
         code = event_loop_new(&thread->loop, failure);
     }
     if (code == FAILURE_NONE) {
-        code = event_wake_new(thread->loop, message_arrived, thread, &thread->wake, failure);
+        code = event_wake_new(thread->loop, request_arrived, thread, &thread->wake, failure);
     }
     return code;
 }
 
 static enum failure_code start(struct store_thread *thread, int listening_fd,
-    const struct store_limits *limits, const struct log *log, struct failure *failure) {
+    const struct store_server_settings *settings, struct failure *failure) {
+    struct store_server_settings served = *settings;
+    served.observer = (struct store_server_observer){
+        .beat = settings->observer.beat != NULL ? report_beat : NULL,
+        .gone = settings->observer.gone != NULL ? report_gone : NULL,
+        .watched_written =
+            settings->observer.watched_written != NULL ? report_watched_written : NULL,
+        .connections = settings->observer.connections != NULL ? report_connections : NULL,
+        .context = thread,
+    };
     enum failure_code code =
-        store_server_new(thread->loop, listening_fd, limits, log, &thread->server, failure);
+        store_server_new(thread->loop, listening_fd, &served, &thread->server, failure);
     if (code != FAILURE_NONE) {
         close(listening_fd);
         return code;
@@ -167,17 +177,17 @@ static enum failure_code start(struct store_thread *thread, int listening_fd,
 }
 
 enum failure_code store_thread_start(struct event_loop *loop, int listening_fd_taken,
-    const struct store_limits *limits, const struct log *log, struct store_thread **out_thread,
+    const struct store_server_settings *settings, struct store_thread **out_thread,
     struct failure *failure) {
     struct store_thread *thread = memory_allocate(sizeof *thread);
-    pthread_mutex_init(&thread->lock, NULL);
-    queue_init(&thread->asked);
-    queue_init(&thread->answered);
+    thread->observer = settings->observer;
+    store_mail_init(&thread->asked);
+    store_mail_init(&thread->reported);
     enum failure_code code = make_parts(thread, loop, failure);
     if (code != FAILURE_NONE) {
         close(listening_fd_taken);
     } else {
-        code = start(thread, listening_fd_taken, limits, log, failure);
+        code = start(thread, listening_fd_taken, settings, failure);
     }
     if (code != FAILURE_NONE) {
         free_parts(thread);
@@ -193,24 +203,21 @@ int store_thread_port(const struct store_thread *thread) {
 
 void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
     void (*done)(void *context), void *context) {
-    struct renewal *renewal = memory_allocate(sizeof *renewal);
-    renewal->kept_prefix = memory_duplicate_string(kept_prefix);
-    renewal->done = done;
-    renewal->context = context;
-    pthread_mutex_lock(&thread->lock);
-    queue_push(&thread->asked, renewal);
-    pthread_mutex_unlock(&thread->lock);
-    event_wake_send(thread->wake);
+    struct store_letter *letter = store_letter_new(STORE_LETTER_RENEW, kept_prefix, NULL);
+    letter->done = done;
+    letter->context = context;
+    ask(thread, letter);
+}
+
+void store_thread_drop(struct store_thread *thread, const char *name) {
+    ask(thread, store_letter_new(STORE_LETTER_DROP, name, NULL));
 }
 
 void store_thread_stop(struct store_thread *thread) {
     if (thread == NULL) {
         return;
     }
-    pthread_mutex_lock(&thread->lock);
-    thread->is_stopping = true;
-    pthread_mutex_unlock(&thread->lock);
-    event_wake_send(thread->wake);
+    ask(thread, store_letter_new(STORE_LETTER_STOP, NULL, NULL));
     pthread_join(thread->thread, NULL);
     free_parts(thread);
 }

@@ -7,18 +7,17 @@
 #define MUSTER_HOST_STORE_THREAD_H
 
 #include "base/failure.h"
-#include "base/log.h"
-#include "core/store_limits.h"
 #include "host/event_loop.h"
+#include "host/store_server_settings.h"
 
 struct store_thread;
 
 /* Starts serving `listening_fd_taken`; it is closed when this fails. `loop` is the caller's own:
- * callbacks of this module run on it. `limits` is copied; NULL is the default. `log` outlives the
- * thread, and its write function is called from the store thread: it must be thread-safe.
- * FAILURE_SYSTEM when no thread or loop can be made. */
+ * callbacks of this module, the observer's included, run on it. The log's write function is called
+ * from the store thread: it must be thread-safe. FAILURE_SYSTEM when no thread or loop can be made.
+ */
 __attribute__((warn_unused_result)) enum failure_code store_thread_start(struct event_loop *loop,
-    int listening_fd_taken, const struct store_limits *limits, const struct log *log,
+    int listening_fd_taken, const struct store_server_settings *settings,
     struct store_thread **out_thread, struct failure *failure);
 
 /* The port clients connect to. */
@@ -30,8 +29,12 @@ int store_thread_port(const struct store_thread *thread);
 void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
     void (*done)(void *context), void *context);
 
-/* Closes the port and every connection, joins the thread and frees it; renewals still under way are
- * not reported any more. NULL is fine. */
+/* Closes the connection that holds the presence key `name` (copied): its client has stalled. The
+ * observer's `gone` follows, unless it was on its way already. */
+void store_thread_drop(struct store_thread *thread, const char *name);
+
+/* Closes the port and every connection, joins the thread and frees it; renewals still under way
+ * and whatever the observer has not been told are not reported any more. NULL is fine. */
 void store_thread_stop(struct store_thread *thread);
 
 #endif

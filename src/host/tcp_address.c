@@ -2,6 +2,7 @@
 #include "host/tcp_address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,6 +45,9 @@ enum failure_code tcp_address_resolve(const char *host, int port, union tcp_addr
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int status = getaddrinfo(host, service, &hints, &found);
+    if (status == EAI_SYSTEM) {
+        return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
+    }
     if (status != 0) {
         return failure_set(
             failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host, gai_strerror(status));

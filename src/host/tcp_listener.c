@@ -7,12 +7,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "host/random_seed.h"
 #include "host/tcp_address.h"
 
 #define MAXIMUM_PORT 65535
 #define PORT_TEXT_SIZE 12
+#define LISTEN_ATTEMPTS 20
+#define PAUSE_MAXIMUM_NANOSECONDS 4000000
 
 static enum failure_code read_bound_port(int fd, int *out_port, struct failure *failure) {
     union tcp_address address = {0};
@@ -37,8 +41,8 @@ static enum failure_code describe_bind_failure(
     return failure_set_system(failure, error, "cannot listen on %s port %d", host, port);
 }
 
-/* A listening socket bound to `address`, or -errno. */
-static int listen_on(const struct sockaddr *address, socklen_t length, bool is_dual_stack) {
+/* A socket bound to `address`, or -errno. */
+static int bind_to(const struct sockaddr *address, socklen_t length, bool is_dual_stack) {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -errno;
@@ -49,12 +53,36 @@ static int listen_on(const struct sockaddr *address, socklen_t length, bool is_d
     if (address->sa_family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, is_dual_stack ? &off : &on, (socklen_t)sizeof on);
     }
-    if (bind(fd, address, length) != 0 || listen(fd, SOMAXCONN) != 0) {
+    if (bind(fd, address, length) != 0) {
         int error = errno;
         close(fd);
         return -error;
     }
     return fd;
+}
+
+static void pause_shortly(void) {
+    struct timespec pause = {.tv_nsec = (long)(random_seed() % PAUSE_MAXIMUM_NANOSECONDS)};
+    nanosleep(&pause, NULL);
+}
+
+/* A listening socket bound to `address`, or -errno. Of sockets that begin to listen in the same
+ * moment the kernel may refuse every one, though it let all of them bind, as nobody listened yet. A
+ * pause parts them: then one listens, and the others cannot bind. */
+static int listen_on(const struct sockaddr *address, socklen_t length, bool is_dual_stack) {
+    int error = EADDRINUSE;
+    for (int attempt = 0; attempt < LISTEN_ATTEMPTS && error == EADDRINUSE; attempt++) {
+        if (attempt > 0) {
+            pause_shortly();
+        }
+        int fd = bind_to(address, length, is_dual_stack);
+        if (fd < 0 || listen(fd, SOMAXCONN) == 0) {
+            return fd;
+        }
+        error = errno;
+        close(fd);
+    }
+    return -error;
 }
 
 /* Only a machine without IPv6 is served by IPv4 alone: when `[::]` is refused because the port is

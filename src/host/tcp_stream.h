@@ -50,7 +50,8 @@ void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_
 /* All its streams have been released. */
 void tcp_stream_pool_clear(struct tcp_stream_pool *pool);
 
-/* To be embedded; the fields are the module's own, but for is_closed, which anyone may read. */
+/* To be embedded; the fields are the module's own, but for is_connecting and is_closed, which
+ * anyone may read. */
 struct tcp_stream {
     uv_poll_t poll;
     struct tcp_stream_pool *pool;

@@ -13,6 +13,11 @@
 #define FIFO_MODE 0600
 /* What a pipe holds by default. */
 #define CHUNK_SIZE 65536
+/* What ours is asked to hold: the more, the longer a burst of requests finds room without waiting.
+ */
+#define PIPE_SIZE (1024 * 1024)
+/* So many chunks empty it; somebody who writes all the time must not hold us longer. */
+#define FULL_PIPE_CHUNKS (PIPE_SIZE / CHUNK_SIZE)
 
 struct timer_fifo {
     char *path;
@@ -21,8 +26,7 @@ struct timer_fifo {
     ino_t inode;
     struct event_descriptor *watch;
     struct line_splitter splitter;
-    void (*line)(void *context, struct slice line);
-    void *context;
+    struct timer_fifo_reader reader;
     char chunk[CHUNK_SIZE];
 };
 
@@ -47,6 +51,10 @@ static enum failure_code remove_old_fifo(const char *path, struct failure *failu
         return failure_set(
             failure, FAILURE_INVALID, "%s is there already and is no FIFO; it is left alone", path);
     }
+    if (status.st_uid != geteuid()) {
+        return failure_set(failure, FAILURE_INVALID,
+            "%s is there already and belongs to another user; it is left alone", path);
+    }
     if (unlink(path) != 0) {
         return failure_set_system(failure, errno, "cannot remove the old FIFO %s", path);
     }
@@ -64,6 +72,7 @@ static enum failure_code open_fifo(struct timer_fifo *fifo, struct failure *fail
         unlink(fifo->path);
         return failure_set_system(failure, error, "cannot open the FIFO %s", fifo->path);
     }
+    (void)fcntl(fifo->fd, F_SETPIPE_SZ, PIPE_SIZE); /* refused, it works too */
     fifo->device = status.st_dev;
     fifo->inode = status.st_ino;
     return FAILURE_NONE;
@@ -71,22 +80,37 @@ static enum failure_code open_fifo(struct timer_fifo *fifo, struct failure *fail
 
 static void take_line(void *context, const struct line *line) {
     struct timer_fifo *fifo = context;
-    fifo->line(fifo->context, line->text);
+    fifo->reader.line(fifo->reader.context, line->text);
 }
 
-/* One chunk at a time, so that a writer that never stops does not keep the loop from the rest. */
-static void readable(void *context) {
-    struct timer_fifo *fifo = context;
+/* A client may leave out the newline of its last line: what is whole without is not held back. */
+static void offer_unfinished_line(struct timer_fifo *fifo) {
+    const struct text *line = &fifo->splitter.line;
+    if (line->length > 0 && line->data[line->length - 1] == '}' &&
+        fifo->reader.unfinished_line(
+            fifo->reader.context, (struct slice){(const uint8_t *)line->data, line->length})) {
+        line_splitter_clear(&fifo->splitter);
+    }
+}
+
+/* Whether there may be more. */
+static bool take_chunk(struct timer_fifo *fifo) {
     ssize_t length = read(fifo->fd, fifo->chunk, sizeof fifo->chunk);
     if (length > 0) {
         struct slice input = {(const uint8_t *)fifo->chunk, (size_t)length};
         line_splitter_feed(&fifo->splitter, input, take_line, fifo);
+        offer_unfinished_line(fifo);
     }
+    return length == (ssize_t)sizeof fifo->chunk;
+}
+
+/* One chunk at a time, so that a writer that never stops does not keep the loop from the rest. */
+static void readable(void *context) {
+    take_chunk(context);
 }
 
 enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
-    void (*line)(void *context, struct slice line), void *context, struct timer_fifo **out_fifo,
-    struct failure *failure) {
+    const struct timer_fifo_reader *reader, struct timer_fifo **out_fifo, struct failure *failure) {
     enum failure_code code = remove_old_fifo(path, failure);
     if (code != FAILURE_NONE) {
         return code;
@@ -94,8 +118,7 @@ enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
     struct timer_fifo *fifo = memory_allocate(sizeof *fifo);
     fifo->path = memory_duplicate_string(path);
     fifo->fd = -1;
-    fifo->line = line;
-    fifo->context = context;
+    fifo->reader = *reader;
     code = open_fifo(fifo, failure);
     if (code == FAILURE_NONE) {
         code = event_descriptor_new(loop, fifo->fd, readable, fifo, &fifo->watch, failure);
@@ -108,10 +131,15 @@ enum failure_code timer_fifo_new(struct event_loop *loop, const char *path,
     return FAILURE_NONE;
 }
 
+void timer_fifo_take_input(struct timer_fifo *fifo) {
+    for (int i = 0; i < FULL_PIPE_CHUNKS && take_chunk(fifo); i++) {
+    }
+}
+
 void timer_fifo_drop_input(struct timer_fifo *fifo) {
     line_splitter_clear(&fifo->splitter);
-    /* Somebody who writes all the time must not hold us here. */
-    for (int i = 0; i < 16 && read(fifo->fd, fifo->chunk, sizeof fifo->chunk) > 0; i++) {
+    for (int i = 0; i < FULL_PIPE_CHUNKS && read(fifo->fd, fifo->chunk, sizeof fifo->chunk) > 0;
+         i++) {
     }
 }
 

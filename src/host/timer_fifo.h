@@ -21,12 +21,24 @@ struct timer_fifo;
 /* Whether there is a FIFO at `path` that some process reads. */
 bool timer_fifo_is_served(const char *path);
 
-/* Makes a FIFO for this user at `path`, in place of one that may be there already, and calls `line`
- * for each line (a newline at its end) from the event loop. FAILURE_INVALID when something else
- * than a FIFO is there, which is left alone; FAILURE_SYSTEM otherwise. */
+/* Who takes the lines, from the event loop. */
+struct timer_fifo_reader {
+    void (*line)(void *context, struct slice line); /* with a newline at its end */
+    /* What was read last ends in '}' and has no newline yet: true when it is taken as a line. */
+    bool (*unfinished_line)(void *context, struct slice line);
+    void *context;
+};
+
+/* Makes a FIFO for this user (mode 0600) at `path`, in place of one of this user's that may be
+ * there already. FAILURE_INVALID when something else is there, which is left alone; FAILURE_SYSTEM
+ * otherwise. */
 __attribute__((warn_unused_result)) enum failure_code timer_fifo_new(struct event_loop *loop,
-    const char *path, void (*line)(void *context, struct slice line), void *context,
-    struct timer_fifo **out_fifo, struct failure *failure);
+    const char *path, const struct timer_fifo_reader *reader, struct timer_fifo **out_fifo,
+    struct failure *failure);
+
+/* Gives the reader what has been written so far, without waiting for the event loop's turn; not
+ * from inside `line`. At most as much as the FIFO holds, whatever is written meanwhile. */
+void timer_fifo_take_input(struct timer_fifo *fifo);
 
 /* Drops what was written and has not been read, and a line that is not finished. */
 void timer_fifo_drop_input(struct timer_fifo *fifo);

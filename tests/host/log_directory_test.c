@@ -15,10 +15,12 @@ static struct log_directory opened(const char *log_dir, const char *run_id) {
     return directory;
 }
 
+/* The fifth round of the rendezvous. */
 static char *begun(const struct log_directory *directory, int restart_count, int worker_count) {
+    struct log_tree_attempt attempt = {.restart_count = restart_count, .round = 5};
     char *path;
     struct failure failure = {0};
-    if (log_directory_begin_attempt(directory, restart_count, worker_count, &path, &failure) !=
+    if (log_directory_begin_attempt(directory, &attempt, worker_count, &path, &failure) !=
         FAILURE_NONE) {
         fail_msg("%s", failure.message);
     }
@@ -124,8 +126,8 @@ static void logs_of_an_earlier_incarnation_are_kept(void **state) {
     char *third = begun(&directory, 0, 1);
     char *restarted = begun(&directory, 1, 1);
     assert_string_equal(strrchr(first, '/'), "/attempt_0");
-    assert_string_equal(strrchr(second, '/'), "/attempt_0.1");
-    assert_string_equal(strrchr(third, '/'), "/attempt_0.2");
+    assert_string_equal(strrchr(second, '/'), "/attempt_0_round_5");
+    assert_string_equal(strrchr(third, '/'), "/attempt_0_round_5.2");
     assert_string_equal(strrchr(restarted, '/'), "/attempt_1");
     assert_int_equal(access(log, F_OK), 0);
     free(log);
@@ -256,12 +258,13 @@ static void refusals_name_the_path(void **state) {
 /* The kernel's own refusal of a new directory, without a file system to fill. */
 static void attempt_that_cannot_be_made_is_named(void **state) {
     (void)state;
+    struct log_tree_attempt attempt = {.restart_count = 2};
     char run_path[] = "/proc/self";
     struct log_directory directory = {.run_path = run_path};
     char *path = run_path;
     struct failure failure;
     assert_int_equal(
-        log_directory_begin_attempt(&directory, 2, 1, &path, &failure), FAILURE_SYSTEM);
+        log_directory_begin_attempt(&directory, &attempt, 1, &path, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/proc/self/attempt_2"));
     assert_ptr_equal(path, run_path);
 }

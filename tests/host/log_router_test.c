@@ -29,7 +29,8 @@ static struct scene *open_scene(bool has_one_console) {
     struct scene *scene = calloc(1, sizeof *scene);
     assert_non_null(scene);
     struct failure failure;
-    const struct log_router_events events = {note_warning, note_drain, scene};
+    const struct log_router_events events = {
+        .warned = note_warning, .drained = note_drain, .context = scene};
     scene->out = open_fake_console();
     scene->error = open_fake_console();
     assert_int_equal(event_loop_new(&scene->loop, &failure), FAILURE_NONE);

@@ -114,8 +114,10 @@ static void records_keep_their_order_through_a_thread(void **state) {
     assert_int_equal(event_loop_new(&loop, &failure), FAILURE_NONE);
     struct log_sink *sink = log_sink_new(NULL, console.write_fd);
     log_sink_write_text(sink, "before\n");
-    const struct log_thread_settings settings = {
-        loop, log_sink_log(sink), console.write_fd, console.write_fd};
+    const struct log_thread_settings settings = {.loop = loop,
+        .log = log_sink_log(sink),
+        .stdout_fd = console.write_fd,
+        .stderr_fd = console.write_fd};
     struct log_thread *thread;
     assert_int_equal(log_thread_new(&settings, &thread, &failure), FAILURE_NONE);
     log_sink_use_thread(sink, thread);

@@ -39,8 +39,10 @@ static struct scene *open_scene(void) {
     scene->error = open_fake_console();
     struct failure failure;
     assert_int_equal(event_loop_new(&scene->loop, &failure), FAILURE_NONE);
-    const struct log_thread_settings settings = {
-        scene->loop, &scene->log, scene->out.write_fd, scene->error.write_fd};
+    const struct log_thread_settings settings = {.loop = scene->loop,
+        .log = &scene->log,
+        .stdout_fd = scene->out.write_fd,
+        .stderr_fd = scene->error.write_fd};
     assert_int_equal(log_thread_new(&settings, &scene->thread, &failure), FAILURE_NONE);
     return scene;
 }

@@ -15,6 +15,7 @@
 struct answer {
     int calls;
     enum failure_code code;
+    bool is_over;
     struct store_reply reply;
     char text[256]; /* blob of the reply, or message */
     struct event_loop *loop;
@@ -24,6 +25,7 @@ struct fixture {
     struct event_loop *loop;
     struct store_server *server;
     struct store_client *client;
+    const char *host;
     int listening_fd; /* without a server */
     int port;
     int connected; /* calls of `connected` */
@@ -50,22 +52,25 @@ static void lost(void *context, const struct failure *failure) {
     fixture->failure = *failure;
 }
 
-static void open_port(struct fixture *fixture) {
-    *fixture = (struct fixture){0};
+static void open_port_at(struct fixture *fixture, const char *host) {
+    *fixture = (struct fixture){.host = host};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
-        tcp_listener_open("127.0.0.1", 0, &fixture->listening_fd, &fixture->port, NULL),
-        FAILURE_NONE);
+        tcp_listener_open(host, 0, &fixture->listening_fd, &fixture->port, NULL), FAILURE_NONE);
+}
+
+static void open_port(struct fixture *fixture) {
+    open_port_at(fixture, "127.0.0.1");
 }
 
 static void serve(struct fixture *fixture) {
-    assert_int_equal(
-        store_server_new(fixture->loop, fixture->listening_fd, NULL, NULL, &fixture->server, NULL),
+    assert_int_equal(store_server_new(fixture->loop, fixture->listening_fd,
+                         &(struct store_server_settings){0}, &fixture->server, NULL),
         FAILURE_NONE);
 }
 
 static void start_client(struct fixture *fixture, struct duration connect_timeout) {
-    struct store_client_settings settings = {.host = "127.0.0.1",
+    struct store_client_settings settings = {.host = fixture->host,
         .port = fixture->port,
         .connect_timeout = connect_timeout,
         .connected = connected,
@@ -94,6 +99,7 @@ static void remember(void *context, const struct store_client_result *result) {
     struct answer *answer = context;
     answer->calls++;
     answer->code = result->code;
+    answer->is_over = result->is_over;
     if (result->code != FAILURE_NONE) {
         snprintf(answer->text, sizeof answer->text, "%s", result->message);
         return;
@@ -140,6 +146,22 @@ static void it_connects_and_tells_once(void **state) {
     assert_int_equal(fixture.connected, 1);
     tear_down(&fixture);
     assert_int_equal(fixture.lost, 0);
+}
+
+static void it_speaks_ipv6(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port_at(&fixture, "::1");
+    serve(&fixture);
+    start_client(&fixture, LONG);
+    struct answer answer;
+    ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
+        &answer);
+    assert_int_equal(answer.reply.integer, 5);
+    store_server_renew(fixture.server, NULL);
+    turn_until(&fixture, &fixture.lost);
+    assert_non_null(strstr(fixture.failure.message, "the store at [::1]:"));
+    tear_down(&fixture);
 }
 
 static void requests_sent_before_the_connection_stands_are_answered_in_order(void **state) {
@@ -191,6 +213,7 @@ static void wait_that_times_out_leaves_the_connection_usable(void **state) {
     ask(&fixture, &(struct store_request){.operation = STORE_WAIT, .keys = &key, .count = 1}, SOON,
         &answer);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_false(answer.is_over);
     ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
         &answer);
     assert_int_equal(answer.reply.integer, 5);
@@ -281,10 +304,16 @@ static void store_that_never_comes_is_given_up_with_its_address(void **state) {
     send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
     turn_until(&fixture, &fixture.connected);
     assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
-    assert_non_null(strstr(fixture.failure.message, "127.0.0.1"));
-    assert_non_null(strstr(fixture.failure.message, "refused"));
+    char *expected =
+        text_format("no store at 127.0.0.1 port %d within 0.02 s, after ", fixture.port);
+    assert_memory_equal(fixture.failure.message, expected, strlen(expected));
+    free(expected);
+    expected = text_format(" 127.0.0.1:%d: Connection refused (errno 111)", fixture.port);
+    assert_non_null(strstr(fixture.failure.message, expected));
+    free(expected);
     assert_int_equal(answer.calls, 1);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_true(answer.is_over);
     store_client_free(fixture.client);
     assert_true(event_loop_free(fixture.loop));
 }
@@ -296,7 +325,7 @@ static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
     start_client(&fixture, SOON);
     turn_until(&fixture, &fixture.connected);
     assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
-    assert_non_null(strstr(fixture.failure.message, "does not answer"));
+    assert_non_null(strstr(fixture.failure.message, "it accepts connections, but does not answer"));
     tear_down(&fixture);
 }
 
@@ -352,10 +381,13 @@ static void silent_server_costs_a_request_its_deadline_and_no_more(void **state)
     ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 1}, SOON,
         &answer);
     assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_true(answer.is_over);
     turn_until(&fixture, &fixture.lost);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
     client_expect_close(fixture.loop, fd);
     ask(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
-    assert_int_equal(answer.code, FAILURE_DISCONNECTED);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_true(answer.is_over);
     close(fd);
     tear_down(&fixture);
 }
@@ -408,7 +440,11 @@ static void lost_server_fails_what_is_pending_and_is_reported(void **state) {
     turn_until(&fixture, &fixture.lost);
     assert_int_equal(active.code, FAILURE_DISCONNECTED);
     assert_int_equal(queued.code, FAILURE_DISCONNECTED);
+    assert_true(active.is_over && queued.is_over);
     assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
+    char *expected = text_format("the store at 127.0.0.1:%d: ", fixture.port);
+    assert_memory_equal(fixture.failure.message, expected, strlen(expected));
+    free(expected);
     tear_down(&fixture);
 }
 
@@ -464,6 +500,7 @@ static void large_values_pass_in_both_directions(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_connects_and_tells_once),
+    cmocka_unit_test(it_speaks_ipv6),
     cmocka_unit_test(requests_sent_before_the_connection_stands_are_answered_in_order),
     cmocka_unit_test(keys_carry_a_slash_unless_raw),
     cmocka_unit_test(wait_that_times_out_leaves_the_connection_usable),

@@ -45,9 +45,12 @@ static void open_link(struct fixture *fixture) {
     size_t count;
     assert_int_equal(
         tcp_address_resolve("127.0.0.1", fixture->port, &address, 1, &count, NULL), FAILURE_NONE);
-    assert_int_equal(store_link_open(fixture->loop, &address, &STORE_REPLY_LIMITS_DEFAULT, &owner,
-                         fixture, &fixture->link, NULL),
-        FAILURE_NONE);
+    struct store_link_settings settings = {.address = &address,
+        .limits = &STORE_REPLY_LIMITS_DEFAULT,
+        .silence_timeout = duration_from_seconds(3),
+        .owner = &owner,
+        .context = fixture};
+    assert_int_equal(store_link_open(fixture->loop, &settings, &fixture->link, NULL), FAILURE_NONE);
 }
 
 static void set_up(struct fixture *fixture) {
@@ -55,8 +58,9 @@ static void set_up(struct fixture *fixture) {
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     int fd;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
-    assert_int_equal(
-        store_server_new(fixture->loop, fd, NULL, NULL, &fixture->server, NULL), FAILURE_NONE);
+    assert_int_equal(store_server_new(fixture->loop, fd, &(struct store_server_settings){0},
+                         &fixture->server, NULL),
+        FAILURE_NONE);
     open_link(fixture);
 }
 

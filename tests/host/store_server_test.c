@@ -23,7 +23,9 @@ static void set_up(struct fixture *fixture, const struct store_limits *limits) {
     int fd;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
     assert_int_equal(
-        store_server_new(fixture->loop, fd, limits, &fixture->log.log, &fixture->server, NULL),
+        store_server_new(fixture->loop, fd,
+            &(struct store_server_settings){.limits = limits, .log = &fixture->log.log},
+            &fixture->server, NULL),
         FAILURE_NONE);
     assert_int_equal(store_server_port(fixture->server), fixture->port);
 }

@@ -14,22 +14,74 @@ struct fixture {
     struct store_thread *thread;
     int port;
     int renewed;
-    int stop_after; /* renewals after which the loop returns */
+    int stop_after;   /* renewals after which the loop returns */
+    struct text news; /* what the observer was told */
+    const char *last; /* the news after which the loop returns */
+    bool stops_thread;
 };
+
+static void remember(struct fixture *fixture, const char *news) {
+    text_append(&fixture->news, news);
+    if (fixture->last != NULL && strcmp(fixture->last, news) == 0) {
+        if (fixture->stops_thread) {
+            store_thread_stop(fixture->thread);
+            fixture->thread = NULL;
+        }
+        event_loop_stop(fixture->loop);
+    }
+}
+
+static void remember_beat(void *context, const char *name, const char *value) {
+    char *news = text_format("%s beats %s;", name, value);
+    remember(context, news);
+    free(news);
+}
+
+static void remember_gone(void *context, const char *name, const char *value) {
+    char *news = text_format("%s is gone %s;", name, value);
+    remember(context, news);
+    free(news);
+}
+
+static void remember_watched(void *context) {
+    remember(context, "a stranger wrote;");
+}
+
+static void remember_connections(void *context, size_t count) {
+    if (count == 0) {
+        remember(context, "nobody is connected;");
+    }
+}
 
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     int fd;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
+    struct store_server_settings settings = {
+        .presence_prefix = "/p/",
+        .watched_key = "/record",
+        .observer = {.beat = remember_beat,
+            .gone = remember_gone,
+            .watched_written = remember_watched,
+            .connections = remember_connections,
+            .context = fixture},
+    };
     assert_int_equal(
-        store_thread_start(fixture->loop, fd, NULL, NULL, &fixture->thread, NULL), FAILURE_NONE);
+        store_thread_start(fixture->loop, fd, &settings, &fixture->thread, NULL), FAILURE_NONE);
     assert_int_equal(store_thread_port(fixture->thread), fixture->port);
 }
 
 static void tear_down(struct fixture *fixture) {
     store_thread_stop(fixture->thread);
     assert_true(event_loop_free(fixture->loop));
+    text_clear(&fixture->news);
+}
+
+static void run_until(struct fixture *fixture, const char *news) {
+    fixture->last = news;
+    event_loop_run(fixture->loop);
+    fixture->last = NULL;
 }
 
 static void count_renewal(void *context) {
@@ -150,6 +202,70 @@ static void signals_stay_with_the_caller(void **state) {
     tear_down(&fixture);
 }
 
+static void end_of_a_connection_is_told_on_the_callers_loop(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int node = client_open(fixture.port);
+    client_set(node, "/p/a", "1");
+    client_expect_ping(NULL, node, 1);
+    client_set(node, "/p/a", "2");
+    client_expect_ping(NULL, node, 2);
+    close(node);
+    run_until(&fixture, "nobody is connected;");
+    assert_string_equal(text_string(&fixture.news), "a beats 2;a is gone 2;nobody is connected;");
+    tear_down(&fixture);
+}
+
+static void only_strangers_writes_of_the_watched_key_are_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int known = client_open(fixture.port);
+    client_set(known, "/p/n", "1");
+    client_set(known, "/record", "v");
+    client_expect_value(NULL, known, "/record", "v");
+    int stranger = client_open(fixture.port);
+    client_expect_value(NULL, stranger, "/record", "v");
+    client_set(stranger, "/another", "v");
+    client_set(stranger, "/record", "w");
+    run_until(&fixture, "a stranger wrote;");
+    assert_string_equal(text_string(&fixture.news), "n beats 1;a stranger wrote;");
+    close(known);
+    close(stranger);
+    tear_down(&fixture);
+}
+
+static void dropped_client_is_told_as_gone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int node = client_open(fixture.port);
+    client_set(node, "/p/a", "1");
+    run_until(&fixture, "a beats 1;");
+    char name[] = "a";
+    store_thread_drop(fixture.thread, "nobody");
+    store_thread_drop(fixture.thread, name);
+    name[0] = 'x'; /* it was copied */
+    run_until(&fixture, "a is gone 1;");
+    client_expect_close(NULL, node);
+    close(node);
+    tear_down(&fixture);
+}
+
+static void thread_may_be_stopped_when_a_node_is_gone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int node = client_open(fixture.port);
+    client_set(node, "/p/a", "1");
+    close(node);
+    fixture.stops_thread = true;
+    run_until(&fixture, "a is gone 1;");
+    assert_null(fixture.thread);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_serves_while_its_caller_does_nothing),
     cmocka_unit_test(renewal_is_done_before_it_is_reported),
@@ -158,6 +274,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(thread_may_be_stopped_from_a_report),
     cmocka_unit_test(stopping_closes_the_port_and_the_clients),
     cmocka_unit_test(signals_stay_with_the_caller),
+    cmocka_unit_test(end_of_a_connection_is_told_on_the_callers_loop),
+    cmocka_unit_test(only_strangers_writes_of_the_watched_key_are_told),
+    cmocka_unit_test(dropped_client_is_told_as_gone),
+    cmocka_unit_test(thread_may_be_stopped_when_a_node_is_gone),
 };
 
 TEST_MAIN(tests)

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -160,7 +161,49 @@ static void connected_socket_is_not_adopted(void **state) {
     close(listening);
 }
 
+struct rival {
+    pthread_barrier_t *start;
+    int port;
+    int fd;
+};
+
+static void *open_at_the_start(void *context) {
+    struct rival *rival = context;
+    int port;
+    pthread_barrier_wait(rival->start);
+    if (tcp_listener_open(NULL, rival->port, &rival->fd, &port, NULL) != FAILURE_NONE) {
+        rival->fd = -1;
+    }
+    return NULL;
+}
+
+static int unused_port(void) {
+    int fd;
+    int port;
+    assert_int_equal(tcp_listener_open(NULL, 0, &fd, &port, NULL), FAILURE_NONE);
+    close(fd);
+    return port;
+}
+
+static void of_two_who_ask_for_a_port_at_once_one_gets_it(void **state) {
+    (void)state;
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, 2);
+    for (int i = 0; i < 300; i++) {
+        int port = unused_port();
+        struct rival rivals[2] = {{&start, port, -1}, {&start, port, -1}};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, open_at_the_start, &rivals[0]), 0);
+        (void)open_at_the_start(&rivals[1]);
+        pthread_join(thread, NULL);
+        assert_true((rivals[0].fd >= 0) != (rivals[1].fd >= 0));
+        close(rivals[0].fd >= 0 ? rivals[0].fd : rivals[1].fd);
+    }
+    pthread_barrier_destroy(&start);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(of_two_who_ask_for_a_port_at_once_one_gets_it),
     cmocka_unit_test(port_zero_reports_the_port_it_got),
     cmocka_unit_test(one_address_does_not_listen_on_others),
     cmocka_unit_test(names_are_resolved),

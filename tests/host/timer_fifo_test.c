@@ -21,10 +21,24 @@ static void note_line(void *context, struct slice line) {
     text_append_bytes(&fixture->lines, (const char *)line.data, line.length);
 }
 
+static bool take_if_whole(void *context, struct slice line) {
+    bool is_whole = line.data[0] == '{';
+    if (is_whole) {
+        note_line(context, line);
+        text_append(&((struct fixture *)context)->lines, "!");
+    }
+    return is_whole;
+}
+
+static enum failure_code open_fifo(
+    struct fixture *fixture, const char *path, struct failure *failure) {
+    const struct timer_fifo_reader reader = {note_line, take_if_whole, fixture};
+    return timer_fifo_new(fixture->loop, path, &reader, &fixture->fifo, failure);
+}
+
 static void make_fifo(struct fixture *fixture) {
     struct failure failure;
-    if (timer_fifo_new(fixture->loop, fixture->path, note_line, fixture, &fixture->fifo,
-            &failure) != FAILURE_NONE) {
+    if (open_fifo(fixture, fixture->path, &failure) != FAILURE_NONE) {
         fail_msg("%s", failure.message);
     }
 }
@@ -112,6 +126,40 @@ static void an_unfinished_line_stays_in_front_of_the_next(void **state) {
     tear_down(&fixture);
 }
 
+static void a_last_line_needs_no_newline_when_it_is_whole(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    make_fifo(&fixture);
+    say_once(&fixture, "half}");
+    expect_lines(&fixture, "");
+    say_once(&fixture, "rest\n{whole}");
+    expect_lines(&fixture, "half}rest\n{whole}!");
+    say_once(&fixture, "next\n");
+    expect_lines(&fixture, "next\n");
+    tear_down(&fixture);
+}
+
+/* Only root can give a file away; for others the test shows that their own is replaced. */
+static void a_fifo_of_another_user_is_left_alone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure;
+    struct stat status;
+    set_up(&fixture);
+    assert_int_equal(mkfifo(fixture.path, 0666), 0);
+    bool is_given_away = chown(fixture.path, 12345, (gid_t)-1) == 0;
+    if (is_given_away) {
+        assert_int_equal(open_fifo(&fixture, fixture.path, &failure), FAILURE_INVALID);
+        assert_non_null(strstr(failure.message, "belongs to another user"));
+        assert_int_equal(stat(fixture.path, &status), 0);
+        assert_int_equal(status.st_uid, 12345);
+    } else {
+        make_fifo(&fixture);
+    }
+    tear_down(&fixture);
+}
+
 static void dropped_input_is_not_seen_again(void **state) {
     (void)state;
     struct fixture fixture;
@@ -126,6 +174,27 @@ static void dropped_input_is_not_seen_again(void **state) {
     tear_down(&fixture);
 }
 
+static void input_can_be_taken_at_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char line[4096];
+    set_up(&fixture);
+    make_fifo(&fixture);
+    memset(line, 'a', sizeof line);
+    line[sizeof line - 1] = '\n';
+    int fd = open_writer(&fixture);
+    size_t written = 0;
+    for (ssize_t length; (length = write(fd, line, sizeof line)) > 0;) {
+        written += (size_t)length; /* until it is full */
+    }
+    timer_fifo_take_input(fixture.fifo);
+    assert_int_equal(fixture.lines.length, written);
+    timer_fifo_take_input(fixture.fifo);
+    assert_int_equal(fixture.lines.length, written);
+    close(fd);
+    tear_down(&fixture);
+}
+
 static void it_is_for_this_user_and_gone_afterwards(void **state) {
     (void)state;
     struct fixture fixture;
@@ -135,7 +204,7 @@ static void it_is_for_this_user_and_gone_afterwards(void **state) {
     make_fifo(&fixture);
     assert_int_equal(stat(fixture.path, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
-    assert_int_equal(status.st_mode & 0077, 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
     assert_true(timer_fifo_is_served(fixture.path));
     timer_fifo_free(fixture.fifo);
     fixture.fifo = NULL;
@@ -161,9 +230,7 @@ static void another_kind_of_file_is_left_alone(void **state) {
     struct failure failure;
     set_up(&fixture);
     temporary_tree_write(&fixture.tree, "timers", "precious");
-    assert_int_equal(
-        timer_fifo_new(fixture.loop, fixture.path, note_line, &fixture, &fixture.fifo, &failure),
-        FAILURE_INVALID);
+    assert_int_equal(open_fifo(&fixture, fixture.path, &failure), FAILURE_INVALID);
     assert_non_null(strstr(failure.message, "no FIFO"));
     assert_true(temporary_tree_has(&fixture.tree, "timers"));
     tear_down(&fixture);
@@ -174,9 +241,7 @@ static void a_directory_that_is_missing_is_told(void **state) {
     struct fixture fixture;
     struct failure failure;
     set_up(&fixture);
-    assert_int_equal(timer_fifo_new(fixture.loop, "/nonexistent/timers", note_line, &fixture,
-                         &fixture.fifo, &failure),
-        FAILURE_SYSTEM);
+    assert_int_equal(open_fifo(&fixture, "/nonexistent/timers", &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/nonexistent/timers"));
     tear_down(&fixture);
 }
@@ -198,7 +263,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(writers_come_and_go),
     cmocka_unit_test(a_writer_that_keeps_it_open_stalls_nobody),
     cmocka_unit_test(an_unfinished_line_stays_in_front_of_the_next),
+    cmocka_unit_test(a_last_line_needs_no_newline_when_it_is_whole),
+    cmocka_unit_test(a_fifo_of_another_user_is_left_alone),
     cmocka_unit_test(dropped_input_is_not_seen_again),
+    cmocka_unit_test(input_can_be_taken_at_once),
     cmocka_unit_test(it_is_for_this_user_and_gone_afterwards),
     cmocka_unit_test(a_fifo_that_was_left_behind_is_replaced),
     cmocka_unit_test(another_kind_of_file_is_left_alone),

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/hang_evidence.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/hang_evidence_files.h"
+#include "host/hang_evidence_python.h"
+#include "host/hang_evidence_threads.h"
+#include "host/hang_evidence_tool.h"
+#include "host/hang_report.h"
+#include "host/process_table.h"
+
+#define TAIL_LINES 20
+#define TAIL_SIZE 8192
+#define COMMAND_CEILING 4096
+#define PATH_SIZE 64
+
+static void write_heading(struct hang_report *report, const struct hang_evidence_request *request) {
+    time_t now = time(NULL);
+    struct tm local;
+    char words[64] = "";
+    if (localtime_r(&now, &local) != NULL) {
+        strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S %z", &local);
+    }
+    text_append_format(&report->text, "=== process %d before it is ended, %s: %s\n",
+        (int)request->pid, words, request->reason);
+    hang_report_flush(report);
+}
+
+/* The end of what it has written. */
+
+static size_t start_of_tail(const char *bytes, size_t length) {
+    size_t lines = 0;
+    size_t at = length > 0 && bytes[length - 1] == '\n' ? length - 1 : length;
+    while (at > 0) {
+        lines += bytes[at - 1] == '\n' ? 1 : 0;
+        if (lines == TAIL_LINES) {
+            break;
+        }
+        at--;
+    }
+    return at;
+}
+
+static void write_tail(struct hang_report *report, const char *path) {
+    char bytes[TAIL_SIZE];
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
+        off_t start = file.st_size > TAIL_SIZE ? file.st_size - TAIL_SIZE : 0;
+        ssize_t length = pread(fd, bytes, sizeof bytes, start);
+        if (length > 0) {
+            size_t tail = start_of_tail(bytes, (size_t)length);
+            text_append_format(&report->text, "end of %s:\n", path);
+            hang_report_append_safely(&report->text, bytes + tail, (size_t)length - tail);
+            text_append(&report->text, bytes[length - 1] == '\n' ? "" : "\n");
+        }
+    }
+    close(fd);
+    hang_report_flush(report);
+}
+
+/* Processes. */
+
+static void write_command(struct hang_report *report, pid_t pid) {
+    char path[PATH_SIZE];
+    struct bytes command = {0};
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    text_append_format(&report->text, "process %d: ", (int)pid);
+    if (hang_report_read(path, COMMAND_CEILING, &command)) {
+        for (size_t i = 0; i + 1 < command.length; i++) {
+            if (command.data[i] == '\0' || command.data[i] == '\n') {
+                command.data[i] = ' ';
+            }
+        }
+        command.length -= command.data[command.length - 1] == '\0' ? 1 : 0;
+        hang_report_append_safely(&report->text, (const char *)command.data, command.length);
+    }
+    text_append(&report->text, "\n");
+    bytes_clear(&command);
+}
+
+/* The kernel's words come first, since they are the quickest and say most of any program. */
+static void write_process(struct hang_report *report, const struct hang_evidence_request *request,
+    pid_t pid, struct hang_summary *out_summary) {
+    write_command(report, pid);
+    hang_evidence_write_threads(report, pid, out_summary);
+    bool is_told = hang_evidence_write_python(report, pid, &out_summary->place);
+    if (!is_told && request->is_full && !hang_report_is_over(report)) {
+        hang_evidence_write_tool(report, HANG_EVIDENCE_PY_SPY, pid);
+    }
+    text_append_format(&report->text, "open files of process %d:\n", (int)pid);
+    hang_evidence_write_files(report, pid);
+}
+
+static void add_descendants(struct process_ids *processes) {
+    for (size_t next = 0;
+         next < processes->count && processes->count <= HANG_EVIDENCE_MAXIMUM_PROCESSES; next++) {
+        process_table_children(processes->items[next], processes);
+    }
+    if (processes->count > HANG_EVIDENCE_MAXIMUM_PROCESSES) {
+        processes->count = HANG_EVIDENCE_MAXIMUM_PROCESSES;
+    }
+}
+
+/* A worker that is a shell waits for the Python it has started: then that one's place is told. */
+static void write_descendant(struct hang_report *report,
+    const struct hang_evidence_request *request, pid_t pid, struct hang_summary *summary) {
+    struct hang_summary own = {0};
+    text_append(&report->text, "child, or child's child: ");
+    write_process(report, request, pid, &own);
+    if (summary->place == NULL) {
+        summary->place = own.place;
+        own.place = NULL;
+    }
+    hang_summary_clear(&own);
+}
+
+static void write_native_stacks(struct hang_report *report, const struct process_ids *processes) {
+    for (size_t i = 0; i < processes->count && !hang_report_is_over(report); i++) {
+        hang_evidence_write_tool(report, HANG_EVIDENCE_GDB, processes->items[i]);
+    }
+}
+
+void hang_evidence_collect(
+    const struct hang_evidence_request *request, struct hang_summary *out_summary) {
+    struct hang_report report = {.is_abandoned = request->is_abandoned, .end = request->end};
+    struct process_ids processes = {0};
+    *out_summary = (struct hang_summary){0};
+    hang_report_open(&report, request->path);
+    write_heading(&report, request);
+    process_ids_add(&processes, request->pid);
+    add_descendants(&processes);
+    write_process(&report, request, request->pid, out_summary);
+    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
+        if (request->outputs[i] != NULL && !hang_report_is_over(&report)) {
+            write_tail(&report, request->outputs[i]);
+        }
+    }
+    for (size_t i = 1; i < processes.count && !hang_report_is_over(&report); i++) {
+        write_descendant(&report, request, processes.items[i], out_summary);
+    }
+    if (request->is_full) {
+        write_native_stacks(&report, &processes);
+    }
+    if (hang_report_is_over(&report)) {
+        text_append(&report.text, "the time for this was up before everything was looked at\n");
+    }
+    text_append(&report.text, "\n");
+    hang_report_close(&report);
+    process_ids_clear(&processes);
+}

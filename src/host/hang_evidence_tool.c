@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/hang_evidence_tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/pidfd.h"
+#include "host/process_spawn.h"
+
+#define OUTPUT_CEILING (1024 * 1024)
+#define PIECE_SIZE 4096
+
+extern char **environ;
+
+static char *find_program(const char *name) {
+    const char *path = getenv("PATH");
+    const char *rest = path == NULL ? "/usr/bin:/bin" : path;
+    while (*rest != '\0') {
+        size_t length = strcspn(rest, ":");
+        char *program = text_format("%.*s/%s", (int)length, rest, name);
+        if (length > 0 && access(program, X_OK) == 0) {
+            return program;
+        }
+        free(program);
+        rest += length + (rest[length] == ':' ? 1 : 0);
+    }
+    return NULL;
+}
+
+static void build_arguments(
+    struct text_list *arguments, enum hang_evidence_tool tool, char *program, pid_t pid) {
+    static const char *const gdb[] = {"-batch", "-nx", "-iex", "set debuginfod enabled off", "-iex",
+        "set pagination off", "-ex", "thread apply all backtrace 64", "-p", NULL};
+    static const char *const py_spy[] = {"dump", "--pid", NULL};
+    text_list_add_taken(arguments, program);
+    const char *const *words = tool == HANG_EVIDENCE_GDB ? gdb : py_spy;
+    for (size_t i = 0; words[i] != NULL; i++) {
+        text_list_add(arguments, words[i]);
+    }
+    text_list_add_taken(arguments, text_format("%d", (int)pid));
+}
+
+/* True while there may be more. */
+static bool take_output(struct hang_report *report, int fd, size_t *total) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    int64_t left = duration_milliseconds_ceiling(hang_report_time_left(report));
+    char piece[PIECE_SIZE];
+    if (left == 0 || *total >= OUTPUT_CEILING) {
+        return false;
+    }
+    int ready = poll(&wait, 1, left > 50 ? 50 : (int)left);
+    if (ready <= 0) {
+        return ready == 0 || errno == EINTR;
+    }
+    ssize_t length = read(fd, piece, sizeof piece);
+    if (length > 0) {
+        *total += (size_t)length;
+        hang_report_append_safely(&report->text, piece, (size_t)length);
+        hang_report_flush(report);
+    }
+    return length > 0 || (length < 0 && errno == EINTR);
+}
+
+static bool run(struct hang_report *report, const struct text_list *arguments) {
+    int fds[2];
+    struct text_list environment = {0};
+    struct process_request request;
+    struct process process;
+    size_t total = 0;
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return false;
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        text_list_add(&environment, *variable);
+    }
+    process_request_init(&request, arguments, &environment);
+    request.stdout_fd = fds[1];
+    request.stderr_fd = fds[1];
+    enum failure_code code = process_spawn(&request, &process, NULL);
+    close(fds[1]);
+    text_list_clear(&environment);
+    if (code == FAILURE_NONE) {
+        while (take_output(report, fds[0], &total)) {
+        }
+        if (process.pidfd >= 0) {
+            pidfd_signal(process.pidfd, SIGKILL);
+            close(process.pidfd);
+        }
+    }
+    close(fds[0]);
+    return code == FAILURE_NONE;
+}
+
+bool hang_evidence_write_tool(struct hang_report *report, enum hang_evidence_tool tool, pid_t pid) {
+    const char *name = tool == HANG_EVIDENCE_GDB ? "gdb" : "py-spy";
+    struct text_list arguments = {0};
+    char *program = find_program(name);
+    if (program == NULL) {
+        return false;
+    }
+    text_append_format(&report->text, "%s of process %d:\n", name, (int)pid);
+    hang_report_flush(report);
+    build_arguments(&arguments, tool, program, pid);
+    bool has_run = run(report, &arguments);
+    text_list_clear(&arguments);
+    if (hang_report_is_over(report)) {
+        text_append(&report->text, "\n  no time was left for the rest\n");
+    }
+    hang_report_flush(report);
+    return has_run;
+}

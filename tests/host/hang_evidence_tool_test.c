@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Debuggers made up for the test: shell scripts first on the PATH. */
+#include "unit.h"
+
+#include "hang_fixture.h"
+#include "host/hang_evidence_tool.h"
+
+static void install(struct hang_fixture *fixture, const char *name, const char *script) {
+    char *path = temporary_tree_path(&fixture->tree, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+    free(path);
+    char *search = text_format("%s:/usr/bin:/bin", fixture->tree.root);
+    setenv("PATH", search, 1);
+    free(search);
+}
+
+/* Nobody else waits for the program here. */
+static void reap(void) {
+    assert_true(waitpid(-1, NULL, 0) > 0);
+}
+
+static void what_the_program_says_is_in_the_report(void **state) {
+    (void)state;
+    struct hang_fixture fixture;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    install(&fixture, "py-spy", "echo asked with $*");
+    assert_true(
+        hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_PY_SPY, fixture.process.pid));
+    char *words = text_format("asked with dump --pid %d\n", (int)fixture.process.pid);
+    hang_fixture_expect(&fixture, words);
+    free(words);
+    reap();
+    hang_fixture_clear(&fixture);
+}
+
+static void a_program_that_takes_too_long_is_killed(void **state) {
+    (void)state;
+    struct hang_fixture fixture;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    install(&fixture, "gdb", "echo some; exec sleep 1000");
+    fixture.report.end = instant_after(hang_report_now(), duration_from_milliseconds(300));
+    assert_true(hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_GDB, fixture.process.pid));
+    hang_fixture_expect(&fixture, "no time was left");
+    reap();
+    hang_fixture_clear(&fixture);
+}
+
+static void without_the_program_nothing_is_said(void **state) {
+    (void)state;
+    struct hang_fixture fixture;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    setenv("PATH", fixture.tree.root, 1);
+    assert_false(hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_GDB, fixture.process.pid));
+    assert_string_equal(hang_fixture_read(&fixture), "");
+    setenv("PATH", "/usr/bin:/bin", 1);
+    hang_fixture_clear(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_the_program_says_is_in_the_report),
+    cmocka_unit_test(a_program_that_takes_too_long_is_killed),
+    cmocka_unit_test(without_the_program_nothing_is_said),
+};
+
+TEST_MAIN(tests)
