@@ -89,6 +89,48 @@ static enum failure_code build_watching(struct building *building) {
                        "no effect");
     }
     config->stuck_timeout = duration_from_seconds(seconds);
+    config->on_timer_expiry = text_equals(text_of(building, "on_timer_expiry"), "exit-agent")
+                                  ? LAUNCH_TIMER_EXPIRY_EXIT_AGENT
+                                  : LAUNCH_TIMER_EXPIRY_RESTART_WORKER;
+    return FAILURE_NONE;
+}
+
+/* As there, a port that is none is no reason not to run. */
+static enum failure_code build_health(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *port = text_list_variable(building->environment, "TORCHELASTIC_HEALTH_CHECK_PORT");
+    int64_t number;
+    config->health_address = option_copy_unless_empty(
+        text_list_variable(building->environment, "MUSTER_HEALTH_CHECK_ADDRESS"));
+    if (port == NULL) {
+        return FAILURE_NONE;
+    }
+    if (text_parse_integer(port, &number) == FAILURE_NONE && number >= 0 && number <= UINT16_MAX) {
+        config->serves_health = true;
+        config->health_port = (int)number;
+    } else {
+        warn(building, "TORCHELASTIC_HEALTH_CHECK_PORT is no port, from 0 to 65535, and has no "
+                       "effect");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code build_evidence(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *evidence = text_of(building, "evidence");
+    double seconds = option_result_value(building->options, "evidence_timeout")->number;
+    if (seconds < 0) {
+        option_result_reject(building->options, "evidence_timeout",
+            "invalid value %s: give seconds, 0 or more", text_of(building, "evidence_timeout"));
+        return FAILURE_INVALID;
+    }
+    config->evidence_timeout = duration_from_seconds(seconds);
+    if (config->evidence_timeout.nanoseconds == 0 || text_equals(evidence, "off")) {
+        config->evidence = LAUNCH_EVIDENCE_OFF;
+    } else {
+        config->evidence =
+            text_equals(evidence, "full") ? LAUNCH_EVIDENCE_FULL : LAUNCH_EVIDENCE_BASIC;
+    }
     return FAILURE_NONE;
 }
 
@@ -100,14 +142,14 @@ static enum failure_code build_plug_ins(struct building *building) {
             text_of(building, "logs_specs"));
         return FAILURE_UNSUPPORTED;
     }
-    if (!text_equals(text_of(building, "event_log_handler"), "null")) {
-        struct text reason = {0};
-        (void)option_refuse_value(&reason, text_of(building, "event_log_handler"),
-            "events are not recorded by this version of Muster; use null");
-        return option_result_settle(
-            building->options, "event_log_handler", FAILURE_UNSUPPORTED, &reason);
-    }
     return FAILURE_NONE;
+}
+
+static enum failure_code build_events(struct building *building) {
+    struct text reason = {0};
+    enum failure_code code = option_parse_event_handler(text_of(building, "event_log_handler"),
+        &building->config->event_handler, &building->config->event_file, &reason);
+    return option_result_settle(building->options, "event_log_handler", code, &reason);
 }
 
 static enum failure_code build_entry(struct building *building) {
@@ -194,8 +236,8 @@ static enum failure_code build_stopping(struct building *building) {
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,
     struct launch_config *out_config) {
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
-        build_rendezvous, build_worker_count, build_supervision, build_watching, build_entry,
-        build_binding, build_stopping, build_logs};
+        build_rendezvous, build_worker_count, build_supervision, build_watching, build_health,
+        build_evidence, build_entry, build_binding, build_stopping, build_logs, build_events};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "options/option_values.h"
 
 #define IPV6_GROUPS 8
@@ -60,19 +61,40 @@ bool endpoint_is_ipv6_address(const char *text) {
     return has_gap ? groups < IPV6_GROUPS : groups == IPV6_GROUPS;
 }
 
-/* Letters of any language count, as for Python's \w; their bytes are not looked into. */
 static bool is_host_character(char character) {
     return is_digit(character) || (character >= 'a' && character <= 'z') ||
-           (character >= 'A' && character <= 'Z') || strchr("_.:-", character) != NULL ||
-           (unsigned char)character >= 0x80;
+           (character >= 'A' && character <= 'Z') || strchr("_.:-", character) != NULL;
 }
 
+/* Characters beyond ASCII all count as letters, as nearly all that a name may have are for Python's
+ * \w. */
 static bool is_host(const char *text) {
-    size_t length = 0;
-    while (text[length] != '\0' && is_host_character(text[length])) {
-        length++;
+    size_t length = strlen(text);
+    if (length == 0 || length > ENDPOINT_HOST_MAXIMUM) {
+        return false;
     }
-    return length > 0 && text[length] == '\0';
+    for (size_t i = 0; i < length;) {
+        size_t character = utf8_character_length((const uint8_t *)text + i, length - i);
+        if (character == 0 || (character == 1 && !is_host_character(text[i]))) {
+            return false;
+        }
+        i += character;
+    }
+    return strchr(text, ':') == NULL || endpoint_is_ipv6_address(text);
+}
+
+bool endpoint_is_loopback(const char *host) {
+    static const char *const names[] = {
+        "localhost", "localhost.", "localhost.localdomain", "ip6-localhost", "ip6-loopback"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (text_equals(host, names[i])) {
+            return true;
+        }
+    }
+    bool is_ipv6_loopback =
+        endpoint_is_ipv6_address(host) &&
+        (text_equals(host + strspn(host, "0:"), "1") || text_starts_with(host, "::ffff:127."));
+    return is_ipv6_loopback || (is_ipv4_address(host) && text_starts_with(host, "127."));
 }
 
 static char *without_brackets(const char *text, size_t length) {
@@ -86,8 +108,9 @@ enum failure_code endpoint_parse_host(const char *text, char **out_host, struct 
     char *host = without_brackets(text, strlen(text));
     if (!is_host(host)) {
         free(host);
-        return option_refuse_value(
-            out_reason, text, "give a host name, an IPv4 address or an IPv6 address");
+        return option_refuse_value(out_reason, text,
+            "give a host name of at most %d bytes, an IPv4 address or an IPv6 address",
+            ENDPOINT_HOST_MAXIMUM);
     }
     *out_host = host;
     return FAILURE_NONE;
@@ -104,6 +127,17 @@ static bool parse_port(const char *text, int *out_port) {
     return port <= HIGHEST_PORT;
 }
 
+/* Whether an IPv6 address is one without its last group too, and that group could be a port. */
+static bool could_end_in_a_port(const char *address) {
+    const char *colon = strrchr(address, ':');
+    int port;
+    struct text rest = {0};
+    text_append_bytes(&rest, address, (size_t)(colon - address));
+    bool could = parse_port(colon + 1, &port) && endpoint_is_ipv6_address(text_string(&rest));
+    text_clear(&rest);
+    return could;
+}
+
 static enum failure_code parse_trimmed(
     const char *text, struct endpoint *out_endpoint, struct text *out_reason) {
     size_t length = strlen(text);
@@ -111,6 +145,11 @@ static enum failure_code parse_trimmed(
     bool is_bare_host = colon == NULL || (text[0] == '[' && text[length - 1] == ']') ||
                         endpoint_is_ipv6_address(text);
     struct endpoint endpoint = {.port = ENDPOINT_NO_PORT};
+    if (endpoint_is_ipv6_address(text) && could_end_in_a_port(text)) {
+        return option_refuse_value(out_reason, text,
+            "is this an address, or one and a port? write [%s] or [%.*s]%s", text,
+            (int)(colon - text), text, colon);
+    }
     if (!is_bare_host && !parse_port(colon + 1, &endpoint.port)) {
         return option_refuse_value(
             out_reason, text, "a port from 0 to %d has to follow the last colon", HIGHEST_PORT);
@@ -119,7 +158,9 @@ static enum failure_code parse_trimmed(
     if (!is_host(endpoint.host)) {
         free(endpoint.host);
         return option_refuse_value(out_reason, text,
-            "give HOST:PORT, an IPv6 address in brackets, as in node0:29500 or [::1]:29500");
+            "give HOST:PORT, a name of at most %d bytes or an IPv6 address in brackets, as in "
+            "node0:29500 or [::1]:29500",
+            ENDPOINT_HOST_MAXIMUM);
     }
     *out_endpoint = endpoint;
     return FAILURE_NONE;

@@ -5,6 +5,9 @@
 
 static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};
 static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core-complex", NULL};
+static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
+static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
+static const char *const evidences[] = {"off", "basic", "full", NULL};
 static const char *const exit_codes[] = {"torchrun", "worker", NULL};
 
 static const struct option_definition definitions[] = {
@@ -35,9 +38,9 @@ static const struct option_definition definitions[] = {
         .names = {"--rdzv-backend", "--rdzv_backend"},
         .reads_environment = true,
         .default_text = "static",
-        .help =
-            "How nodes find each other: static, c10d, etcd or etcd-v2. Default: static. Several "
-            "nodes need static in this version; one node runs with any of them.",
+        .help = "How nodes find each other: static (ranks and master are given), c10d (nodes may "
+                "come and "
+                "go), etcd or etcd-v2 (one node only in this version). Default: static.",
     },
     {
         .destination = "rdzv_endpoint",
@@ -45,7 +48,9 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "",
         .help =
-            "Where nodes meet: HOST:PORT, with an IPv6 address in brackets. With static it takes "
+            "Where nodes meet: HOST:PORT, with an IPv6 address in brackets. With c10d the node "
+            "that "
+            "HOST names hosts the store, and the default is localhost:29400. With static it takes "
             "the place of --master-addr and --master-port.",
     },
     {
@@ -64,7 +69,10 @@ static const struct option_definition definitions[] = {
         .default_text = "",
         .help =
             "Settings of the rendezvous: KEY=VALUE,KEY=VALUE. For static: timeout, the seconds to "
-            "wait for the other nodes (default 900).",
+            "wait for the other nodes (default 900). For c10d: join_timeout, last_call_timeout, "
+            "close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, "
+            "silence_timeout, exit_barrier_timeout, read_timeout, is_host, store_type; see "
+            "muster(1).",
     },
     {
         .destination = "standalone",
@@ -106,7 +114,9 @@ static const struct option_definition definitions[] = {
         .names = {"--event-log-handler", "--event_log_handler"},
         .reads_environment = true,
         .default_text = "null",
-        .help = "Where events go. Only null, nowhere, is offered in this version.",
+        .help =
+            "Where records of what happens to the job go, one JSON object on a line each: null, "
+            "nowhere; console, stderr; or file:PATH, the end of this file. Default: null.",
     },
     {
         .destination = "role",
@@ -262,6 +272,55 @@ static const struct option_definition definitions[] = {
         .kind = OPTION_FLAG,
         .reads_environment = true,
         .help = "Every worker sees LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, its own GPU only.",
+    },
+    {
+        .destination = "on_node_loss",
+        .names = {"--on-node-loss", "--on_node_loss"},
+        .reads_environment = true,
+        .default_text = "restart",
+        .choices = node_losses,
+        .help =
+            "What the others do when a node is lost (c10d): restart at once without it, if enough "
+            "are left; wait for another to take its place, until join_timeout; or do as torchrun "
+            "does and notice when a worker fails. Default: restart.",
+    },
+    {
+        .destination = "scale_up",
+        .names = {"--scale-up", "--scale_up"},
+        .reads_environment = true,
+        .default_text = "immediate",
+        .help =
+            "When nodes beyond the present ones join a running job (c10d), which restarts its "
+            "workers: immediate, never, or the seconds that have to lie between two such restarts. "
+            "Default: immediate.",
+    },
+    {
+        .destination = "on_timer_expiry",
+        .names = {"--on-timer-expiry", "--on_timer_expiry"},
+        .reads_environment = true,
+        .default_text = "restart-worker",
+        .choices = timer_expiries,
+        .help = "When a worker's timer expired and the worker was ended: treat it as any other "
+                "failure, or end this agent too, as torchrun does. Default: restart-worker.",
+    },
+    {
+        .destination = "evidence",
+        .names = {"--evidence"},
+        .reads_environment = true,
+        .default_text = "basic",
+        .choices = evidences,
+        .help = "What to look at before a worker is killed that hangs: off, basic for its threads, "
+                "files, sockets and Python stacks, full for debuggers (py-spy, gdb) too, which "
+                "stop it meanwhile. It goes to hang_evidence.txt beside the worker's logs. "
+                "Default: basic.",
+    },
+    {
+        .destination = "evidence_timeout",
+        .names = {"--evidence-timeout", "--evidence_timeout"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .default_text = "2",
+        .help = "Seconds, also fractions, by which that may delay a kill. Default: 2.",
     },
     {
         .destination = "exit_code",

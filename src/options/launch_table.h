@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every option of `muster run` and `torchrun`, said once: those of torch/distributed/run.py
- * get_args_parser (PyTorch 2.14) in its order and spelling, and Muster's own `--exit-code` and
+ * get_args_parser (PyTorch 2.14) in its order and spelling, and Muster's own `--on-node-loss`,
+ * `--scale-up`, `--exit-code` and
  * `--version`. */
 #ifndef MUSTER_OPTIONS_LAUNCH_TABLE_H
 #define MUSTER_OPTIONS_LAUNCH_TABLE_H

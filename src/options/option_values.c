@@ -201,6 +201,35 @@ static enum failure_code parse_streams_by_rank(
     }
 }
 
+enum failure_code option_parse_scale_up(const char *text, enum rendezvous_scale_up *out_scale_up,
+    struct duration *out_interval, struct text *out_reason) {
+    double seconds = 0;
+    bool is_never = text_equals(text, "never");
+    bool is_word = is_never || text_equals(text, "immediate");
+    if (!is_word && (text_parse_float(text, &seconds) != FAILURE_NONE || seconds < 0)) {
+        return option_refuse_value(out_reason, text,
+            "give immediate, never, or the seconds between two admissions of new nodes");
+    }
+    *out_scale_up = is_never ? RENDEZVOUS_SCALE_UP_NEVER : RENDEZVOUS_SCALE_UP_ALLOWED;
+    *out_interval = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_event_handler(const char *text,
+    enum launch_event_handler *out_handler, char **out_path, struct text *out_reason) {
+    static const char file[] = "file:";
+    const char *path = text_starts_with(text, file) ? text + sizeof file - 1 : NULL;
+    bool is_console = text_equals(text, "console");
+    if (!is_console && !text_equals(text, "null") && (path == NULL || *path == '\0')) {
+        return option_refuse_value(out_reason, text, "give null, console or file:PATH");
+    }
+    *out_handler = is_console     ? LAUNCH_EVENTS_CONSOLE
+                   : path != NULL ? LAUNCH_EVENTS_FILE
+                                  : LAUNCH_EVENTS_NULL;
+    *out_path = memory_duplicate_string(path);
+    return FAILURE_NONE;
+}
+
 enum failure_code option_parse_streams(
     const char *text, struct launch_streams *out_streams, struct text *out_reason) {
     if (is_streams_digit(text[0]) && text[1] == '\0') {

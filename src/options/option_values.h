@@ -27,6 +27,15 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_worker_count(
 __attribute__((warn_unused_result)) enum failure_code option_parse_streams(
     const char *text, struct launch_streams *out_streams, struct text *out_reason);
 
+/* "immediate", "never", or seconds from 0 on between two admissions of new nodes. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_scale_up(const char *text,
+    enum rendezvous_scale_up *out_scale_up, struct duration *out_interval, struct text *out_reason);
+
+/* "null", "console", or "file:" and a path, which the caller frees (else NULL). There, any other
+ * name is a KeyError when the first event is recorded. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_event_handler(const char *text,
+    enum launch_event_handler *out_handler, char **out_path, struct text *out_reason);
+
 /* Whole numbers between commas, as run.py reads --local-ranks-filter; sorted, each once. The caller
  * frees the array. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_rank_list(

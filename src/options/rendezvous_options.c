@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "options/dynamic_options.h"
 #include "options/endpoint.h"
 #include "options/option_values.h"
 #include "options/rendezvous_conf.h"
@@ -50,11 +51,9 @@ static bool is_alone_by_default(
            config->maximum_nodes == 1;
 }
 
-static void warn_of_unused(const struct option_result *options, struct launch_config *config,
-    const char *backend, bool is_standalone) {
-    if (text_equals(backend, "static")) {
-        return;
-    }
+static void warn_of_unused(
+    const struct option_result *options, struct launch_config *config, bool is_standalone) {
+    const char *backend = config->rdzv_backend;
     if (!is_standalone && is_given(options, "master_addr") && !has_endpoint(options)) {
         text_list_add_taken(&config->warnings,
             text_format("--master-addr is not used: it is for --rdzv-backend static only, and this "
@@ -78,38 +77,50 @@ static enum failure_code apply_alone(struct option_result *options, struct launc
         return FAILURE_INVALID;
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
-    config->rdzv_backend = memory_duplicate_string("c10d");
-    warn_of_unused(options, config, config->rdzv_backend, true);
+    warn_of_unused(options, config, true);
     return FAILURE_NONE;
 }
 
-/* c10d, etcd, etcd-v2: one node needs no agreement. */
-static enum failure_code apply_dynamic(
-    struct option_result *options, struct launch_config *config) {
-    const char *backend = config->rdzv_backend;
-    if (config->maximum_nodes > 1) {
-        option_result_reject(options, "rdzv_backend",
-            "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
-            "--rdzv-backend static with --node-rank, --master-addr and --master-port",
-            backend, option_result_text(options, "nnodes"));
-        return FAILURE_UNSUPPORTED;
-    }
-    struct endpoint endpoint = {0};
-    struct text reason = {0};
-    enum failure_code code =
-        endpoint_parse(option_result_text(options, "rdzv_endpoint"), &endpoint, &reason);
-    endpoint_clear(&endpoint); /* nobody else is there to be met */
-    if (code != FAILURE_NONE) {
-        return option_result_settle(options, "rdzv_endpoint", code, &reason);
-    }
+static enum failure_code take_run_id(struct option_result *options, struct launch_config *config) {
     if (*option_result_text(options, "rdzv_id") == '\0') {
         option_result_reject(options, "rdzv_id", "is empty; give the job a name or leave it out");
         return FAILURE_INVALID;
     }
-    config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
     config->run_id = memory_duplicate_string(option_result_text(options, "rdzv_id"));
-    warn_of_unused(options, config, backend, false);
     return FAILURE_NONE;
+}
+
+/* c10d, etcd, etcd-v2 with one node: it needs no agreement, and nobody else is there to be met. */
+static enum failure_code apply_one_node(
+    struct option_result *options, struct launch_config *config) {
+    if (!rendezvous_conf_wants_file(&config->rdzv_conf)) {
+        struct endpoint endpoint = {0};
+        struct text reason = {0};
+        enum failure_code code =
+            endpoint_parse(option_result_text(options, "rdzv_endpoint"), &endpoint, &reason);
+        endpoint_clear(&endpoint);
+        if (code != FAILURE_NONE) {
+            return option_result_settle(options, "rdzv_endpoint", code, &reason);
+        }
+    }
+    config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
+    warn_of_unused(options, config, false);
+    return take_run_id(options, config);
+}
+
+static enum failure_code apply_several_nodes(
+    struct option_result *options, struct launch_config *config) {
+    if (!text_equals(config->rdzv_backend, "c10d")) {
+        option_result_reject(options, "rdzv_backend",
+            "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
+            "--rdzv-backend c10d, whose store one of the nodes hosts itself",
+            config->rdzv_backend, option_result_text(options, "nnodes"));
+        return FAILURE_UNSUPPORTED;
+    }
+    config->rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
+    warn_of_unused(options, config, false);
+    enum failure_code code = take_run_id(options, config);
+    return code == FAILURE_NONE ? dynamic_options_apply(options, config) : code;
 }
 
 /* The master from --rdzv-endpoint. */
@@ -175,20 +186,15 @@ static enum failure_code apply_static(struct option_result *options, struct laun
     return FAILURE_NONE;
 }
 
+/* The backend's name, after torchrun's rewriting. */
 static enum failure_code apply_backend(
-    struct option_result *options, struct launch_config *config) {
-    static const char *const dynamic[] = {"c10d", "etcd", "etcd-v2"};
-    const char *backend = option_result_text(options, "rdzv_backend");
-    if (option_result_value(options, "standalone")->flag || is_alone_by_default(options, config)) {
-        return apply_alone(options, config);
-    }
-    config->rdzv_backend = memory_duplicate_string(backend);
-    if (text_equals(backend, "static")) {
-        return apply_static(options, config);
-    }
-    for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
-        if (text_equals(backend, dynamic[i])) {
-            return apply_dynamic(options, config);
+    struct option_result *options, struct launch_config *config, bool is_alone) {
+    static const char *const known[] = {"static", "c10d", "etcd", "etcd-v2"};
+    const char *backend = is_alone ? "c10d" : option_result_text(options, "rdzv_backend");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (text_equals(backend, known[i])) {
+            config->rdzv_backend = memory_duplicate_string(backend);
+            return FAILURE_NONE;
         }
     }
     struct text reason = {0};
@@ -217,17 +223,34 @@ static enum failure_code apply_settings(
     return code;
 }
 
+static enum failure_code apply_meeting(
+    struct option_result *options, struct launch_config *config, bool is_alone) {
+    if (is_alone) {
+        return apply_alone(options, config);
+    }
+    if (text_equals(config->rdzv_backend, "static")) {
+        return apply_static(options, config);
+    }
+    return config->maximum_nodes == 1 ? apply_one_node(options, config)
+                                      : apply_several_nodes(options, config);
+}
+
 enum failure_code rendezvous_options_apply(
     struct option_result *options, struct launch_config *config) {
     enum failure_code code = apply_nodes(options, config);
     if (code == FAILURE_NONE) {
         code = check_port(options);
     }
+    bool is_alone = code == FAILURE_NONE && (option_result_value(options, "standalone")->flag ||
+                                                is_alone_by_default(options, config));
     if (code == FAILURE_NONE) {
-        code = apply_backend(options, config);
+        code = apply_backend(options, config, is_alone);
     }
     if (code == FAILURE_NONE) {
         code = apply_settings(options, config);
     }
-    return code;
+    if (code == FAILURE_NONE) {
+        code = apply_meeting(options, config, is_alone);
+    }
+    return code == FAILURE_NONE ? dynamic_options_apply_policies(options, config) : code;
 }

@@ -18,6 +18,8 @@ static void a_bare_script_gets_every_default(void **state) {
     assert_int_equal(config->signals[0], 15);
     assert_string_equal(config->signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
     assert_true(duration_seconds(config->shutdown_timeout) == 30);
+    assert_int_equal(config->evidence, LAUNCH_EVIDENCE_BASIC);
+    assert_true(duration_seconds(config->evidence_timeout) == 2);
     assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_TORCHRUN);
     assert_int_equal(config->numa_binding, LAUNCH_NUMA_NONE);
     assert_true(config->sets_omp_num_threads);
@@ -61,6 +63,17 @@ static void numbers_outside_their_range_are_mistakes(void **state) {
     expect_mistake("--signals-to-handle SIGKILL t.py", "--signals-to-handle", "'SIGKILL'");
 }
 
+static void evidence_is_a_choice_and_a_time(void **state) {
+    (void)state;
+    assert_int_equal(config_of("--evidence off t.py")->evidence, LAUNCH_EVIDENCE_OFF);
+    assert_int_equal(config_of("--evidence full t.py")->evidence, LAUNCH_EVIDENCE_FULL);
+    assert_int_equal(config_of("--evidence-timeout 0 t.py")->evidence, LAUNCH_EVIDENCE_OFF);
+    assert_true(
+        duration_seconds(config_of("--evidence-timeout 0.5 t.py")->evidence_timeout) == 0.5);
+    expect_mistake("--evidence all t.py", "--evidence: ", "'basic'");
+    expect_mistake("--evidence-timeout -1 t.py", "--evidence-timeout/--evidence_timeout: ", "-1");
+}
+
 static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
     (void)state;
     assert_true(
@@ -79,14 +92,17 @@ static void words_become_choices(void **state) {
     (void)state;
     const struct launch_config *config =
         config_of("--numa-binding core-complex --exit-code worker --nproc-per-node auto "
+                  "--on-timer-expiry exit-agent "
                   "--virtual-local-rank --local-addr 10.0.0.7 --role trainer t.py");
     assert_int_equal(config->numa_binding, LAUNCH_NUMA_CORE_COMPLEX);
     assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_WORKER);
+    assert_int_equal(config->on_timer_expiry, LAUNCH_TIMER_EXPIRY_EXIT_AGENT);
     assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_AUTO);
     assert_true(config->is_virtual_local_rank);
     assert_string_equal(config->local_address, "10.0.0.7");
     assert_string_equal(config->role, "trainer");
     assert_int_equal(config_of("--numa-binding node t.py")->numa_binding, LAUNCH_NUMA_NODE);
+    assert_int_equal(config_of("t.py")->on_timer_expiry, LAUNCH_TIMER_EXPIRY_RESTART_WORKER);
     assert_int_equal(config_of("--numa-binding socket t.py")->numa_binding, LAUNCH_NUMA_SOCKET);
     assert_int_equal(
         config_of("--numa-binding exclusive t.py")->numa_binding, LAUNCH_NUMA_EXCLUSIVE);
@@ -131,7 +147,8 @@ static void the_environment_says_what_is_watched(void **state) {
 static void plug_ins_are_refused_with_a_way_out(void **state) {
     (void)state;
     expect_mistake("--logs-specs mine t.py", "argument --logs-specs/--logs_specs: ", "--log-dir");
-    expect_mistake("--event-log-handler console t.py", "--event-log-handler", "use null");
+    expect_mistake("--event-log-handler scuba t.py", "--event-log-handler", "file:PATH");
+    expect_mistake("--event-log-handler file: t.py", "--event-log-handler", "file:PATH");
     config_of("--event-log-handler null t.py");
 }
 
@@ -148,6 +165,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(the_entry_follows_three_flags, clear),
     cmocka_unit_test_teardown(an_empty_script_is_refused, clear),
     cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
+    cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),

@@ -187,6 +187,30 @@ static void impossible_signals_say_why(void **state) {
     }
 }
 
+static void expect_scale_up(const char *text, enum rendezvous_scale_up expected, double seconds) {
+    enum rendezvous_scale_up scale_up;
+    struct duration interval;
+    assert_int_equal(option_parse_scale_up(text, &scale_up, &interval, &reason), FAILURE_NONE);
+    assert_int_equal(scale_up, expected);
+    assert_true(duration_seconds(interval) == seconds);
+}
+
+static void new_nodes_are_admitted_at_once_or_never_or_now_and_then(void **state) {
+    (void)state;
+    expect_scale_up("immediate", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
+    expect_scale_up("0", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
+    expect_scale_up("90.5", RENDEZVOUS_SCALE_UP_ALLOWED, 90.5);
+    expect_scale_up("never", RENDEZVOUS_SCALE_UP_NEVER, 0);
+    static const char *const wrong[] = {"", "-1", "often", "1m", "nan", "inf", "Never"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        enum rendezvous_scale_up scale_up;
+        struct duration interval;
+        assert_int_equal(
+            option_parse_scale_up(wrong[i], &scale_up, &interval, &reason), FAILURE_INVALID);
+        expect_reason("give immediate, never");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(node_ranges_are_one_number_or_two, clear),
     cmocka_unit_test_teardown(impossible_node_ranges_say_why, clear),
@@ -199,6 +223,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(rank_lists_are_sorted_and_without_repetition, clear),
     cmocka_unit_test_teardown(signals_are_named_in_full, clear),
     cmocka_unit_test_teardown(impossible_signals_say_why, clear),
+    cmocka_unit_test_teardown(new_nodes_are_admitted_at_once_or_never_or_now_and_then, clear),
 };
 
 TEST_MAIN(tests)

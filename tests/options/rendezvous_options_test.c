@@ -29,7 +29,8 @@ static void one_node_runs_with_any_backend(void **state) {
     (void)state;
     static const char *const lines[] = {"--rdzv-backend c10d --rdzv-id job t.py",
         "--rdzv-backend etcd --rdzv-endpoint h:2379 --rdzv-id job t.py",
-        "--rdzv-backend=etcd-v2 --rdzv-id job --nnodes 1 t.py"};
+        "--rdzv-backend=etcd-v2 --rdzv-id job --nnodes 1 t.py",
+        "--rdzv-backend c10d --rdzv-conf store_type=file --rdzv-endpoint /f --rdzv-id job t.py"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct launch_config *config = config_of(lines[i]);
         assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
@@ -73,6 +74,8 @@ static void static_nodes_need_a_place_to_meet(void **state) {
     (void)state;
     expect_mistake("--nnodes 2 --rdzv-endpoint h t.py", "--rdzv-endpoint", "needs a port");
     expect_mistake("--nnodes 2 --rdzv-endpoint ::1 t.py", "--rdzv-endpoint", "[::1]:29500");
+    expect_mistake("--nnodes 2 --rdzv-endpoint fe80::1:2940 t.py", "--rdzv-endpoint",
+        "write [fe80::1:2940] or [fe80::1]:2940");
     expect_mistake("--nnodes 2 --master-port 0 t.py", "--master-port", "port 0");
     expect_mistake("--nnodes 2 --rdzv-endpoint h:0 t.py", "--rdzv-endpoint", "port 0");
     expect_mistake("--master-port 65536 t.py", "--master-port/--master_port: ", "65536");
@@ -87,10 +90,10 @@ static void node_ranks_count_from_zero(void **state) {
     expect_mistake("--node-rank 1 --master-port 5 t.py", "--node-rank", "with 1 node (");
 }
 
-static void several_nodes_without_static_are_refused_with_a_way_out(void **state) {
+static void several_nodes_with_etcd_are_refused_with_a_way_out(void **state) {
     (void)state;
-    expect_mistake("--nnodes 1:4 --rdzv-backend c10d t.py",
-        "--rdzv-backend/--rdzv_backend: ", "--rdzv-backend static");
+    expect_mistake("--nnodes 1:4 --rdzv-backend etcd t.py",
+        "--rdzv-backend/--rdzv_backend: ", "--rdzv-backend c10d");
     expect_mistake(
         "--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend", "not in this version");
     expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, etcd and");
@@ -111,7 +114,7 @@ static void settings_are_checked_for_the_backend(void **state) {
     (void)state;
     expect_mistake("--rdzv-conf a t.py", "--rdzv-conf/--rdzv_conf: ", "has no value");
     expect_mistake("--rdzv-conf join_timeout=x t.py", "--rdzv-conf", "join_timeout");
-    expect_mistake("--nnodes 2 --rdzv-conf timeout=0 t.py", "--rdzv-conf", "above 0");
+    expect_mistake("--nnodes 2 --rdzv-conf timeout=0 t.py", "--rdzv-conf", "seconds from 1");
     const struct launch_config *config = config_of("--rdzv-conf timeout=1,timeout=2 t.py");
     assert_string_equal(text_list_variable(&config->rdzv_conf, "timeout"), "2");
     assert_true(duration_seconds(config->store_timeout) == 900);
@@ -132,7 +135,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(several_static_nodes_have_a_master, clear),
     cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
     cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
-    cmocka_unit_test_teardown(several_nodes_without_static_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
     cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
     cmocka_unit_test_teardown(nodes_come_from_the_environment_too, clear),
