@@ -38,6 +38,7 @@ static enum failure_code start_log_thread(struct agent *agent, struct failure *f
         .log = agent->log,
         .stdout_fd = STDOUT_FILENO,
         .stderr_fd = STDERR_FILENO,
+        .bytes = agent_metrics_log_bytes(agent->metrics),
     };
     enum failure_code code = log_thread_new(&settings, &agent->log_thread, failure);
     if (code == FAILURE_NONE) {
@@ -46,12 +47,47 @@ static enum failure_code start_log_thread(struct agent *agent, struct failure *f
     return code;
 }
 
+static enum failure_code open_event_log(struct agent *agent, struct failure *failure) {
+    struct agent_event_log_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .machine = &agent->machine,
+        .placement = &agent->placement,
+        .sink = agent->sink,
+    };
+    return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
+}
+
+static struct wall_time last_progress(void *context) {
+    const struct agent *agent = context;
+    return agent_watchdog_last_progress(agent->watchdog, event_loop_wall_time(agent->loop));
+}
+
+static void write_metrics(void *context, struct text *out) {
+    const struct agent *agent = context;
+    agent_metrics_write(agent->metrics, &agent->machine, agent->watchdog, out);
+}
+
+static void serve_health(struct agent *agent) {
+    struct agent_health_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .machine = &agent->machine,
+        .log = agent->log,
+        .last_progress = last_progress,
+        .write_metrics = write_metrics,
+        .context = agent,
+    };
+    agent->health = agent_health_new(agent->loop, &settings);
+}
+
 static enum failure_code open_rendezvous(struct agent *agent, struct failure *failure) {
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
         .environment = agent->environment,
         .log = agent->log,
+        .store_operations = agent_metrics_store_operations(agent->metrics),
         .observer = agent_rendezvous_events(agent),
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
@@ -81,11 +117,17 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .stuck = agent_worker_stuck,
         .context = agent,
     };
+    struct agent_evidence_settings evidence_settings = {agent->config, agent->workers, agent->log};
+    agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
     struct agent_watchdog_settings settings = {
         .config = agent->config,
         .environment = agent->environment,
         .log = agent->log,
         .workers = agent->workers,
+        .end_agent = agent_timer_expired,
+        .context = agent,
+        .observer = {agent_watchdog_event, agent},
+        .evidence = agent->evidence,
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
@@ -117,12 +159,17 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         warn_about_threads(agent);
+        agent->metrics = agent_metrics_new(agent->config, &agent->preparation);
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {
         code = start_log_thread(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        code = open_event_log(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
+        serve_health(agent);
         code = open_rendezvous(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -139,6 +186,8 @@ static void stop_loop(void *context) {
 }
 
 static void tear_down(struct agent *agent) {
+    agent_health_free(agent->health);
+    agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
@@ -150,6 +199,8 @@ static void tear_down(struct agent *agent) {
         log_sink_use_thread(agent->sink, NULL);
         log_thread_free(agent->log_thread);
     }
+    agent_event_log_free(agent->event_log);
+    agent_metrics_free(agent->metrics);
     guardian_free(agent->guardian);
     log_directory_remove_if_empty(&agent->preparation.logs);
     signal_watch_free(agent->signals);
@@ -159,15 +210,18 @@ static void tear_down(struct agent *agent) {
     agent_preparation_clear(&agent->preparation);
     free(agent->queue);
     free(agent->trouble);
+    failure_account_clear(&agent->root_cause);
 }
 
 static int report_failures(struct agent *agent) {
+    if (!worker_group_has_failure(&agent->machine.workers) && !agent->has_root_cause) {
+        return EXIT_JOB_FAILED; /* only what was left behind keeps this node from going on */
+    }
     struct agent_report_settings settings = {
         .config = agent->config,
-        .preparation = &agent->preparation,
-        .workers = agent->workers,
+        .sources = {&agent->preparation, agent->workers, &agent->placement},
         .log = agent->log,
-        .base_rank = agent->placement.ranks.base_rank,
+        .root_cause = agent->has_root_cause ? &agent->root_cause : NULL,
         .parent_error_file = text_list_variable(agent->environment, "TORCHELASTIC_ERROR_FILE"),
     };
     struct text report = {0};
@@ -189,7 +243,7 @@ static int report_outcome(struct agent *agent) {
         return report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
         log_error(agent->log, "stopped because another node failed: %s", agent->trouble);
-        return EXIT_JOB_FAILED;
+        return agent->has_root_cause ? report_failures(agent) : EXIT_JOB_FAILED;
     case AGENT_OUTCOME_JOIN_FAILED:
         log_error(agent->log, "cannot join the job: %s", agent->trouble);
         return EXIT_JOB_FAILED;
@@ -198,6 +252,20 @@ static int report_outcome(struct agent *agent) {
         return EXIT_JOB_FAILED;
     }
     return EXIT_JOB_FAILED;
+}
+
+static void record_outcome(struct agent *agent) {
+    const struct worker_group *workers = &agent->machine.workers;
+    const char *trouble = agent->trouble;
+    char *signalled = NULL;
+    if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
+        trouble = signalled;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
+        trouble = workers->failures[worker_group_root_cause(workers)].start_message;
+    }
+    agent_event_log_end(agent->event_log, agent->workers, &agent->outcome, trouble);
+    free(signalled);
 }
 
 int agent_run(const struct launch_config *config, const struct text_list *environment,
@@ -212,10 +280,15 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
     int status = EXIT_JOB_FAILED;
     if (set_up(&agent, &failure) == FAILURE_NONE) {
         struct agent_settings settings = {
-            agent.preparation.worker_count, config->max_restarts, config->shutdown_timeout};
+            .worker_count = agent.preparation.worker_count,
+            .max_restarts = config->max_restarts,
+            .shutdown_timeout = config->shutdown_timeout,
+            .has_peers = config->maximum_nodes > 1,
+        };
         agent_machine_init(&agent.machine, &settings);
         agent_take_event(&agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
         event_loop_run(agent.loop);
+        record_outcome(&agent);
         status = report_outcome(&agent);
     } else {
         log_error(agent.log, "%s", failure.message);

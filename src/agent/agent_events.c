@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent_events.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
+#include "agent/agent_findings.h"
 #include "base/memory.h"
 #include "core/agent_transcript.h"
 #include "core/signal_name.h"
@@ -10,6 +12,7 @@
 /* What is done with each effect. */
 
 static void start_workers(struct agent *agent) {
+    agent_evidence_drop(agent->evidence);
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
     agent_workers_start(agent->workers, &agent->placement);
@@ -30,19 +33,68 @@ static void signal_workers(struct agent *agent, int signal) {
     agent_workers_signal(agent->workers, signal);
 }
 
+static size_t list_running(const struct agent *agent, struct agent_evidence_subject *out_subjects) {
+    const struct worker_group *group = &agent->machine.workers;
+    size_t count = 0;
+    for (size_t rank = 0; rank < group->count; rank++) {
+        pid_t pid = agent_workers_pid(agent->workers, (int)rank);
+        if (group->states[rank] == WORKER_RUNNING && pid != 0) {
+            out_subjects[count++] = (struct agent_evidence_subject){pid, (int)rank};
+        }
+    }
+    return count;
+}
+
+static void kill_workers(void *context) {
+    signal_workers(context, SIGNAL_NUMBER_KILL);
+}
+
+/* Somebody who asks for a kill is not kept waiting; when it is this agent's own idea, since workers
+ * were asked to end and did not, they are looked at first. */
+static void look_and_kill_workers(struct agent *agent, const struct agent_event *event) {
+    if (event->kind != AGENT_EVENT_TIMER_FIRED) {
+        kill_workers(agent);
+        return;
+    }
+    struct agent_evidence_subject *subjects =
+        memory_allocate(agent->machine.workers.count * sizeof *subjects);
+    struct agent_evidence_order order = {subjects, list_running(agent, subjects),
+        "it did not end in time when asked to", kill_workers, agent};
+    agent_evidence_gather(agent->evidence, &order);
+    free(subjects);
+}
+
 static void stop_when_settled(void *context) {
     event_loop_stop(((struct agent *)context)->loop);
 }
 
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
+    agent_evidence_drop(agent->evidence);
     agent->outcome = *outcome;
     agent_rendezvous_settle(agent->rendezvous, stop_when_settled, agent);
 }
 
-static void perform(struct agent *agent, const struct agent_effect *effect) {
+/* Tells the other nodes of a failure here, with the worker to blame for it so far. */
+static void announce(struct agent *agent,
+    void (*announce_on)(struct agent_rendezvous *, const struct failure_account *)) {
+    struct worker_group *group = &agent->machine.workers;
+    if (!worker_group_has_failure(group)) {
+        announce_on(agent->rendezvous, NULL);
+        return;
+    }
+    struct agent_findings_sources sources = {
+        &agent->preparation, agent->workers, &agent->placement};
+    struct agent_finding finding;
+    agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
+    announce_on(agent->rendezvous, &finding.account);
+    agent_finding_clear(&finding);
+}
+
+static void perform(
+    struct agent *agent, const struct agent_event *event, const struct agent_effect *effect) {
     switch (effect->kind) {
     case AGENT_EFFECT_JOIN:
-        agent_rendezvous_join(agent->rendezvous, effect->attempt);
+        agent_rendezvous_join(agent->rendezvous, effect->join.ticket, effect->join.attempt);
         break;
     case AGENT_EFFECT_START_WORKERS:
         start_workers(agent);
@@ -51,7 +103,7 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
         signal_workers(agent, effect->signal);
         break;
     case AGENT_EFFECT_KILL_WORKERS:
-        signal_workers(agent, SIGNAL_NUMBER_KILL);
+        look_and_kill_workers(agent, event);
         break;
     case AGENT_EFFECT_ARM_TIMER:
         event_timer_set(agent->deadline, effect->deadline);
@@ -63,10 +115,16 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
         agent_rendezvous_enter_barrier(agent->rendezvous);
         break;
     case AGENT_EFFECT_ANNOUNCE_RESTART:
-        agent_rendezvous_announce_restart(agent->rendezvous);
+        announce(agent, agent_rendezvous_announce_restart);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
-        agent_rendezvous_announce_failure(agent->rendezvous);
+        announce(agent, agent_rendezvous_announce_failure);
+        break;
+    case AGENT_EFFECT_ANNOUNCE_LEAVE:
+        agent_rendezvous_announce_leave(agent->rendezvous);
+        break;
+    case AGENT_EFFECT_ANNOUNCE_SUCCESS:
+        agent_rendezvous_announce_success(agent->rendezvous);
         break;
     case AGENT_EFFECT_FINISH:
         finish(agent, &effect->outcome);
@@ -99,12 +157,15 @@ static void step(struct agent *agent, const struct agent_event *event) {
     if (is_debugging(agent)) {
         log_event(agent, event);
     }
+    enum agent_phase before = agent->machine.phase;
     agent_machine_step(&agent->machine, event, &effects);
+    agent_event_log_step(agent->event_log, agent->workers, before, event->now, agent->trouble);
+    agent_metrics_step(agent->metrics, before, &agent->machine, event);
     for (size_t i = 0; i < effects.count; i++) {
         if (is_debugging(agent)) {
             log_effect(agent, &effects.items[i]);
         }
-        perform(agent, &effects.items[i]);
+        perform(agent, event, &effects.items[i]);
     }
 }
 
@@ -138,17 +199,34 @@ void agent_deadline_passed(void *context) {
 
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
+    if (agent->machine.phase == AGENT_DONE) {
+        log_warning(agent->log, "Received %s, not waiting for other nodes any longer",
+            signal_name_from_number(signal));
+        event_loop_stop(agent->loop);
+        return;
+    }
     log_warning(agent->log, "Received %s, shutting down workers", signal_name_from_number(signal));
     agent_take_event(
         agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal}, NULL);
 }
 
-static void joined(void *context, const struct node_placement *placement) {
+void agent_timer_expired(void *context) {
     struct agent *agent = context;
-    agent->placement = *placement;
+    log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
+    agent_take_event(
+        agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM}, NULL);
+}
+
+static void joined(void *context, int64_t ticket, const struct node_placement *placement) {
+    struct agent *agent = context;
+    if (ticket == agent->machine.ticket) {
+        agent->placement = *placement;
+        failure_account_clear(&agent->root_cause);
+        agent->has_root_cause = false;
+    }
     agent_take_event(agent,
         (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {placement->attempt, placement->group_world_size}},
+            .joined = {ticket, placement->attempt, placement->group_world_size}},
         NULL);
 }
 
@@ -157,11 +235,17 @@ static void note_trouble(struct agent *agent, const char *reason) {
     agent->trouble = memory_duplicate_string(reason);
 }
 
-static void join_failed(void *context, int attempt, const char *reason) {
+static void join_failed(void *context, int64_t ticket, const char *reason) {
     struct agent *agent = context;
     note_trouble(agent, reason);
     agent_take_event(
-        agent, (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .attempt = attempt}, NULL);
+        agent, (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = ticket}, NULL);
+}
+
+static void job_over(void *context) {
+    struct agent *agent = context;
+    log_info(agent->log, "the job ended well without this node");
+    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_JOB_OVER}, NULL);
 }
 
 static void barrier_ended(void *context, bool has_passed) {
@@ -181,6 +265,18 @@ static void peer_failed(void *context, const char *reason) {
     struct agent *agent = context;
     note_trouble(agent, reason);
     agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_PEER_FAILED}, NULL);
+}
+
+static void root_cause_learnt(void *context, const struct failure_account *account) {
+    struct agent *agent = context;
+    failure_account_copy(account, &agent->root_cause);
+    agent->has_root_cause = true;
+}
+
+static void round_over(void *context, const char *reason) {
+    struct agent *agent = context;
+    log_warning(agent->log, "joining the job's next round: %s", reason);
+    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER}, NULL);
 }
 
 static void workers_started(void *context) {
@@ -219,8 +315,18 @@ static void worker_exited(void *context, int local_rank, struct process_exit how
         NULL);
 }
 
+/* The look goes on while the others are asked to end: nothing ends this one. */
+static void look_at_stuck(struct agent *agent, int local_rank) {
+    struct agent_evidence_subject subject = {
+        agent_workers_pid(agent->workers, local_rank), local_rank};
+    struct agent_evidence_order order = {
+        &subject, 1, "it has been in uninterruptible sleep for too long", NULL, NULL};
+    agent_evidence_gather(agent->evidence, &order);
+}
+
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long) {
     struct agent *agent = context;
+    look_at_stuck(agent, local_rank);
     log_error(agent->log,
         "worker %lld (local_rank %d) has been in uninterruptible sleep for %.1f s; the job fails, "
         "without a restart",
@@ -232,13 +338,29 @@ void agent_worker_stuck(void *context, int local_rank, struct duration how_long)
         NULL);
 }
 
+void agent_watchdog_event(
+    void *context, enum event_watchdog what, const struct event_timer_record *timer) {
+    struct agent *agent = context;
+    agent_event_log_watchdog(agent->event_log, what, timer);
+    agent_metrics_watchdog(agent->metrics, what, timer, event_loop_wall_time(agent->loop));
+}
+
 static void all_gone(void *context) {
     agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE}, NULL);
 }
 
 struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent) {
     return (struct agent_rendezvous_observer){
-        joined, join_failed, barrier_ended, peer_restart, peer_failed, agent};
+        .joined = joined,
+        .join_failed = join_failed,
+        .job_over = job_over,
+        .barrier_ended = barrier_ended,
+        .peer_restart = peer_restart,
+        .peer_failed = peer_failed,
+        .root_cause_learnt = root_cause_learnt,
+        .round_over = round_over,
+        .context = agent,
+    };
 }
 
 struct agent_workers_observer agent_workers_events(struct agent *agent) {

@@ -13,6 +13,9 @@ void agent_take_event(struct agent *agent, struct agent_event event, const char 
 /* What the shells call; contexts are the agent. */
 void agent_deadline_passed(void *context);
 void agent_signal_received(void *context, int signal);
+void agent_timer_expired(void *context); /* and this node's part of the job is to end */
+void agent_watchdog_event(
+    void *context, enum event_watchdog what, const struct event_timer_record *timer);
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent);
 struct agent_workers_observer agent_workers_events(struct agent *agent);

@@ -2,8 +2,8 @@
 #include "agent/agent_rendezvous.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "agent/agent_dynamic_rendezvous.h"
 #include "agent/agent_static_rendezvous.h"
 #include "base/memory.h"
 #include "host/store_thread.h"
@@ -11,10 +11,13 @@
 
 struct agent_rendezvous {
     const struct agent_rendezvous_settings settings;
-    struct store_thread *store;                    /* NULL on nodes that do not host it */
-    struct agent_static_rendezvous *several_nodes; /* NULL when this node is alone */
-    int joining_attempt;
-    bool is_store_used; /* workers of an earlier attempt wrote into it */
+    struct agent_dynamic_rendezvous *changing_nodes; /* NULL unless nodes come and go … */
+    struct agent_static_rendezvous *fixed_nodes;     /* NULL unless they are fixed; both NULL when
+                                                        this node is alone */
+    struct store_thread *store; /* fixed nodes or alone; NULL on nodes that do not host it */
+    int64_t ticket;             /* of the join in flight … */
+    int attempt;                /* … and its attempt */
+    bool is_store_used;         /* workers of an earlier attempt wrote into it */
 };
 
 static enum failure_code open_store(struct event_loop *loop,
@@ -28,11 +31,9 @@ static enum failure_code open_store(struct event_loop *loop,
     if (code != FAILURE_NONE) {
         return code;
     }
-    code = store_thread_start(loop, fd, NULL, settings->log, out_store, failure);
-    if (code != FAILURE_NONE) {
-        close(fd);
-    }
-    return code;
+    struct store_server_settings server = {
+        .log = settings->log, .operations = settings->store_operations};
+    return store_thread_start(loop, fd, &server, out_store, failure);
 }
 
 enum failure_code agent_rendezvous_new(struct event_loop *loop,
@@ -40,16 +41,20 @@ enum failure_code agent_rendezvous_new(struct event_loop *loop,
     struct failure *failure) {
     struct agent_rendezvous initial = {.settings = *settings};
     struct agent_rendezvous *rendezvous = memory_duplicate(&initial, sizeof initial);
+    bool is_dynamic = settings->config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC;
     enum failure_code code = FAILURE_NONE;
-    if (settings->config->node_rank == 0) {
+    if (is_dynamic) {
+        code = agent_dynamic_rendezvous_new(
+            loop, &rendezvous->settings, &rendezvous->changing_nodes, failure);
+    } else if (settings->config->node_rank == 0) {
         code = open_store(loop, settings, &rendezvous->store, failure);
     }
     if (code != FAILURE_NONE) {
         free(rendezvous);
         return code;
     }
-    if (settings->config->maximum_nodes > 1) {
-        rendezvous->several_nodes =
+    if (!is_dynamic && settings->config->maximum_nodes > 1) {
+        rendezvous->fixed_nodes =
             agent_static_rendezvous_new(loop, &rendezvous->settings, rendezvous->store);
     }
     *out_rendezvous = rendezvous;
@@ -60,7 +65,8 @@ void agent_rendezvous_free(struct agent_rendezvous *rendezvous) {
     if (rendezvous == NULL) {
         return;
     }
-    agent_static_rendezvous_free(rendezvous->several_nodes);
+    agent_dynamic_rendezvous_free(rendezvous->changing_nodes);
+    agent_static_rendezvous_free(rendezvous->fixed_nodes);
     store_thread_stop(rendezvous->store);
     free(rendezvous);
 }
@@ -76,21 +82,24 @@ static void join_alone(void *context) {
         .group_rank = 0,
         .group_world_size = 1,
         .local_world_size = preparation->worker_count,
-        .attempt = rendezvous->joining_attempt,
+        .attempt = rendezvous->attempt,
     };
     const struct agent_rendezvous_observer *observer = &rendezvous->settings.observer;
     if (rank_assignment_compute(&node, 1, &placement.ranks) != FAILURE_NONE) {
-        observer->join_failed(observer->context, placement.attempt, "the world is too large");
+        observer->join_failed(observer->context, rendezvous->ticket, "the world is too large");
         return;
     }
     rendezvous->is_store_used = true;
-    observer->joined(observer->context, &placement);
+    observer->joined(observer->context, rendezvous->ticket, &placement);
 }
 
-void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int attempt) {
-    rendezvous->joining_attempt = attempt;
-    if (rendezvous->several_nodes != NULL) {
-        agent_static_rendezvous_join(rendezvous->several_nodes, attempt);
+void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int64_t ticket, int attempt) {
+    rendezvous->ticket = ticket;
+    rendezvous->attempt = attempt;
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_join(rendezvous->changing_nodes, ticket);
+    } else if (rendezvous->fixed_nodes != NULL) {
+        agent_static_rendezvous_join(rendezvous->fixed_nodes, ticket, attempt);
     } else if (rendezvous->is_store_used) {
         store_thread_renew(rendezvous->store, NULL, join_alone, rendezvous);
     } else {
@@ -100,29 +109,55 @@ void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int attempt) {
 
 void agent_rendezvous_enter_barrier(struct agent_rendezvous *rendezvous) {
     const struct agent_rendezvous_observer *observer = &rendezvous->settings.observer;
-    if (rendezvous->several_nodes != NULL) {
-        agent_static_rendezvous_enter_barrier(rendezvous->several_nodes);
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_enter_barrier(rendezvous->changing_nodes);
+    } else if (rendezvous->fixed_nodes != NULL) {
+        agent_static_rendezvous_enter_barrier(rendezvous->fixed_nodes);
     } else {
         observer->barrier_ended(observer->context, true);
     }
 }
 
-void agent_rendezvous_announce_restart(struct agent_rendezvous *rendezvous) {
-    if (rendezvous->several_nodes != NULL) {
-        agent_static_rendezvous_announce_restart(rendezvous->several_nodes);
+/* Nodes that are fixed tell each other that they failed, not why. */
+void agent_rendezvous_announce_restart(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account) {
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_announce_restart(rendezvous->changing_nodes, account);
+    } else if (rendezvous->fixed_nodes != NULL) {
+        agent_static_rendezvous_announce_restart(rendezvous->fixed_nodes);
     }
 }
 
-void agent_rendezvous_announce_failure(struct agent_rendezvous *rendezvous) {
-    if (rendezvous->several_nodes != NULL) {
-        agent_static_rendezvous_announce_failure(rendezvous->several_nodes);
+void agent_rendezvous_announce_failure(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account) {
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_announce_failure(rendezvous->changing_nodes, account);
+    } else if (rendezvous->fixed_nodes != NULL) {
+        agent_static_rendezvous_announce_failure(rendezvous->fixed_nodes);
+    }
+}
+
+/* A job of fixed nodes cannot go on without one. */
+void agent_rendezvous_announce_leave(struct agent_rendezvous *rendezvous) {
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_announce_leave(rendezvous->changing_nodes);
+    } else {
+        agent_rendezvous_announce_failure(rendezvous, NULL);
+    }
+}
+
+void agent_rendezvous_announce_success(struct agent_rendezvous *rendezvous) {
+    if (rendezvous->changing_nodes != NULL) { /* fixed nodes have learnt it in the exit barrier */
+        agent_dynamic_rendezvous_announce_success(rendezvous->changing_nodes);
     }
 }
 
 void agent_rendezvous_settle(
     struct agent_rendezvous *rendezvous, void (*settled)(void *context), void *context) {
-    if (rendezvous->several_nodes != NULL) {
-        agent_static_rendezvous_settle(rendezvous->several_nodes, settled, context);
+    if (rendezvous->changing_nodes != NULL) {
+        agent_dynamic_rendezvous_settle(rendezvous->changing_nodes, settled, context);
+    } else if (rendezvous->fixed_nodes != NULL) {
+        agent_static_rendezvous_settle(rendezvous->fixed_nodes, settled, context);
     } else {
         settled(context);
     }

@@ -1,26 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How one node joins its job: gives every attempt its ranks and a fresh store for the workers, and
  * lets nodes leave together. Hosts the store when this node is the master. The agent sees one
- * contract; behind it is a job on this node alone (nothing to agree on) or the static rendezvous of
- * several nodes (agent/agent_static_rendezvous). */
+ * contract; behind it is a job on this node alone (nothing to agree on), the static rendezvous of
+ * fixed nodes (agent/agent_static_rendezvous), or the dynamic one of nodes that come and go
+ * (agent/agent_dynamic_rendezvous). */
 #ifndef MUSTER_AGENT_AGENT_RENDEZVOUS_H
 #define MUSTER_AGENT_AGENT_RENDEZVOUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "agent/agent_preparation.h"
 #include "base/failure.h"
 #include "base/log.h"
+#include "core/failure_account.h"
 #include "core/launch_config.h"
 #include "core/worker_environment.h"
 #include "host/event_loop.h"
+#include "host/tally.h"
 
-/* Called on the agent's loop, perhaps from inside a call below. Answers to join carry its attempt.
- */
+/* Called on the agent's loop, perhaps from inside a call below. Strings are borrowed for the call;
+ * those of a placement must be good until the next join. */
 struct agent_rendezvous_observer {
-    void (*joined)(void *context, const struct node_placement *placement);
-    void (*join_failed)(void *context, int attempt, const char *reason);
+    /* Answers to join, with its ticket. `attempt` in the placement is how many restarts the job has
+     * used, which may be less or more than this node thought. */
+    void (*joined)(void *context, int64_t ticket, const struct node_placement *placement);
+    void (*join_failed)(void *context, int64_t ticket, const char *reason);
+    void (*job_over)(void *context); /* it ended well, and had no place for this node */
     void (*barrier_ended)(void *context, bool has_passed);
     void (*peer_restart)(void *context, int attempt);
     void (*peer_failed)(void *context, const char *reason);
+    /* After joined, before what it led to: who failed first, on another node. Borrowed. */
+    void (*root_cause_learnt)(void *context, const struct failure_account *account);
+    /* After joined: the world it told of is no more. A join is to follow. */
+    void (*round_over)(void *context, const char *reason);
     void *context;
 };
 
@@ -29,6 +42,8 @@ struct agent_rendezvous_settings {
     const struct agent_preparation *preparation;
     const struct text_list *environment;
     const struct log *log;
+    struct tally *store_operations; /* of the workers' store, where it lives as long as the job;
+                                       NULL: nobody counts */
     struct agent_rendezvous_observer observer; /* copied */
 };
 
@@ -43,15 +58,23 @@ __attribute__((warn_unused_result)) enum failure_code agent_rendezvous_new(struc
 /* Closes the store and all connections. NULL is fine. */
 void agent_rendezvous_free(struct agent_rendezvous *rendezvous);
 
-/* Answered by joined or join_failed; replaces a join in flight. */
-void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int attempt);
+/* Answered by joined, join_failed or job_over; replaces a join in flight. `ticket` grows with each
+ * join. */
+void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int64_t ticket, int attempt);
 
 /* Answered by barrier_ended. */
 void agent_rendezvous_enter_barrier(struct agent_rendezvous *rendezvous);
 
-/* Tell the other nodes, if there are any. */
-void agent_rendezvous_announce_restart(struct agent_rendezvous *rendezvous);
-void agent_rendezvous_announce_failure(struct agent_rendezvous *rendezvous);
+/* Tell the other nodes, if there are any: that workers failed here and the job is to restart; that
+ * the job has failed; that this node goes, and the others may go on if they can without it; that
+ * the job is done. `account` is of the failure that it is because of, borrowed; NULL when no worker
+ * of this node has failed. */
+void agent_rendezvous_announce_restart(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account);
+void agent_rendezvous_announce_failure(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account);
+void agent_rendezvous_announce_leave(struct agent_rendezvous *rendezvous);
+void agent_rendezvous_announce_success(struct agent_rendezvous *rendezvous);
 
 /* Before the end: calls `settled`, perhaps at once, when the other nodes have been told everything
  * or can no longer be. */

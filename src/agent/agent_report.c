@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "core/failure_judgement.h"
 #include "core/failure_report.h"
 #include "core/worker_command.h"
 #include "host/error_file.h"
@@ -12,46 +13,6 @@
 
 #define EXIT_JOB_FAILED 1
 #define SIGNAL_EXIT_BASE 128
-#define NANOSECONDS_PER_SECOND 1000000000
-
-/* What one failed worker left behind. */
-struct finding {
-    struct bytes raw; /* its error file as it is */
-    struct error_file error;
-    bool has_error;
-    char *note;
-};
-
-static void read_error_file(const char *path, struct finding *finding) {
-    struct failure failure = {0};
-    struct text reason = {0};
-    if (path == NULL) {
-        return;
-    }
-    enum failure_code code = error_file_read(path, ERROR_FILE_CEILING, &finding->raw, &failure);
-    if (code == FAILURE_MISSING) {
-        return;
-    }
-    if (code != FAILURE_NONE) {
-        finding->note = text_format("unreadable error file: %s", failure.message);
-        return;
-    }
-    code = error_file_json_read(bytes_slice(&finding->raw), &finding->error, &reason);
-    if (code == FAILURE_NONE) {
-        finding->has_error = true;
-    } else {
-        finding->note = text_format("unreadable error file %s: %s", path, text_string(&reason));
-    }
-    text_clear(&reason);
-}
-
-static void clear_finding(struct finding *finding) {
-    bytes_clear(&finding->raw);
-    if (finding->has_error) {
-        error_file_clear(&finding->error);
-    }
-    free(finding->note);
-}
 
 static struct failure_report_time break_down(int64_t seconds) {
     time_t moment = (time_t)seconds;
@@ -61,52 +22,38 @@ static struct failure_report_time break_down(int64_t seconds) {
         local.tm_hour, local.tm_min, local.tm_sec};
 }
 
-static struct failure_report_entry make_entry(const struct agent_report_settings *settings,
-    const struct worker_failure *failure, const struct finding *finding) {
-    int64_t seconds = failure->has_error_time
-                          ? failure->error_seconds
-                          : failure->observed.nanoseconds / NANOSECONDS_PER_SECOND;
-    int local_rank = failure->local_rank;
-    return (struct failure_report_entry){
-        .time = break_down(seconds),
-        .host = settings->preparation->host_name,
-        .rank = settings->base_rank + local_rank,
-        .local_rank = local_rank,
-        .pid = agent_workers_pid(settings->workers, local_rank),
-        .exit = failure->exit,
-        .start_message = failure->start_message,
-        .stuck = failure->stuck,
-        .error_file =
-            finding->has_error ? agent_workers_error_file(settings->workers, local_rank) : NULL,
-        .message = finding->has_error ? finding->error.message : NULL,
-        .is_message_object = finding->has_error && finding->error.is_message_object,
-        .evidence = agent_workers_evidence(settings->workers, local_rank),
-        .note = finding->note,
-    };
-}
-
-/* Python's convention, which error files and torchrun's events use: a signal is a negative code. */
-static int python_exit_code(const struct worker_failure *failure) {
-    return failure->exit.is_signal ? -failure->exit.value : failure->exit.value;
-}
-
-static void write_parent_error_file(const struct agent_report_settings *settings,
-    const struct worker_failure *root, const struct finding *finding) {
-    if (settings->parent_error_file == NULL || !finding->has_error) {
-        return;
-    }
-    struct text document = {0};
+static void write_to_parent(
+    const struct agent_report_settings *settings, const struct text *document) {
     struct failure failure = {0};
-    if (error_file_json_write_for_parent(
-            bytes_slice(&finding->raw), python_exit_code(root), &document) == FAILURE_NONE &&
-        error_file_write(settings->parent_error_file, slice_from_string(text_string(&document)),
+    if (error_file_write(settings->parent_error_file, slice_from_string(text_string(document)),
             &failure) != FAILURE_NONE) {
         log_warning(settings->log, "TORCHELASTIC_ERROR_FILE: %s", failure.message);
+    }
+}
+
+/* Only of workers that have written one, as torchrun has it. */
+static void write_parent_error_file(const struct agent_report_settings *settings,
+    const struct agent_finding *findings, size_t local_root) {
+    struct text document = {0};
+    if (settings->parent_error_file == NULL) {
+        return;
+    }
+    if (settings->root_cause != NULL) {
+        if (settings->root_cause->message != NULL) {
+            error_file_json_write(settings->root_cause, &document);
+            write_to_parent(settings, &document);
+        }
+    } else if (findings[local_root].has_error) {
+        const struct agent_finding *root = &findings[local_root];
+        if (error_file_json_write_for_parent(bytes_slice(&root->error_file),
+                process_exit_python_code(root->account.exit), &document) == FAILURE_NONE) {
+            write_to_parent(settings, &document);
+        }
     }
     text_clear(&document);
 }
 
-static int exit_status(const struct launch_config *config, const struct worker_failure *root) {
+static int exit_status(const struct launch_config *config, const struct failure_account *root) {
     bool has_ended = root->start_message == NULL && root->stuck.nanoseconds == 0;
     if (config->exit_code == LAUNCH_EXIT_CODE_TORCHRUN || !has_ended) {
         return EXIT_JOB_FAILED;
@@ -114,29 +61,56 @@ static int exit_status(const struct launch_config *config, const struct worker_f
     return root->exit.is_signal ? SIGNAL_EXIT_BASE + root->exit.value : root->exit.value;
 }
 
+static struct failure_report_entry make_entry(const struct failure_account *account) {
+    return (struct failure_report_entry){break_down(account->seconds), account, NULL};
+}
+
+/* The root cause first, then what happened here. */
+static int report_another_nodes_failure(const struct agent_report_settings *settings,
+    const struct worker_group *group, const struct agent_finding *findings, struct text *out_text) {
+    size_t count = group->failure_count;
+    struct failure_report_entry *entries = memory_allocate((count + 1) * sizeof *entries);
+    entries[0] = make_entry(settings->root_cause);
+    for (size_t i = 0; i < count; i++) {
+        entries[i + 1] = make_entry(&findings[i].account);
+        entries[i + 1].judgement = failure_judgement_text(
+            failure_judge(&findings[i].account, group->failures[i].is_from_our_signal));
+    }
+    failure_report_format(
+        out_text, worker_command_display_name(settings->config), entries, count + 1, 0);
+    free(entries);
+    write_parent_error_file(settings, findings, 0);
+    return exit_status(settings->config, settings->root_cause);
+}
+
+static int report_own_failure(const struct agent_report_settings *settings,
+    const struct worker_group *group, const struct agent_finding *findings, struct text *out_text) {
+    size_t count = group->failure_count;
+    size_t root = worker_group_root_cause(group);
+    struct failure_report_entry *entries = memory_allocate(count * sizeof *entries);
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = make_entry(&findings[i].account);
+    }
+    failure_report_format(
+        out_text, worker_command_display_name(settings->config), entries, count, root);
+    free(entries);
+    write_parent_error_file(settings, findings, root);
+    return exit_status(settings->config, &findings[root].account);
+}
+
 int agent_report_failures(const struct agent_report_settings *settings, struct worker_group *group,
     struct text *out_text) {
-    struct finding *findings = memory_allocate(group->failure_count * sizeof *findings);
-    struct failure_report_entry *entries = memory_allocate(group->failure_count * sizeof *entries);
-    for (size_t i = 0; i < group->failure_count; i++) {
-        int local_rank = group->failures[i].local_rank;
-        read_error_file(agent_workers_error_file(settings->workers, local_rank), &findings[i]);
-        if (findings[i].has_error && findings[i].error.has_timestamp) {
-            worker_group_set_error_time(group, local_rank, findings[i].error.timestamp);
-        }
+    size_t count = group->failure_count;
+    struct agent_finding *findings = memory_allocate(count * sizeof *findings);
+    for (size_t i = 0; i < count; i++) {
+        agent_finding_collect(&settings->sources, group, i, &findings[i]);
     }
-    for (size_t i = 0; i < group->failure_count; i++) {
-        entries[i] = make_entry(settings, &group->failures[i], &findings[i]);
-    }
-    size_t root = worker_group_root_cause(group);
-    failure_report_format(out_text, worker_command_display_name(settings->config), entries,
-        group->failure_count, root);
-    write_parent_error_file(settings, &group->failures[root], &findings[root]);
-    int status = exit_status(settings->config, &group->failures[root]);
-    for (size_t i = 0; i < group->failure_count; i++) {
-        clear_finding(&findings[i]);
+    int status = settings->root_cause != NULL
+                     ? report_another_nodes_failure(settings, group, findings, out_text)
+                     : report_own_failure(settings, group, findings, out_text);
+    for (size_t i = 0; i < count; i++) {
+        agent_finding_clear(&findings[i]);
     }
     free(findings);
-    free(entries);
     return status;
 }

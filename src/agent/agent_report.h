@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells why a worker group failed: collects error files and what the kernel knows, lets
- * core/worker_group name the root cause, and puts the result where people and parents look: on
+/* Tells why a worker group failed: takes what agent_findings gathers, lets core/worker_group name
+ * the root cause, and puts the result where people and parents look: on
  * stderr, in the launcher's own TORCHELASTIC_ERROR_FILE, and in the exit status. Matches
  * torch/distributed/launcher/api.py launch_agent and ErrorHandler.dump_error_file. */
 #ifndef MUSTER_AGENT_AGENT_REPORT_H
 #define MUSTER_AGENT_AGENT_REPORT_H
 
-#include "agent/agent_preparation.h"
-#include "agent/agent_workers.h"
+#include "agent/agent_findings.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch_config.h"
 #include "core/worker_group.h"
 
 struct agent_report_settings {
-    const struct launch_config *config;
-    const struct agent_preparation *preparation;
-    const struct agent_workers *workers;
+    const struct launch_config *config; /* borrowed, as all of this */
+    struct agent_findings_sources sources;
     const struct log *log;
-    int base_rank;                 /* global rank of local rank 0 */
+    const struct failure_account *root_cause; /* of the job, when it is on another node; or NULL */
     const char *parent_error_file; /* the launcher's own TORCHELASTIC_ERROR_FILE, or NULL */
 };
 
-/* Appends the report on `group`, which must have a failure, to `out_text` (timestamps of error
- * files are noted in `group`), writes the parent's error file, and returns the launcher's exit
- * status. */
+/* Appends the report on `group`, which must have a failure unless there is a root cause elsewhere,
+ * to `out_text` (timestamps of error files are noted in `group`), writes the parent's error file,
+ * and returns the launcher's exit status. Where the root cause is elsewhere it comes first, and
+ * each failure on this node is judged against it. */
 int agent_report_failures(const struct agent_report_settings *settings, struct worker_group *group,
     struct text *out_text);
 

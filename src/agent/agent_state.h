@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/agent_event_log.h"
+#include "agent/agent_health.h"
+#include "agent/agent_metrics.h"
+#include "agent/agent_evidence.h"
 #include "agent/agent_preparation.h"
 #include "agent/agent_rendezvous.h"
 #include "agent/agent_stuck_watch.h"
@@ -15,6 +19,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/agent_machine.h"
+#include "core/failure_account.h"
 #include "core/launch_config.h"
 #include "core/worker_environment.h"
 #include "host/event_loop.h"
@@ -43,8 +48,12 @@ struct agent {
     struct log_thread *log_thread; /* NULL when no stream passes through it */
     struct agent_rendezvous *rendezvous;
     struct agent_workers *workers;
+    struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
+    struct agent_event_log *event_log;     /* NULL when nobody asked for it */
+    struct agent_health *health;           /* NULL when nobody may ask for it */
+    struct agent_metrics *metrics;         /* the same */
     struct agent_machine machine;
     struct queued_event *queue;
     size_t queue_length;
@@ -52,6 +61,8 @@ struct agent {
     bool is_stepping;
     struct node_placement placement; /* of the attempt that was joined last */
     char *trouble;                   /* why joining failed, or what a peer reported */
+    bool has_root_cause;             /* another node's worker failed first: … */
+    struct failure_account root_cause;
     struct agent_outcome outcome;
 };
 

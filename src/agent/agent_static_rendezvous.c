@@ -127,7 +127,7 @@ static void answered(void *context, const struct store_client_result *result) {
 
 static void send_request(
     struct agent_static_rendezvous *rendezvous, const struct static_effect *effect) {
-    struct static_request request = {0};
+    struct owned_request request = {0};
     struct pending *pending = memory_allocate(sizeof *pending);
     *pending = (struct pending){rendezvous, *effect};
     static_request_build(
@@ -142,7 +142,7 @@ static void send_request(
         .context = pending,
     };
     store_client_send(is_wait ? rendezvous->waiter : rendezvous->asker, &call);
-    static_request_clear(&request);
+    owned_request_clear(&request);
 }
 
 static void renewed(void *context) {
@@ -173,7 +173,7 @@ static void tell_joined(
         .attempt = effect->joined.attempt,
     };
     const struct agent_rendezvous_observer *observer = &rendezvous->settings->observer;
-    observer->joined(observer->context, &placement);
+    observer->joined(observer->context, rendezvous->machine.ticket, &placement);
 }
 
 /* The machine knows nodes; users know addresses too. The caller frees it. */
@@ -197,7 +197,7 @@ static void tell_failed(
     const struct agent_rendezvous_observer *observer = &rendezvous->settings->observer;
     char *reason = failure_reason(rendezvous, effect);
     if (effect->kind == STATIC_EFFECT_JOIN_FAILED) {
-        observer->join_failed(observer->context, rendezvous->machine.attempt, reason);
+        observer->join_failed(observer->context, rendezvous->machine.ticket, reason);
     } else {
         observer->peer_failed(observer->context, reason);
     }
@@ -352,8 +352,10 @@ void agent_static_rendezvous_free(struct agent_static_rendezvous *rendezvous) {
     free(rendezvous);
 }
 
-void agent_static_rendezvous_join(struct agent_static_rendezvous *rendezvous, int attempt) {
-    feed(rendezvous, (struct static_event){.kind = STATIC_EVENT_JOIN_ASKED, .attempt = attempt});
+void agent_static_rendezvous_join(
+    struct agent_static_rendezvous *rendezvous, int64_t ticket, int attempt) {
+    feed(rendezvous,
+        (struct static_event){.kind = STATIC_EVENT_JOIN_ASKED, .join = {ticket, attempt}});
 }
 
 void agent_static_rendezvous_enter_barrier(struct agent_static_rendezvous *rendezvous) {

@@ -4,6 +4,8 @@
 #ifndef MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 #define MUSTER_AGENT_AGENT_STATIC_RENDEZVOUS_H
 
+#include <stdint.h>
+
 #include "host/event_loop.h"
 #include "host/store_thread.h"
 
@@ -17,7 +19,8 @@ struct agent_static_rendezvous *agent_static_rendezvous_new(struct event_loop *l
 /* Accepts NULL. */
 void agent_static_rendezvous_free(struct agent_static_rendezvous *rendezvous);
 
-void agent_static_rendezvous_join(struct agent_static_rendezvous *rendezvous, int attempt);
+void agent_static_rendezvous_join(
+    struct agent_static_rendezvous *rendezvous, int64_t ticket, int attempt);
 void agent_static_rendezvous_enter_barrier(struct agent_static_rendezvous *rendezvous);
 void agent_static_rendezvous_announce_restart(struct agent_static_rendezvous *rendezvous);
 void agent_static_rendezvous_announce_failure(struct agent_static_rendezvous *rendezvous);

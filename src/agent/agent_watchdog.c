@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log_throttle.h"
+#include "agent/timer_server.h"
 #include "base/memory.h"
 #include "core/signal_name.h"
 #include "core/watchdog.h"
@@ -13,106 +13,56 @@
 #include "host/random_seed.h"
 #include "host/timer_fifo.h"
 #include "options/python_repr.h"
-#include "wire/timer_request_json.h"
 
-struct agent_watchdog {
-    struct agent_watchdog_settings settings;
-    struct event_loop *loop;
-    struct watchdog *registry;
-    struct timer_fifo *fifo;
-    struct event_timer *timer;
-    bool is_armed;
-    struct wall_time deadline; /* what the timer is armed for */
-    bool is_serving;
-    struct log_throttle throttle;
+/* How far up a process may descend from a worker. */
+#define MAXIMUM_ANCESTORS 64
+/* Milliseconds between attempts to end a process that may not be signalled. */
+#define RETRY 1000
+/* A process whose time is up, and which is looked at before it is ended. */
+struct ending {
+    struct agent_watchdog *watchdog;
+    struct ending *next;
+    struct watchdog_expiry expiry;
+    struct event_timer *retry; /* NULL until it could not be ended */
+    bool is_dropped;           /* the group is being stopped: others see to the end of this one */
 };
 
-/* Complaints. A worker may repeat its mistake in a loop. */
+struct agent_watchdog {
+    struct event_loop *loop;
+    struct ending *endings;
+    struct agent_watchdog_settings settings;
+    struct timer_server *server;
+    bool is_serving;
+};
 
-static void complain(struct agent_watchdog *watchdog, const struct text *what) {
-    uint64_t held_back;
-    if (!log_throttle_admits(&watchdog->throttle, event_loop_now(watchdog->loop), &held_back)) {
-        return;
+/* Who may hold timers. */
+
+/* The rank of the worker whose session the process is in, or one of its ancestors; -1: none. */
+static int find_worker(
+    const struct agent_watchdog *watchdog, const struct kernel_process_stat *process) {
+    struct kernel_process_stat ancestor = *process;
+    int local_rank = agent_workers_find(watchdog->settings.workers, (pid_t)ancestor.session);
+    for (int i = 0; i < MAXIMUM_ANCESTORS && local_rank < 0 && ancestor.parent > 1; i++) {
+        if (!process_table_read((pid_t)ancestor.parent, &ancestor)) {
+            return -1;
+        }
+        local_rank = agent_workers_find(watchdog->settings.workers, (pid_t)ancestor.session);
     }
-    if (held_back > 0) {
-        log_warning(watchdog->settings.log,
-            "watchdog: %s (%" PRIu64 " more such lines were left out)", text_string(what),
-            held_back);
-    } else {
-        log_warning(watchdog->settings.log, "watchdog: %s", text_string(what));
-    }
+    return local_rank;
 }
 
-static void complain_about_line(struct agent_watchdog *watchdog, const char *reason) {
-    struct text what = {0};
-    text_append_format(&what, "a line is no timer request and is passed over: %s", reason);
-    complain(watchdog, &what);
-    text_clear(&what);
-}
-
-static void complain_about_request(struct agent_watchdog *watchdog,
-    const struct watchdog_request *request, enum failure_code code) {
-    struct text what = {0};
-    text_append_format(&what, "process %" PRId64 " gets no timer ", request->pid);
-    python_repr_append(&what, request->scope);
-    text_append(&what,
-        code == FAILURE_LIMIT ? ": there are too many" : ": it belongs to no worker of this job");
-    complain(watchdog, &what);
-    text_clear(&what);
-}
-
-/* Requests. */
-
-/* The process of a worker's session, and that worker's rank; false when it is no such process. */
+/* A process that belongs to a worker, and that worker's rank; false when it is no such process. */
 static bool find_process(const struct agent_watchdog *watchdog, int64_t pid,
     struct kernel_process_stat *out_stat, int *out_local_rank) {
     if (pid > INT32_MAX || !process_table_read((pid_t)pid, out_stat)) {
         return false;
     }
-    *out_local_rank = agent_workers_find(watchdog->settings.workers, (pid_t)out_stat->session);
+    *out_local_rank = find_worker(watchdog, out_stat);
     return *out_local_rank >= 0;
 }
 
-static void arm(struct agent_watchdog *watchdog, struct wall_time deadline) {
-    int64_t left = deadline.nanoseconds - event_loop_wall_time(watchdog->loop).nanoseconds;
-    struct duration wait = {left > 0 ? left : 0};
-    watchdog->is_armed = true;
-    watchdog->deadline = deadline;
-    event_timer_set(watchdog->timer, instant_after(event_loop_now(watchdog->loop), wait));
-}
-
-static void take_request(struct agent_watchdog *watchdog, const struct watchdog_request *request) {
-    struct watchdog_process process = {0};
-    if (request->kind == WATCHDOG_ACQUIRE) {
-        struct kernel_process_stat stat;
-        int local_rank;
-        process.is_ours = find_process(watchdog, request->pid, &stat, &local_rank);
-        process.start_time = process.is_ours ? stat.start_time : 0;
-    }
-    enum failure_code code = watchdog_take(watchdog->registry, request, &process);
-    if (code != FAILURE_NONE) {
-        complain_about_request(watchdog, request, code);
-    } else if (request->kind == WATCHDOG_ACQUIRE &&
-               (!watchdog->is_armed ||
-                   request->expiration.nanoseconds < watchdog->deadline.nanoseconds)) {
-        arm(watchdog, request->expiration);
-    }
-}
-
-static void take_line(void *context, struct slice line) {
-    struct agent_watchdog *watchdog = context;
-    struct watchdog_request request;
-    struct text reason = {0};
-    if (!watchdog->is_serving) {
-        return;
-    }
-    if (timer_request_json_read(line, &request, &reason) == FAILURE_NONE) {
-        take_request(watchdog, &request);
-        watchdog_request_clear(&request);
-    } else {
-        complain_about_line(watchdog, text_string(&reason));
-    }
-    text_clear(&reason);
+static bool belongs_to_a_worker(void *context, const struct kernel_process_stat *process) {
+    return find_worker(context, process) >= 0;
 }
 
 /* Expiry. */
@@ -122,6 +72,36 @@ static void append_scopes(struct text *out, const struct text_list *scopes) {
         text_append(out, i == 0 ? "" : ", ");
         python_repr_append(out, scopes->items[i]);
     }
+}
+
+static void tell(struct agent_watchdog *watchdog, enum event_watchdog what,
+    const struct event_timer_record *timer) {
+    const struct agent_watchdog_observer *observer = &watchdog->settings.observer;
+    if (observer->happened != NULL) {
+        observer->happened(observer->context, what, timer);
+    }
+}
+
+/* Of the expired timers, the last one alone asks for the signal. */
+static struct event_timer_record expired_timer(const struct watchdog_expiry *expiry, size_t index) {
+    return (struct event_timer_record){
+        .pid = expiry->pid,
+        .scope = expiry->scopes.items[index],
+        .expiration = expiry->expirations[index],
+        .signal = index + 1 == expiry->scopes.count ? expiry->signal : 0,
+    };
+}
+
+static void tell_of_expiry(struct agent_watchdog *watchdog, const struct watchdog_expiry *expiry) {
+    for (size_t i = 0; i < expiry->scopes.count; i++) {
+        struct event_timer_record timer = expired_timer(expiry, i);
+        tell(watchdog, EVENT_WATCHDOG_TIMER_EXPIRED, &timer);
+    }
+}
+
+static void tell_of_end(struct agent_watchdog *watchdog, const struct watchdog_expiry *expiry) {
+    struct event_timer_record timer = expired_timer(expiry, expiry->scopes.count - 1);
+    tell(watchdog, EVENT_WATCHDOG_KILL, &timer);
 }
 
 /* The worker's end will be explained by what ended it; a child of a worker is not reported on. */
@@ -138,11 +118,19 @@ static void note_end(
     }
 }
 
-static void end_process(struct agent_watchdog *watchdog, const struct watchdog_expiry *expiry) {
+static bool is_running(const struct kernel_process_stat *process) {
+    struct kernel_process_stat now;
+    return process_table_read((pid_t)process->pid, &now) && now.start_time == process->start_time;
+}
+
+/* False when the process is still to be ended. */
+static bool end_process(void *context, const struct watchdog_expiry *expiry) {
+    struct agent_watchdog *watchdog = context;
     const struct log *log = watchdog->settings.log;
     struct text scopes = {0};
     struct kernel_process_stat stat;
     int local_rank;
+    bool is_settled = true;
     append_scopes(&scopes, &expiry->scopes);
     bool is_there = find_process(watchdog, expiry->pid, &stat, &local_rank) &&
                     stat.start_time == expiry->start_time;
@@ -152,31 +140,91 @@ static void end_process(struct agent_watchdog *watchdog, const struct watchdog_e
     } else if (expiry->signal == 0) {
         log_warning(log, "watchdog: process %" PRId64 " lives on, though its timers expired: %s",
             expiry->pid, text_string(&scopes));
+        tell_of_expiry(watchdog, expiry);
     } else if (process_table_signal(&stat, expiry->signal)) {
         log_error(log,
             "watchdog: ending process %" PRId64 " (local_rank %d) with %s, its timers expired: %s",
             expiry->pid, local_rank, signal_name_from_number(expiry->signal), text_string(&scopes));
         note_end(watchdog, expiry, local_rank);
-    } else {
-        log_error(log, "watchdog: cannot end process %" PRId64 ", whose timers expired: %s",
+        tell_of_expiry(watchdog, expiry);
+        tell_of_end(watchdog, expiry);
+        if (watchdog->settings.config->on_timer_expiry == LAUNCH_TIMER_EXPIRY_EXIT_AGENT) {
+            watchdog->settings.end_agent(watchdog->settings.context);
+        }
+    } else if (is_running(&stat)) {
+        log_error(log,
+            "watchdog: cannot end process %" PRId64 ", whose timers expired: %s; trying again",
             expiry->pid, text_string(&scopes));
+        is_settled = false;
     }
     text_clear(&scopes);
+    return is_settled;
 }
 
-static void deadline_passed(void *context) {
+/* Looking first. */
+
+static void free_ending(struct ending *ending) {
+    event_timer_free(ending->retry);
+    watchdog_expiry_clear(&ending->expiry);
+    free(ending);
+}
+
+static void free_endings(struct agent_watchdog *watchdog) {
+    while (watchdog->endings != NULL) {
+        struct ending *ending = watchdog->endings;
+        watchdog->endings = ending->next;
+        free_ending(ending);
+    }
+}
+
+static void end_looked_at(void *context) {
+    struct ending *ending = context;
+    struct agent_watchdog *watchdog = ending->watchdog;
+    if (!ending->is_dropped && !end_process(watchdog, &ending->expiry)) {
+        if (ending->retry == NULL) {
+            ending->retry = event_timer_new(watchdog->loop, end_looked_at, ending);
+        }
+        event_timer_set(ending->retry,
+            instant_after(event_loop_now(watchdog->loop), duration_from_milliseconds(RETRY)));
+        return;
+    }
+    struct ending **link = &watchdog->endings;
+    while (*link != ending) {
+        link = &(*link)->next;
+    }
+    *link = ending->next;
+    free_ending(ending);
+}
+
+static void copy_expiry(struct watchdog_expiry *copy, const struct watchdog_expiry *expiry) {
+    *copy = *expiry;
+    copy->scopes = (struct text_list){0};
+    text_list_add_all(&copy->scopes, &expiry->scopes);
+    copy->expiration_capacity = expiry->scopes.count;
+    copy->expirations =
+        memory_duplicate(expiry->expirations, expiry->scopes.count * sizeof *expiry->expirations);
+}
+
+/* Only who will be ended is worth the look. */
+static bool look_and_end_process(void *context, const struct watchdog_expiry *expiry) {
     struct agent_watchdog *watchdog = context;
-    struct wall_time now = event_loop_wall_time(watchdog->loop);
-    struct watchdog_expiry expiry;
-    struct wall_time next;
-    while (watchdog_take_expired(watchdog->registry, now, &expiry)) {
-        end_process(watchdog, &expiry);
-        watchdog_expiry_clear(&expiry);
+    struct kernel_process_stat stat;
+    int local_rank;
+    if (watchdog->settings.evidence == NULL || expiry->signal == 0 ||
+        !find_process(watchdog, expiry->pid, &stat, &local_rank) ||
+        stat.start_time != expiry->start_time) {
+        return end_process(watchdog, expiry);
     }
-    watchdog->is_armed = false;
-    if (watchdog_next_deadline(watchdog->registry, &next)) {
-        arm(watchdog, next);
-    }
+    struct ending *ending = memory_allocate(sizeof *ending);
+    ending->watchdog = watchdog;
+    copy_expiry(&ending->expiry, expiry);
+    ending->next = watchdog->endings;
+    watchdog->endings = ending;
+    struct agent_evidence_subject subject = {(pid_t)expiry->pid, local_rank};
+    struct agent_evidence_order order = {
+        &subject, 1, "a timer of the watchdog expired", end_looked_at, ending};
+    agent_evidence_gather(watchdog->settings.evidence, &order);
+    return true;
 }
 
 /* Setting up and taking down. */
@@ -222,11 +270,16 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
     struct agent_watchdog *watchdog = memory_allocate(sizeof *watchdog);
     watchdog->settings = *settings;
     watchdog->loop = loop;
-    watchdog->registry = watchdog_new();
-    watchdog->timer = event_timer_new(loop, deadline_passed, watchdog);
+    const struct timer_server_settings server_settings = {
+        .log = settings->log,
+        .admits = belongs_to_a_worker,
+        .refusal = "it belongs to no worker of this job",
+        .expired = look_and_end_process,
+        .context = watchdog,
+    };
     char *path = choose_path(settings);
     enum failure_code code =
-        timer_fifo_new(loop, path, take_line, watchdog, &watchdog->fifo, failure);
+        timer_server_new(loop, path, &server_settings, &watchdog->server, failure);
     if (code == FAILURE_NONE) {
         log_info(settings->log, "watchdog: serving timers at %s", path);
         agent_workers_set_timer_file(settings->workers, path);
@@ -241,31 +294,47 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
 
 void agent_watchdog_free(struct agent_watchdog *watchdog) {
     if (watchdog != NULL) {
-        timer_fifo_free(watchdog->fifo);
-        event_timer_free(watchdog->timer);
-        watchdog_free(watchdog->registry);
+        free_endings(watchdog);
+        timer_server_free(watchdog->server);
         free(watchdog);
     }
 }
 
 void agent_watchdog_begin(struct agent_watchdog *watchdog) {
     if (watchdog != NULL) {
-        timer_fifo_drop_input(watchdog->fifo);
+        free_endings(watchdog);
+        timer_server_begin(watchdog->server);
         watchdog->is_serving = true;
+        tell(watchdog, EVENT_WATCHDOG_STARTED, NULL);
     }
 }
 
 void agent_watchdog_end(struct agent_watchdog *watchdog) {
-    if (watchdog != NULL) {
+    if (watchdog != NULL && watchdog->is_serving) {
+        tell(watchdog, EVENT_WATCHDOG_STOPPED, NULL);
         watchdog->is_serving = false;
-        watchdog->is_armed = false;
-        event_timer_stop(watchdog->timer);
-        watchdog_forget_all(watchdog->registry);
+        timer_server_end(watchdog->server);
+        for (struct ending *ending = watchdog->endings; ending != NULL; ending = ending->next) {
+            ending->is_dropped = true;
+        }
     }
 }
 
 void agent_watchdog_forget(struct agent_watchdog *watchdog, pid_t pid) {
     if (watchdog != NULL) {
-        watchdog_forget(watchdog->registry, pid);
+        timer_server_forget(watchdog->server, pid);
     }
+}
+
+struct wall_time agent_watchdog_last_progress(
+    const struct agent_watchdog *watchdog, struct wall_time now) {
+    return watchdog == NULL ? now : timer_server_last_progress(watchdog->server, now);
+}
+
+size_t agent_watchdog_timer_count(const struct agent_watchdog *watchdog) {
+    return watchdog == NULL ? 0 : timer_server_timer_count(watchdog->server);
+}
+
+uint64_t agent_watchdog_request_count(const struct agent_watchdog *watchdog) {
+    return watchdog == NULL ? 0 : timer_server_request_count(watchdog->server);
 }

@@ -17,6 +17,7 @@ struct agent_worker {
     struct text evidence;
     int noted_signal; /* sent by somebody of ours while the worker was to run; 0: none … */
     char *signalled_by;
+    char *hang; /* what it was doing when it was decided to kill it, or NULL */
 };
 
 struct agent_workers {
@@ -25,7 +26,9 @@ struct agent_workers {
     struct process_evidence *evidence;
     struct agent_worker *items; /* by local rank */
     size_t count;
+    char *log_directory;  /* of the attempt; NULL: none */
     char *timer_file;     /* for all workers; NULL: whatever they inherit */
+    bool has_started;     /* ever */
     bool is_attempt_open; /* started, and not yet all gone */
 };
 
@@ -54,6 +57,13 @@ static void add_noted_signal(struct agent_worker *worker, const struct process_e
     text_clear(&kernel);
 }
 
+static void add_noted_hang(struct agent_worker *worker) {
+    if (worker->hang != NULL) {
+        text_append_format(&worker->evidence, "%sbefore that it was %s",
+            worker->evidence.length == 0 ? "" : "; ", worker->hang);
+    }
+}
+
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct agent_workers *workers = context;
     int local_rank = agent_workers_find(workers, pid);
@@ -61,6 +71,7 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
     worker->has_exited = true;
     process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
     add_noted_signal(worker, how);
+    add_noted_hang(worker);
     const struct agent_workers_observer *observer = &workers->settings.observer;
     observer->exited(observer->context, local_rank, *how);
 }
@@ -108,8 +119,11 @@ static void forget_attempt(struct agent_workers *workers) {
         free(workers->items[i].error_file);
         text_clear(&workers->items[i].evidence);
         free(workers->items[i].signalled_by);
+        free(workers->items[i].hang);
         workers->items[i] = (struct agent_worker){0};
     }
+    free(workers->log_directory);
+    workers->log_directory = NULL;
 }
 
 void agent_workers_free(struct agent_workers *workers) {
@@ -193,14 +207,22 @@ static enum failure_code start_all(struct agent_workers *workers,
     const struct node_placement *placement, int *out_local_rank, struct failure *failure) {
     const struct agent_workers_settings *settings = &workers->settings;
     struct attempt_logs_settings logs_settings = {
-        settings->config, settings->preparation, settings->log, settings->log_thread};
+        .config = settings->config,
+        .preparation = settings->preparation,
+        .log = settings->log,
+        .log_thread = settings->log_thread,
+        .attempt = {placement->attempt, placement->round},
+        .is_first = !workers->has_started,
+    };
     struct attempt_logs logs;
     *out_local_rank = 0;
-    enum failure_code code = attempt_logs_init(&logs, &logs_settings, placement->attempt, failure);
+    enum failure_code code = attempt_logs_init(&logs, &logs_settings, failure);
     for (size_t rank = 0; rank < workers->count && code == FAILURE_NONE; rank++) {
         *out_local_rank = (int)rank;
         code = start_worker(workers, placement, &logs, (int)rank, failure);
     }
+    workers->has_started = true;
+    workers->log_directory = memory_duplicate_string(logs.directory);
     attempt_logs_clear(&logs);
     return code;
 }
@@ -233,6 +255,19 @@ void agent_workers_note_signal(
     worker->noted_signal = signal;
     free(worker->signalled_by);
     worker->signalled_by = memory_duplicate_string(by_whom);
+}
+
+void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words) {
+    struct agent_worker *worker = &workers->items[local_rank];
+    free(worker->hang);
+    worker->hang = memory_duplicate_string(words);
+}
+
+char *agent_workers_log_file(
+    const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
+    return workers->log_directory == NULL
+               ? NULL
+               : log_tree_file_path(workers->log_directory, local_rank, file);
 }
 
 void agent_workers_signal(struct agent_workers *workers, int signal) {

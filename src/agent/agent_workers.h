@@ -12,6 +12,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch_config.h"
+#include "core/log_tree.h"
 #include "core/process_exit.h"
 #include "core/worker_environment.h"
 #include "host/event_loop.h"
@@ -65,6 +66,15 @@ int agent_workers_find(const struct agent_workers *workers, pid_t pid);
  * when it ends. */
 void agent_workers_note_signal(
     struct agent_workers *workers, int local_rank, int signal, const char *by_whom);
+
+/* Notes what a worker was doing when it was decided to kill it, "sleeping in read; see …", as
+ * evidence for when it ends. */
+void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words);
+
+/* A file among a worker's logs, whether it exists or not; the caller frees it. NULL: there are no
+ * logs. */
+char *agent_workers_log_file(
+    const struct agent_workers *workers, int local_rank, enum log_tree_file file);
 
 /* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
  * belong to `workers`. */

@@ -37,12 +37,12 @@ bool attempt_logs_need_thread(
 
 /* True when the attempt goes on without logs. */
 static bool give_up(struct attempt_logs *logs, const struct failure *failure) {
-    if (logs->attempt == 0) {
+    if (logs->settings->is_first) {
         return false;
     }
     if (!logs->is_given_up) {
-        log_warning(logs->settings->log, "attempt %d goes on without log files: %s", logs->attempt,
-            failure->message);
+        log_warning(logs->settings->log, "attempt %d goes on without log files: %s",
+            logs->settings->attempt.restart_count, failure->message);
     }
     logs->is_given_up = true;
     return true;
@@ -65,8 +65,8 @@ static enum failure_code open_filter(
 
 static enum failure_code make_directories(struct attempt_logs *logs, struct failure *failure) {
     const struct agent_preparation *preparation = logs->settings->preparation;
-    enum failure_code code = log_directory_begin_attempt(
-        &preparation->logs, logs->attempt, preparation->worker_count, &logs->directory, failure);
+    enum failure_code code = log_directory_begin_attempt(&preparation->logs,
+        &logs->settings->attempt, preparation->worker_count, &logs->directory, failure);
     for (int i = 0; i < ATTEMPT_STREAM_COUNT && code == FAILURE_NONE; i++) {
         code = open_filter(logs, (enum attempt_stream)i, failure);
     }
@@ -74,8 +74,8 @@ static enum failure_code make_directories(struct attempt_logs *logs, struct fail
 }
 
 enum failure_code attempt_logs_init(struct attempt_logs *logs,
-    const struct attempt_logs_settings *settings, int attempt, struct failure *failure) {
-    *logs = (struct attempt_logs){.settings = settings, .attempt = attempt, .null_fd = -1};
+    const struct attempt_logs_settings *settings, struct failure *failure) {
+    *logs = (struct attempt_logs){.settings = settings, .null_fd = -1};
     struct failure reason = {0};
     enum failure_code code = make_directories(logs, &reason);
     if (code == FAILURE_NONE || give_up(logs, &reason)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the workers of one attempt write: its directories, and a descriptor for each stream as
- * core/log_plan has it. The first attempt does not start without the logs that were asked for; a
- * restart does, with a warning, since a disk that filled up meanwhile must not cost the job. */
+ * core/log_plan has it. The first workers do not start without the logs that were asked for; later
+ * ones do, with a warning, since a disk that filled up meanwhile must not cost the job. */
 #ifndef MUSTER_AGENT_ATTEMPT_LOGS_H
 #define MUSTER_AGENT_ATTEMPT_LOGS_H
 
@@ -11,6 +11,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch_config.h"
+#include "core/log_tree.h"
 #include "host/log_thread.h"
 
 enum attempt_stream {
@@ -24,11 +25,12 @@ struct attempt_logs_settings {
     const struct agent_preparation *preparation;
     const struct log *log;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
+    struct log_tree_attempt attempt;
+    bool is_first; /* no workers have run on this node yet */
 };
 
 struct attempt_logs {
     const struct attempt_logs_settings *settings;
-    int attempt;
     char *directory;  /* NULL: none */
     bool is_given_up; /* the logs of this attempt cannot be had */
     struct log_filter *filters[ATTEMPT_STREAM_COUNT];
@@ -42,7 +44,7 @@ bool attempt_logs_need_thread(
 /* Makes the directories. `settings` outlives the logs, which are to be cleared also after a
  * failure. */
 __attribute__((warn_unused_result)) enum failure_code attempt_logs_init(struct attempt_logs *logs,
-    const struct attempt_logs_settings *settings, int attempt, struct failure *failure);
+    const struct attempt_logs_settings *settings, struct failure *failure);
 void attempt_logs_clear(struct attempt_logs *logs);
 
 /* Where a worker may leave its error file; the caller frees it. NULL: nowhere. */

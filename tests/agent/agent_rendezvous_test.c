@@ -15,11 +15,13 @@ struct fixture {
     struct event_loop *loop;
     struct agent_rendezvous *rendezvous;
     struct node_placement placement;
+    int64_t ticket; /* of the last answer */
     int joined_count;
 };
 
-static void joined(void *context, const struct node_placement *placement) {
+static void joined(void *context, int64_t ticket, const struct node_placement *placement) {
     struct fixture *fixture = context;
+    fixture->ticket = ticket;
     fixture->placement = *placement;
     if (++fixture->joined_count == 2) { /* the first comes at once, without a loop */
         event_loop_stop(fixture->loop);
@@ -66,7 +68,7 @@ static void node_alone_has_all_ranks(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(open_rendezvous(&fixture, NULL), FAILURE_NONE);
-    agent_rendezvous_join(fixture.rendezvous, 0);
+    agent_rendezvous_join(fixture.rendezvous, 1, 0);
     assert_int_equal(fixture.joined_count, 1);
     assert_int_equal(fixture.placement.ranks.world_size, 2);
     assert_int_equal(fixture.placement.group_world_size, 1);
@@ -79,7 +81,7 @@ static void next_attempt_finds_an_empty_store_on_the_same_port(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     assert_int_equal(open_rendezvous(&fixture, NULL), FAILURE_NONE);
-    agent_rendezvous_join(fixture.rendezvous, 0);
+    agent_rendezvous_join(fixture.rendezvous, 1, 0);
     int port = fixture.placement.master_port;
     int worker = connect_to(port);
     /* handshake, SET "/k" = "v", COUNT_KEYS */
@@ -90,9 +92,10 @@ static void next_attempt_finds_an_empty_store_on_the_same_port(void **state) {
     assert_int_equal(send(worker, requests, sizeof requests - 1, 0), sizeof requests - 1);
     assert_int_equal(recv(worker, count, 8, MSG_WAITALL), 8);
     assert_int_equal(count[0], 1);
-    agent_rendezvous_join(fixture.rendezvous, 1);
+    agent_rendezvous_join(fixture.rendezvous, 2, 1);
     event_loop_run(fixture.loop);
     assert_int_equal(fixture.joined_count, 2);
+    assert_int_equal(fixture.ticket, 2);
     assert_int_equal(fixture.placement.attempt, 1);
     assert_int_equal(fixture.placement.master_port, port);
     assert_int_equal(recv(worker, count, 1, 0), 0); /* the old connection is closed */

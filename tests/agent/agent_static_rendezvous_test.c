@@ -15,6 +15,7 @@ struct node {
     struct launch_config config;
     struct agent_rendezvous *rendezvous;
     struct node_placement placement;
+    int64_t ticket; /* of the last answer to a join */
     int joined_count;
     int barrier_count;
     int restart_to; /* what a peer asked for */
@@ -34,16 +35,17 @@ static void report(struct node *node) {
     }
 }
 
-static void joined(void *context, const struct node_placement *placement) {
+static void joined(void *context, int64_t ticket, const struct node_placement *placement) {
     struct node *node = context;
+    node->ticket = ticket;
     node->placement = *placement;
     node->joined_count++;
     report(node);
 }
 
-static void join_failed(void *context, int attempt, const char *reason) {
-    (void)attempt;
+static void join_failed(void *context, int64_t ticket, const char *reason) {
     struct node *node = context;
+    node->ticket = ticket;
     node->trouble = memory_duplicate_string(reason);
     report(node);
 }
@@ -80,7 +82,15 @@ static void start_node(struct cluster *cluster, int rank, int master_port) {
         .config = &node->config,
         .preparation = &node->preparation,
         .environment = &cluster->agent.environment,
-        .observer = {joined, join_failed, barrier_ended, peer_restart, peer_failed, node},
+        .observer =
+            {
+                .joined = joined,
+                .join_failed = join_failed,
+                .barrier_ended = barrier_ended,
+                .peer_restart = peer_restart,
+                .peer_failed = peer_failed,
+                .context = node,
+            },
     };
     assert_int_equal(
         agent_rendezvous_new(cluster->loop, &settings, &node->rendezvous, NULL), FAILURE_NONE);
@@ -105,7 +115,7 @@ static void set_up(struct cluster *cluster) {
     assert_int_equal(event_loop_new(&cluster->loop, NULL), FAILURE_NONE);
     for (int rank = 0; rank < NODE_COUNT; rank++) {
         start_node(cluster, rank, free_port());
-        agent_rendezvous_join(cluster->nodes[rank].rendezvous, 0);
+        agent_rendezvous_join(cluster->nodes[rank].rendezvous, 1, 0);
     }
     await(cluster, NODE_COUNT);
 }
@@ -127,6 +137,7 @@ static void nodes_of_different_size_share_the_ranks(void **state) {
     for (int rank = 0; rank < NODE_COUNT; rank++) {
         const struct node_placement *placement = &cluster.nodes[rank].placement;
         assert_int_equal(cluster.nodes[rank].joined_count, 1);
+        assert_int_equal(cluster.nodes[rank].ticket, 1);
         assert_int_equal(placement->ranks.world_size, 3);
         assert_int_equal(placement->ranks.base_rank, rank);
         assert_int_equal(placement->group_rank, rank);
@@ -139,14 +150,15 @@ static void restart_anywhere_is_a_restart_everywhere(void **state) {
     (void)state;
     struct cluster cluster;
     set_up(&cluster);
-    agent_rendezvous_announce_restart(cluster.nodes[1].rendezvous);
-    agent_rendezvous_join(cluster.nodes[1].rendezvous, 1);
+    agent_rendezvous_announce_restart(cluster.nodes[1].rendezvous, NULL);
+    agent_rendezvous_join(cluster.nodes[1].rendezvous, 2, 1);
     await(&cluster, 1);
     assert_int_equal(cluster.nodes[0].restart_to, 1);
-    agent_rendezvous_join(cluster.nodes[0].rendezvous, 1);
+    agent_rendezvous_join(cluster.nodes[0].rendezvous, 2, 1);
     await(&cluster, NODE_COUNT);
     assert_int_equal(cluster.nodes[0].placement.attempt, 1);
     assert_int_equal(cluster.nodes[1].placement.attempt, 1);
+    assert_int_equal(cluster.nodes[1].ticket, 2);
     tear_down(&cluster);
 }
 
@@ -154,7 +166,7 @@ static void failure_anywhere_is_known_everywhere(void **state) {
     (void)state;
     struct cluster cluster;
     set_up(&cluster);
-    agent_rendezvous_announce_failure(cluster.nodes[1].rendezvous);
+    agent_rendezvous_announce_failure(cluster.nodes[1].rendezvous, NULL);
     await(&cluster, 1);
     assert_non_null(cluster.nodes[0].trouble);
     assert_non_null(strstr(cluster.nodes[0].trouble, "node 1"));

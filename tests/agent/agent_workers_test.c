@@ -54,6 +54,22 @@ static void next_attempt_has_directories_of_its_own(void **state) {
     workers_fixture_clear(&fixture);
 }
 
+static void next_round_of_an_attempt_keeps_the_earlier_logs(void **state) {
+    (void)state;
+    struct workers_fixture fixture;
+    workers_fixture_init(
+        &fixture, 1, "echo $TORCHELASTIC_RESTART_COUNT > $TORCHELASTIC_ERROR_FILE");
+    workers_fixture_run(&fixture);
+    char *earlier = memory_duplicate_string(agent_workers_error_file(fixture.workers, 0));
+    fixture.placement.round = 3;
+    workers_fixture_run(&fixture);
+    assert_non_null(
+        strstr(agent_workers_error_file(fixture.workers, 0), "/attempt_0_round_3/0/error.json"));
+    assert_int_equal(access(earlier, F_OK), 0);
+    free(earlier);
+    workers_fixture_clear(&fixture);
+}
+
 static void error_file_is_below_the_log_directory(void **state) {
     (void)state;
     struct workers_fixture fixture;
@@ -71,6 +87,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signal_reaches_every_worker),
     cmocka_unit_test(start_that_fails_at_once_is_over_at_once),
     cmocka_unit_test(next_attempt_has_directories_of_its_own),
+    cmocka_unit_test(next_round_of_an_attempt_keeps_the_earlier_logs),
     cmocka_unit_test(error_file_is_below_the_log_directory),
 };
 

@@ -40,7 +40,9 @@ static void spoil_log_directory(struct fixture *fixture) {
 }
 
 static enum failure_code begin(struct fixture *fixture, int attempt) {
-    return attempt_logs_init(&fixture->logs, &fixture->settings, attempt, &fixture->failure);
+    fixture->settings.attempt.restart_count = attempt;
+    fixture->settings.is_first = attempt == 0;
+    return attempt_logs_init(&fixture->logs, &fixture->settings, &fixture->failure);
 }
 
 static int open_stream(struct fixture *fixture, enum attempt_stream stream) {

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/agent_worker_store.h"
+#include "host/store_client.h"
+
+struct fixture {
+    struct event_loop *loop;
+    struct agent_worker_store *store;
+    int port; /* told last */
+    bool is_waiting;
+    bool is_present;
+    bool is_closed;
+};
+
+static void opened(void *context, int port) {
+    struct fixture *fixture = context;
+    fixture->port = port;
+    if (fixture->is_waiting) {
+        event_loop_stop(fixture->loop);
+    }
+}
+
+static void failed(void *context, const char *reason) {
+    (void)context;
+    fail_msg("the store could not be opened: %s", reason);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    struct agent_worker_store_observer observer = {opened, failed, fixture};
+    fixture->store = agent_worker_store_new(fixture->loop, NULL, &observer);
+}
+
+static void tear_down(struct fixture *fixture) {
+    agent_worker_store_free(fixture->store);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static int open_store(struct fixture *fixture, bool is_fresh) {
+    fixture->port = 0;
+    agent_worker_store_open(fixture->store, is_fresh);
+    fixture->is_waiting = fixture->port == 0;
+    if (fixture->is_waiting) {
+        event_loop_run(fixture->loop);
+        fixture->is_waiting = false;
+    }
+    return fixture->port;
+}
+
+static void answered(void *context, const struct store_client_result *result) {
+    struct fixture *fixture = context;
+    assert_int_equal(result->code, FAILURE_NONE);
+    fixture->is_present =
+        result->reply->kind == STORE_REPLY_BYTE && result->reply->byte == STORE_READY;
+    event_loop_stop(fixture->loop);
+}
+
+static void closed(void *context, const struct failure *failure) {
+    (void)failure;
+    struct fixture *fixture = context;
+    fixture->is_closed = true;
+    event_loop_stop(fixture->loop);
+}
+
+static struct store_client *connect_client(struct fixture *fixture, int port) {
+    struct store_client_settings settings = {
+        .host = "127.0.0.1",
+        .port = port,
+        .connect_timeout = duration_from_seconds(20),
+        .lost = closed,
+        .context = fixture,
+    };
+    return store_client_new(fixture->loop, &settings);
+}
+
+static void ask(
+    struct fixture *fixture, struct store_client *client, enum store_operation operation) {
+    struct slice key = slice_from_string("/a");
+    struct store_client_call call = {
+        .request = {.operation = operation,
+            .key = key,
+            .number = 1,
+            .keys = operation == STORE_CHECK ? &key : NULL,
+            .count = operation == STORE_CHECK ? 1 : 0},
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+        .done = answered,
+        .context = fixture,
+    };
+    store_client_send(client, &call);
+    event_loop_run(fixture->loop);
+}
+
+static void a_fresh_store_has_another_port_and_ends_the_old_ones_connections(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int first = open_store(&fixture, true);
+    struct store_client *client = connect_client(&fixture, first);
+    ask(&fixture, client, STORE_ADD);
+    int second = open_store(&fixture, true);
+    assert_int_not_equal(first, second);
+    while (!fixture.is_closed) {
+        event_loop_run(fixture.loop);
+    }
+    store_client_free(client);
+    tear_down(&fixture);
+}
+
+static void a_store_that_stays_keeps_its_port_and_forgets_everything(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int first = open_store(&fixture, false);
+    struct store_client *client = connect_client(&fixture, first);
+    ask(&fixture, client, STORE_ADD);
+    store_client_free(client);
+    assert_int_equal(open_store(&fixture, false), first);
+    client = connect_client(&fixture, first);
+    ask(&fixture, client, STORE_CHECK);
+    assert_false(fixture.is_present);
+    store_client_free(client);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_fresh_store_has_another_port_and_ends_the_old_ones_connections),
+    cmocka_unit_test(a_store_that_stays_keeps_its_port_and_forgets_everything),
+};
+
+TEST_MAIN(tests)

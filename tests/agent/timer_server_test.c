@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests of this process itself, through a real FIFO. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/timer_server.h"
+#include "host/remembered_log.h"
+#include "host/snapshot_socket.h"
+#include "temporary_tree.h"
+
+struct fixture {
+    struct temporary_tree tree;
+    char *path;
+    struct event_loop *loop;
+    struct timer_server *server;
+    struct remembered_log log;
+    struct text expired;
+    bool is_admitted;
+    bool
+        is_released_meanwhile; /* "past" is, and "next" asked for, when "past" has just been read */
+    int failures;              /* how often the expired process cannot be ended */
+};
+
+static void ask(const struct fixture *fixture, int pid, const char *scope, double expiration) {
+    char *line = text_format("{\"pid\": %d, \"scope_id\": \"%s\", \"expiration_time\": %f, "
+                             "\"signal\": 9}\n",
+        pid, scope, expiration);
+    int fd = open(fixture->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, line, strlen(line)), strlen(line));
+    close(fd);
+    free(line);
+}
+
+static bool admits(void *context, const struct kernel_process_stat *process) {
+    const struct fixture *fixture = context;
+    assert_int_equal(process->pid, getpid());
+    if (fixture->is_released_meanwhile) {
+        ask(fixture, getpid(), "past", -1);
+        ask(fixture, getpid(), "next", 2);
+    }
+    return fixture->is_admitted;
+}
+
+static bool note_expiry(void *context, const struct watchdog_expiry *expiry) {
+    struct fixture *fixture = context;
+    for (size_t i = 0; i < expiry->scopes.count; i++) {
+        text_append_format(&fixture->expired, "%s ", expiry->scopes.items[i]);
+    }
+    if (fixture->failures > 0) {
+        fixture->failures--;
+        return false;
+    }
+    event_loop_stop(fixture->loop);
+    return true;
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.is_admitted = true};
+    temporary_tree_init(&fixture->tree);
+    remembered_log_init(&fixture->log);
+    fixture->path = temporary_tree_path(&fixture->tree, "timers");
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    const struct timer_server_settings settings = {
+        .log = &fixture->log.log,
+        .admits = admits,
+        .refusal = "it is not wanted",
+        .expired = note_expiry,
+        .context = fixture,
+    };
+    assert_int_equal(
+        timer_server_new(fixture->loop, fixture->path, &settings, &fixture->server, NULL),
+        FAILURE_NONE);
+    timer_server_begin(fixture->server);
+}
+
+static void tear_down(struct fixture *fixture) {
+    timer_server_free(fixture->server);
+    assert_true(event_loop_free(fixture->loop));
+    assert_false(temporary_tree_has(&fixture->tree, "timers"));
+    assert_false(temporary_tree_has(&fixture->tree, "timers.list"));
+    text_clear(&fixture->expired);
+    text_clear(&fixture->log.text);
+    free(fixture->path);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static void an_expired_timer_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    ask(&fixture, getpid(), "later", 9e9);
+    ask(&fixture, getpid(), "past", 1);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.expired), "past ");
+    tear_down(&fixture);
+}
+
+static void a_release_that_is_not_read_yet_counts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.is_released_meanwhile = true;
+    ask(&fixture, getpid(), "past", 1);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.expired), "next ");
+    tear_down(&fixture);
+}
+
+static void who_cannot_be_ended_is_told_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.failures = 1;
+    ask(&fixture, getpid(), "past", 1);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.expired), "past past ");
+    tear_down(&fixture);
+}
+
+static void who_is_not_admitted_gets_no_timer(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.is_admitted = false;
+    ask(&fixture, getpid(), "past", 1);
+    while (!remembered_log_has(&fixture.log, "it is not wanted")) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(fixture.expired.length, 0);
+    tear_down(&fixture);
+}
+
+static void what_was_asked_before_the_beginning_is_forgotten(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    timer_server_end(fixture.server);
+    ask(&fixture, getpid(), "early", 1);
+    event_loop_run_ready(fixture.loop);
+    ask(&fixture, getpid(), "unread", 1);
+    timer_server_begin(fixture.server);
+    ask(&fixture, getpid(), "past", 1);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.expired), "past ");
+    tear_down(&fixture);
+}
+
+static void timers_are_shown_to_whoever_asks(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    ask(&fixture, getpid(), "mine", 5e9);
+    event_loop_run_ready(fixture.loop);
+    pid_t child = fork();
+    if (child == 0) {
+        struct text text = {0};
+        struct failure failure;
+        char *path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, fixture.path);
+        enum failure_code code = snapshot_socket_read(path, &text, &failure);
+        bool is_shown = code == FAILURE_NONE &&
+                        strstr(text_string(&text), "\"scope_id\": \"mine\", \"expiration_time\": "
+                                                   "5000000000.000000, \"signal\": 9}\n") != NULL;
+        _exit(is_shown ? 0 : 1);
+    }
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(status, 0);
+    timer_server_forget(fixture.server, getpid());
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_expired_timer_is_told),
+    cmocka_unit_test(a_release_that_is_not_read_yet_counts),
+    cmocka_unit_test(who_cannot_be_ended_is_told_again),
+    cmocka_unit_test(who_is_not_admitted_gets_no_timer),
+    cmocka_unit_test(what_was_asked_before_the_beginning_is_forgotten),
+    cmocka_unit_test(timers_are_shown_to_whoever_asks),
+};
+
+TEST_MAIN(tests)
