@@ -10,15 +10,17 @@
 #include "base/text.h"
 #include "main/run_command.h"
 #include "main/store_command.h"
+#include "main/timer_command.h"
 
 #define EXIT_USAGE 2
 
 static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
+    "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
     "       muster --version | --help\n"
     "\n"
-    "`muster run --help` and `muster store --help` tell more.\n";
+    "`muster run --help`, `muster store --help` and `muster timer --help` tell more.\n";
 
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -33,6 +35,9 @@ static int dispatch(
     if (text_equals(command, "store")) {
         return store_command(arguments, environment);
     }
+    if (text_equals(command, "timer")) {
+        return timer_command(arguments, environment);
+    }
     if (text_equals(command, "--version") || text_equals(command, "version")) {
         puts("muster " MUSTER_VERSION);
         return EXIT_SUCCESS;
@@ -43,7 +48,8 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fputs(usage, stderr);
-    fprintf(stderr, "muster: error: unknown command '%s' (expected run or store)\n", command);
+    fprintf(
+        stderr, "muster: error: unknown command '%s' (expected run, store or timer)\n", command);
     return EXIT_USAGE;
 }
 

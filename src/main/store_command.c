@@ -17,7 +17,8 @@ static void print_usage(FILE *stream) {
         fprintf(stream, "       muster store %-34s %s\n", command->synopsis, command->summary);
     }
     fputs("\n"
-          "A store is found at --host and --port, or at MASTER_ADDR and MASTER_PORT.\n"
+          "A store is found at --host and --port, or at MASTER_ADDR and MASTER_PORT, or in a\n"
+          "FileStore's --file.\n"
           "`muster store COMMAND --help` tells more about each.\n",
         stream);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/store_inspect.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,7 +40,32 @@ static int choose_port(struct option_result *options, const struct text_list *en
     return (int)number;
 }
 
+/* False when what was given is no place; then the mistake is in the result. */
+static bool choose_place(struct option_result *options, const struct text_list *environment,
+    struct store_place *out_place) {
+    const struct option_value *file = option_result_value(options, "file");
+    if (!file->is_set) {
+        *out_place = (struct store_place){
+            .host = choose_host(options, environment),
+            .port = choose_port(options, environment),
+            .silence_timeout =
+                duration_from_seconds(option_result_value(options, "silence_timeout")->number),
+        };
+        return out_place->port != 0;
+    }
+    if (option_result_value(options, "host")->is_set ||
+        option_result_value(options, "port")->is_set) {
+        option_result_reject(options, "file", "not allowed with --host or --port");
+        return false;
+    }
+    *out_place = (struct store_place){.path = file->text};
+    return true;
+}
+
 static void check_times(struct option_result *options) {
+    if (option_result_value(options, "silence_timeout")->number < 2) {
+        option_result_reject(options, "silence_timeout", "must be 2 or more");
+    }
     if (option_result_value(options, "timeout")->number < 0) {
         option_result_reject(options, "timeout", "must not be negative");
     }
@@ -47,14 +73,15 @@ static void check_times(struct option_result *options) {
 
 static int ask(const struct store_inspect_command *command, const char *program,
     struct option_result *options, const struct text_list *environment) {
-    int port = choose_port(options, environment);
+    struct store_place place;
+    bool has_place = choose_place(options, environment, &place);
     check_times(options);
-    if (options->outcome != OPTION_OUTCOME_VALUES) {
+    if (!has_place || options->outcome != OPTION_OUTCOME_VALUES) {
         fputs(options->text, stderr);
         return EXIT_STATUS_USAGE;
     }
-    struct store_session *session = store_session_new(program, choose_host(options, environment),
-        port, duration_from_seconds(option_result_value(options, "timeout")->number));
+    struct store_session *session = store_session_new(
+        program, &place, duration_from_seconds(option_result_value(options, "timeout")->number));
     if (session == NULL) {
         return EXIT_FAILURE;
     }

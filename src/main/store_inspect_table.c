@@ -16,11 +16,21 @@
             .names = {"--port"},                                                                   \
             .kind = OPTION_INTEGER,                                                                \
             .help = "Its port. Default: MASTER_PORT, else 29500."},                                \
+        {.destination = "file",                                                                    \
+            .names = {"--file"},                                                                   \
+            .help = "Instead of host and port: the file of a FileStore. It must exist, and has "   \
+                    "neither queues nor barriers."},                                               \
         {.destination = "timeout",                                                                 \
             .names = {"--timeout"},                                                                \
             .kind = OPTION_FLOAT,                                                                  \
             .default_text = "10",                                                                  \
             .help = "Seconds to wait for the store, and for each answer. Default: 10."},           \
+        {.destination = "silence_timeout",                                                         \
+            .names = {"--silence-timeout"},                                                        \
+            .kind = OPTION_FLOAT,                                                                  \
+            .default_text = "180",                                                                 \
+            .help = "Seconds the store's machine may not answer at all, whatever is waited for; "  \
+                    "2 or more. Default: 180."},                                                   \
     {                                                                                              \
         .destination = "raw", .names = {"--raw"}, .kind = OPTION_FLAG,                             \
         .help = "Take keys as they are on the wire, without a '/' put in front."                   \

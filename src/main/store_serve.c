@@ -88,6 +88,14 @@ static const struct option_definition definitions[] = {
         .help = "Clients at the same time. Default: 131072, or what the limit of open files "
                 "allows.",
     },
+    {
+        .destination = "silence_timeout",
+        .names = {"--silence-timeout"},
+        .kind = OPTION_FLOAT,
+        .default_text = "180",
+        .help = "Seconds a client's machine may not answer at all before its connection is closed; "
+                "2 or more. Default: 180.",
+    },
 };
 
 static const struct option_table table = {
@@ -126,6 +134,9 @@ static void check_numbers(struct option_result *result) {
     int64_t port = option_result_value(result, "port")->integer;
     if (port < 0 || port > 65535) {
         option_result_reject(result, "port", "must be 0 to 65535");
+    }
+    if (option_result_value(result, "silence_timeout")->number < 2) {
+        option_result_reject(result, "silence_timeout", "must be 2 or more");
     }
     const struct option_value *fd = option_result_value(result, "fd");
     if (fd->is_set && (fd->integer < 0 || fd->integer > INT32_MAX)) {
@@ -171,8 +182,13 @@ static enum failure_code start(struct service *service, const struct option_resu
         code = open_port(result, &fd, &port, failure);
     }
     if (code == FAILURE_NONE) {
-        code = store_server_new(
-            service->loop, fd, limits, log_sink_log(service->sink), &service->server, failure);
+        struct store_server_settings settings = {
+            .limits = limits,
+            .log = log_sink_log(service->sink),
+            .silence_timeout =
+                duration_from_seconds(option_result_value(result, "silence_timeout")->number),
+        };
+        code = store_server_new(service->loop, fd, &settings, &service->server, failure);
     }
     if (code != FAILURE_NONE) {
         return code;

@@ -7,22 +7,38 @@
 
 #include "base/memory.h"
 #include "host/event_loop.h"
-#include "host/store_client.h"
+#include "host/store_access.h"
 
 struct store_session {
     const char *program;
     struct duration timeout;
     struct event_loop *loop;
     struct event_timer *timer;
-    struct store_client *client;
+    struct store_access *store;
 };
 
 static void stop_loop(void *context) {
     event_loop_stop(context);
 }
 
+/* A command only looks in: it neither makes a file nor counts as one of its users. */
+static struct store_access *reach(
+    struct event_loop *loop, const struct store_place *place, struct duration timeout) {
+    if (place->path != NULL) {
+        return store_access_over_file(
+            loop, &(struct file_store_settings){
+                      .path = place->path, .is_visitor = true, .connect_timeout = timeout});
+    }
+    return store_access_over_tcp(loop, &(struct store_client_settings){
+                                           .host = place->host,
+                                           .port = place->port,
+                                           .connect_timeout = timeout,
+                                           .silence_timeout = place->silence_timeout,
+                                       });
+}
+
 struct store_session *store_session_new(
-    const char *program, const char *host, int port, struct duration timeout) {
+    const char *program, const struct store_place *place, struct duration timeout) {
     struct store_session *session = memory_allocate(sizeof *session);
     session->program = program;
     session->timeout = timeout;
@@ -33,8 +49,7 @@ struct store_session *store_session_new(
         return NULL;
     }
     session->timer = event_timer_new(session->loop, stop_loop, session->loop);
-    session->client = store_client_new(session->loop,
-        &(struct store_client_settings){.host = host, .port = port, .connect_timeout = timeout});
+    session->store = reach(session->loop, place, timeout);
     return session;
 }
 
@@ -42,7 +57,7 @@ void store_session_free(struct store_session *session) {
     if (session == NULL) {
         return;
     }
-    store_client_free(session->client);
+    store_access_free(session->store);
     event_timer_free(session->timer);
     event_loop_free(session->loop);
     free(session);
@@ -72,7 +87,7 @@ static void answered(void *context, const struct store_client_result *result) {
 
 static bool exchange(struct store_session *session, const struct store_session_question *question) {
     struct exchange exchange = {.session = session, .question = question};
-    store_client_send(session->client,
+    store_access_send(session->store,
         &(struct store_client_call){
             .request = question->request,
             .is_raw = question->is_raw,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store client for commands: connects, asks one thing after the other and waits for each answer.
- * What goes wrong is said on stderr. */
+/* A store for commands: connects or opens a file, asks one thing after the other and waits for each
+ * answer. What goes wrong is said on stderr. */
 #ifndef MUSTER_MAIN_STORE_SESSION_H
 #define MUSTER_MAIN_STORE_SESSION_H
 
@@ -11,9 +11,18 @@
 
 struct store_session;
 
-/* `program` is how messages call the command; it and `host` outlive the session. */
+/* Where a store is: in a file, or at a server. */
+struct store_place {
+    const char *path; /* NULL for a server */
+    const char *host;
+    int port;
+    struct duration silence_timeout; /* see host/tcp_silence */
+};
+
+/* `program` is how messages call the command; it and the place's texts outlive the session.
+ * `timeout` is for the connection and for each answer. */
 struct store_session *store_session_new(
-    const char *program, const char *host, int port, struct duration timeout);
+    const char *program, const struct store_place *place, struct duration timeout);
 /* NULL is fine. */
 void store_session_free(struct store_session *session);
 

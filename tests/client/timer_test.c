@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "muster/timer.h"
+#include "temporary_tree.h"
+#include "wire/timer_request_json.h"
+
+struct fixture {
+    struct temporary_tree tree;
+    char *path;
+    int server; /* the reading end */
+    struct muster_timer timer;
+};
+
+static void set_up(struct fixture *fixture) {
+    temporary_tree_init(&fixture->tree);
+    fixture->path = temporary_tree_path(&fixture->tree, "timers");
+    assert_int_equal(mkfifo(fixture->path, 0600), 0);
+    fixture->server = open(fixture->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fixture->server >= 0);
+    assert_int_equal(muster_timer_open(&fixture->timer, fixture->path), 0);
+}
+
+static void tear_down(struct fixture *fixture) {
+    muster_timer_close(&fixture->timer);
+    close(fixture->server);
+    free(fixture->path);
+    temporary_tree_clear(&fixture->tree);
+}
+
+/* One line has arrived, and means this. */
+static struct watchdog_request expect_request(struct fixture *fixture) {
+    char line[MUSTER_TIMER_LINE_SIZE + 1];
+    struct watchdog_request request;
+    struct text reason = {0};
+    ssize_t length = read(fixture->server, line, sizeof line);
+    assert_true(length > 0);
+    assert_int_equal(line[length - 1], '\n');
+    struct slice text = {(const uint8_t *)line, (size_t)length};
+    if (timer_request_json_read(text, &request, &reason) != FAILURE_NONE) {
+        fail_msg("%.*s: %s", (int)length, line, text_string(&reason));
+    }
+    text_clear(&reason);
+    return request;
+}
+
+static void expect_silence(struct fixture *fixture) {
+    char byte;
+    assert_true(read(fixture->server, &byte, 1) <= 0);
+}
+
+static void expect_scope(
+    struct fixture *fixture, enum watchdog_request_kind kind, const char *scope) {
+    struct watchdog_request request = expect_request(fixture);
+    assert_int_equal(request.kind, kind);
+    assert_int_equal(request.pid, getpid());
+    assert_string_equal(request.scope, scope);
+    watchdog_request_clear(&request);
+}
+
+static void a_timer_is_asked_for_and_given_back(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct timespec now;
+    set_up(&fixture);
+    clock_gettime(CLOCK_REALTIME, &now);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "step", 30), 0);
+    struct watchdog_request request = expect_request(&fixture);
+    assert_int_equal(request.kind, WATCHDOG_ACQUIRE);
+    assert_int_equal(request.signal, SIGKILL);
+    assert_in_range(request.expiration.nanoseconds / 1000000000, now.tv_sec + 29, now.tv_sec + 90);
+    watchdog_request_clear(&request);
+    assert_int_equal(muster_timer_release(&fixture.timer, "step"), 0);
+    expect_scope(&fixture, WATCHDOG_RELEASE, "step");
+    tear_down(&fixture);
+}
+
+static void leave_early(struct fixture *fixture) {
+    MUSTER_TIMER_SCOPE(&fixture->timer, "outer", 30);
+    expect_scope(fixture, WATCHDOG_ACQUIRE, "outer");
+    {
+        MUSTER_TIMER_SCOPE(&fixture->timer, "inner", 30);
+        expect_scope(fixture, WATCHDOG_ACQUIRE, "inner");
+        errno = EDOM;
+    }
+    assert_int_equal(errno, EDOM);
+    expect_scope(fixture, WATCHDOG_RELEASE, "inner");
+}
+
+static void a_scope_is_left_with_its_block(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    leave_early(&fixture);
+    expect_scope(&fixture, WATCHDOG_RELEASE, "outer");
+    expect_silence(&fixture);
+    tear_down(&fixture);
+}
+
+static void every_scope_arrives_as_it_was(void **state) {
+    (void)state;
+    static const char *const scopes[] = {"", "a \"quoted\" \\ one\n\t\x7f",
+        ("gr\xc3\xb6\xc3\x9f" /* or the e after it would be a digit */
+         "e \xe2\x82\xac"),
+        "\xf0\x9f\x90\x8d"};
+    struct fixture fixture;
+    set_up(&fixture);
+    for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++) {
+        assert_int_equal(muster_timer_acquire(&fixture.timer, scopes[i], 1), 0);
+        expect_scope(&fixture, WATCHDOG_ACQUIRE, scopes[i]);
+    }
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "a\xff\xc3(\xed\xa0\x80\xf0\x9f", 1), 0);
+    expect_scope(&fixture, WATCHDOG_ACQUIRE,
+        "a\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    tear_down(&fixture);
+}
+
+static void what_cannot_be_asked_for_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char scope[MUSTER_TIMER_LINE_SIZE];
+    set_up(&fixture);
+    memset(scope, 'x', sizeof scope);
+    scope[sizeof scope - 1] = '\0';
+    assert_int_equal(muster_timer_acquire(&fixture.timer, scope, 1), -1);
+    assert_int_equal(errno, EMSGSIZE);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", -1), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", (double)NAN), -1);
+    assert_int_equal(errno, EINVAL);
+    expect_silence(&fixture);
+    scope[MUSTER_TIMER_LINE_SIZE - 200] = '\0';
+    assert_int_equal(muster_timer_acquire(&fixture.timer, scope, 1), 0);
+    expect_scope(&fixture, WATCHDOG_ACQUIRE, scope);
+    tear_down(&fixture);
+}
+
+static void an_open_fifo_is_kept_when_asked_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char *moved = NULL;
+    set_up(&fixture);
+    assert_int_equal(muster_timer_keep_open(&fixture.timer), 0);
+    moved = temporary_tree_path(&fixture.tree, "moved");
+    assert_int_equal(rename(fixture.path, moved), 0);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
+    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
+    free(moved);
+    tear_down(&fixture);
+}
+
+static void a_full_fifo_loses_nothing(void **state) {
+    (void)state;
+    struct fixture fixture;
+    size_t accepted = 0;
+    set_up(&fixture);
+    fixture.timer.patience = 0;
+    while (muster_timer_acquire(&fixture.timer, "s", 1) == 0) {
+        accepted++;
+    }
+    assert_int_equal(errno, ETIMEDOUT);
+    assert_true(accepted > 100);
+    fixture.timer.patience = 60;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(muster_timer_acquire(&fixture.timer, "late", 1) == 0 ? 0 : 1);
+    }
+    size_t lines = 0;
+    char chunk[4096];
+    int status;
+    while (lines < accepted + 1) {
+        ssize_t length = read(fixture.server, chunk, sizeof chunk);
+        for (ssize_t i = 0; i < length; i++) {
+            lines += chunk[i] == '\n';
+        }
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    expect_silence(&fixture);
+    tear_down(&fixture);
+}
+
+static void a_child_asks_for_itself(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(muster_timer_acquire(&fixture.timer, "s", 1) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct watchdog_request request = expect_request(&fixture);
+    assert_int_equal(request.pid, child);
+    watchdog_request_clear(&request);
+    tear_down(&fixture);
+}
+
+static void a_server_that_comes_back_is_found_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(muster_timer_keep_open(&fixture.timer), 0);
+    close(fixture.server);
+    fixture.timer.patience = 0;
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), -1);
+    assert_int_equal(errno, ENXIO);
+    assert_int_equal(unlink(fixture.path), 0);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(mkfifo(fixture.path, 0600), 0);
+    fixture.server = open(fixture.path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
+    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
+    tear_down(&fixture);
+}
+
+static void without_a_path_the_environment_tells(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_timer timer;
+    set_up(&fixture);
+    unsetenv("TORCHELASTIC_TIMER_FILE");
+    assert_int_equal(muster_timer_open(&timer, NULL), -1);
+    assert_int_equal(errno, ENOENT);
+    timer.patience = 0;
+    assert_int_equal(muster_timer_acquire(&timer, "s", 1), -1);
+    assert_int_equal(errno, ENOENT);
+    setenv("TORCHELASTIC_TIMER_FILE", fixture.path, 1);
+    assert_int_equal(muster_timer_open(&timer, NULL), 0);
+    assert_int_equal(muster_timer_acquire(&timer, "s", 1), 0);
+    expect_scope(&fixture, WATCHDOG_ACQUIRE, "s");
+    muster_timer_close(&timer);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_timer_is_asked_for_and_given_back),
+    cmocka_unit_test(a_scope_is_left_with_its_block),
+    cmocka_unit_test(every_scope_arrives_as_it_was),
+    cmocka_unit_test(what_cannot_be_asked_for_is_refused),
+    cmocka_unit_test(an_open_fifo_is_kept_when_asked_for),
+    cmocka_unit_test(a_full_fifo_loses_nothing),
+    cmocka_unit_test(a_child_asks_for_itself),
+    cmocka_unit_test(a_server_that_comes_back_is_found_again),
+    cmocka_unit_test(without_a_path_the_environment_tells),
+};
+
+TEST_MAIN(tests)
