@@ -81,7 +81,23 @@ static enum failure_code try_conf(const char *text, struct text *reason) {
     if (code == FAILURE_NONE) {
         code = rendezvous_conf_check(&settings, "c10d", reason);
     }
+    if (code == FAILURE_NONE) {
+        struct launch_dynamic dynamic = {0};
+        struct text_list warnings = {0};
+        rendezvous_conf_apply(&settings, &dynamic);
+        rendezvous_conf_warn_of_unknown(&settings, "c10d", &warnings);
+        require(dynamic.settings.keep_alive_max_attempt >= 0);
+        text_list_clear(&warnings);
+    }
     text_list_clear(&settings);
+    return code;
+}
+
+static enum failure_code try_scale_up(const char *text, struct text *reason) {
+    enum rendezvous_scale_up scale_up = RENDEZVOUS_SCALE_UP_ALLOWED;
+    struct duration interval = {0};
+    enum failure_code code = option_parse_scale_up(text, &scale_up, &interval, reason);
+    require(interval.nanoseconds >= 0);
     return code;
 }
 
@@ -97,7 +113,7 @@ static enum failure_code try_commas(const char *text, struct text *reason) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static enum failure_code (*const grammars[])(const char *, struct text *) = {try_node_range,
         try_worker_count, try_streams, try_rank_list, try_signals, try_endpoint, try_conf,
-        try_commas};
+        try_commas, try_scale_up};
     if (size == 0) {
         return 0;
     }

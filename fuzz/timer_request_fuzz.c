@@ -5,20 +5,22 @@
 
 #include "wire/timer_request_json.h"
 
+static void check_request(void *context, const struct watchdog_request *request) {
+    (void)context;
+    FUZZ_REQUIRE(request->pid > 0 && request->scope != NULL);
+    if (request->kind == WATCHDOG_ACQUIRE) {
+        FUZZ_REQUIRE(request->expiration.nanoseconds >= 0);
+        FUZZ_REQUIRE(request->signal >= 0 && request->signal <= 64);
+    }
+}
+
+static void check_refusal(void *context, const char *reason) {
+    (void)context;
+    FUZZ_REQUIRE(*reason != '\0');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct watchdog_request request;
-    struct text reason = {0};
-    if (timer_request_json_read((struct slice){data, size}, &request, &reason) != FAILURE_NONE) {
-        FUZZ_REQUIRE(reason.length > 0);
-        text_clear(&reason);
-        return 0;
-    }
-    FUZZ_REQUIRE(reason.length == 0);
-    FUZZ_REQUIRE(request.pid > 0 && request.scope != NULL);
-    if (request.kind == WATCHDOG_ACQUIRE) {
-        FUZZ_REQUIRE(request.expiration.nanoseconds >= 0);
-        FUZZ_REQUIRE(request.signal >= 0 && request.signal <= 64);
-    }
-    watchdog_request_clear(&request);
+    const struct timer_request_visitor visitor = {check_request, check_refusal, NULL};
+    timer_request_json_each((struct slice){data, size}, &visitor);
     return 0;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Arbitrary bytes as the shared record, as a bare pickle and as the store's base64. What is read
+ * must be written and read again as the same, and what is not must say why and change nothing. */
+#include "fuzz_input.h"
+
+#include "wire/rendezvous_state_pickle.h"
+
+static void write_and_read_again(const struct rendezvous_state *state) {
+    struct bytes text = {0};
+    struct text reason = {0};
+    struct rendezvous_state again = {0};
+    bool is_absent = true;
+    FUZZ_REQUIRE(rendezvous_state_write_text(state, &text) == FAILURE_NONE);
+    FUZZ_REQUIRE(rendezvous_state_read_text(bytes_slice(&text), &is_absent, &again, &reason) ==
+                 FAILURE_NONE);
+    FUZZ_REQUIRE(!is_absent && rendezvous_state_equals(state, &again));
+    rendezvous_state_clear(&again);
+    bytes_clear(&text);
+}
+
+static void check(enum failure_code code, struct rendezvous_state *state, struct text *reason) {
+    if (code == FAILURE_NONE) {
+        FUZZ_REQUIRE(reason->length == 0);
+        write_and_read_again(state);
+    } else {
+        FUZZ_REQUIRE(reason->length > 0);
+        FUZZ_REQUIRE(state->count == 0 && state->round == -1);
+    }
+    rendezvous_state_clear(state);
+    text_clear(reason);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct slice input = {data, size};
+    struct text reason = {0};
+    bool is_absent;
+    struct rendezvous_state state = {.round = -1};
+    check(rendezvous_state_read_pickle(input, &state, &reason), &state, &reason);
+    state.round = -1;
+    check(rendezvous_state_read_text(input, &is_absent, &state, &reason), &state, &reason);
+    return 0;
+}
