@@ -5,10 +5,14 @@ Every test that uses `muster` ends with a look at /proc: a process that still ca
 mark in its environment is a leak, and the test fails.
 """
 
+import functools
+
 import pytest
 
 from support.binary import Muster, find_binary
 from support.leaks import ScratchDirectory
+from support.network import Network, require_network
+from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
 
 
@@ -33,6 +37,33 @@ def muster(binary, scratch):
     runner = Muster(binary, scratch)
     yield runner
     runner.end()
+
+
+@pytest.fixture
+def make_job(muster):
+    """make_job("1:3"): a job of several nodes (support.nodes), none of them started."""
+    return functools.partial(Job, muster)
+
+
+@pytest.fixture(params=[Job, job_in_a_file], ids=["tcp", "file"])
+def make_job_anywhere(request, muster):
+    """The same wherever the job's record is kept."""
+    return functools.partial(request.param, muster)
+
+
+@pytest.fixture
+def make_network(scratch):
+    """make_network(3): three hosts of their own (support.network), or a skip that says why there are none."""
+    require_network()
+    networks = []
+
+    def make(count):
+        networks.append(Network(scratch, count))
+        return networks[-1]
+
+    yield make
+    for network in networks:
+        network.end()
 
 
 @pytest.fixture(scope="session")

@@ -81,8 +81,8 @@ def test_rendezvous_settings_that_do_not_parse_are_refused(muster, settings):
 
 
 def test_several_nodes_with_a_backend_of_a_later_version_are_refused(muster):
-    end = muster.run(["run", "--nnodes", "2", "--rdzv-backend", "c10d", "--no-python", "true"])
-    assert_refused(end, "c10d", status=2)
+    end = muster.run(["run", "--nnodes", "2", "--rdzv-backend", "etcd-v2", "--no-python", "true"])
+    assert_refused(end, "etcd-v2", "--rdzv-backend c10d", status=2)
 
 
 ERROR_FILES = {

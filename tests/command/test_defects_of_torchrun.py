@@ -279,6 +279,17 @@ def test_every_attempt_finds_a_fresh_store(muster):
     assert end.out.count("keys: \n") + end.out.count("keys:\n") == 2, end
 
 
+@pytest.mark.parametrize("setting", ["keep_alive_interval", "keep_alive_max_attempt"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_keep_alives_below_one_are_refused(muster, setting, value):
+    """torchrun accepts them, takes itself for dead and joins anew without pause until the join timeout."""
+    end = muster.run(
+        ["run", "--rdzv-backend", "c10d", "--nnodes", 2, "--rdzv-conf", f"{setting}={value}", "--no-python", "true"]
+    )
+    assert end.status == 2, end
+    assert f"'{value}': the setting {setting} takes a whole number" in end.err
+
+
 def test_compatibility_page_names_every_defect_test():
     page = (ROOT / "docs/compatibility.md").read_text(encoding="utf-8")
     own = pathlib.Path(__file__).read_text(encoding="utf-8")

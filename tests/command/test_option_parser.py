@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Muster's option parser next to Python's argparse, and its completion script in a real shell."""
 
-import json
-import os
-import pathlib
 import subprocess
 import sys
 
@@ -12,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import option_oracle, option_vectors
+from support.answering import Answering, start_probe
 from support.binary import ROOT
 from support.peers import require_peer
 
@@ -19,32 +17,10 @@ STORED = ROOT / "tests/command/data/option_vectors.json"
 NOT_VALUES = {"help", "version", "print_completion"}
 
 
-class Answering:
-    """A process that answers JSON lines with JSON lines."""
-
-    def __init__(self, command):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8", cwd="/tmp"
-        )
-
-    def ask(self, request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, f"no answer to {request}"
-        return json.loads(line)
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait(timeout=20) == 0
-        self.process.stdout.close()
-
-
 @pytest.fixture(scope="module")
 def parser():
     """Muster's parser."""
-    build = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
-    probe = Answering([build.resolve() / "tests/probes/option_probe"])
+    probe = start_probe("option_probe")
     yield probe
     probe.end()
 

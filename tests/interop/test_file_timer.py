@@ -31,6 +31,18 @@ def test_a_hanging_step_costs_one_restart(muster, peer, scratch):
 
 
 @pytest.mark.timeout(120)
+def test_evidence_names_the_python_line_it_hung_in(muster, peer, scratch):
+    end = run(muster, peer, scratch, "--max-restarts", 1, "--log-dir", "logs")
+    assert end.status == 0, end
+    text = (ROOT / "tests/interop/scripts/timed_steps.py").read_text(encoding="utf-8")
+    line = text[: text.index("time.sleep(600)")].count("\n") + 1
+    reports = list(scratch.glob("logs/*/attempt_0/*/hang_evidence.txt"))
+    assert [path.parent.name for path in reports] == ["1"]
+    assert f"timed_steps.py:{line} in <module>" in reports[0].read_text(encoding="utf-8")
+    assert f"timed_steps.py:{line} in <module>; see " in end.err
+
+
+@pytest.mark.timeout(120)
 def test_without_restarts_the_report_names_the_step(muster, peer, scratch):
     end = run(muster, peer, scratch)
     assert end.status == 1, end

@@ -97,3 +97,10 @@ def test_our_client_uses_queues_where_pytorch_has_them(ask):
         end = ask("len", "q")
         assert end.status == 1 and "QUEUE_LEN" in end.err, end
     assert ask("ping").status == 0
+
+
+@pytest.mark.parametrize("suite", ["store_conformance", "store_watch_conformance", "record_conformance"])
+def test_pytorchs_server_does_what_a_rendezvous_relies_on(muster, binary, pytorch_port, suite):
+    program = binary.parent.parent.parent / "tests" / suite
+    end = muster.start(["tcp", "127.0.0.1", pytorch_port], program=program).finish()
+    assert end.status == 0, end

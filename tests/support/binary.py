@@ -114,10 +114,12 @@ class Muster:
         marks = {"TMPDIR": self.scratch, "SCRATCH_OF_TEST": self.scratch}
         return clean_environment(**{**marks, **changes})
 
-    def start(self, arguments, env=None, program=None, **popen):
-        """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes)."""
+    def start(self, arguments, env=None, program=None, on=None, **popen):
+        """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes), `on` may be a
+        host of support.network."""
+        command = [program or self.binary, *arguments]
         running = Running(
-            [program or self.binary, *arguments],
+            on.command(command) if on else command,
             self.scratch,
             len(self.started),
             self.environment(**(env or {})),

@@ -52,6 +52,11 @@ OPTIONS = {
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),
     "shutdown_timeout": ([], {"type": float}),  # torchrun: whole seconds
     "virtual_local_rank": ([], None),
+    "on_node_loss": ([], WORDS | {"default": "restart", "choices": ["restart", "wait", "torchrun"]}),  # Muster's own
+    "scale_up": ([], WORDS | {"default": "immediate"}),  # Muster's own
+    "on_timer_expiry": ([], WORDS | {"default": "restart-worker", "choices": ["restart-worker", "exit-agent"]}),
+    "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
+    "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),
     "version": ([], {"action": "version", "version": "muster"}),  # Muster's own

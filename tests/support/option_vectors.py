@@ -92,6 +92,9 @@ CHOSEN = [
     ["--numa-binding", "node", "train.py"],
     ["--exit-code", "worker", "train.py"],
     ["--exit_code=2", "train.py"],
+    ["--on-timer-expiry", "exit-agent", "train.py"],
+    ["--on-node-loss", "wait", "--scale_up=90", "train.py"],
+    ["--on_node_loss=never", "train.py"],
     ["--standalone=1", "train.py"],
     ["--standalone=", "train.py"],
     ["--duplicate-stdout-filters", "a,,b,c", "train.py"],
@@ -122,7 +125,8 @@ VARIABLES = {
 NAMES = """--nnodes --nproc-per-node --nproc_per_node --rdzv-backend --rdzv_id --standalone --max-restarts
 --max_restarts --monitor-interval --start-method --role -m --module --no-python --no_python --run-path
 --log-dir -r --redirects -t --tee --local-ranks-filter --duplicate-stdout-filters --node-rank
---master-port --master_addr --numa-binding --shutdown-timeout --virtual-local-rank --exit-code""".split()
+--master-port --master_addr --numa-binding --shutdown-timeout --virtual-local-rank --exit-code
+--on-node-loss --scale-up --evidence --evidence-timeout""".split()
 VALUES = ["1", "3", "0:1", "-1", "-.5", "x", "", "a b", "spawn", "node", "--", "worker", "1_0", "2.5", "-x y"]
 OTHERS = ["train.py", "x", "--", "-", "-mt3", "-mr", "-mmt", "-x", "--nope", "--nope=1", "--n", "--r", "--rd", "-h"]
 

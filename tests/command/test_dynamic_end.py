@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a job of several nodes ends when its workers are done, and for whom."""
+
+import signal
+
+import pytest
+
+from support.store import Server
+
+pytestmark = pytest.mark.threads
+
+
+def test_a_closed_job_tells_who_comes_late(make_job, muster):
+    server = Server(muster)
+    job = make_job("1:2", port=server.port, conf=["is_host=false"])
+    job.start("node1")
+    job.wait_for_world("node1").end()
+    assert job.succeeds()
+    end = job.start("node2").finish()
+    assert end.status == 1 and "is over: its record is closed; a new job needs another --rdzv-id" in end.err, end
+
+
+def test_a_node_that_is_done_waits_for_the_others(make_job_anywhere):
+    job = make_job_anywhere(2)
+    done, _ = job.nodes("node1", "node2")
+    world = job.wait_for_world("node1", "node2")
+    world.of("node1").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    assert done.is_running()
+    world.of("node2").end()
+    assert job.succeeds()
+
+
+def test_a_node_that_is_done_starts_again_when_another_fails(make_job):
+    job = make_job(2)
+    done, _ = job.nodes("node1", "node2")
+    first = job.wait_for_world("node1", "node2")
+    first.of("node1").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    first.of("node2").end(3)
+    second = job.wait_for_world("node1", "node2")
+    assert second.restarts == {1}
+    second.end()
+    assert job.succeeds()
+
+
+def test_a_node_that_is_done_ends_at_once_when_another_fails_for_good(make_job):
+    job = make_job(2, restarts=0)
+    done, _ = job.nodes("node1", "node2")
+    first = job.wait_for_world("node1", "node2")
+    first.of("node1").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    first.of("node2").end(3)
+    assert job.statuses() == {"node1": 0, "node2": 1}, job.tell()  # its own part went well
+
+
+def test_a_node_that_is_done_and_killed_is_not_missed(make_job):
+    job = make_job("1:2")
+    job.start_host()
+    done = job.start("node2")
+    world = job.wait_for_world("node1", "node2")
+    world.of("node2").end()
+    done.wait_for_log("round <- counted")
+    done.kill()
+    job.started[0].wait_for_log("gone")
+    assert world.of("node1").is_running()
+    world.of("node1").end()
+    assert job.succeeds()
+    assert len(job.worlds()) == 1
+
+
+def test_a_node_that_is_done_does_the_work_of_one_that_is_killed(make_job):
+    job = make_job("1:2")
+    done = job.start_host()
+    lost = job.start("node2")
+    world = job.wait_for_world("node1", "node2")
+    world.of("node1").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    lost.kill()
+    job.wait_for_world("node1").end()
+    assert job.succeeds()
+
+
+def test_a_signal_ends_a_node_that_waits_for_the_others_to_be_done(make_job):
+    job = make_job("1:2")
+    job.start_host()
+    done = job.start("node2")
+    world = job.wait_for_world("node1", "node2")
+    world.of("node2").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    done.signal(signal.SIGTERM)
+    assert done.finish().status == 1, job.tell()
+    assert world.of("node1").is_running()
+    world.of("node1").end()
+    assert job.started[0].finish().status == 0, job.tell()
+    assert len(job.worlds()) == 1

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A worker that fails on one of several nodes restarts or ends them all."""
+
+import pytest
+
+
+@pytest.mark.parametrize("failing", ["node1", "node2"])
+def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywhere, failing):
+    job = make_job_anywhere(2)
+    job.nodes("node1", "node2")
+    first = job.wait_for_world("node1", "node2")
+    first.of(failing).end(3)
+    second = job.wait_for_world("node1", "node2")
+    assert second.restarts == {1}
+    assert not any(worker.is_running() for worker in first.workers)
+    second.of(failing).end(4)
+    third = job.wait_for_world("node1", "node2")
+    assert third.restarts == {2}
+    third.end()
+    assert job.succeeds()
+
+
+def test_failures_on_all_nodes_at_once_are_charged_once(make_job):
+    names = ["node1", "node2", "node3"]
+    job = make_job(3, restarts=1)
+    job.nodes(*names)
+    job.wait_for_world(*names).end(5)
+    world = job.wait_for_world(*names)
+    assert world.restarts == {1}
+    world.end()
+    assert job.succeeds()
+
+
+@pytest.mark.parametrize("failing", ["node1", "node2", "node3"])
+def test_the_last_failure_ends_all_nodes_and_each_names_it(make_job, failing):
+    names = ["node1", "node2", "node3"]
+    job = make_job(3, restarts=1)
+    job.start_host()
+    job.nodes("node2", "node3")
+    job.wait_for_world(*names).of("node2").end(3)
+    world = job.wait_for_world(*names)
+    culprit = world.of(failing)
+    culprit.end(7)
+    ends = job.finish()
+    assert {name: end.status for name, end in ends.items()} == dict.fromkeys(names, 1), job.tell()
+    for name, end in ends.items():
+        root_cause = end.err[end.err.index("Root Cause") : end.err.index("Failures:")]
+        assert f"rank      : {culprit.rank} (local_rank: 0)" in root_cause, job.tell()
+        assert f"exitcode  : 7 (pid: {culprit.pid})" in root_cause, job.tell()
+        consequences = end.err[end.err.index("Failures:") :]
+        assert name == failing or "consequence: ended by the launcher" in consequences, job.tell()
+
+
+@pytest.mark.parametrize("failing", ["one", "all"])
+def test_workers_that_fail_at_once_lose_no_restart(make_job_anywhere, muster, failing):
+    names, restarts = ["node1", "node2", "node3"], 20
+    job = make_job_anywhere(3, restarts=restarts)
+    unlucky = "[ $((TORCHELASTIC_RESTART_COUNT % 3)) = $RANK ]" if failing == "one" else "true"
+    script = muster.script(
+        "unlucky.sh",
+        f"echo $TORCHELASTIC_RESTART_COUNT $RANK >>starts; [ $TORCHELASTIC_RESTART_COUNT = {restarts} ] && exit 0\n"
+        f"{unlucky} && exit 3; exec sleep 300\n",
+    )
+    for name in names:
+        job.start(name, script=script)
+    assert job.succeeds()
+    starts = [tuple(map(int, line.split())) for line in (job.scratch / "starts").read_text().splitlines()]
+    assert len(starts) == len(set(starts))
+    assert {number for number, _ in starts} == set(range(restarts + 1))
+    assert [rank for number, rank in sorted(starts) if number == restarts] == [0, 1, 2]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What Muster keeps of a worker it kills: hang_evidence.txt, the console, the failure report."""
+
+import re
+import time
+
+import pytest
+
+from support import timers
+
+STUBBORN = "trap '' TERM; echo about to hang; : >ready.$RANK; "
+
+
+def reports(scratch):
+    return {int(path.parent.name): path.read_text() for path in scratch.glob("logs/*/attempt_0/*/hang_evidence.txt")}
+
+
+def stubborn(muster, hang, *options, workers=1):
+    return muster.run(
+        ["run", "--standalone", "--nproc-per-node", workers, "--log-dir", "logs", "-r", "3", "--shutdown-timeout", 0.3,
+         *options, "--no-python", "sh", "-c", f"if [ $RANK = 0 ]; then sleep 0.3; exit 3; fi; {STUBBORN} {hang}"],
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hang", "words"),
+    [
+        ("mkfifo fifo; exec 3<>fifo; read line <&3", r"sleeping in read"),
+        ("kill -STOP $$$$", r": stopped"),
+        ("while :; do :; done", r": running"),
+    ],
+    ids=["pipe", "stopped", "busy"],
+)
+def test_a_worker_that_does_not_end_is_looked_at(muster, scratch, hang, words):
+    end = stubborn(muster, hang, workers=2)
+    assert end.status == 1, end
+    assert list(reports(scratch)) == [1]
+    report = reports(scratch)[1]
+    assert "it did not end in time when asked to" in report
+    assert re.search(words, report), report
+    assert "about to hang\n" in report
+    assert re.search(r"evidence: process \d+ \(local_rank 1\) is .*; see .*/1/hang_evidence.txt", end.err), end
+    assert "before that it was" in end.err
+
+
+def test_a_worker_with_an_expired_timer_is_looked_at(muster, scratch):
+    script = """
+import socket, threading
+for _ in range(9):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+print("port", listener.getsockname()[1], flush=True)
+acquire("step", 0.2)
+client.recv(1)
+"""
+    end = timers.start(muster, script, "--log-dir", "logs", "--tee", "3", workers=1).finish()
+    port = re.search(r"port (\d+)", end.out).group(1)
+    report = reports(scratch)[0]
+    assert "a timer of the watchdog expired" in report
+    assert report.count("  thread ") == 10
+    assert "sleeping in futex" in report
+    assert f"-> 127.0.0.1:{port} ESTABLISHED" in report
+    assert f"127.0.0.1:{port} LISTEN" in report
+    assert f"\nport {port}\n" in report
+    assert "killed by the watchdog: timer 'step' expired; before that it was sleeping in recvfrom" in end.err
+
+
+def test_all_workers_that_hang_together_are_looked_at(muster, scratch):
+    end = timers.start(muster, "acquire('step', 0.5)\ntime.sleep(60)", "--log-dir", "logs", workers=8).finish()
+    assert end.status == 1, end
+    assert len(reports(scratch)) > 0
+    for report in reports(scratch).values():
+        assert "sleeping in clock_nanosleep" in report
+
+
+def test_without_evidence_there_is_none(muster, scratch):
+    script = "acquire('step', 0.1)\ntime.sleep(60)"
+    end = timers.start(muster, script, "--log-dir", "logs", "--evidence", "off", workers=1).finish()
+    assert "killed by the watchdog: timer 'step' expired" in end.err, end
+    assert "evidence" not in end.err
+    assert reports(scratch) == {}
+
+
+def test_without_logs_the_console_tells(muster, scratch):
+    script = "acquire('step', 0.1)\ntime.sleep(60)"
+    end = timers.start(muster, script, "--log-dir", "/dev/null", workers=1).finish()
+    assert re.search(r"evidence: process \d+ \(local_rank 0\) is sleeping in clock_nanosleep", end.err), end
+    assert "; see" not in end.err
+
+
+def test_a_debugger_that_hangs_delays_a_kill_for_a_bounded_time(muster, scratch):
+    muster.script("gdb", "#!/bin/sh\necho $$ >debugger\nexec sleep 1000\n")
+    started = time.monotonic()
+    end = timers.start(
+        muster, "acquire('step', 0.1)\ntime.sleep(60)", "--log-dir", "logs", "--evidence", "full",
+        "--evidence-timeout", 0.5, workers=1, PATH=f"{scratch}:/usr/bin:/bin",
+    ).finish()
+    assert "killed by the watchdog: timer 'step' expired" in end.err, end
+    assert "is not to be looked at within 0.5 s" in end.err or "gdb of process" in reports(scratch)[0]
+    assert time.monotonic() - started < 30, "it hung as long as the debugger would"
+    assert (scratch / "debugger").exists()
+
+
+def test_the_first_signal_of_a_user_waits_and_the_second_does_not(muster, scratch):
+    script = muster.script("worker", "#!/bin/sh\ntrap '' TERM; : >ready.$RANK; while :; do sleep 0.02; done\n")
+    running = muster.start(
+        ["run", "--standalone", "--log-dir", "logs", "--shutdown-timeout", 100, "--no-python", script])
+    running.wait_until(lambda: (scratch / "ready.0").exists(), "the worker")
+    running.signal(15)
+    running.wait_until(lambda: "closing signal SIGTERM" in running.err(), "the first signal's effect")
+    running.signal(15)
+    assert running.finish().status == 1
+    assert reports(scratch) == {}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Probes of a running agent: every phase of its life is told, and none of them is death."""
+
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from support.nodes import free_port
+from support.probes import SERVING, Probe
+
+# Ends when `go` is there, however it is asked to.
+STUBBORN = """#!/bin/sh
+trap ': >asked.$RANK' TERM
+: >ready.$RANK.$TORCHELASTIC_RESTART_COUNT
+test -e fail.$RANK.$TORCHELASTIC_RESTART_COUNT && exit 1
+while ! test -e go; do sleep 0.02; done
+"""
+
+
+def start(muster, *options, workers=2, **environment):
+    path = muster.script("worker", STUBBORN)
+    command = ["run", "--nproc-per-node", workers, *options, "--no-python", path]
+    return muster.start(command, env={**SERVING, **environment})
+
+
+def test_a_running_job_is_alive(muster, scratch):
+    running = start(muster, "--max-restarts", 4, "--rdzv-id", "job7", "--rdzv-endpoint", "localhost:0", "--rdzv-backend", "c10d")
+    health = Probe(running).wait_for_phase("running")
+    assert health["status"] == "alive"
+    assert health["run_id"] == "job7"
+    assert (health["workers"], health["running_workers"]) == (2, 2)
+    assert (health["restarts"], health["max_restarts"]) == (0, 4)
+    assert health["seconds_since_progress"] == 0
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_a_node_that_waits_for_others_is_joining(muster, scratch):
+    running = start(muster, "--nnodes", 2, "--node-rank", 0, "--master-port", free_port())
+    health = Probe(running).wait_for_phase("joining")
+    assert health["running_workers"] == 0
+    running.signal(signal.SIGTERM)
+    assert running.finish().status == 1
+
+
+def test_workers_that_take_their_time_to_end_are_restarting_and_draining(muster, scratch):
+    (scratch / "fail.1.0").touch()
+    running = start(muster, "--max-restarts", 1)
+    probe = Probe(running)
+    health = probe.wait_for_phase("restarting")
+    assert health["restarts"] == 1
+    (scratch / "go").touch()
+    running.wait_until((scratch / "asked.0").exists, "the first stop")
+    (scratch / "fail.1.0").unlink()
+    assert running.finish().status == 0
+
+    (scratch / "go").unlink()
+    running = start(muster)
+    probe = Probe(running)
+    probe.wait_for_phase("running")
+    running.signal(signal.SIGTERM)
+    assert probe.wait_for_phase("draining")["running_workers"] == 2
+    (scratch / "go").touch()
+    assert running.finish().status == 1
+
+
+def test_other_paths_and_methods_are_refused(muster, scratch):
+    running = start(muster)
+    probe = Probe(running)
+    assert probe.get("/")[0] == 404
+    assert probe.get("/health/../health")[0] == 404
+    curl = shutil.which("curl")
+    if curl:
+        sent = subprocess.run(
+            [curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", f"http://127.0.0.1:{probe.port}/health"],
+            capture_output=True, text=True, timeout=20,
+        )  # fmt: skip
+        assert sent.stdout == "405"
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_the_address_can_be_chosen(muster, scratch):
+    running = start(muster, MUSTER_HEALTH_CHECK_ADDRESS="127.0.0.1")
+    probe = Probe(running)
+    assert probe.health()
+    listening = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+    assert f"0100007F:{probe.port:04X}" in [fields[1] for fields in listening if fields[3] == "0A"]
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+@pytest.mark.parametrize("port", ["http", "", "70000", "-1", "80.5"])
+def test_a_port_that_is_none_is_warned_about(muster, scratch, port):
+    end = muster.run(
+        ["run", "--no-python", "true"], env={"TORCHELASTIC_HEALTH_CHECK_PORT": port, "LOGLEVEL": "WARNING"}
+    )
+    assert end.status == 0, end
+    assert "TORCHELASTIC_HEALTH_CHECK_PORT is no port" in end.err
+
+
+def test_an_address_of_another_machine_costs_the_probes_only(muster, scratch):
+    end = muster.run(
+        ["run", "--no-python", "true"],
+        env={"TORCHELASTIC_HEALTH_CHECK_PORT": "0", "MUSTER_HEALTH_CHECK_ADDRESS": "192.0.2.1"},
+    )
+    assert end.status == 0, end
+    assert "no health is served" in end.err
+
+
+def test_nothing_listens_and_nothing_is_loaded_unless_asked_for(muster, scratch):
+    running = start(muster, TORCHELASTIC_HEALTH_CHECK_PORT=None)
+    running.wait_until((scratch / "ready.0.0").exists, "the workers")
+    assert "microhttpd" not in open(f"/proc/{running.pid}/maps").read()
+    assert len(os.listdir(f"/proc/{running.pid}/task")) <= 2, "more than the agent and its store"
+    (scratch / "go").touch()
+    assert running.finish().status == 0

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""/metrics of a running agent, read with Prometheus' own client library."""
+
+import json
+import sys
+
+from prometheus_client import parser
+
+from support import timers
+from support.probes import SERVING, Probe
+
+# Fails once; the second attempt uses the store, writes 1000 bytes and waits.
+WORKER = """
+import os, socket, sys, time
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    sys.exit(3)
+sys.stdout.write("x" * 999 + "\\n")
+sys.stdout.flush()
+with socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))) as store:
+    magic, ping = 0x3C85F7CE, b"\\x0d" + b"\\0" * 4
+    store.sendall(b"\\x00" + magic.to_bytes(4, sys.byteorder) + ping)
+    store.recv(4, socket.MSG_WAITALL)
+open("ready", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.02)
+"""
+
+
+def read(probe):
+    """{sample name, or name{label}: value}; every family is well-formed."""
+    status, kind, body = probe.get("/metrics")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    samples = {}
+    for family in parser.text_string_to_metric_families(body):
+        assert family.documentation, family.name
+        assert family.type in ("counter", "gauge", "summary"), family
+        for sample in family.samples:
+            label = "".join(f"{{{value}}}" for value in sample.labels.values())
+            assert sample.name + label not in samples, "told twice"
+            samples[sample.name + label] = sample.value
+    return samples
+
+
+def start(muster, *options):
+    path = muster.scratch / "worker.py"
+    path.write_text(WORKER)
+    return muster.start(["run", "--nproc-per-node", 1, *options, path], env={**SERVING, "PYTHON_EXEC": sys.executable})
+
+
+def test_a_restarted_job_is_told_in_numbers(muster, scratch):
+    running = start(muster, "--max-restarts", 2, "--log-dir", scratch / "logs", "-r", 3)
+    probe = Probe(running)
+    running.wait_until((scratch / "ready").exists, "the second attempt")
+    running.wait_until(lambda: read(probe)["muster_log_bytes_total"] == 1000, "the log bytes")
+    samples = read(probe)
+    assert samples["muster_phase{running}"] == 1
+    assert samples["muster_phase{restarting}"] == 0
+    assert samples["muster_workers"] == samples["muster_workers_running"] == 1
+    assert samples["muster_restarts_total{worker_failure}"] == 1
+    assert samples["muster_restarts_total{peer}"] == samples["muster_restarts_total{membership_change}"] == 0
+    assert samples["muster_restarts_left"] == 1
+    assert samples["muster_worker_exits_total{failed}"] == 1
+    assert samples["muster_activity_seconds_count{rendezvous}"] == 2
+    assert samples["muster_activity_seconds_count{start}"] == 2
+    assert samples["muster_activity_seconds_count{monitor}"] == samples["muster_activity_seconds_count{stop}"] == 1
+    assert samples["muster_activity_failures_total{monitor}"] == 1
+    assert 0 < samples["muster_activity_seconds_sum{start}"] < 60
+    assert samples["muster_store_operations_total"] >= 1
+    assert "muster_timers_live" not in samples
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_the_watchdogs_work_is_told_in_numbers(muster, scratch):
+    script = """
+acquire("held", 600)
+acquire("hangs", 0.1) if ATTEMPT == 0 else note("ready")
+while not os.path.exists("go"):
+    time.sleep(0.02)
+"""
+    running = timers.start(muster, script, "--max-restarts", 1, workers=1, **SERVING)
+    probe = Probe(running)
+    running.wait_until((scratch / "ready.0.1").exists, "the second attempt")
+    running.wait_until(lambda: read(probe)["muster_timers_live"] == 1, "the timer")
+    samples = read(probe)
+    assert samples["muster_timer_requests_total"] == 3
+    assert samples["muster_timers_expired_total"] == 1
+    assert samples["muster_timer_kill_latency_seconds_count"] == 1
+    assert 0 < samples["muster_timer_kill_latency_seconds_sum"] < 10
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_a_run_id_of_any_text_stays_readable(muster, scratch):
+    run_id = 'a"b\\c\nd é'
+    running = start(muster, "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", run_id)
+    probe = Probe(running)
+    status, _, body = probe.get("/metrics")
+    family = next(family for family in parser.text_string_to_metric_families(body) if family.name == "muster_info")
+    assert family.samples[0].labels == {"run_id": run_id}
+    assert json.loads(probe.get("/health")[2])["run_id"] == run_id
+    (scratch / "go").touch()
+    assert running.finish().status == 0

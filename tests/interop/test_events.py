@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Event records (--event-log-handler console), member by member, beside torchrun's."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+import chosen_differences
+from support import timers
+from support.side_by_side import SideBySide
+
+pytestmark = pytest.mark.timeout(180)
+
+OPTIONS = ["--standalone", "--nproc-per-node", "2", "--event-log-handler", "console"]
+
+RECORDED = """
+import os, time
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    if os.environ["RANK"] == "1":
+        raise ValueError("boom")
+    time.sleep(60)
+
+main()
+"""
+
+JOBS = {
+    "succeeds": (["plain.py"], "pass\n"),
+    "exits with 3": (["plain.py"], "import os, sys, time\nsys.exit(3) if os.environ['RANK'] == '1' else time.sleep(60)\n"),
+    "is killed": (["plain.py"], "import os, time\nos.kill(os.getpid(), 9) if os.environ['RANK'] == '1' else time.sleep(60)\n"),
+    "restarts": (
+        ["--max-restarts", "2", "plain.py"],
+        "import os, sys\nsys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n",
+    ),
+    "has an error file": (["plain.py"], RECORDED),
+    "cannot be started": (["--no-python", "./nowhere"], ""),
+    "has a role": (["--role", "trainer", "--no-python", "true"], ""),
+    "runs a module": (["-m", "this"], ""),
+    "runs a path": (["--run-path", "plain.py"], "pass\n"),
+}  # fmt: skip
+
+
+def records(side):
+    text = side.end.err.replace(str(side.directory), "<dir>")
+    found = [json.loads(line) for line in text.splitlines() if line.startswith('{"name"')]
+    assert found, side.end
+    return found
+
+
+def comparable(record):
+    """The record with its inner document opened, and what differs from run to run replaced."""
+    metadata = dict(record["metadata"])
+    inner = json.loads(metadata.pop("metadata"))
+    # each side is started with the same interpreter under another of its names
+    inner["entry_point"] = re.sub(r"^python3\.\d+$", "python3", inner["entry_point"])
+    if inner.get("worker_pid", [None]) != [None]:
+        assert str(inner["worker_pid"][0]) == metadata["worker_id"]
+        inner["worker_pid"] = "<pid>"
+    for name in ("run_id", "worker_id", "duration_ms"):
+        assert metadata[name] is None or metadata[name] != ""
+        metadata[name] = type(metadata[name]).__name__
+    metadata["total_run_time"] = type(metadata["total_run_time"]).__name__
+    if metadata["raw_error"] is not None:
+        metadata["raw_error"] = comparable_error(metadata)
+    # the order of members counts too
+    return [list(record), record["name"], record["source"], list(metadata.items()), list(inner.items())]
+
+
+def comparable_error(metadata):
+    if metadata["worker_id"] == "NoneType":
+        return "<why the agent failed>"  # a traceback there, a sentence here
+    error = json.loads(metadata["raw_error"])
+    if isinstance(error["message"], dict):
+        error["message"]["extraInfo"]["timestamp"] = "<seconds>"
+    return error
+
+
+def assert_time(side, record):
+    if side.name == "torchrun":
+        assert record["timestamp"] == 0, f"no longer so: {chosen_differences.EVENTS}"
+    else:
+        assert record["timestamp"] > 1_700_000_000_000
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_records_are_torchruns(muster, peer, scratch, job):
+    options, script = JOBS[job]
+    sides = SideBySide(muster, peer, scratch).run([*OPTIONS, *options], files={"plain.py": script})
+    for side in sides:
+        for record in records(side):
+            assert_time(side, record)
+    theirs, ours = ([comparable(record) for record in records(side)] for side in sides)
+    theirs = [with_chosen_ends(record) for record in theirs]
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine == other
+
+
+def with_chosen_ends(record):
+    """torchrun's record as it were with chosen_differences.EVENTS: a worker's own end."""
+    form, name, source, metadata, inner = record
+    metadata, inner = dict(metadata), dict(inner)
+    if metadata["state"] == "FAILED" and inner.get("exit_code") == [-15]:
+        metadata.update(state="TERMINATED", raw_error=None)
+        inner.update(exit_code=[None], worker_pid=[None])
+    elif metadata["state"] == "TERMINATED":
+        metadata["state"] = "SUCCEEDED"
+    name = f"torchelastic.worker.status.{metadata['state']}"
+    if isinstance(metadata["raw_error"], dict) and inner.get("exit_code", [0])[0] is not None:
+        # one failure's traits colour the next there
+        if inner["exit_code"][0] < 0:
+            metadata["raw_error"].pop("errorTraits", None)
+    return [form, name, source, list(metadata.items()), list(inner.items())]
+
+
+def test_the_rendezvous_own_records_go_to_files(muster, peer, scratch):
+    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7"]
+    end = muster.run(["run", *options, "--event-log-handler", "file:events", "--no-python", "true"])
+    assert end.status == 0, end
+    found = [json.loads(line) for line in (scratch / "events").read_text().splitlines()]
+    mine = [record for record in found if "node_state" in record]
+    assert [record["node_state"] for record in mine] == ["RUNNING", "RUNNING"]
+    assert (mine[0]["rank"], mine[1]["rank"]) == (None, 0)
+    read_back = (
+        "import sys; from torch.distributed.elastic.events.api import Event, RdzvEvent\n"
+        "for line in sys.stdin: (RdzvEvent if 'node_state' in line else Event).deserialize(line)\n"
+    )
+    read = subprocess.run(
+        [peer.python, "-c", read_back], input=(scratch / "events").read_text(), text=True, cwd=scratch, timeout=60
+    )
+    assert read.returncode == 0
+
+
+def test_watchdog_records_have_torchruns_members(muster, peer, scratch):
+    script = timers.PREAMBLE + "time.sleep(0.5)\nacquire('a', 0.1, 0)\ntime.sleep(1)\n"
+    environment = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+    options = ["--standalone", "--event-log-handler", "console", "timed.py"]
+    sides = SideBySide(muster, peer, scratch).run(options, files={"timed.py": script}, env=environment)
+    told = []
+    for side in sides:
+        mine = [record for record in records(side) if not record["name"].startswith("torchelastic.")]
+        told.append([watchdog_form(record) for record in mine])
+    assert told[0] == told[1]
+    assert [form[0] for form in told[1]] == ["watchdog started", "timer expired", "watchdog stopped"]
+
+
+def watchdog_form(record):
+    inner = json.loads(record["metadata"]["metadata"])
+    for name in inner.keys() & {"worker_pid", "expiration_time"}:
+        float(inner[name])
+        inner[name] = "<number>"
+    members = dict(record["metadata"], run_id="<id>", metadata="<opened below>", total_run_time="<seconds>")
+    return [record["name"], record["source"], list(members.items()), list(inner.items())]
+
+
+@pytest.mark.parametrize("handler", ["console", "file:events"])
+def test_the_watchdog_records_what_it_does(muster, scratch, handler):
+    script = "acquire('a', 0.2, 0)\nacquire('b', 0.3)\ntime.sleep(60)"
+    end = timers.start(muster, script, "--event-log-handler", handler, workers=1).finish()
+    assert end.status == 1, end
+    text = end.err if handler == "console" else (scratch / "events").read_text()
+    found = [json.loads(line) for line in text.splitlines() if line.startswith('{"name"')]
+    mine = [record for record in found if "watchdog_event" in str(record)]
+    assert [record["name"] for record in mine] == [
+        "watchdog started", "timer expired", "timer expired", "kill worker process", "watchdog stopped",
+    ]  # fmt: skip
+    worker = next(record for record in found if record["name"].endswith("START"))["metadata"]["worker_id"]
+    kill = json.loads(mine[3]["metadata"]["metadata"])
+    assert (kill["scope_id"], kill["signal"], kill["worker_pid"]) == ("b", "9", worker)
+    assert all(isinstance(value, str) for value in kill.values())

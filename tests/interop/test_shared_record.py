@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What lies in the store of an elastic job: the same as torchrun's agents leave there."""
+
+import json
+import subprocess
+
+import pytest
+
+from support.mixed_nodes import MixedJob
+from support.store import Server
+
+pytestmark = pytest.mark.timeout(120)
+
+RECORD = "torch.rendezvous.job"
+SIZES = {1: 1, 2: 2}
+
+# Reads a record as torchrun's nodes do.
+DESCRIBE = """
+import base64, json, pickle, sys
+state = pickle.loads(base64.b64decode(sys.stdin.buffer.read(), validate=True))
+name = lambda node: [node.addr, type(node.pid).__name__, type(node.local_id).__name__]
+members = vars(state)
+members["participants"] = sorted([name(node), rank] for node, rank in state.participants.items())
+members["last_heartbeats"] = sorted([name(node), str(time.tzinfo)] for node, time in state.last_heartbeats.items())
+members["wait_list"] = [name(node) for node in state.wait_list]
+members["redundancy_list"] = [name(node) for node in state.redundancy_list]
+print(type(state).__module__, type(state).__name__)
+print(json.dumps(members, default=str))
+"""
+
+
+class Contents:
+    """The keys and values that a job of this kind has left behind, after a failure in its first round."""
+
+    def __init__(self, muster, peer, kind):
+        self.muster, self.peer, self.server = muster, peer, Server(muster)
+        job = MixedJob(muster, peer, endpoint=f"127.0.0.1:{self.server.port}", options=["--max-restarts", 1])
+        for number, workers in SIZES.items():
+            job.start(kind, number, "--role", f"role{number}", workers=workers, is_host=False)
+        world = job.wait_for_world(SIZES)
+        self.running = self.describe_record()
+        job.fail(2)
+        job.wait_for_world(SIZES, after=world)
+        job.let_go()
+        job.finish()
+        self.ended = self.describe_record()
+        self.values = {key: self.ask("get", key) for key in self.ask("keys").splitlines()}
+        job.scratch.joinpath("go").unlink()
+        for facts in job.scratch.glob("facts/*"):
+            facts.unlink()
+
+    def ask(self, *words):
+        end = self.muster.run(["store", *words, "--host", "127.0.0.1", "--port", self.server.port])
+        assert end.status == 0, end
+        return end.out
+
+    def describe_record(self):
+        command = [self.peer.python, "-c", DESCRIBE]
+        record = self.ask("get", RECORD)
+        end = subprocess.run(command, input=record, cwd="/tmp", capture_output=True, text=True)
+        assert end.returncode == 0, end.stderr
+        name, members = end.stdout.splitlines()
+        return name, json.loads(members)
+
+
+@pytest.fixture
+def contents(muster, peer):
+    return [Contents(muster, peer, kind) for kind in ("torchrun", "muster")]
+
+
+def without_own(members):
+    return {name: value for name, value in members.items() if not name.startswith("muster_")}
+
+
+def test_the_store_holds_what_torchruns_agents_leave(contents):
+    theirs, ours = contents
+    for when in ("running", "ended"):
+        (their_class, their_members), (our_class, our_members) = getattr(theirs, when), getattr(ours, when)
+        assert our_class == their_class
+        assert without_own(our_members) == their_members
+        assert list(our_members)[: len(their_members)] == list(their_members)
+    # torchrun's agents remember the address; ours publish it in every round
+    again = {f"{RECORD}.1/MASTER_ADDR": "127.0.0.1", f"{RECORD}.1/MASTER_PORT": "a port"}
+    assert comparable(ours.values) == {**comparable(theirs.values), **again}
+
+
+def comparable(values):
+    """Without Muster's own: its keys, and that its nodes say that they are Muster's. The record is compared
+    on its own, ports are what they are."""
+    found = {key: value.strip() for key, value in values.items() if "/muster/" not in key}
+    found = {key: value.replace(', "muster": 1}', "}") for key, value in found.items()}
+    found[RECORD] = "the record"
+    for key, value in found.items():
+        if key.endswith("/MASTER_PORT") and 0 < int(value) < 65536:
+            found[key] = "a port"
+    return found

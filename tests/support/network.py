@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several machines on this one: network namespaces with names and addresses of their own, joined by a
+switch whose cables can be pulled. Needs root; nothing of the real machine's network is touched.
+
+    network = Network(scratch, 3)
+    one, two, three = network.hosts
+    muster.start(["run", …], on=one)    # there `hostname` says node1, and node2 is 10.77.0.2
+    two.unplug()                        # not a packet comes or goes, and nobody is told
+    network.end()
+"""
+
+import itertools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from support.peers import DEFAULT_ROOT
+
+PROGRAMS = ("ip", "nsenter", "unshare", "mount")
+
+# Enters the host: its network, its name, its /etc/hosts (that of an installed peer too, which lives in a
+# directory tree of its own); then becomes the program, so that the process id is the program's.
+ENTRANCE = """\
+name=$1 hosts=$2 peer_hosts=$3
+shift 3
+hostname "$name" && mount --bind "$hosts" /etc/hosts || exit 125
+if [ -e "$peer_hosts" ]; then mount --bind "$hosts" "$peer_hosts" || exit 125; fi
+exec "$@"
+"""
+
+serial_numbers = itertools.count(1)
+
+
+def run(*words):
+    end = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=30)
+    assert end.returncode == 0, f"{' '.join(map(str, words))}: {end.stderr}"
+    return end.stdout
+
+
+class Host:
+    """One machine: a name, an address of each family, a cable to the switch."""
+
+    def __init__(self, network, number):
+        self.network, self.number = network, number
+        self.name = f"node{number}"
+        self.address = f"10.77.0.{number}"
+        self.ipv6_address = f"fd77::{number:x}"
+        self.namespace = f"{network.label}-{self.name}"
+        self.port = f"port{number}"
+
+    def set_up(self):
+        run("ip", "netns", "add", self.namespace)
+        here, switch = ("ip", "-n", self.namespace), ("ip", "-n", self.network.switch)
+        run(*here, "link", "set", "lo", "up")
+        run(*here, "link", "add", "eth0", "type", "veth", "peer", "name", self.port, "netns", self.network.switch)
+        run(*switch, "link", "set", self.port, "master", "bridge0", "up")
+        run(*here, "address", "add", f"{self.address}/24", "dev", "eth0")
+        run(*here, "address", "add", f"{self.ipv6_address}/64", "dev", "eth0", "nodad")
+        run(*here, "link", "set", "eth0", "up")
+
+    def command(self, words):
+        """The same command, on this host."""
+        peer_hosts = pathlib.Path(os.environ.get("PEER_ROOT", DEFAULT_ROOT)) / "etc" / "hosts"
+        return [
+            "nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--mount", "--uts",
+            "sh", "-c", ENTRANCE, "sh", self.name, str(self.network.hosts_file), str(peer_hosts),
+            *(str(word) for word in words),
+        ]  # fmt: skip
+
+    def run(self, *words):
+        """Runs a short command here; returns what it printed, fails the test when it fails."""
+        return run(*self.command(words))
+
+    def unplug(self):
+        """Pulls the cable out of the switch."""
+        run("ip", "-n", self.network.switch, "link", "set", self.port, "down")
+
+    def plug(self):
+        run("ip", "-n", self.network.switch, "link", "set", self.port, "up")
+
+    def link_down(self):
+        """Switches the host's own interface off, of which the host itself knows at once."""
+        run("ip", "-n", self.namespace, "link", "set", "eth0", "down")
+
+    def link_up(self):
+        """Switches it on again (the kernel has forgotten the IPv6 address meanwhile)."""
+        run("ip", "-n", self.namespace, "link", "set", "eth0", "up")
+        run("ip", "-n", self.namespace, "address", "replace", f"{self.ipv6_address}/64", "dev", "eth0", "nodad")
+
+    def connections(self, port):
+        """How many TCP connections this host's programs have at this local port."""
+        table = self.run("cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()
+        rows = [line.split() for line in table if ":" in line]
+        return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+    def processes(self):
+        return [int(pid) for pid in run("ip", "netns", "pids", self.namespace).split()]
+
+
+class Network:
+    """`count` hosts node1, node2, … joined by a switch. End it with end(), also when making it failed."""
+
+    def __init__(self, scratch, count):
+        self.label = f"muster-{os.getpid()}-{next(serial_numbers)}"
+        self.switch = f"{self.label}-switch"
+        self.hosts_file = pathlib.Path(scratch) / f"{self.label}.hosts"
+        self.hosts = [Host(self, number) for number in range(1, count + 1)]
+        self.name_hosts(self.hosts)
+        try:
+            run("ip", "netns", "add", self.switch)
+            run("ip", "-n", self.switch, "link", "add", "bridge0", "type", "bridge")
+            run("ip", "-n", self.switch, "link", "set", "bridge0", "up")
+            for host in self.hosts:
+                host.set_up()
+        except BaseException:
+            self.end()
+            raise
+
+    def name_hosts(self, hosts):
+        """Makes these hosts' names known everywhere, those of others not; also later, to running programs."""
+        lines = ["127.0.0.1 localhost", "::1 localhost"]
+        lines += [f"{host.address} {host.name}" for host in hosts]
+        self.hosts_file.write_text("\n".join(lines) + "\n", encoding="ascii")
+
+    def end(self):
+        """Kills what still runs on the hosts, and takes the network away."""
+        present = {line.split()[0] for line in run("ip", "netns", "list").splitlines()}
+        for host in self.hosts:
+            if host.namespace in present:
+                for pid in host.processes():
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                run("ip", "netns", "delete", host.namespace)
+        if self.switch in present:
+            run("ip", "netns", "delete", self.switch)
+
+
+def find_obstacle():
+    """Why no network can be made here, or None."""
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        return f"{', '.join(missing)} not found (Debian: apt install iproute2 util-linux)"
+    probe = subprocess.run(["unshare", "--net", "--mount", "--uts", "true"], capture_output=True, text=True)
+    if probe.returncode != 0 or os.geteuid() != 0:
+        return f"network namespaces need root ({probe.stderr.strip() or 'unshare works, but ip netns does not'})"
+    return None
+
+
+def require_network():
+    obstacle = find_obstacle()
+    if obstacle is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{obstacle} (not skipped: CI=true)")
+    pytest.skip(obstacle)
