@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the benches share: rows of raw figures, the machine they were taken on, a launcher to start."""
 
+import math
 import os
 import pathlib
 import platform
@@ -20,20 +21,33 @@ def peer_program(name):
     return path if path.exists() else None
 
 
-def row(name, unit, better, wanted, sides, note=""):
-    """One measured quantity: `sides` maps who was measured to the raw figures, in `unit`."""
-    return {"name": name, "unit": unit, "better": better, "wanted": wanted, "sides": sides, "note": note}
+def row(name, unit, better, wanted, sides, note="", bound=None):
+    """One measured quantity: `sides` maps who was measured to the raw figures, in `unit`. Where there is a
+    bound, None among the figures says: not within the bound."""
+    measured = {"name": name, "unit": unit, "better": better, "wanted": wanted, "sides": sides, "note": note}
+    return measured if bound is None else {**measured, "bound": bound}
 
 
 def median(figures):
-    return statistics.median(figures) if figures else None
+    """None without figures; infinite where the middle one was not within its row's bound."""
+    return statistics.median(math.inf if figure is None else figure for figure in figures) if figures else None
+
+
+def ninth_tenth(measured, side):
+    """The figure that nine of ten runs of this side reached or bettered; None without figures."""
+    figures = [math.inf if figure is None else figure for figure in measured["sides"].get(side) or []]
+    figures.sort(reverse=measured["better"] == "more")
+    return figures[math.ceil(0.9 * len(figures)) - 1] if figures else None
 
 
 def ratio(measured, against="torchrun", side="muster"):
-    """How many times better `side` is than `against`; None when one of them was not measured."""
+    """How many times better `side` is than `against`, at least, where that did not reach the row's bound;
+    None when one of them was not measured."""
     ours, theirs = median(measured["sides"].get(side)), median(measured["sides"].get(against))
-    if not ours or not theirs:
+    if not ours or not theirs or math.isinf(ours):
         return None
+    if math.isinf(theirs):
+        theirs = measured["bound"]
     return theirs / ours if measured["better"] == "less" else ours / theirs
 
 
@@ -53,6 +67,14 @@ def describe_machine():
         "compiler": f"gcc {compiler}",
         "load_before": os.getloadavg()[0],
     }
+
+
+def available_memory():
+    """MiB that programs could still have."""
+    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable"):
+            return int(line.split()[1]) // 1024
+    return 0
 
 
 def peer_version():

@@ -3,6 +3,7 @@
 """Puts the figures of bench/results/ into docs/performance.md and README.md, between their markers."""
 
 import json
+import math
 import pathlib
 import re
 
@@ -17,6 +18,12 @@ HEADLINES = (
     "agent peak RSS, 8 workers, store included",
     "worker exit to first instruction of the new group, 4 shell workers",
     "worker exit to first instruction of the last worker of the new group, 4 shell workers",
+    "4 agents, one worker fails: all new workers running",
+    "a node joins a running 1:2 job: new world running",
+    "4 agents, one killed with SIGKILL: survivors' new workers running",
+    "3 agents, one's link cut silently: survivors' new workers running",
+    "64 agents started at once: world running",
+    "idle job of 4 agents: processor time of an agent in 60 s",
     "store set, 64 connections",
     "store get, 64 connections",
     "store add, 1 connection, 5000 idle ones",
@@ -26,10 +33,12 @@ HEADLINES = (
 )
 
 
-def figure(value, unit):
+def figure(value, unit, bound=None):
     """A figure as people read it: three digits that mean something, with its unit."""
     if value is None:
         return "not measured"
+    if math.isinf(value):
+        return f"not within {bound:,.0f} {unit}"
     if value >= 10000:
         text = f"{value:,.0f}"
     elif value >= 100:
@@ -41,10 +50,17 @@ def figure(value, unit):
     return f"{text} {unit}"
 
 
-def times(value):
+def times(measured, side="muster"):
+    """How many times better than torchrun a side is, as people read it."""
+    value = measure.ratio(measured, side=side)
     if value is None:
         return ""
-    return f"{value:,.0f} times" if value >= 10 else f"{value:.1f} times"
+    text = f"{value:,.0f} times" if value >= 10 else f"{value:.1f} times"
+    return f"over {text}" if math.isinf(measure.median(measured["sides"]["torchrun"])) else text
+
+
+def shown(measured, value):
+    return figure(value, measured["unit"], measured.get("bound"))
 
 
 def load(root):
@@ -61,8 +77,8 @@ def short_table(results):
         measured = rows.get(name)
         if measured is None or measure.ratio(measured) is None:
             continue
-        sides = [figure(measure.median(measured["sides"][side]), measured["unit"]) for side in ("torchrun", "muster")]
-        lines.append(f"| {name} | {sides[0]} | {sides[1]} | {times(measure.ratio(measured))} |")
+        sides = [shown(measured, measure.median(measured["sides"][side])) for side in ("torchrun", "muster")]
+        lines.append(f"| {name} | {sides[0]} | {sides[1]} | {times(measured)} |")
     return lines
 
 
@@ -75,19 +91,21 @@ def machine_lines(result):
 
 
 def full_table(result):
-    lines = [*machine_lines(result), "", "| | who | median | smallest | largest | runs | against torchrun | wanted |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    columns = ("", "who", "median", "p90", "smallest", "largest", "runs", "against torchrun", "wanted")
+    lines = [*machine_lines(result), "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for measured in result["rows"]:
         name, wanted = measured["name"], measured["wanted"]
         for side, figures in measured["sides"].items():
             if not figures:
                 continue
-            against = times(measure.ratio(measured, side=side)) if side != "torchrun" else ""
-            cells = [figure(value, measured["unit"]) for value in (measure.median(figures), min(figures), max(figures))]
-            lines.append(f"| {name} | {side} | {' | '.join(cells)} | {len(figures)} | {against} | {wanted} |")
+            reached = [math.inf if value is None else value for value in figures]
+            values = (measure.median(figures), measure.ninth_tenth(measured, side), min(reached), max(reached))
+            cells = [name, side, *(shown(measured, value) for value in values), str(len(figures))]
+            cells += [times(measured, side) if side != "torchrun" else "", wanted]
+            lines.append(f"| {' | '.join(cells)} |")
             name = wanted = ""
         if measured.get("note"):
-            lines.append(f"| | {measured['note']} | | | | | | |")
+            lines.append(f"| | {measured['note']} " + "| " * (len(columns) - 2) + "|")
     return lines
 
 

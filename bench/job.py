@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A job of several agents on this machine, and what its workers (noting_worker) note of themselves."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+CHECK = 0.005  # seconds between two looks at the notes; the figures are in the notes, not in the looks
+PATIENCE = 120  # seconds until what should happen is given up
+SHOWN = 4  # agents whose output is shown then
+
+Note = collections.namedtuple("Note", "what time node rank world pid")
+
+ESTABLISHED, LISTENING = "01", "0A"
+
+
+def free_port():
+    with socket.socket(socket.AF_INET6) as listener:
+        listener.bind(("::", 0))
+        return listener.getsockname()[1]
+
+
+def sockets(port, state, end):
+    """Inodes of the machine's TCP sockets in this state whose near (1) or far (2) end is this port."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == state and int(words[end].rsplit(":", 1)[1], 16) == port:
+                found.add(words[9])
+    return found
+
+
+def processes_below(pid):
+    found = [pid]
+    for task in pathlib.Path("/proc", str(pid), "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in task.read_text().split():
+                found += processes_below(int(child))
+    return found
+
+
+def processor_time(pid):
+    """Nanoseconds that the threads of a process have run."""
+    tasks = pathlib.Path("/proc", str(pid), "task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks)
+
+
+class Agent:
+    def __init__(self, job, node, on):
+        self.job, self.node = job, node
+        self.output = job.directory / f"{node}.output"
+        environment = {**os.environ, **job.environment, "TMPDIR": str(job.directory), "OMP_NUM_THREADS": "1"}
+        environment.update(NOTES=str(job.notes_file), NODE=node)
+        words = [*job.launcher.words, *job.options, "--local-addr", on.address if on else "127.0.0.1"]
+        words += ["--no-python", str(job.worker)]
+        with open(self.output, "wb") as output:
+            self.started = time.monotonic_ns()
+            self.process = subprocess.Popen(
+                on.command(words) if on else words, cwd=job.directory, env=environment,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+
+    def kill(self):
+        """Ends it without a chance to do anything about it; returns when."""
+        when = time.monotonic_ns()
+        self.process.kill()
+        self.process.wait()
+        return when
+
+    def processor_time(self):
+        """Nanoseconds of processor time of the agent and what serves it, without its workers."""
+        workers = {note.pid for note in self.job.notes()}
+        return sum(processor_time(pid) for pid in processes_below(self.process.pid) if pid not in workers)
+
+
+class Job:
+    """Agents of one launcher that meet at one endpoint, with one worker each. Use it in a `with`."""
+
+    def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", **environment):
+        self.launcher, self.environment = launcher, environment
+        self.directory = pathlib.Path(directory) / f"{launcher.name}-{time.monotonic_ns()}"
+        self.directory.mkdir()
+        self.worker = shutil.copy(build / "bench" / "noting_worker", self.directory)  # where a chroot sees it
+        self.notes_file = self.directory / "notes"
+        self.notes_file.touch()
+        self.port = free_port()
+        self.options = ["--nnodes", str(nodes), "--nproc-per-node", "1", "--max-restarts", "1000"]
+        self.options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{address}:{self.port}", "--rdzv-id", "bench"]
+        if conf:
+            self.options += ["--rdzv-conf", conf]
+        self.agents = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Kills it all: nothing is measured any more, and torchrun takes its time to end."""
+        for agent in self.agents.values():
+            agent.process.kill()
+        for pid in {note.pid for note in self.notes()}:  # a killed torchrun leaves its workers
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(os.fsencode(self.worker)):
+                    os.kill(pid, signal.SIGKILL)
+        for agent in self.agents.values():
+            agent.process.wait()
+
+    def start(self, node, on=None):
+        self.agents[node] = Agent(self, node, on)
+        return self.agents[node]
+
+    def start_host(self, node):
+        """Starts the agent that is to host the store, and waits until it does."""
+        agent = self.start(node)
+        self.wait_until(lambda: sockets(self.port, LISTENING, 1), PATIENCE, f"{node} to host the store")
+        return agent
+
+    def fail(self, why):
+        """Ends the bench, with what a few agents said, those first that have ended."""
+        agents = sorted(self.agents.values(), key=lambda agent: agent.process.poll() is None)
+        told = [f"bench: {self.launcher.name}: {why}"]
+        for agent in agents[:SHOWN]:
+            told.append(f"-- {agent.node}, status {agent.process.poll()}")
+            told.append(agent.output.read_text(errors="replace")[-1000:])
+        raise SystemExit("\n".join([*told, "-- notes", self.notes_file.read_text()[-1000:]]))
+
+    def wait_until(self, condition, seconds, what, check=CHECK):
+        """Waits for a condition and returns what it gave; ends the bench when it never holds."""
+        deadline = time.monotonic() + seconds
+        while not (answer := condition()):
+            if time.monotonic() > deadline:
+                self.fail(f"waited {seconds} s for {what}")
+            time.sleep(check)
+        return answer
+
+    def notes(self):
+        lines = self.notes_file.read_text().splitlines()
+        words = [line.split() for line in lines]
+        return [Note(what, int(time), node, rank, int(world), int(pid)) for what, time, node, rank, world, pid in words]
+
+    def world(self, nodes, since=0):
+        """The newest note of each of these nodes' workers, if they make up a world that began after an instant."""
+        latest = {note.node: note for note in self.notes() if note.what == "start" and note.time > since}
+        world = [latest[node] for node in nodes if node in latest]
+        ranks = {str(rank) for rank in range(len(nodes))}
+        whole = {note.rank for note in world} == ranks and {note.world for note in world} == {len(nodes)}
+        return world if whole else None
+
+    def await_world(self, nodes, since=0):
+        """Waits for the world of these nodes; returns the instant at which its last worker ran."""
+        what = f"a world of {', '.join(nodes)}"
+        return last_start(self.wait_until(lambda: self.world(nodes, since), PATIENCE, what))
+
+    def await_world_within(self, nodes, since, seconds):
+        """The same, but None when there is none within so many seconds."""
+        deadline = since + seconds * 10**9
+        while not (world := self.world(nodes, since)):
+            if time.monotonic_ns() > deadline:
+                return None
+            time.sleep(CHECK)
+        return last_start(world)
+
+    def fail_worker(self, node):
+        """Makes a node's worker fail; returns the instant it noted as its last."""
+        worker = [note for note in self.notes() if note.what == "start" and note.node == node][-1]
+        os.kill(worker.pid, signal.SIGUSR1)
+        ends = lambda: [note.time for note in self.notes() if note.what == "end" and note.pid == worker.pid]  # noqa: E731
+        return self.wait_until(ends, PATIENCE, f"the end of {node}'s worker")[0]
+
+
+def last_start(world):
+    return max(note.time for note in world)
