@@ -77,6 +77,13 @@ void store_addresses_note(struct store_addresses *addresses, const struct failur
     }
 }
 
+void store_addresses_note_unfinished(
+    struct store_addresses *addresses, const struct failure *failure) {
+    if (addresses->next > 0 && addresses->items[addresses->next - 1].failure.code == FAILURE_NONE) {
+        store_addresses_note(addresses, failure);
+    }
+}
+
 static void describe_address(const struct store_address *item, struct text *text) {
     char address[TCP_ADDRESS_TEXT_SIZE];
     tcp_address_describe(&item->address, address);

@@ -46,6 +46,11 @@ bool store_addresses_has_more(const struct store_addresses *addresses);
 /* What the attempt with the address handed out last ran into. */
 void store_addresses_note(struct store_addresses *addresses, const struct failure *failure);
 
+/* The same of an attempt that was cut off: it tells nothing about an address of which an earlier
+ * attempt has told something. */
+void store_addresses_note_unfinished(
+    struct store_addresses *addresses, const struct failure *failure);
+
 /* Appends what was tried, "after 3 attempts: 192.0.2.1:29500: Connection refused (errno 111)". */
 void store_addresses_describe(const struct store_addresses *addresses, struct text *text);
 

@@ -299,11 +299,25 @@ static void give_up_attempt(struct store_client *client) {
     retry(client, &failure);
 }
 
+/* All attempts have had their time, the one under way perhaps not: what an earlier one ran into
+ * says more than that this one had no answer yet. */
+static void cut_off_attempt(struct store_client *client) {
+    struct failure failure;
+    if (store_link_is_connected(client->link)) {
+        give_up_attempt(client);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&client->addresses, &failure);
+}
+
 static void dial_due(struct store_client *client, struct instant now) {
     bool is_over = !instant_is_before(now, client->connect_deadline);
-    bool is_due = is_over || !instant_is_before(now, client->next_attempt);
+    bool is_due = !instant_is_before(now, client->next_attempt);
     if (is_due && client->phase == PHASE_CONNECTING) {
         give_up_attempt(client);
+    } else if (is_over && client->phase == PHASE_CONNECTING) {
+        cut_off_attempt(client);
     } else if (is_due && !is_over) {
         begin_attempt(client);
     }

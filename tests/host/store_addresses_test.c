@@ -48,6 +48,25 @@ static void description_tells_what_became_of_each_address(void **state) {
     store_addresses_clear(&addresses);
 }
 
+static void attempt_that_was_cut_off_hides_no_earlier_one(void **state) {
+    (void)state;
+    struct store_addresses addresses;
+    struct failure failure;
+    store_addresses_init(&addresses, "192.0.2.1", 7);
+    (void)store_addresses_next(&addresses);
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&addresses, &failure);
+    expect_description(&addresses, "after 1 attempt: 192.0.2.1:7: it does not answer");
+    failure_set_system(&failure, ECONNREFUSED, "cannot connect");
+    store_addresses_note(&addresses, &failure);
+    (void)store_addresses_next(&addresses);
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&addresses, &failure);
+    expect_description(&addresses,
+        "after 2 attempts: 192.0.2.1:7: cannot connect: Connection refused (errno 111)");
+    store_addresses_clear(&addresses);
+}
+
 static void several_addresses_come_one_after_the_other(void **state) {
     (void)state;
     struct store_addresses addresses;
@@ -86,6 +105,7 @@ static void unknown_name_is_looked_up_each_time(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(address_is_handed_out_again_and_again),
     cmocka_unit_test(description_tells_what_became_of_each_address),
+    cmocka_unit_test(attempt_that_was_cut_off_hides_no_earlier_one),
     cmocka_unit_test(several_addresses_come_one_after_the_other),
     cmocka_unit_test(unknown_name_is_looked_up_each_time),
 };
