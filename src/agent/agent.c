@@ -87,7 +87,8 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .preparation = &agent->preparation,
         .environment = agent->environment,
         .log = agent->log,
-        .store_operations = agent_metrics_store_operations(agent->metrics),
+        .worker_store_operations = agent_metrics_worker_store_operations(agent->metrics),
+        .record_store_operations = agent_metrics_record_store_operations(agent->metrics),
         .observer = agent_rendezvous_events(agent),
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);

@@ -74,6 +74,7 @@ static enum failure_code host_store(
         .config = rendezvous->settings->config,
         .run_id = rendezvous->settings->preparation->run_id,
         .log = rendezvous->settings->log,
+        .operations = rendezvous->settings->record_store_operations,
         .gone = agent_dynamic_node_gone,
         .record_written = agent_dynamic_record_written,
         .context = rendezvous,

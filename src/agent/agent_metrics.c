@@ -12,7 +12,8 @@ struct agent_metrics {
     const struct launch_config *config;
     const struct agent_preparation *preparation;
     struct job_metrics job;
-    struct tally store_operations;
+    struct tally worker_store_operations;
+    struct tally record_store_operations;
     struct tally log_bytes;
 };
 
@@ -31,8 +32,12 @@ void agent_metrics_free(struct agent_metrics *metrics) {
     free(metrics);
 }
 
-struct tally *agent_metrics_store_operations(struct agent_metrics *metrics) {
-    return metrics == NULL ? NULL : &metrics->store_operations;
+struct tally *agent_metrics_worker_store_operations(struct agent_metrics *metrics) {
+    return metrics == NULL ? NULL : &metrics->worker_store_operations;
+}
+
+struct tally *agent_metrics_record_store_operations(struct agent_metrics *metrics) {
+    return metrics == NULL ? NULL : &metrics->record_store_operations;
 }
 
 struct tally *agent_metrics_log_bytes(struct agent_metrics *metrics) {
@@ -149,6 +154,18 @@ static void write_timers(
         out, latency, METRICS_NO_LABEL, metrics->job.kills.count, metrics->job.kills.sum);
 }
 
+/* A store in a file is served by nobody, and a node that serves no store has nothing to count. */
+static void write_stores(struct agent_metrics *metrics, struct text *out) {
+    static const char name[] = "muster_store_operations_total";
+    metrics_text_begin(out, name, METRICS_COUNTER,
+        "Requests carried out by the stores that this process serves: the workers', and that of a "
+        "rendezvous of nodes that come and go.");
+    metrics_text_number(out, name, (struct metrics_label){"store", "workers"},
+        tally_read(&metrics->worker_store_operations));
+    metrics_text_number(out, name, (struct metrics_label){"store", "rendezvous"},
+        tally_read(&metrics->record_store_operations));
+}
+
 void agent_metrics_write(struct agent_metrics *metrics, const struct agent_machine *machine,
     const struct agent_watchdog *watchdog, struct text *out) {
     write_job(metrics, out);
@@ -157,11 +174,7 @@ void agent_metrics_write(struct agent_metrics *metrics, const struct agent_machi
     write_restarts(metrics, machine, out);
     write_activities(metrics, out);
     write_timers(metrics, watchdog, out);
-    if (metrics->config->rendezvous != LAUNCH_RENDEZVOUS_DYNAMIC) {
-        write_number(out, "muster_store_operations_total", METRICS_COUNTER,
-            "Requests that the store of this process has carried out.",
-            tally_read(&metrics->store_operations));
-    }
+    write_stores(metrics, out);
     write_number(out, "muster_log_bytes_total", METRICS_COUNTER,
         "Bytes that workers wrote into streams that the agent reads.",
         tally_read(&metrics->log_bytes));

@@ -20,7 +20,8 @@ struct agent_metrics *agent_metrics_new(
 void agent_metrics_free(struct agent_metrics *metrics);
 
 /* What other threads count into; NULL when nobody asks. */
-struct tally *agent_metrics_store_operations(struct agent_metrics *metrics);
+struct tally *agent_metrics_worker_store_operations(struct agent_metrics *metrics);
+struct tally *agent_metrics_record_store_operations(struct agent_metrics *metrics);
 struct tally *agent_metrics_log_bytes(struct agent_metrics *metrics);
 
 /* See job_metrics_step and job_metrics_watchdog. */

@@ -32,7 +32,7 @@ static enum failure_code open_store(struct event_loop *loop,
         return code;
     }
     struct store_server_settings server = {
-        .log = settings->log, .operations = settings->store_operations};
+        .log = settings->log, .operations = settings->worker_store_operations};
     return store_thread_start(loop, fd, &server, out_store, failure);
 }
 

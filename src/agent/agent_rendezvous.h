@@ -42,8 +42,10 @@ struct agent_rendezvous_settings {
     const struct agent_preparation *preparation;
     const struct text_list *environment;
     const struct log *log;
-    struct tally *store_operations; /* of the workers' store, where it lives as long as the job;
-                                       NULL: nobody counts */
+    /* What the stores that this agent serves carry out: the workers', which the agents of fixed
+     * nodes use too, and the record's. NULL: nobody counts. */
+    struct tally *worker_store_operations;
+    struct tally *record_store_operations;
     struct agent_rendezvous_observer observer; /* copied */
 };
 

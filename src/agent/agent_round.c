@@ -228,7 +228,8 @@ struct agent_round *agent_round_new(struct event_loop *loop,
     round->address = address;
     round->observer = *observer;
     round->machine = round_exchange_new(&machine_settings);
-    round->store = agent_worker_store_new(loop, settings->log, &store_observer);
+    round->store = agent_worker_store_new(
+        loop, settings->log, settings->worker_store_operations, &store_observer);
     round->timer = event_timer_new(loop, timer_fired, round);
     return round;
 }

@@ -126,6 +126,7 @@ static enum failure_code start_store(
         .log = settings->log,
         .presence_prefix = text_string(&prefix),
         .watched_key = text_string(&record),
+        .operations = settings->operations,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
         .observer = {heard, gone, record_written, connections_changed, host},
     };

@@ -14,6 +14,7 @@
 #include "core/launch_config.h"
 #include "core/node_identity.h"
 #include "host/event_loop.h"
+#include "host/tally.h"
 
 struct agent_store_host;
 
@@ -21,6 +22,7 @@ struct agent_store_host_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     const char *run_id;
     const struct log *log;
+    struct tally *operations; /* that the store carries out; NULL: nobody counts */
     /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. */
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */

@@ -10,13 +10,15 @@
 struct agent_worker_store {
     struct event_loop *loop;
     const struct log *log;
+    struct tally *operations;
     struct agent_worker_store_observer observer;
     struct store_thread *server; /* NULL until it is opened */
 };
 
 struct agent_worker_store *agent_worker_store_new(struct event_loop *loop, const struct log *log,
-    const struct agent_worker_store_observer *observer) {
-    struct agent_worker_store initial = {.loop = loop, .log = log, .observer = *observer};
+    struct tally *operations, const struct agent_worker_store_observer *observer) {
+    struct agent_worker_store initial = {
+        .loop = loop, .log = log, .operations = operations, .observer = *observer};
     return memory_duplicate(&initial, sizeof initial);
 }
 
@@ -33,7 +35,7 @@ static void tell_opened(void *context) {
 }
 
 static enum failure_code start_server(struct agent_worker_store *store, struct failure *failure) {
-    struct store_server_settings settings = {.log = store->log};
+    struct store_server_settings settings = {.log = store->log, .operations = store->operations};
     int fd;
     int port;
     enum failure_code code = tcp_listener_open(NULL, 0, &fd, &port, failure);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "host/event_loop.h"
+#include "host/tally.h"
 
 struct agent_worker_store;
 
@@ -19,8 +20,10 @@ struct agent_worker_store_observer {
     void *context;
 };
 
+/* `operations` counts what the stores of all rounds carry out; NULL: nobody counts. Log and tally
+ * outlive the object. */
 struct agent_worker_store *agent_worker_store_new(struct event_loop *loop, const struct log *log,
-    const struct agent_worker_store_observer *observer);
+    struct tally *operations, const struct agent_worker_store_observer *observer);
 /* NULL is fine. */
 void agent_worker_store_free(struct agent_worker_store *store);
 

@@ -13,10 +13,9 @@ struct fixture {
     struct agent_metrics *metrics;
 };
 
-static void set_up(struct fixture *fixture, enum launch_rendezvous rendezvous) {
+static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){
-        .config = {.serves_health = true, .max_restarts = 3, .rendezvous = rendezvous},
-        .preparation = {.worker_count = 2}};
+        .config = {.serves_health = true, .max_restarts = 3}, .preparation = {.worker_count = 2}};
     fixture->preparation.run_id = memory_duplicate_string("job \"7\"");
     agent_machine_init(
         &fixture->machine, &(struct agent_settings){.worker_count = 2, .max_restarts = 3});
@@ -51,7 +50,8 @@ static void nobody_counts_where_nobody_can_ask(void **state) {
     struct agent_metrics *metrics = agent_metrics_new(&config, NULL);
     assert_null(metrics);
     assert_null(agent_metrics_log_bytes(metrics));
-    assert_null(agent_metrics_store_operations(metrics));
+    assert_null(agent_metrics_worker_store_operations(metrics));
+    assert_null(agent_metrics_record_store_operations(metrics));
     agent_metrics_step(metrics, AGENT_IDLE, NULL, NULL);
     agent_metrics_watchdog(metrics, EVENT_WATCHDOG_STARTED, NULL, (struct wall_time){0});
     tally_add(agent_metrics_log_bytes(metrics), 1);
@@ -61,7 +61,7 @@ static void nobody_counts_where_nobody_can_ask(void **state) {
 static void the_agents_life_is_told(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE);
+    set_up(&fixture);
     assert_true(tells(&fixture, "\nmuster_info{run_id=\"job \\\"7\\\"\"} 1\n"));
     assert_true(tells(&fixture, "\nmuster_phase{phase=\"joining\"} 1\n"));
     assert_true(tells(&fixture, "\nmuster_workers_running 0\n"));
@@ -80,14 +80,13 @@ static void the_agents_life_is_told(void **state) {
 static void what_other_threads_count_is_told(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC);
+    set_up(&fixture);
     tally_add(agent_metrics_log_bytes(fixture.metrics), 4711);
-    tally_add(agent_metrics_store_operations(fixture.metrics), 12);
+    tally_add(agent_metrics_worker_store_operations(fixture.metrics), 12);
+    tally_add(agent_metrics_record_store_operations(fixture.metrics), 34);
     assert_true(tells(&fixture, "\nmuster_log_bytes_total 4711\n"));
-    assert_true(tells(&fixture, "\nmuster_store_operations_total 12\n"));
-    tear_down(&fixture);
-    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC);
-    assert_false(tells(&fixture, "muster_store_operations_total"));
+    assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"workers\"} 12\n"));
+    assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"rendezvous\"} 34\n"));
     tear_down(&fixture);
 }
 

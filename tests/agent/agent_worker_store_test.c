@@ -7,6 +7,7 @@
 struct fixture {
     struct event_loop *loop;
     struct agent_worker_store *store;
+    struct tally operations;
     int port; /* told last */
     bool is_waiting;
     bool is_present;
@@ -30,7 +31,7 @@ static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     struct agent_worker_store_observer observer = {opened, failed, fixture};
-    fixture->store = agent_worker_store_new(fixture->loop, NULL, &observer);
+    fixture->store = agent_worker_store_new(fixture->loop, NULL, &fixture->operations, &observer);
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -125,9 +126,26 @@ static void a_store_that_stays_keeps_its_port_and_forgets_everything(void **stat
     tear_down(&fixture);
 }
 
+static void the_stores_of_all_rounds_are_counted_together(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    uint64_t before = 0;
+    for (int i = 0; i < 3; i++) {
+        struct store_client *client = connect_client(&fixture, open_store(&fixture, i < 2));
+        ask(&fixture, client, STORE_ADD);
+        uint64_t now = tally_read(&fixture.operations);
+        assert_true(now > before);
+        before = now;
+        store_client_free(client);
+    }
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_fresh_store_has_another_port_and_ends_the_old_ones_connections),
     cmocka_unit_test(a_store_that_stays_keeps_its_port_and_forgets_everything),
+    cmocka_unit_test(the_stores_of_all_rounds_are_counted_together),
 };
 
 TEST_MAIN(tests)

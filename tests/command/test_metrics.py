@@ -8,6 +8,7 @@ from prometheus_client import parser
 
 from support import timers
 from support.probes import SERVING, Probe
+from support.store import RawClient
 
 # Fails once; the second attempt uses the store, writes 1000 bytes and waits.
 WORKER = """
@@ -65,7 +66,8 @@ def test_a_restarted_job_is_told_in_numbers(muster, scratch):
     assert samples["muster_activity_seconds_count{monitor}"] == samples["muster_activity_seconds_count{stop}"] == 1
     assert samples["muster_activity_failures_total{monitor}"] == 1
     assert 0 < samples["muster_activity_seconds_sum{start}"] < 60
-    assert samples["muster_store_operations_total"] >= 1
+    assert samples["muster_store_operations_total{workers}"] >= 1
+    assert samples["muster_store_operations_total{rendezvous}"] == 0
     assert "muster_timers_live" not in samples
     (scratch / "go").touch()
     assert running.finish().status == 0
@@ -89,6 +91,45 @@ while not os.path.exists("go"):
     assert 0 < samples["muster_timer_kill_latency_seconds_sum"] < 10
     (scratch / "go").touch()
     assert running.finish().status == 0
+
+
+def count_operations(probe):
+    """Of the stores of the workers and of the rendezvous."""
+    samples = read(probe)
+    return [samples[f"muster_store_operations_total{{{store}}}"] for store in ("workers", "rendezvous")]
+
+
+def test_the_stores_of_several_nodes_are_told_apart(make_job):
+    """Who hosts the rendezvous counts there; who serves a round's workers counts them, round after round."""
+    job = make_job(2, env=SERVING)
+    probes = {"node1": Probe(job.start_host("node1").running), "node2": Probe(job.start("node2").running)}
+    before = 0
+    for failing in (True, False):
+        world = job.wait_for_world("node1", "node2")
+        with RawClient(int(world.store.split(":")[1])) as client:
+            client.ping()
+        workers, rendezvous = count_operations(probes["node1"])
+        assert workers > before and rendezvous > 0
+        assert count_operations(probes["node2"]) == [0, 0]
+        before = workers
+        if failing:
+            world.of("node2").end(3)
+    assert read(probes["node2"])["muster_restarts_total{worker_failure}"] == 1
+    assert read(probes["node1"])["muster_restarts_total{worker_failure}"] == 0
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_rendezvous_in_a_file_is_served_by_nobody(make_job_anywhere):
+    job = make_job_anywhere("1:2", env=SERVING)
+    probe = Probe(job.start_host("node1").running)
+    world = job.wait_for_world("node1")
+    with RawClient(int(world.store.split(":")[1])) as client:
+        client.ping()
+    workers, rendezvous = count_operations(probe)
+    assert workers >= 1 and (rendezvous > 0) == job.is_tcp
+    world.end()
+    assert job.succeeds()
 
 
 def test_a_run_id_of_any_text_stays_readable(muster, scratch):
