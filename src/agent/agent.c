@@ -285,6 +285,7 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
             .max_restarts = config->max_restarts,
             .shutdown_timeout = config->shutdown_timeout,
             .has_peers = config->maximum_nodes > 1,
+            .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
         };
         agent_machine_init(&agent.machine, &settings);
         agent_take_event(&agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);

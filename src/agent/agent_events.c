@@ -45,21 +45,11 @@ static size_t list_running(const struct agent *agent, struct agent_evidence_subj
     return count;
 }
 
-static void kill_workers(void *context) {
-    signal_workers(context, SIGNAL_NUMBER_KILL);
-}
-
-/* Somebody who asks for a kill is not kept waiting; when it is this agent's own idea, since workers
- * were asked to end and did not, they are looked at first. */
-static void look_and_kill_workers(struct agent *agent, const struct agent_event *event) {
-    if (event->kind != AGENT_EVENT_TIMER_FIRED) {
-        kill_workers(agent);
-        return;
-    }
+static void look_at_workers(struct agent *agent) {
     struct agent_evidence_subject *subjects =
         memory_allocate(agent->machine.workers.count * sizeof *subjects);
     struct agent_evidence_order order = {subjects, list_running(agent, subjects),
-        "it did not end in time when asked to", kill_workers, agent};
+        "it did not end in time when asked to", agent_look_over, agent};
     agent_evidence_gather(agent->evidence, &order);
     free(subjects);
 }
@@ -90,8 +80,7 @@ static void announce(struct agent *agent,
     agent_finding_clear(&finding);
 }
 
-static void perform(
-    struct agent *agent, const struct agent_event *event, const struct agent_effect *effect) {
+static void perform(struct agent *agent, const struct agent_effect *effect) {
     switch (effect->kind) {
     case AGENT_EFFECT_JOIN:
         agent_rendezvous_join(agent->rendezvous, effect->join.ticket, effect->join.attempt);
@@ -103,7 +92,10 @@ static void perform(
         signal_workers(agent, effect->signal);
         break;
     case AGENT_EFFECT_KILL_WORKERS:
-        look_and_kill_workers(agent, event);
+        signal_workers(agent, SIGNAL_NUMBER_KILL);
+        break;
+    case AGENT_EFFECT_LOOK_AT_WORKERS:
+        look_at_workers(agent);
         break;
     case AGENT_EFFECT_ARM_TIMER:
         event_timer_set(agent->deadline, effect->deadline);
@@ -165,7 +157,7 @@ static void step(struct agent *agent, const struct agent_event *event) {
         if (is_debugging(agent)) {
             log_effect(agent, &effects.items[i]);
         }
-        perform(agent, event, &effects.items[i]);
+        perform(agent, &effects.items[i]);
     }
 }
 
@@ -215,6 +207,14 @@ void agent_timer_expired(void *context) {
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
     agent_take_event(
         agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM}, NULL);
+}
+
+void agent_look_begun(void *context) {
+    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_LOOK_BEGUN}, NULL);
+}
+
+void agent_look_over(void *context) {
+    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_LOOK_OVER}, NULL);
 }
 
 static void joined(void *context, int64_t ticket, const struct node_placement *placement) {
@@ -315,12 +315,12 @@ static void worker_exited(void *context, int local_rank, struct process_exit how
         NULL);
 }
 
-/* The look goes on while the others are asked to end: nothing ends this one. */
 static void look_at_stuck(struct agent *agent, int local_rank) {
     struct agent_evidence_subject subject = {
         agent_workers_pid(agent->workers, local_rank), local_rank};
     struct agent_evidence_order order = {
-        &subject, 1, "it has been in uninterruptible sleep for too long", NULL, NULL};
+        &subject, 1, "it has been in uninterruptible sleep for too long", agent_look_over, agent};
+    agent_look_begun(agent);
     agent_evidence_gather(agent->evidence, &order);
 }
 

@@ -17,6 +17,10 @@ void agent_timer_expired(void *context); /* and this node's part of the job is t
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
+/* A worker is being looked at, and that is over; each beginning has its end, unless everybody is
+ * gone before. */
+void agent_look_begun(void *context);
+void agent_look_over(void *context);
 struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent);
 struct agent_workers_observer agent_workers_events(struct agent *agent);
 

@@ -23,6 +23,8 @@ static void record_exit(struct step *step);
 static void give_up_stuck(struct step *step);
 static void settle_stop(struct step *step);
 static void escalate_stop(struct step *step);
+static void note_look_begun(struct step *step);
+static void note_look_over(struct step *step);
 static void finish_for_signal(struct step *step);
 static void stop_for_signal(struct step *step);
 static void obey_signal_while_stopping(struct step *step);
@@ -59,6 +61,8 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_START_FAILED] = fail_start,
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
             [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
@@ -68,6 +72,8 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
         {
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
             [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
             [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
@@ -78,6 +84,8 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
             [AGENT_EVENT_ALL_GONE] = settle_stop,
             [AGENT_EVENT_TIMER_FIRED] = escalate_stop,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
             [AGENT_EVENT_SIGNAL_RECEIVED] = obey_signal_while_stopping,
             [AGENT_EVENT_PEER_RESTART] = restart_instead,
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
@@ -98,6 +106,7 @@ void agent_machine_init(struct agent_machine *machine, const struct agent_settin
     *machine = (struct agent_machine){
         .shutdown_timeout = settings->shutdown_timeout,
         .has_peers = settings->has_peers,
+        .looks_before_killing = settings->looks_before_killing,
     };
     restart_policy_init(&machine->restarts, settings->max_restarts);
     worker_group_init(&machine->workers, (size_t)settings->worker_count);
@@ -176,21 +185,31 @@ static void finish(struct step *step, enum agent_outcome_kind kind) {
     push(step, (struct agent_effect){.kind = AGENT_EFFECT_FINISH, .outcome = outcome});
 }
 
+/* What is being looked at would end with it, and nobody know what it was doing. */
 static void signal_workers(struct step *step, int signal) {
-    step->machine->stop_signal = signal;
+    struct agent_machine *machine = step->machine;
+    if (machine->hold.look_count > 0) {
+        machine->hold.signal = signal;
+        return;
+    }
+    machine->hold.signal = 0;
+    machine->stop_signal = signal;
     push(step, (struct agent_effect){.kind = AGENT_EFFECT_SIGNAL_WORKERS, .signal = signal});
+    if (!machine->is_timer_armed) {
+        arm_timer(step, instant_after(step->event->now, machine->shutdown_timeout));
+    }
 }
 
 static void begin_stop(struct step *step, enum agent_stop_reason reason, int signal) {
     step->machine->phase = AGENT_STOPPING;
     step->machine->stop_reason = reason;
     signal_workers(step, signal);
-    arm_timer(step, instant_after(step->event->now, step->machine->shutdown_timeout));
 }
 
 static void kill_workers(struct step *step) {
     struct duration patience = duration_from_milliseconds(AGENT_KILL_PATIENCE_MILLISECONDS);
     step->machine->is_killing = true;
+    step->machine->hold = (struct agent_hold){.look_count = step->machine->hold.look_count};
     push_kind(step, AGENT_EFFECT_KILL_WORKERS);
     arm_timer(step, instant_after(step->event->now, patience));
 }
@@ -223,6 +242,7 @@ static void start_workers(struct step *step) {
     machine->stop_reason = AGENT_STOP_NONE;
     machine->stop_signal = 0;
     machine->is_killing = false;
+    machine->hold = (struct agent_hold){0};
     worker_group_reset(&machine->workers);
     push_attempt(step, AGENT_EFFECT_START_WORKERS);
 }
@@ -329,14 +349,35 @@ static void abandon_processes(struct step *step) {
 }
 
 static void escalate_stop(struct step *step) {
-    const struct agent_machine *machine = step->machine;
+    struct agent_machine *machine = step->machine;
     if (!machine->is_timer_armed || instant_is_before(step->event->now, machine->deadline)) {
         return;
     }
     if (machine->is_killing) {
         abandon_processes(step);
+    } else if (machine->looks_before_killing) {
+        machine->is_timer_armed = false;
+        machine->hold.is_kill_due = true;
+        machine->hold.look_count++;
+        push_kind(step, AGENT_EFFECT_LOOK_AT_WORKERS);
     } else {
         kill_workers(step);
+    }
+}
+
+static void note_look_begun(struct step *step) {
+    step->machine->hold.look_count++;
+}
+
+static void note_look_over(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    if (machine->hold.look_count == 0 || --machine->hold.look_count > 0) {
+        return;
+    }
+    if (machine->hold.is_kill_due) {
+        kill_workers(step);
+    } else if (machine->hold.signal != 0) {
+        signal_workers(step, machine->hold.signal);
     }
 }
 
@@ -367,7 +408,7 @@ static void obey_signal_while_stopping(struct step *step) {
             announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
         }
     }
-    if (machine->is_killing) {
+    if (machine->is_killing || (is_first && machine->hold.is_kill_due)) {
         return;
     }
     if (is_first) {

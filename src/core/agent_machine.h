@@ -18,6 +18,9 @@
  *   of any worker's session is left and the start is over, also when nobody could be started. When
  *   it is true already at the time of a SIGNAL_WORKERS, it still comes after that.
  * - SIGNAL_WORKERS and KILL_WORKERS address whole sessions and do nothing where nobody is left.
+ * - LOOK_BEGUN says that a worker is being looked at before it is ended, or because it hangs; a
+ *   LOOK_OVER comes for it within a bounded time, and for each LOOK_AT_WORKERS. What would end the
+ *   others waits for these. Looks that are not over at the next START_WORKERS are dropped.
  * - At most one timer is armed; ARM_TIMER replaces it. TIMER_FIRED before the deadline is ignored.
  * - JOIN replaces a join in flight and is answered by JOINED or JOIN_FAILED with its ticket, or by
  *   JOB_OVER. Answers with another ticket are stale and ignored.
@@ -71,6 +74,8 @@ enum agent_event_kind {
     AGENT_EVENT_WORKER_EXITED,
     AGENT_EVENT_WORKER_STUCK, /* it hangs in the kernel, and has done so for too long */
     AGENT_EVENT_ALL_GONE,
+    AGENT_EVENT_LOOK_BEGUN,
+    AGENT_EVENT_LOOK_OVER,
     AGENT_EVENT_TIMER_FIRED,
     AGENT_EVENT_SIGNAL_RECEIVED,
     AGENT_EVENT_BARRIER_PASSED,
@@ -132,6 +137,7 @@ enum agent_effect_kind {
     AGENT_EFFECT_JOIN,
     AGENT_EFFECT_START_WORKERS,
     AGENT_EFFECT_SIGNAL_WORKERS,
+    AGENT_EFFECT_LOOK_AT_WORKERS, /* to see what they do, before they are killed */
     AGENT_EFFECT_KILL_WORKERS,
     AGENT_EFFECT_ARM_TIMER,
     AGENT_EFFECT_DISARM_TIMER,
@@ -171,6 +177,14 @@ struct agent_settings {
     int max_restarts;
     struct duration shutdown_timeout; /* from the first stop signal to SIGKILL, on every path */
     bool has_peers;                   /* the job may have other nodes, now or later */
+    bool looks_before_killing;        /* unless a user is impatient */
+};
+
+/* What waits until nobody is looked at any more. */
+struct agent_hold {
+    int look_count;
+    bool is_kill_due;
+    int signal; /* to be sent, 0: none */
 };
 
 struct agent_machine {
@@ -178,12 +192,14 @@ struct agent_machine {
     enum agent_stop_reason stop_reason;
     struct duration shutdown_timeout;
     bool has_peers;
+    bool looks_before_killing;
     struct restart_policy restarts;
     int64_t ticket;              /* of the last JOIN; 0: none yet */
     struct worker_group workers; /* of the running attempt; to be read for the report */
     int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */
     bool is_killing;             /* SIGKILL was sent */
-    int received_signal;         /* the handled signal that ends this agent; 0: none */
+    struct agent_hold hold;
+    int received_signal; /* the handled signal that ends this agent; 0: none */
     bool has_abandoned_processes;
     bool is_timer_armed;
     struct instant deadline;

@@ -24,6 +24,8 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_WORKER_EXITED] = "worker_exited",
     [AGENT_EVENT_WORKER_STUCK] = "worker_stuck",
     [AGENT_EVENT_ALL_GONE] = "all_gone",
+    [AGENT_EVENT_LOOK_BEGUN] = "look_begun",
+    [AGENT_EVENT_LOOK_OVER] = "look_over",
     [AGENT_EVENT_TIMER_FIRED] = "timer_fired",
     [AGENT_EVENT_SIGNAL_RECEIVED] = "signal_received",
     [AGENT_EVENT_BARRIER_PASSED] = "barrier_passed",
@@ -65,6 +67,8 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_START:
     case AGENT_EVENT_WORKERS_STARTED:
     case AGENT_EVENT_ALL_GONE:
+    case AGENT_EVENT_LOOK_BEGUN:
+    case AGENT_EVENT_LOOK_OVER:
     case AGENT_EVENT_TIMER_FIRED:
     case AGENT_EVENT_BARRIER_PASSED:
     case AGENT_EVENT_BARRIER_FAILED:
@@ -80,6 +84,7 @@ static const char *const effect_names[AGENT_EFFECT_COUNT] = {
     [AGENT_EFFECT_JOIN] = "join",
     [AGENT_EFFECT_START_WORKERS] = "start_workers",
     [AGENT_EFFECT_SIGNAL_WORKERS] = "signal_workers",
+    [AGENT_EFFECT_LOOK_AT_WORKERS] = "look_at_workers",
     [AGENT_EFFECT_KILL_WORKERS] = "kill_workers",
     [AGENT_EFFECT_ARM_TIMER] = "arm_timer",
     [AGENT_EFFECT_DISARM_TIMER] = "disarm_timer",
@@ -130,6 +135,7 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
     case AGENT_EFFECT_FINISH:
         describe_outcome(&effect->outcome, out);
         break;
+    case AGENT_EFFECT_LOOK_AT_WORKERS:
     case AGENT_EFFECT_KILL_WORKERS:
     case AGENT_EFFECT_DISARM_TIMER:
     case AGENT_EFFECT_ANNOUNCE_FAILURE:

@@ -141,6 +141,79 @@ static void a_signal_is_forwarded_and_outlives_a_success(void **state) {
     scene_end(&scene);
 }
 
+static void who_does_not_end_is_looked_at_before_the_kill(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    scene.machine.looks_before_killing = true;
+    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "look_at_workers");
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "");
+    step(&scene, signalled(15), ""); /* the kill comes soon */
+    scene.seconds = 32;
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "kill_workers; arm_timer at=62.000");
+    step(&scene, killed(0, 9), "");
+    step(&scene, killed(2, 9), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void an_impatient_user_ends_the_look(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    scene.machine.looks_before_killing = true;
+    step(&scene, signalled(2), "signal_workers 2; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "look_at_workers");
+    step(&scene, signalled(2), "kill_workers; arm_timer at=60.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
+static void the_group_is_stopped_when_nobody_is_looked_at_any_more(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, exited(1, 1), "");
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    scene.seconds = 1;
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, killed(0, 9), "");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "signal_workers 15; arm_timer at=31.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, joined(2, 1), "start_workers attempt=1");
+    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=31.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void a_look_that_outlives_everybody_holds_nothing_up(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, signalled(2), "");
+    step(&scene, exited(0, 0), "");
+    step(&scene, exited(1, 0), "");
+    step(&scene, exited(2, 0), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "finish signalled=2");
+    scene_end(&scene);
+}
+
+static void a_second_signal_kills_at_once_whoever_is_looked_at(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, signalled(2), "");
+    step(&scene, signalled(2), "kill_workers; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
 static void a_second_signal_kills_at_once(void **state) {
     (void)state;
     struct scene scene = running_scene(5, ALONE);
@@ -259,6 +332,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
     cmocka_unit_test(nothing_restarts_beside_a_process_that_cannot_be_killed),
     cmocka_unit_test(a_signal_is_forwarded_and_outlives_a_success),
+    cmocka_unit_test(who_does_not_end_is_looked_at_before_the_kill),
+    cmocka_unit_test(an_impatient_user_ends_the_look),
+    cmocka_unit_test(the_group_is_stopped_when_nobody_is_looked_at_any_more),
+    cmocka_unit_test(a_look_that_outlives_everybody_holds_nothing_up),
+    cmocka_unit_test(a_second_signal_kills_at_once_whoever_is_looked_at),
     cmocka_unit_test(a_second_signal_kills_at_once),
     cmocka_unit_test(a_signal_turns_a_restart_into_an_end_without_a_new_deadline),
     cmocka_unit_test(a_signal_does_not_hide_the_failure_that_came_before),

@@ -316,6 +316,8 @@ static void perform(
         node->stop_asked = node->stop_asked < 0 ? cluster->now : node->stop_asked;
         signal_sessions(cluster, node, effect->signal);
         break;
+    case AGENT_EFFECT_LOOK_AT_WORKERS:
+        break; /* no virtual agent looks */
     case AGENT_EFFECT_KILL_WORKERS:
         check_kill(cluster, node);
         signal_sessions(cluster, node, KILL);
