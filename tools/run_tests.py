@@ -10,6 +10,7 @@ those suites), a pytest run or a check program. --wrapper is put before every me
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -71,12 +72,20 @@ def run_meson(options, suites=()):
     return counts
 
 
+def beside_each_other():
+    """pytest's options to run several tests at once: most of them wait for something most of the time."""
+    if importlib.util.find_spec("xdist") is None:
+        return []
+    return ["-n", str(os.cpu_count() + 1)]
+
+
 def run_pytest(options, folder):
     """Runs one folder of pytest tests against the binary of the given build."""
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", folder]
+        command += beside_each_other()
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode

@@ -17,7 +17,27 @@ pytestmark = pytest.mark.timeout(180)
 LOCALLY = ["--standalone", "--nproc-per-node", "2"]
 
 FAILING = {
-    "exits_with_3": "import os, sys\nsys.exit(3 if os.environ['RANK'] == '1' else 0)\n",
+    "exits_with_3": """
+import os, sys, time
+
+def has_ended(pid):
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "Z"
+
+if os.environ["RANK"] == "0":
+    with open("rank_0.new", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename("rank_0.new", "rank_0")
+    sys.exit(0)
+try:
+    while not os.path.exists("rank_0"):
+        time.sleep(0.01)
+    while not has_ended(open("rank_0").read()):
+        time.sleep(0.01)
+except (FileNotFoundError, ProcessLookupError):
+    pass  # it is not even a zombie any more
+sys.exit(3)
+""",
     "kills_itself": (
         "import os, signal, time\n"
         "os.kill(os.getpid(), signal.SIGKILL) if os.environ['RANK'] == '1' else time.sleep(60)\n"
