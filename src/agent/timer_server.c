@@ -9,6 +9,7 @@
 #include "host/process_table.h"
 #include "host/snapshot_socket.h"
 #include "host/timer_fifo.h"
+#include "host/wall_timer.h"
 #include "options/python_repr.h"
 #include "wire/timer_request_json.h"
 
@@ -32,7 +33,7 @@ struct timer_server {
     struct watchdog *registry;
     struct timer_fifo *fifo;
     struct snapshot_socket *snapshots; /* NULL where it could not be made */
-    struct event_timer *timer;
+    struct wall_timer *timer;
     bool is_armed;
     struct wall_time deadline; /* what the timer is armed for */
     bool is_serving;
@@ -79,11 +80,9 @@ static void complain_about_request(
 /* Requests. */
 
 static void arm(struct timer_server *server, struct wall_time deadline) {
-    int64_t left = deadline.nanoseconds - event_loop_wall_time(server->loop).nanoseconds;
-    struct duration wait = {left > 0 ? left : 0};
     server->is_armed = true;
     server->deadline = deadline;
-    event_timer_set(server->timer, instant_after(event_loop_now(server->loop), wait));
+    wall_timer_set(server->timer, deadline);
 }
 
 static bool find_process(int64_t pid, struct kernel_process_stat *out_stat) {
@@ -213,14 +212,16 @@ enum failure_code timer_server_new(struct event_loop *loop, const char *path,
     const struct timer_fifo_reader reader = {take_line, take_unfinished_line, server};
     server->settings = *settings;
     server->loop = loop;
-    enum failure_code code = timer_fifo_new(loop, path, &reader, &server->fifo, failure);
+    server->registry = watchdog_new(&WATCHDOG_LIMITS_DEFAULT);
+    enum failure_code code = wall_timer_new(loop, deadline_passed, server, &server->timer, failure);
+    if (code == FAILURE_NONE) {
+        code = timer_fifo_new(loop, path, &reader, &server->fifo, failure);
+    }
     if (code != FAILURE_NONE) {
-        free(server);
+        timer_server_free(server);
         return code;
     }
     open_snapshots(server, path);
-    server->registry = watchdog_new(&WATCHDOG_LIMITS_DEFAULT);
-    server->timer = event_timer_new(loop, deadline_passed, server);
     *out_server = server;
     return FAILURE_NONE;
 }
@@ -229,7 +230,7 @@ void timer_server_free(struct timer_server *server) {
     if (server != NULL) {
         snapshot_socket_free(server->snapshots);
         timer_fifo_free(server->fifo);
-        event_timer_free(server->timer);
+        wall_timer_free(server->timer);
         watchdog_free(server->registry);
         free(server);
     }
@@ -243,7 +244,7 @@ void timer_server_begin(struct timer_server *server) {
 void timer_server_end(struct timer_server *server) {
     server->is_serving = false;
     server->is_armed = false;
-    event_timer_stop(server->timer);
+    wall_timer_stop(server->timer);
     watchdog_forget_all(server->registry);
 }
 

@@ -3,9 +3,8 @@
  * passed, and shows who holds what to whoever connects to the socket beside the FIFO. Who may hold
  * timers and what happens to a process whose timer expires is its user's business.
  *
- * Deadlines are wall-clock times, since clients give them so. They are compared with the wall clock
- * when a timer on the loop, set to what was left, fires: a clock that is set back postpones them,
- * one that is set forward does not bring them nearer. */
+ * Deadlines are wall-clock times, since clients give them so, and pass when that clock says so: one
+ * that is set back postpones them, one that is set forward brings them nearer. */
 #ifndef MUSTER_AGENT_TIMER_SERVER_H
 #define MUSTER_AGENT_TIMER_SERVER_H
 
