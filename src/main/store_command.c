@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/store_command.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "main/exit_status.h"
+#include "main/command_family.h"
 #include "main/store_inspect.h"
 #include "main/store_serve.h"
 
@@ -32,36 +29,20 @@ static const struct store_inspect_command *find(const char *name) {
     return NULL;
 }
 
-static int dispatch(
-    const char *name, const struct text_list *arguments, const struct text_list *environment) {
-    if (text_equals(name, "serve")) {
-        return store_serve(arguments, environment);
-    }
+static bool run(const char *name, const struct text_list *arguments,
+    const struct text_list *environment, int *out_status) {
     const struct store_inspect_command *command = find(name);
-    if (command == NULL) {
-        print_usage(stderr);
-        fprintf(stderr, "muster store: error: unknown command '%s'\n", name);
-        return EXIT_STATUS_USAGE;
+    if (text_equals(name, "serve")) {
+        *out_status = store_serve(arguments, environment);
+    } else if (command != NULL) {
+        *out_status = store_inspect(command, arguments, environment);
+    } else {
+        return false;
     }
-    return store_inspect(command, arguments, environment);
+    return true;
 }
 
 int store_command(const struct text_list *arguments, const struct text_list *environment) {
-    if (arguments->count == 0) {
-        print_usage(stderr);
-        fputs("muster store: error: a command is missing\n", stderr);
-        return EXIT_STATUS_USAGE;
-    }
-    const char *name = arguments->items[0];
-    if (text_equals(name, "--help") || text_equals(name, "-h") || text_equals(name, "help")) {
-        print_usage(stdout);
-        return EXIT_SUCCESS;
-    }
-    struct text_list rest = {0};
-    for (size_t i = 1; i < arguments->count; i++) {
-        text_list_add(&rest, arguments->items[i]);
-    }
-    int status = dispatch(name, &rest, environment);
-    text_list_clear(&rest);
-    return status;
+    static const struct command_family family = {"store", print_usage, run};
+    return command_family_run(&family, arguments, environment);
 }

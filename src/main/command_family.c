@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "main/command_family.h"
+
+#include <stdlib.h>
+
+#include "main/exit_status.h"
+
+int command_family_run(const struct command_family *family, const struct text_list *arguments,
+    const struct text_list *environment) {
+    if (arguments->count == 0) {
+        family->print_usage(stderr);
+        fprintf(stderr, "muster %s: error: a command is missing\n", family->name);
+        return EXIT_STATUS_USAGE;
+    }
+    const char *name = arguments->items[0];
+    if (text_equals(name, "--help") || text_equals(name, "-h") || text_equals(name, "help")) {
+        family->print_usage(stdout);
+        return EXIT_SUCCESS;
+    }
+    struct text_list rest = {0};
+    for (size_t i = 1; i < arguments->count; i++) {
+        text_list_add(&rest, arguments->items[i]);
+    }
+    int status;
+    if (!family->run(name, &rest, environment, &status)) {
+        family->print_usage(stderr);
+        fprintf(stderr, "muster %s: error: unknown command '%s'\n", family->name, name);
+        status = EXIT_STATUS_USAGE;
+    }
+    text_list_clear(&rest);
+    return status;
+}
