@@ -6,6 +6,7 @@
 
 #include "base/log_throttle.h"
 #include "base/memory.h"
+#include "host/death_watch.h"
 #include "host/process_table.h"
 #include "host/snapshot_socket.h"
 #include "host/timer_fifo.h"
@@ -21,6 +22,10 @@
 #define TRUST_NANOSECONDS 10000000
 #define KNOWN_PROCESSES 256
 
+/* So many holders of timers, of which each takes a descriptor, are seen to end at once; the others'
+ * timers are dropped when they expire. */
+#define WATCHED_PROCESSES 512
+
 struct known_process {
     int64_t pid;
     uint64_t start_time;
@@ -32,6 +37,7 @@ struct timer_server {
     struct event_loop *loop;
     struct watchdog *registry;
     struct timer_fifo *fifo;
+    struct death_watch *deaths;        /* of those who have asked for timers */
     struct snapshot_socket *snapshots; /* NULL where it could not be made */
     struct wall_timer *timer;
     bool is_armed;
@@ -108,10 +114,23 @@ static bool look_at(
         .start_time = stat.start_time,
     };
     if (out_process->is_ours) {
+        if (!death_watch_add(server->deaths, (pid_t)pid)) {
+            return false;
+        }
         struct duration trust = {TRUST_NANOSECONDS};
         *known = (struct known_process){pid, stat.start_time, instant_after(now, trust)};
     }
     return true;
+}
+
+static void process_ended(void *context, pid_t pid) {
+    struct timer_server *server = context;
+    uint64_t start_time;
+    if (watchdog_find(server->registry, pid, &start_time)) {
+        log_info(server->settings.log, "watchdog: process %d has ended, its timers do not matter",
+            (int)pid);
+    }
+    timer_server_forget(server, pid);
 }
 
 static void take_acquire(struct timer_server *server, const struct watchdog_request *request) {
@@ -213,6 +232,7 @@ enum failure_code timer_server_new(struct event_loop *loop, const char *path,
     server->settings = *settings;
     server->loop = loop;
     server->registry = watchdog_new(&WATCHDOG_LIMITS_DEFAULT);
+    server->deaths = death_watch_new(loop, WATCHED_PROCESSES, process_ended, server);
     enum failure_code code = wall_timer_new(loop, deadline_passed, server, &server->timer, failure);
     if (code == FAILURE_NONE) {
         code = timer_fifo_new(loop, path, &reader, &server->fifo, failure);
@@ -231,6 +251,7 @@ void timer_server_free(struct timer_server *server) {
         snapshot_socket_free(server->snapshots);
         timer_fifo_free(server->fifo);
         wall_timer_free(server->timer);
+        death_watch_free(server->deaths);
         watchdog_free(server->registry);
         free(server);
     }
@@ -245,11 +266,13 @@ void timer_server_end(struct timer_server *server) {
     server->is_serving = false;
     server->is_armed = false;
     wall_timer_stop(server->timer);
+    death_watch_remove_all(server->deaths);
     watchdog_forget_all(server->registry);
 }
 
 void timer_server_forget(struct timer_server *server, pid_t pid) {
     server->known[pid % KNOWN_PROCESSES].pid = 0;
+    death_watch_remove(server->deaths, pid);
     watchdog_forget(server->registry, pid);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A server of countdown timers: takes requests from a FIFO, keeps the deadlines, tells when one has
- * passed, and shows who holds what to whoever connects to the socket beside the FIFO. Who may hold
- * timers and what happens to a process whose timer expires is its user's business.
+ * passed, and shows who holds what to whoever connects to the socket beside the FIFO. A process's
+ * timers end with it; where very many processes hold some, at their deadlines. Who may hold timers
+ * and what happens to a process whose timer expires is its user's business.
  *
  * Deadlines are wall-clock times, since clients give them so, and pass when that clock says so: one
  * that is set back postpones them, one that is set forward brings them nearer. */
@@ -57,7 +58,7 @@ struct wall_time timer_server_last_progress(
 size_t timer_server_timer_count(const struct timer_server *server);
 uint64_t timer_server_request_count(const struct timer_server *server);
 
-/* A process has exited: its timers are forgotten. */
+/* A process has ended and was reaped, which may come to be known here first. */
 void timer_server_forget(struct timer_server *server, pid_t pid);
 
 #endif

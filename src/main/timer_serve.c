@@ -8,6 +8,7 @@
 
 #include "agent/timer_server.h"
 #include "core/signal_name.h"
+#include "host/descriptor_limit.h"
 #include "host/log_sink.h"
 #include "host/number_directory.h"
 #include "host/process_table.h"
@@ -130,6 +131,7 @@ static int serve(const char *path, const struct text_list *environment) {
     int status = EXIT_SUCCESS;
     service.sink = log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
     signal_watch_ignore_broken_pipes();
+    descriptor_limit_raise(); /* each holder of timers takes one */
     if (start(&service, path, &failure) == FAILURE_NONE) {
         event_loop_run(service.loop);
     } else {

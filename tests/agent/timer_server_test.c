@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ static void ask(const struct fixture *fixture, int pid, const char *scope, doubl
 
 static bool admits(void *context, const struct kernel_process_stat *process) {
     const struct fixture *fixture = context;
-    assert_int_equal(process->pid, getpid());
+    assert_true(process->pid == getpid() || process->parent == getpid());
     if (fixture->is_released_meanwhile) {
         ask(fixture, getpid(), "past", -1);
         ask(fixture, getpid(), "next", 2);
@@ -175,6 +176,62 @@ static void timers_are_shown_to_whoever_asks(void **state) {
     tear_down(&fixture);
 }
 
+/* A child that does nothing until it is killed. */
+static pid_t start_child(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        for (;;) {
+            pause();
+        }
+    }
+    return child;
+}
+
+static void await_timers(const struct fixture *fixture, size_t count) {
+    while (timer_server_timer_count(fixture->server) != count) {
+        event_loop_run_ready(fixture->loop);
+    }
+}
+
+static void the_timers_of_a_process_end_with_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t child = start_child();
+    ask(&fixture, child, "first", 5e9);
+    ask(&fixture, child, "second", 5e9);
+    ask(&fixture, getpid(), "mine", 5e9);
+    await_timers(&fixture, 3);
+    kill(child, SIGKILL);
+    await_timers(&fixture, 1);
+    assert_true(remembered_log_has(&fixture.log, "has ended, its timers do not matter"));
+    ask(&fixture, child, "of a zombie", 5e9);
+    ask(&fixture, getpid(), "mine, too", 5e9);
+    event_loop_run_ready(fixture.loop);
+    await_timers(&fixture, 2);
+    waitpid(child, NULL, 0);
+    assert_int_equal(fixture.expired.length, 0);
+    tear_down(&fixture);
+}
+
+static void who_holds_no_timers_any_more_ends_unnoticed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t child = start_child();
+    ask(&fixture, child, "step", 5e9);
+    await_timers(&fixture, 1);
+    ask(&fixture, child, "step", -1);
+    await_timers(&fixture, 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ask(&fixture, getpid(), "past", 1);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.expired), "past ");
+    assert_false(remembered_log_has(&fixture.log, "has ended"));
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_expired_timer_is_told),
     cmocka_unit_test(a_release_that_is_not_read_yet_counts),
@@ -182,6 +239,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_not_admitted_gets_no_timer),
     cmocka_unit_test(what_was_asked_before_the_beginning_is_forgotten),
     cmocka_unit_test(timers_are_shown_to_whoever_asks),
+    cmocka_unit_test(the_timers_of_a_process_end_with_it),
+    cmocka_unit_test(who_holds_no_timers_any_more_ends_unnoticed),
 };
 
 TEST_MAIN(tests)

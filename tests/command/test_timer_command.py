@@ -104,6 +104,24 @@ def test_the_list_tells_who_holds_what_until_when(muster, server):
     assert {json.loads(line)["pid"] for line in lines} == {os.getpid()}
 
 
+def test_a_processs_timers_end_with_it(muster, server):
+    def listed():
+        return muster.run(["timer", "list", "--file", server.path]).out
+
+    child = subprocess.Popen(["sleep", "600"])
+    ask(server, 600, "the dead one's", pid=child.pid)
+    ask(server, 600, "mine")
+    deadline = time.time() + 20
+    while "'mine'" not in listed():
+        assert time.time() < deadline
+    assert "the dead one's" in listed()
+    child.kill()  # and is a zombie, since nobody has asked for its status
+    while "the dead one's" in listed():
+        assert time.time() < deadline
+    assert "'mine'" in listed()
+    child.wait()
+
+
 def test_a_jobs_timers_can_be_listed(muster, scratch):
     script = f'exec {muster.binary} timer run --after 60 --scope "a step" {muster.binary} timer list'
     end = muster.run(["run", "--standalone", "--no-python", "sh", "-c", script],
