@@ -1,167 +1,212 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Countdown timers: Muster's server beside PyTorch's, with the same C clients.
+"""Countdown timers: how late the signal is, how many requests are served, what a timer and waiting cost.
 
-    bench/timers.py [--build DIRECTORY] [--quick]
-
-Prints deadline to signal with 1,000 live timers, requests per second of 8 clients, memory per live timer,
-and the CPU time of a server whose 1,000 timers rest.
+Deadlines and rest are those of Muster's agent; requests and memory those of a server alone, `muster timer
+serve`. Of PyTorch the server alone is measured, since its agent ends with the first timer that expires; at
+rest it is the agent, too.
 """
 
-import argparse
 import contextlib
-import json
 import math
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 
+import measure
+from job import processes_below, processor_time
+from launch import locally, scratch
+
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import measure  # noqa: E402
-
-TICKS = os.sysconf("SC_CLK_TCK")
+SCRIPTS = ("torch_timer_server.py", "torch_timer_clients.py")
 CLIENTS = 8
+VICTIMS, OTHERS = 100, 900
+SERVED = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+MILLISECOND = 10**6
+SETTLING = 8  # seconds; PyTorch's server never rests while it holds many timers
+
+
+def resident(pid):
+    for line in pathlib.Path("/proc", str(pid), "status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return 1024 * int(line.split()[1])
+    raise SystemExit("bench: the timer server is gone")
 
 
 class Server:
-    """A server that runs; `keep_open` says whether its clients may keep the FIFO open."""
+    """A server that runs in `directory`, by itself."""
 
-    def __init__(self, name, command, keep_open):
-        self.name, self.keep_open = name, str(int(keep_open))
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-bench-", dir="/tmp"))
-        self.path = self.directory / "timers"
-        script = self.directory / "torch_timer_server.py"
-        shutil.copy(HERE / "torch_timer_server.py", script)
-        words = [{"SCRIPT": script, "FILE": self.path}.get(word, word) for word in command]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.process.stdout.readline()
-
-    def pid(self):
-        """Of the process that serves: a wrapper's child is the one with the memory."""
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return int(children[0]) if children else self.process.pid
-
-    def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.pid()}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def memory(self):
-        for line in pathlib.Path(f"/proc/{self.pid()}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return 1024 * int(line.split()[1])
-        raise RuntimeError("no VmRSS")
+    def __init__(self, launcher, directory):
+        self.path = directory / "timers"
+        self.is_ours = launcher.name == "muster"
+        words = [launcher.words[0], "timer", "serve", "--file"]
+        if not self.is_ours:
+            words = [measure.peer_program("python3"), directory / SCRIPTS[0]]
+        self.process = subprocess.Popen([*words, self.path], cwd=directory, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if not self.process.stdout.readline():
+            raise SystemExit(f"bench: the timer server of {launcher.name} does not start")
+        self.pid = processes_below(self.process.pid)[-1]  # PyTorch's has a wrapper
+        self.keep_open = str(int(self.is_ours))  # PyTorch's serves nobody else meanwhile
 
     def settle(self):
-        """Waits until what was written has been worked off, for a while: PyTorch's server never rests while
-        it holds many timers."""
-        before, end = -1.0, time.monotonic() + 8
-        while (now := self.cpu_seconds()) > before + 0.05 and time.monotonic() < end:
+        """Waits until what was written has been worked off."""
+        before, end = -1, time.monotonic() + SETTLING
+        while (now := processor_time(self.pid)) > before + 50 * MILLISECOND and time.monotonic() < end:
             before = now
             time.sleep(1)
 
     def stop(self):
         self.process.stdin.close()
-        if self.name == "muster":
+        if self.is_ours:
             self.process.terminate()
         try:
             self.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            os.kill(self.pid, 9)
             self.process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def running(name, command, keep_open):
-    server = Server(name, command, keep_open)
-    try:
-        yield server
-    finally:
-        server.stop()
+class Bench:
+    def __init__(self, launchers, build, quick):
+        self.launchers, self.build, self.quick = launchers, build, quick
+
+    @contextlib.contextmanager
+    def directory(self):
+        """Where both see it, also from within a chroot: the load, and PyTorch's scripts."""
+        with scratch() as directory:
+            for path in (self.build / "bench/timer_load", *(HERE / name for name in SCRIPTS)):
+                shutil.copy(path, directory)
+            yield directory
+
+    @contextlib.contextmanager
+    def server(self, launcher):
+        with self.directory() as directory:
+            server = Server(launcher, directory)
+            try:
+                yield server
+            finally:
+                server.stop()
+
+    def load(self, *words):
+        return [str(word) for word in (self.build / "bench/timer_load", *words)]
+
+    def answer(self, words):
+        return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+
+    def sides(self, figures_of):
+        return {launcher.name: figures_of(launcher) for launcher in self.launchers}
+
+    def deadlines_of_agent(self, launcher):
+        """The victims are children of its worker."""
+        with self.directory() as directory:
+            load = f"exec ./timer_load deadlines - {VICTIMS} {OTHERS} >delays"
+            launcher.run([*locally(1, "--evidence", "off"), "sh", "-c", load], directory, **SERVED)
+            return (directory / "delays").read_text()
+
+    def deadlines_of_server(self, launcher):
+        with self.server(launcher) as server:
+            return self.answer(self.load("deadlines", server.path, VICTIMS, OTHERS))
+
+    def deadlines(self):
+        nearly_last = []
+
+        def figures(launcher):
+            found, last = [], []
+            measured = self.deadlines_of_agent if launcher.name == "muster" else self.deadlines_of_server
+            for _ in range(1 if self.quick else 10):
+                delays = sorted(float(line) for line in measured(launcher).split())
+                if len(delays) != VICTIMS:
+                    raise SystemExit(f"bench: {launcher.name} sent {len(delays)} of {VICTIMS} signals")
+                found += delays
+                last.append(delays[math.ceil(0.99 * len(delays)) - 1])
+            nearly_last.append((launcher.name, last))
+            return found
+
+        name = f"from a timer's deadline to the signal, {VICTIMS + OTHERS} live timers"
+        yield measure.row(name, "ms", "less", "", self.sides(figures))
+        yield measure.row(f"{name}: p99", "ms", "less", "at most 2 ms", dict(nearly_last))
+
+    def requests(self):
+        seconds = 2 if self.quick else 10
+        rounds = 1 if self.quick else 5
+        python = measure.peer_program("python3")
+
+        def of_our_clients(server):
+            return self.load("requests", server.path, server.keep_open, CLIENTS, seconds)
+
+        def of_torchs_clients(server):
+            return [python, server.path.parent / SCRIPTS[1], server.path, str(CLIENTS), str(seconds)]
+
+        def figures(words_of):
+            def rate(launcher):
+                with self.server(launcher) as server:
+                    return int(self.answer(words_of(server))) / seconds
+
+            return lambda launcher: [rate(launcher) for _ in range(rounds)]
+
+        yield measure.row(f"timer requests, {CLIENTS} C clients", "/s", "more", "at least 500,000 /s",
+                          self.sides(figures(of_our_clients)))
+        if python is not None:
+            yield measure.row(f"timer requests, {CLIENTS} of PyTorch's clients", "/s", "more", "",
+                              self.sides(figures(of_torchs_clients)))
+
+    def memory(self):
+        def figures(launcher):
+            # PyTorch's takes ever longer for each
+            count = 10**6 if launcher.name == "muster" and not self.quick else 10**5
+            with self.server(launcher) as server:
+                before = resident(server.pid)
+                holder = subprocess.Popen(self.load("hold", server.path, server.keep_open, count),
+                                          stdout=subprocess.PIPE)
+                try:
+                    holder.stdout.readline()
+                    server.settle()
+                    return [(resident(server.pid) - before) / count]
+                finally:
+                    holder.kill()
+                    holder.wait()
+
+        note = "Muster's of 1,000,000, PyTorch's of 100,000 timers"
+        yield measure.row("memory of a live timer", "bytes", "less", "at most 200 bytes", self.sides(figures), note)
+
+    @contextlib.contextmanager
+    def agent_at_rest(self, launcher):
+        """Its worker holds timers. Gives what counts the processor time of all else."""
+        with self.directory() as directory:
+            command = [*locally(1), "sh", "-c", f"exec ./timer_load hold - 0 {VICTIMS + OTHERS} >held"]
+            agent = launcher.start(command, directory, **SERVED)
+            end = time.monotonic() + measure.PATIENCE
+            while not (directory / "held").exists() or "HELD" not in (held := (directory / "held").read_text()):
+                if time.monotonic() > end or agent.poll() is not None:
+                    raise SystemExit(f"bench: {launcher.name} does not take the timers")
+                time.sleep(0.1)
+            worker = int(held.split()[1])
+            try:
+                yield lambda: sum(processor_time(pid) for pid in processes_below(agent.pid) if pid != worker)
+            finally:
+                agent.terminate()
+                agent.wait()
+
+    def rest(self):
+        """Of both launchers at the same time: processor time is each one's own."""
+        seconds = 5 if self.quick else 60
+        with contextlib.ExitStack() as stack:
+            times = [stack.enter_context(self.agent_at_rest(launcher)) for launcher in self.launchers]
+            time.sleep(2)  # until what a beginning sets going has come to rest
+            before = [of_agent() for of_agent in times]
+            time.sleep(seconds)
+            after = [of_agent() for of_agent in times]
+        sides = {launcher.name: [(late - early) / MILLISECOND]
+                 for launcher, early, late in zip(self.launchers, before, after)}
+        name = f"{VICTIMS + OTHERS} timers at rest: processor time of the agent in {seconds} s"
+        yield measure.row(name, "ms", "less", "none measurable", sides)
+
+    PARTS = (deadlines, requests, memory, rest)
 
 
-@contextlib.contextmanager
-def holding(load, server, count):
-    holder = subprocess.Popen([load, "hold", server.path, server.keep_open, str(count)],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    if holder.stdout.readline() != b"HELD\n":
-        raise RuntimeError(f"{server.name} did not take {count} timers")
-    server.settle()
-    try:
-        yield
-    finally:
-        holder.stdin.close()
-        holder.wait()
-
-
-def percentile(figures, part):
-    return sorted(figures)[max(0, math.ceil(part * len(figures)) - 1)]
-
-
-def delays(load, server):
-    end = subprocess.run([load, "deadlines", server.path, "100", "900"], capture_output=True, text=True, check=True)
-    figures = [float(line) for line in end.stdout.split()]
-    return {"deadline to signal, p50, ms": percentile(figures, 0.5),
-            "deadline to signal, p99, ms": percentile(figures, 0.99), "signals": len(figures)}
-
-
-def throughput(load, server, seconds):
-    before = time.monotonic()
-    end = subprocess.run([load, "requests", server.path, server.keep_open, str(CLIENTS), str(seconds)],
-                         capture_output=True, text=True, check=True)
-    server.settle()
-    return {f"requests per second, {CLIENTS} clients": int(end.stdout) / seconds,
-            "seconds until all were served": time.monotonic() - before}
-
-
-def memory(load, server, count):
-    before = server.memory()
-    with holding(load, server, count):
-        return {f"bytes per live timer, {count} timers": (server.memory() - before) / count}
-
-
-def idle(load, server, seconds):
-    with holding(load, server, 1000):
-        time.sleep(1)
-        before = server.cpu_seconds()
-        time.sleep(seconds)
-        return {f"CPU seconds in {seconds} s, 1000 timers at rest": server.cpu_seconds() - before}
-
-
-def measure_server(load, name, command, keep_open, quick):
-    timers = 1000000 if name == "muster" and not quick else 100000
-    parts = [
-        lambda server: delays(load, server),
-        lambda server: throughput(load, server, 2 if quick else 5),
-        lambda server: memory(load, server, timers),
-        lambda server: idle(load, server, 10 if quick else 60),
-    ]
-    figures = {}
-    for part in parts:
-        with running(name, command, keep_open) as server:
-            figures |= part(server)
-    return figures
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent / "build")
-    parser.add_argument("--quick", action="store_true", help="shorter and less of each")
-    arguments = parser.parse_args()
-    load = arguments.build / "bench/timer_load"
-    sides = {"muster": ([arguments.build / "src/main/muster", "timer", "serve", "--file", "FILE"], True)}
-    python = measure.peer_program("python3")
-    if python is not None:
-        sides["torch"] = ([python, "SCRIPT", "FILE"], False)
-    for name, (command, keep_open) in sides.items():
-        print(json.dumps({name: measure_server(load, name, command, keep_open, arguments.quick)}, indent=2), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def measure_all(launchers, build, quick):
+    bench = Bench(launchers, pathlib.Path(build), quick)
+    for part in Bench.PARTS:
+        yield from part(bench)
