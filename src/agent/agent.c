@@ -126,6 +126,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .log = agent->log,
         .workers = agent->workers,
         .end_agent = agent_timer_expired,
+        .look_begun = agent_look_begun,
+        .look_over = agent_look_over,
         .context = agent,
         .observer = {agent_watchdog_event, agent},
         .evidence = agent->evidence,

@@ -49,7 +49,8 @@ static void look_at_workers(struct agent *agent) {
     struct agent_evidence_subject *subjects =
         memory_allocate(agent->machine.workers.count * sizeof *subjects);
     struct agent_evidence_order order = {subjects, list_running(agent, subjects),
-        "it did not end in time when asked to", agent_look_over, agent};
+        "it did not end in time when asked to", agent->config->evidence_timeout, agent_look_over,
+        agent};
     agent_evidence_gather(agent->evidence, &order);
     free(subjects);
 }
@@ -318,8 +319,9 @@ static void worker_exited(void *context, int local_rank, struct process_exit how
 static void look_at_stuck(struct agent *agent, int local_rank) {
     struct agent_evidence_subject subject = {
         agent_workers_pid(agent->workers, local_rank), local_rank};
-    struct agent_evidence_order order = {
-        &subject, 1, "it has been in uninterruptible sleep for too long", agent_look_over, agent};
+    struct agent_evidence_order order = {&subject, 1,
+        "it has been in uninterruptible sleep for too long", agent->config->evidence_timeout,
+        agent_look_over, agent};
     agent_look_begun(agent);
     agent_evidence_gather(agent->evidence, &order);
 }

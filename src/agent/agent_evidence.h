@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks at processes before this agent kills them on its own account: what is found goes to
  * hang_evidence.txt among the worker's logs, the gist of it to the console and, for when the worker
- * has ended, to the report of failures. A kill waits for --evidence-timeout at most. */
+ * has ended, to the report of failures. */
 #ifndef MUSTER_AGENT_AGENT_EVIDENCE_H
 #define MUSTER_AGENT_AGENT_EVIDENCE_H
 
@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "agent/agent_workers.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "core/launch_config.h"
 #include "host/event_loop.h"
@@ -32,6 +33,7 @@ struct agent_evidence_order {
     const struct agent_evidence_subject *subjects;
     size_t count;
     const char *reason;          /* of the kill */
+    struct duration bound;       /* of time, for all of them together */
     void (*done)(void *context); /* or NULL */
     void *context;
 };

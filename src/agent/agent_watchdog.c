@@ -7,6 +7,7 @@
 
 #include "agent/timer_server.h"
 #include "base/memory.h"
+#include "core/joint_ending.h"
 #include "core/signal_name.h"
 #include "core/watchdog.h"
 #include "host/process_table.h"
@@ -30,6 +31,9 @@ struct ending {
 struct agent_watchdog {
     struct event_loop *loop;
     struct ending *endings;
+    struct joint_ending joint; /* of the endings that have not been tried */
+    struct event_timer *joint_timer;
+    bool is_agent_to_end;
     struct agent_watchdog_settings settings;
     struct timer_server *server;
     bool is_serving;
@@ -124,8 +128,7 @@ static bool is_running(const struct kernel_process_stat *process) {
 }
 
 /* False when the process is still to be ended. */
-static bool end_process(void *context, const struct watchdog_expiry *expiry) {
-    struct agent_watchdog *watchdog = context;
+static bool end_process(struct agent_watchdog *watchdog, const struct watchdog_expiry *expiry) {
     const struct log *log = watchdog->settings.log;
     struct text scopes = {0};
     struct kernel_process_stat stat;
@@ -148,9 +151,8 @@ static bool end_process(void *context, const struct watchdog_expiry *expiry) {
         note_end(watchdog, expiry, local_rank);
         tell_of_expiry(watchdog, expiry);
         tell_of_end(watchdog, expiry);
-        if (watchdog->settings.config->on_timer_expiry == LAUNCH_TIMER_EXPIRY_EXIT_AGENT) {
-            watchdog->settings.end_agent(watchdog->settings.context);
-        }
+        watchdog->is_agent_to_end =
+            watchdog->settings.config->on_timer_expiry == LAUNCH_TIMER_EXPIRY_EXIT_AGENT;
     } else if (is_running(&stat)) {
         log_error(log,
             "watchdog: cannot end process %" PRId64 ", whose timers expired: %s; trying again",
@@ -177,23 +179,69 @@ static void free_endings(struct agent_watchdog *watchdog) {
     }
 }
 
-static void end_looked_at(void *context) {
+static void end_agent_if_wanted(struct agent_watchdog *watchdog) {
+    if (watchdog->is_agent_to_end) {
+        watchdog->is_agent_to_end = false; /* once: a second call were a second signal */
+        watchdog->settings.end_agent(watchdog->settings.context);
+    }
+}
+
+static void retry(void *context);
+
+/* True when nothing is left to do for it. */
+static bool try_to_end(struct ending *ending) {
+    struct agent_watchdog *watchdog = ending->watchdog;
+    if (ending->is_dropped || end_process(watchdog, &ending->expiry)) {
+        return true;
+    }
+    if (ending->retry == NULL) {
+        ending->retry = event_timer_new(watchdog->loop, retry, ending);
+    }
+    event_timer_set(ending->retry,
+        instant_after(event_loop_now(watchdog->loop), duration_from_milliseconds(RETRY)));
+    return false;
+}
+
+static void retry(void *context) {
     struct ending *ending = context;
     struct agent_watchdog *watchdog = ending->watchdog;
-    if (!ending->is_dropped && !end_process(watchdog, &ending->expiry)) {
-        if (ending->retry == NULL) {
-            ending->retry = event_timer_new(watchdog->loop, end_looked_at, ending);
-        }
-        event_timer_set(ending->retry,
-            instant_after(event_loop_now(watchdog->loop), duration_from_milliseconds(RETRY)));
+    struct ending **link = &watchdog->endings;
+    if (!try_to_end(ending)) {
         return;
     }
-    struct ending **link = &watchdog->endings;
     while (*link != ending) {
         link = &(*link)->next;
     }
     *link = ending->next;
     free_ending(ending);
+    end_agent_if_wanted(watchdog);
+}
+
+/* All that have been looked at, together. */
+static void end_jointly(void *context) {
+    struct agent_watchdog *watchdog = context;
+    struct ending **link = &watchdog->endings;
+    while (*link != NULL) {
+        struct ending *ending = *link;
+        if (ending->retry == NULL && try_to_end(ending)) {
+            *link = ending->next;
+            free_ending(ending);
+        } else {
+            link = &ending->next;
+        }
+    }
+    watchdog->joint = (struct joint_ending){0};
+    end_agent_if_wanted(watchdog);
+    watchdog->settings.look_over(watchdog->settings.context);
+}
+
+static void looked_at(void *context) {
+    struct agent_watchdog *watchdog = context;
+    struct instant next;
+    bool has_next = timer_server_next_expiry(watchdog->server, &next);
+    joint_ending_end_look(&watchdog->joint);
+    event_timer_set(
+        watchdog->joint_timer, joint_ending_due(&watchdog->joint, has_next ? &next : NULL));
 }
 
 static void copy_expiry(struct watchdog_expiry *copy, const struct watchdog_expiry *expiry) {
@@ -205,26 +253,44 @@ static void copy_expiry(struct watchdog_expiry *copy, const struct watchdog_expi
         memory_duplicate(expiry->expirations, expiry->scopes.count * sizeof *expiry->expirations);
 }
 
-/* Only who will be ended is worth the look. */
-static bool look_and_end_process(void *context, const struct watchdog_expiry *expiry) {
-    struct agent_watchdog *watchdog = context;
-    struct kernel_process_stat stat;
-    int local_rank;
-    if (watchdog->settings.evidence == NULL || expiry->signal == 0 ||
-        !find_process(watchdog, expiry->pid, &stat, &local_rank) ||
-        stat.start_time != expiry->start_time) {
-        return end_process(watchdog, expiry);
-    }
+static void look_first(
+    struct agent_watchdog *watchdog, const struct watchdog_expiry *expiry, int local_rank) {
+    const struct agent_watchdog_settings *settings = &watchdog->settings;
     struct ending *ending = memory_allocate(sizeof *ending);
     ending->watchdog = watchdog;
     copy_expiry(&ending->expiry, expiry);
     ending->next = watchdog->endings;
     watchdog->endings = ending;
+    event_timer_stop(watchdog->joint_timer);
+    if (!watchdog->joint.is_begun) {
+        settings->look_begun(settings->context);
+    }
+    struct duration bound = joint_ending_begin_look(
+        &watchdog->joint, event_loop_now(watchdog->loop), settings->config->evidence_timeout);
     struct agent_evidence_subject subject = {(pid_t)expiry->pid, local_rank};
+    struct text reason = {0};
+    text_append(&reason, "its timers expired: ");
+    append_scopes(&reason, &expiry->scopes);
     struct agent_evidence_order order = {
-        &subject, 1, "a timer of the watchdog expired", end_looked_at, ending};
-    agent_evidence_gather(watchdog->settings.evidence, &order);
-    return true;
+        &subject, 1, text_string(&reason), bound, looked_at, watchdog};
+    agent_evidence_gather(settings->evidence, &order);
+    text_clear(&reason);
+}
+
+/* Only who will be ended is worth the look. */
+static bool look_and_end_process(void *context, const struct watchdog_expiry *expiry) {
+    struct agent_watchdog *watchdog = context;
+    struct kernel_process_stat stat;
+    int local_rank;
+    if (watchdog->settings.evidence != NULL && expiry->signal != 0 &&
+        find_process(watchdog, expiry->pid, &stat, &local_rank) &&
+        stat.start_time == expiry->start_time) {
+        look_first(watchdog, expiry, local_rank);
+        return true;
+    }
+    bool is_settled = end_process(watchdog, expiry);
+    end_agent_if_wanted(watchdog);
+    return is_settled;
 }
 
 /* Setting up and taking down. */
@@ -281,6 +347,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
     enum failure_code code =
         timer_server_new(loop, path, &server_settings, &watchdog->server, failure);
     if (code == FAILURE_NONE) {
+        watchdog->joint_timer = event_timer_new(loop, end_jointly, watchdog);
         log_info(settings->log, "watchdog: serving timers at %s", path);
         agent_workers_set_timer_file(settings->workers, path);
         *out_watchdog = watchdog;
@@ -295,6 +362,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
 void agent_watchdog_free(struct agent_watchdog *watchdog) {
     if (watchdog != NULL) {
         free_endings(watchdog);
+        event_timer_free(watchdog->joint_timer);
         timer_server_free(watchdog->server);
         free(watchdog);
     }
@@ -303,6 +371,8 @@ void agent_watchdog_free(struct agent_watchdog *watchdog) {
 void agent_watchdog_begin(struct agent_watchdog *watchdog) {
     if (watchdog != NULL) {
         free_endings(watchdog);
+        watchdog->joint = (struct joint_ending){0};
+        event_timer_stop(watchdog->joint_timer);
         timer_server_begin(watchdog->server);
         watchdog->is_serving = true;
         tell(watchdog, EVENT_WATCHDOG_STARTED, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The watchdog of this node's workers: takes timer requests from a FIFO and ends the process whose
- * timer expires, nobody else. What becomes of the job is then decided as after any other death of a
- * worker, unless the configuration wants the agent to end with it, as FileTimerServer in
- * torch/distributed/elastic/timer/file_based_local_timer.py does. */
+ * timer expires, nobody else; it is looked at first, if evidence is wanted. What becomes of the job
+ * is then decided as after any other death of a worker, unless the configuration wants the agent to
+ * end with it, as FileTimerServer in torch/distributed/elastic/timer/file_based_local_timer.py
+ * does. */
 #ifndef MUSTER_AGENT_AGENT_WATCHDOG_H
 #define MUSTER_AGENT_AGENT_WATCHDOG_H
 
@@ -34,6 +35,10 @@ struct agent_watchdog_settings {
     struct agent_workers *workers;
     /* Called when a process was ended and the configuration wants the agent to end, too. */
     void (*end_agent)(void *context);
+    /* Somebody whose timer expired is being looked at; that is over, and whoever was to be ended
+     * with it has been. Needed with `evidence`. */
+    void (*look_begun)(void *context);
+    void (*look_over)(void *context);
     void *context;
     struct agent_watchdog_observer observer; /* `happened` may be NULL */
     struct agent_evidence *evidence; /* looks at who is to be ended first; NULL: nobody does */

@@ -284,6 +284,17 @@ struct wall_time timer_server_last_progress(
     return is_late ? due : now;
 }
 
+bool timer_server_next_expiry(const struct timer_server *server, struct instant *out_when) {
+    struct wall_time due;
+    if (!watchdog_next_deadline(server->registry, &due)) {
+        return false;
+    }
+    int64_t left = due.nanoseconds - event_loop_wall_time(server->loop).nanoseconds;
+    struct duration wait = {left > 0 ? left : 0};
+    *out_when = instant_after(event_loop_now(server->loop), wait);
+    return true;
+}
+
 size_t timer_server_timer_count(const struct timer_server *server) {
     return watchdog_timer_count(server->registry);
 }

@@ -54,6 +54,9 @@ void timer_server_end(struct timer_server *server);
 struct wall_time timer_server_last_progress(
     const struct timer_server *server, struct wall_time now);
 
+/* When the next timer expires, now if that has passed; false when there is none. */
+bool timer_server_next_expiry(const struct timer_server *server, struct instant *out_when);
+
 /* How many timers are held; how many requests have come, also those that were refused. */
 size_t timer_server_timer_count(const struct timer_server *server);
 uint64_t timer_server_request_count(const struct timer_server *server);

@@ -3,11 +3,23 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 void hang_summary_clear(struct hang_summary *summary) {
     free(summary->call);
     free(summary->waits_in);
     free(summary->place);
     *summary = (struct hang_summary){0};
+}
+
+void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *out_copy) {
+    *out_copy = (struct hang_summary){
+        .state = summary->state,
+        .call = memory_duplicate_string(summary->call),
+        .waits_in = memory_duplicate_string(summary->waits_in),
+        .place = memory_duplicate_string(summary->place),
+        .thread_count = summary->thread_count,
+    };
 }
 
 const char *hang_summary_state_words(char state) {
@@ -27,6 +39,8 @@ const char *hang_summary_state_words(char state) {
         return "ended";
     case 'I':
         return "idle";
+    case '\0':
+        return "gone";
     default:
         return "in a state not known";
     }

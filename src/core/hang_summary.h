@@ -20,6 +20,9 @@ struct hang_summary {
 
 void hang_summary_clear(struct hang_summary *summary);
 
+/* `out_copy` is to be cleared by the caller, too. */
+void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *out_copy);
+
 void hang_summary_append(const struct hang_summary *summary, struct text *out);
 
 /* "sleeping" for 'S' */

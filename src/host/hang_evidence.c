@@ -19,16 +19,31 @@
 #define COMMAND_CEILING 4096
 #define PATH_SIZE 64
 
+struct look {
+    const struct hang_evidence_request *request;
+    struct hang_report report;
+    struct hang_summary summary;
+};
+
+static void learn(const struct look *look) {
+    if (look->request->learnt != NULL) {
+        look->request->learnt(look->request->context, &look->summary);
+    }
+}
+
+/* To the microsecond: benchmarks hold it against the deadline. */
 static void write_heading(struct hang_report *report, const struct hang_evidence_request *request) {
-    time_t now = time(NULL);
+    struct timespec now;
     struct tm local;
     char words[64] = "";
-    if (localtime_r(&now, &local) != NULL) {
-        strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S %z", &local);
+    char zone[16] = "";
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (localtime_r(&now.tv_sec, &local) != NULL) {
+        strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S", &local);
+        strftime(zone, sizeof zone, "%z", &local);
     }
-    text_append_format(&report->text, "=== process %d before it is ended, %s: %s\n",
-        (int)request->pid, words, request->reason);
-    hang_report_flush(report);
+    text_append_format(&report->text, "=== process %d before it is ended, %s.%06ld %s: %s\n",
+        (int)request->pid, words, now.tv_nsec / 1000, zone, request->reason);
 }
 
 /* The end of what it has written. */
@@ -73,7 +88,7 @@ static void write_command(struct hang_report *report, pid_t pid) {
     char path[PATH_SIZE];
     struct bytes command = {0};
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    text_append_format(&report->text, "process %d: ", (int)pid);
+    text_append_format(&report->text, "command of process %d: ", (int)pid);
     if (hang_report_read(path, COMMAND_CEILING, &command)) {
         for (size_t i = 0; i + 1 < command.length; i++) {
             if (command.data[i] == '\0' || command.data[i] == '\n') {
@@ -87,17 +102,27 @@ static void write_command(struct hang_report *report, pid_t pid) {
     bytes_clear(&command);
 }
 
-/* The kernel's words come first, since they are the quickest and say most of any program. */
-static void write_process(struct hang_report *report, const struct hang_evidence_request *request,
-    pid_t pid, struct hang_summary *out_summary) {
-    write_command(report, pid);
-    hang_evidence_write_threads(report, pid, out_summary);
-    bool is_told = hang_evidence_write_python(report, pid, &out_summary->place);
-    if (!is_told && request->is_full && !hang_report_is_over(report)) {
-        hang_evidence_write_tool(report, HANG_EVIDENCE_PY_SPY, pid);
+/* What the kernel and the process' memory tell. The kernel's words come first: they are the
+ * quickest, say most of any program, and nothing of the process can hold them up. */
+static bool write_activity(struct look *look, pid_t pid, struct hang_summary *summary) {
+    text_append_format(&look->report.text, "process %d:\n", (int)pid);
+    hang_evidence_write_threads(&look->report, pid, summary);
+    learn(look);
+    write_command(&look->report, pid);
+    bool is_told = hang_evidence_write_python(&look->report, pid, &summary->place);
+    learn(look);
+    return is_told;
+}
+
+/* `has_stacks`: those of Python have been told. */
+static void write_surroundings(
+    struct look *look, pid_t pid, bool has_stacks, struct hang_summary *summary) {
+    text_append_format(&look->report.text, "open files of process %d:\n", (int)pid);
+    hang_evidence_write_files(&look->report, pid);
+    if (!has_stacks && look->request->is_full && !hang_report_is_over(&look->report)) {
+        hang_evidence_write_py_spy(&look->report, pid, &summary->place);
+        learn(look);
     }
-    text_append_format(&report->text, "open files of process %d:\n", (int)pid);
-    hang_evidence_write_files(report, pid);
 }
 
 static void add_descendants(struct process_ids *processes) {
@@ -111,49 +136,62 @@ static void add_descendants(struct process_ids *processes) {
 }
 
 /* A worker that is a shell waits for the Python it has started: then that one's place is told. */
-static void write_descendant(struct hang_report *report,
-    const struct hang_evidence_request *request, pid_t pid, struct hang_summary *summary) {
+static void write_descendant(struct look *look, pid_t pid) {
     struct hang_summary own = {0};
-    text_append(&report->text, "child, or child's child: ");
-    write_process(report, request, pid, &own);
-    if (summary->place == NULL) {
-        summary->place = own.place;
+    text_append(&look->report.text, "child, or child's child: ");
+    bool has_stacks = write_activity(look, pid, &own);
+    write_surroundings(look, pid, has_stacks, &own);
+    if (look->summary.place == NULL) {
+        look->summary.place = own.place;
         own.place = NULL;
+        learn(look);
     }
     hang_summary_clear(&own);
 }
 
 static void write_native_stacks(struct hang_report *report, const struct process_ids *processes) {
     for (size_t i = 0; i < processes->count && !hang_report_is_over(report); i++) {
-        hang_evidence_write_tool(report, HANG_EVIDENCE_GDB, processes->items[i]);
+        hang_evidence_write_gdb(report, processes->items[i]);
     }
 }
 
-void hang_evidence_collect(
-    const struct hang_evidence_request *request, struct hang_summary *out_summary) {
-    struct hang_report report = {.is_abandoned = request->is_abandoned, .end = request->end};
-    struct process_ids processes = {0};
-    *out_summary = (struct hang_summary){0};
-    hang_report_open(&report, request->path);
-    write_heading(&report, request);
-    process_ids_add(&processes, request->pid);
-    add_descendants(&processes);
-    write_process(&report, request, request->pid, out_summary);
+static void write_rest(struct look *look, const struct process_ids *processes) {
+    struct hang_report *report = &look->report;
     for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
-        if (request->outputs[i] != NULL && !hang_report_is_over(&report)) {
-            write_tail(&report, request->outputs[i]);
+        if (look->request->outputs[i] != NULL && !hang_report_is_over(report)) {
+            write_tail(report, look->request->outputs[i]);
         }
     }
-    for (size_t i = 1; i < processes.count && !hang_report_is_over(&report); i++) {
-        write_descendant(&report, request, processes.items[i], out_summary);
+    for (size_t i = 1; i < processes->count && !hang_report_is_over(report); i++) {
+        write_descendant(look, processes->items[i]);
     }
-    if (request->is_full) {
-        write_native_stacks(&report, &processes);
+    if (look->request->is_full) {
+        write_native_stacks(report, processes);
     }
-    if (hang_report_is_over(&report)) {
-        text_append(&report.text, "the time for this was up before everything was looked at\n");
+    if (hang_report_is_over(report)) {
+        text_append(&report->text, "the time for this was up before everything was looked at\n");
     }
-    text_append(&report.text, "\n");
-    hang_report_close(&report);
+    text_append(&report->text, "\n");
+}
+
+void hang_evidence_collect(const struct hang_evidence_request *request) {
+    struct look look = {
+        .request = request,
+        .report = {.fd = -1,
+            .is_held = true,
+            .is_abandoned = request->is_abandoned,
+            .end = request->end},
+    };
+    struct process_ids processes = {0};
+    write_heading(&look.report, request);
+    process_ids_add(&processes, request->pid);
+    add_descendants(&processes);
+    bool has_stacks = write_activity(&look, request->pid, &look.summary);
+    hang_report_open(&look.report, request->path);
+    hang_report_flush(&look.report);
+    write_surroundings(&look, request->pid, has_stacks, &look.summary);
+    write_rest(&look, &processes);
+    hang_report_close(&look.report);
     process_ids_clear(&processes);
+    hang_summary_clear(&look.summary);
 }

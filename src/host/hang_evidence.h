@@ -25,10 +25,13 @@ struct hang_evidence_request {
     const char *outputs[HANG_EVIDENCE_OUTPUT_COUNT]; /* files it writes to, or NULL */
     struct instant end;              /* of hang_report_now: nobody waits longer … */
     const atomic_bool *is_abandoned; /* … or once this is true; may be NULL */
+    /* Called as more is known, with a borrowed summary, for the last time when there is no more. */
+    void (*learnt)(void *context, const struct hang_summary *summary);
+    void *context;
 };
 
-/* Fills in the summary, which the caller clears. */
-void hang_evidence_collect(
-    const struct hang_evidence_request *request, struct hang_summary *out_summary);
+/* What is in memory is looked at before anything is written: a disk that hangs shall not keep the
+ * summary from whoever waits for it. */
+void hang_evidence_collect(const struct hang_evidence_request *request);
 
 #endif

@@ -8,203 +8,317 @@
 #include "host/hang_report.h"
 #include "host/quiet_thread.h"
 
-/* What the threads work on, freed by the last who uses it: the loop or one of them. */
-struct work {
-    pthread_mutex_t mutex; /* over all that follows but the requests, which do not change */
-    size_t user_count;
-    size_t next; /* request that nobody works on yet */
-    size_t finished_count;
-    struct event_wake *wake; /* NULL once the loop no longer cares */
-    struct hang_evidence_result *results;
-    atomic_bool is_abandoned;
-    struct hang_evidence_request *requests;
-    size_t count;
+enum look_phase {
+    LOOK_WAITING, /* in the pool's first queue */
+    LOOK_TAKEN,   /* by a thread */
+    LOOK_FINISHED /* in the pool's second queue */
 };
 
-struct hang_evidence_collection {
-    struct event_loop *loop;
-    struct work *work;
-    struct event_wake *wake;
+struct look {
+    /* The loop's. */
+    struct hang_evidence_collector *collector;
+    struct look *previous;
+    struct look *next;
     struct event_timer *timer;
-    bool is_settled;
-    void (*done)(void *context, const struct hang_evidence_result *results, size_t count);
-    void *context;
+    struct hang_evidence_answer answer;
+    /* Everybody's, unchanging. */
+    struct pool *pool;
+    struct hang_evidence_request request;
+    /* Under the pool's mutex. */
+    enum look_phase phase;
+    struct look *behind; /* in its queue */
+    struct hang_summary summary;
+    atomic_bool is_abandoned; /* by the loop: the thread that has taken it frees it */
 };
 
-/* Shared work. */
+struct look_queue {
+    struct look *first;
+    struct look *last;
+};
 
-static void copy_request(struct hang_evidence_request *copy,
-    const struct hang_evidence_request *request, struct work *work, struct instant end) {
-    *copy = *request;
-    copy->reason = memory_duplicate_string(request->reason);
-    copy->path = memory_duplicate_string(request->path);
-    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
-        copy->outputs[i] = memory_duplicate_string(request->outputs[i]);
+/* What the threads and the loop share, freed by the last who uses it. */
+struct pool {
+    pthread_mutex_t mutex; /* over all that follows */
+    struct look_queue waiting;
+    struct look_queue finished;
+    struct event_wake *wake; /* for looks that have not been abandoned: there is a loop then */
+    size_t user_count;
+    size_t thread_count;
+    size_t busy_count; /* threads whose look has not been abandoned */
+};
+
+struct hang_evidence_collector {
+    struct event_loop *loop;
+    struct event_wake *wake;
+    struct pool *pool;
+    struct look *looks;
+};
+
+/* Queues. */
+
+static void queue_add(struct look_queue *queue, struct look *look) {
+    look->behind = NULL;
+    if (queue->last == NULL) {
+        queue->first = look;
+    } else {
+        queue->last->behind = look;
     }
-    copy->end = end;
-    copy->is_abandoned = &work->is_abandoned;
+    queue->last = look;
 }
 
-static void free_request(struct hang_evidence_request *request) {
-    free((void *)(uintptr_t)request->reason);
-    free((void *)(uintptr_t)request->path);
-    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
-        free((void *)(uintptr_t)request->outputs[i]);
+static struct look *queue_take(struct look_queue *queue) {
+    struct look *look = queue->first;
+    if (look != NULL) {
+        queue->first = look->behind;
+        queue->last = queue->first == NULL ? NULL : queue->last;
     }
+    return look;
 }
 
-static struct work *work_new(const struct hang_evidence_order *order) {
-    struct work *work = memory_allocate(sizeof *work);
-    struct instant end = instant_after(hang_report_now(), order->bound);
-    pthread_mutex_init(&work->mutex, NULL);
-    atomic_init(&work->is_abandoned, false);
-    work->user_count = 1;
-    work->count = order->count;
-    work->results = memory_allocate(order->count * sizeof *work->results);
-    work->requests = memory_allocate(order->count * sizeof *work->requests);
-    for (size_t i = 0; i < order->count; i++) {
-        copy_request(&work->requests[i], &order->requests[i], work, end);
-    }
-    return work;
-}
-
-static void work_release(struct work *work) {
-    pthread_mutex_lock(&work->mutex);
-    size_t users_left = --work->user_count;
-    pthread_mutex_unlock(&work->mutex);
-    if (users_left > 0) {
+static void queue_remove(struct look_queue *queue, const struct look *look) {
+    struct look *before = NULL;
+    for (struct look *here = queue->first; here != NULL; here = here->behind) {
+        if (here != look) {
+            before = here;
+            continue;
+        }
+        *(before == NULL ? &queue->first : &before->behind) = look->behind;
+        queue->last = queue->last == look ? before : queue->last;
         return;
     }
-    for (size_t i = 0; i < work->count; i++) {
-        free_request(&work->requests[i]);
-        hang_summary_clear(&work->results[i].summary);
+}
+
+/* Looks and the pool. */
+
+static void free_look(struct look *look) {
+    free((void *)(uintptr_t)look->request.reason);
+    free((void *)(uintptr_t)look->request.path);
+    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
+        free((void *)(uintptr_t)look->request.outputs[i]);
     }
-    free(work->requests);
-    free(work->results);
-    pthread_mutex_destroy(&work->mutex);
-    free(work);
+    hang_summary_clear(&look->summary);
+    free(look);
+}
+
+static void pool_release(struct pool *pool) {
+    pthread_mutex_lock(&pool->mutex);
+    size_t users_left = --pool->user_count;
+    pthread_mutex_unlock(&pool->mutex);
+    if (users_left == 0) {
+        pthread_mutex_destroy(&pool->mutex);
+        free(pool);
+    }
 }
 
 /* The threads. */
 
-static bool take_request(struct work *work, size_t *out_index) {
-    pthread_mutex_lock(&work->mutex);
-    bool is_taken = work->wake != NULL && work->next < work->count;
-    *out_index = work->next;
-    work->next += is_taken ? 1 : 0;
-    pthread_mutex_unlock(&work->mutex);
-    return is_taken;
+static struct look *take_look(struct pool *pool) {
+    pthread_mutex_lock(&pool->mutex);
+    struct look *look = queue_take(&pool->waiting);
+    if (look != NULL) {
+        look->phase = LOOK_TAKEN;
+    } else {
+        pool->busy_count--;
+        pool->thread_count--;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return look;
 }
 
-static void hand_in(struct work *work, size_t index, struct hang_summary *summary_taken) {
-    pthread_mutex_lock(&work->mutex);
-    work->results[index] = (struct hang_evidence_result){true, *summary_taken};
-    work->finished_count++;
-    if (work->wake != NULL && work->finished_count == work->count) {
-        event_wake_send(work->wake);
-    }
-    pthread_mutex_unlock(&work->mutex);
+static void note_summary(void *context, const struct hang_summary *summary) {
+    struct look *look = context;
+    pthread_mutex_lock(&look->pool->mutex);
+    hang_summary_clear(&look->summary);
+    hang_summary_copy(summary, &look->summary);
+    pthread_mutex_unlock(&look->pool->mutex);
 }
 
-static void *collect(void *context) {
-    struct work *work = context;
-    size_t index;
-    while (take_request(work, &index)) {
-        struct hang_summary summary;
-        hang_evidence_collect(&work->requests[index], &summary);
-        hand_in(work, index, &summary);
+static void hand_in(struct pool *pool, struct look *look) {
+    pthread_mutex_lock(&pool->mutex);
+    bool is_abandoned = look->is_abandoned;
+    if (is_abandoned) {
+        pool->busy_count++; /* it is back */
+    } else {
+        look->phase = LOOK_FINISHED;
+        queue_add(&pool->finished, look);
+        event_wake_send(pool->wake);
     }
-    work_release(work);
+    pthread_mutex_unlock(&pool->mutex);
+    if (is_abandoned) {
+        free_look(look);
+    }
+}
+
+static void *run(void *context) {
+    struct pool *pool = context;
+    struct look *look;
+    while ((look = take_look(pool)) != NULL) {
+        hang_evidence_collect(&look->request);
+        hand_in(pool, look);
+    }
+    pool_release(pool);
     return NULL;
 }
 
-static enum failure_code start_threads(struct work *work, struct failure *failure) {
-    enum failure_code code = FAILURE_NONE;
-    size_t wanted = work->count < HANG_EVIDENCE_MAXIMUM_COLLECTORS
-                        ? work->count
-                        : HANG_EVIDENCE_MAXIMUM_COLLECTORS;
-    size_t started = 0;
-    for (; started < wanted && code == FAILURE_NONE; started++) {
-        pthread_t thread;
-        pthread_mutex_lock(&work->mutex);
-        work->user_count++;
-        pthread_mutex_unlock(&work->mutex);
-        code = quiet_thread_start("muster-evidence", collect, work, &thread, failure);
-        if (code == FAILURE_NONE) {
-            pthread_detach(thread);
-        } else {
-            work_release(work);
-        }
+/* A thread for the look that was lined up last, if there may be one more; those there are take it
+ * otherwise. */
+static enum failure_code start_thread(struct pool *pool, struct failure *failure) {
+    pthread_t thread;
+    pthread_mutex_lock(&pool->mutex);
+    bool is_allowed = pool->busy_count < HANG_EVIDENCE_MAXIMUM_COLLECTORS &&
+                      pool->thread_count < HANG_EVIDENCE_MAXIMUM_HANGING;
+    size_t count = is_allowed ? 1 : 0;
+    pool->busy_count += count;
+    pool->thread_count += count;
+    pool->user_count += count;
+    pthread_mutex_unlock(&pool->mutex);
+    if (!is_allowed) {
+        return FAILURE_NONE;
     }
-    return code == FAILURE_NONE || started > 1 ? FAILURE_NONE : code;
+    enum failure_code code = quiet_thread_start("muster-evidence", run, pool, &thread, failure);
+    if (code == FAILURE_NONE) {
+        pthread_detach(thread);
+        return FAILURE_NONE;
+    }
+    pthread_mutex_lock(&pool->mutex);
+    pool->busy_count--;
+    pool->thread_count--;
+    pool->user_count--;
+    bool is_nobody_there = pool->busy_count == 0;
+    pthread_mutex_unlock(&pool->mutex);
+    return is_nobody_there ? code : FAILURE_NONE;
 }
 
 /* The loop. */
 
-/* Nobody works for this collection any more; what is finished is told. */
-static void settle(struct hang_evidence_collection *collection) {
-    struct work *work = collection->work;
-    if (collection->is_settled) {
-        return; /* the wake-up was on its way when time was up */
+/* Takes the look out of the loop's hands; whatever is known of it goes to `out_result`. */
+static void detach(struct look *look, struct hang_evidence_result *out_result) {
+    struct pool *pool = look->pool;
+    struct hang_evidence_collector *collector = look->collector;
+    *(look->previous == NULL ? &collector->looks : &look->previous->next) = look->next;
+    if (look->next != NULL) {
+        look->next->previous = look->previous;
     }
-    collection->is_settled = true;
-    pthread_mutex_lock(&work->mutex);
-    atomic_store(&work->is_abandoned, true);
-    work->wake = NULL;
-    struct hang_evidence_result *results = work->results;
-    work->results = memory_allocate(work->count * sizeof *work->results);
-    pthread_mutex_unlock(&work->mutex);
-    size_t count = work->count;
-    event_timer_stop(collection->timer);
-    collection->done(collection->context, results, count); /* may free the collection */
-    for (size_t i = 0; i < count; i++) {
-        hang_summary_clear(&results[i].summary);
+    event_timer_free(look->timer);
+    pthread_mutex_lock(&pool->mutex);
+    bool is_taken = look->phase == LOOK_TAKEN;
+    *out_result = (struct hang_evidence_result){look->phase == LOOK_FINISHED, look->summary};
+    look->summary = (struct hang_summary){0};
+    if (is_taken) {
+        atomic_store(&look->is_abandoned, true);
+        pool->busy_count--;
+    } else {
+        queue_remove(look->phase == LOOK_WAITING ? &pool->waiting : &pool->finished, look);
     }
-    free(results);
+    pthread_mutex_unlock(&pool->mutex);
+    if (!is_taken) {
+        free_look(look);
+    }
 }
 
-static void all_handed_in(void *context) {
-    settle(context);
+static void answer(struct look *look) {
+    struct hang_evidence_result result;
+    struct hang_evidence_answer answer = look->answer;
+    detach(look, &result);
+    answer.looked_at(answer.context, &result);
+    hang_summary_clear(&result.summary);
 }
 
 static void time_is_up(void *context) {
-    settle(context);
+    answer(context);
 }
 
-enum failure_code hang_evidence_collection_new(struct event_loop *loop,
-    const struct hang_evidence_order *order, struct hang_evidence_collection **out_collection,
-    struct failure *failure) {
-    struct hang_evidence_collection *collection = memory_allocate(sizeof *collection);
-    collection->loop = loop;
-    collection->done = order->done;
-    collection->context = order->context;
-    collection->work = work_new(order);
-    collection->timer = event_timer_new(loop, time_is_up, collection);
-    enum failure_code code =
-        event_wake_new(loop, all_handed_in, collection, &collection->wake, failure);
-    if (code == FAILURE_NONE) {
-        collection->work->wake = collection->wake;
-        code = start_threads(collection->work, failure);
+static struct look *first_finished(struct pool *pool) {
+    pthread_mutex_lock(&pool->mutex);
+    struct look *look = pool->finished.first;
+    pthread_mutex_unlock(&pool->mutex);
+    return look;
+}
+
+static void some_are_finished(void *context) {
+    struct hang_evidence_collector *collector = context;
+    struct look *look;
+    while ((look = first_finished(collector->pool)) != NULL) {
+        answer(look);
     }
+}
+
+enum failure_code hang_evidence_collector_new(struct event_loop *loop,
+    struct hang_evidence_collector **out_collector, struct failure *failure) {
+    struct hang_evidence_collector *collector = memory_allocate(sizeof *collector);
+    collector->loop = loop;
+    enum failure_code code =
+        event_wake_new(loop, some_are_finished, collector, &collector->wake, failure);
     if (code != FAILURE_NONE) {
-        hang_evidence_collection_free(collection);
+        free(collector);
         return code;
     }
-    event_timer_set(collection->timer, instant_after(event_loop_now(loop), order->bound));
-    *out_collection = collection;
+    collector->pool = memory_allocate(sizeof *collector->pool);
+    pthread_mutex_init(&collector->pool->mutex, NULL);
+    collector->pool->wake = collector->wake;
+    collector->pool->user_count = 1;
+    *out_collector = collector;
     return FAILURE_NONE;
 }
 
-void hang_evidence_collection_free(struct hang_evidence_collection *collection) {
-    if (collection == NULL) {
+static struct look *look_new(struct hang_evidence_collector *collector,
+    const struct hang_evidence_request *request, const struct hang_evidence_answer *answer) {
+    struct look *look = memory_allocate(sizeof *look);
+    look->collector = collector;
+    look->pool = collector->pool;
+    look->answer = *answer;
+    look->request = *request;
+    look->request.reason = memory_duplicate_string(request->reason);
+    look->request.path = memory_duplicate_string(request->path);
+    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
+        look->request.outputs[i] = memory_duplicate_string(request->outputs[i]);
+    }
+    atomic_init(&look->is_abandoned, false);
+    look->request.is_abandoned = &look->is_abandoned;
+    look->request.learnt = note_summary;
+    look->request.context = look;
+    look->timer = event_timer_new(collector->loop, time_is_up, look);
+    look->next = collector->looks;
+    if (look->next != NULL) {
+        look->next->previous = look;
+    }
+    collector->looks = look;
+    return look;
+}
+
+enum failure_code hang_evidence_collector_look(struct hang_evidence_collector *collector,
+    const struct hang_evidence_request *request, const struct hang_evidence_answer *answer,
+    struct failure *failure) {
+    struct pool *pool = collector->pool;
+    struct look *look = look_new(collector, request, answer);
+    pthread_mutex_lock(&pool->mutex);
+    queue_add(&pool->waiting, look);
+    pthread_mutex_unlock(&pool->mutex);
+    enum failure_code code = start_thread(pool, failure);
+    if (code == FAILURE_NONE) {
+        event_timer_set(look->timer, request->end);
+    } else {
+        struct hang_evidence_result nothing;
+        detach(look, &nothing);
+        hang_summary_clear(&nothing.summary);
+    }
+    return code;
+}
+
+void hang_evidence_collector_drop(struct hang_evidence_collector *collector) {
+    while (collector->looks != NULL) {
+        struct hang_evidence_result dropped;
+        detach(collector->looks, &dropped);
+        hang_summary_clear(&dropped.summary);
+    }
+}
+
+void hang_evidence_collector_free(struct hang_evidence_collector *collector) {
+    if (collector == NULL) {
         return;
     }
-    pthread_mutex_lock(&collection->work->mutex);
-    atomic_store(&collection->work->is_abandoned, true);
-    collection->work->wake = NULL;
-    pthread_mutex_unlock(&collection->work->mutex);
-    work_release(collection->work);
-    event_wake_free(collection->wake);
-    event_timer_free(collection->timer);
-    free(collection);
+    hang_evidence_collector_drop(collector); /* so that no thread wakes the loop */
+    event_wake_free(collector->wake);
+    pool_release(collector->pool);
+    free(collector);
 }

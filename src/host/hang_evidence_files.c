@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/hang_evidence_files.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ void hang_evidence_write_files(struct hang_report *report, pid_t pid) {
     files->pid = pid;
     number_path_format(path, "/proc/", pid, "/fd");
     if (!number_directory_each(path, visit_descriptor, files)) {
-        text_append(&report->text, "  cannot be listed\n");
+        hang_report_append_error(report, "they", errno);
     }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && files->socket_count > 0; i++) {
         look_up(files, report, kinds[i]);

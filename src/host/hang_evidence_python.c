@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/hang_evidence_python.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -82,8 +83,9 @@ static bool try_address(struct python_look *look, uint64_t address, bool *out_is
         *out_is_told = tell_stacks(look, &runtime);
     } else if (code == FAILURE_UNSUPPORTED) {
         text_append_format(&look->report->text,
-            "  CPython %d.%d.%d: the stacks of this build cannot be read\n", runtime.major,
-            runtime.minor, runtime.micro);
+            "  CPython %d.%d.%d: the stacks of this build cannot be read; --evidence full asks "
+            "py-spy\n",
+            runtime.major, runtime.minor, runtime.micro);
     }
     return code == FAILURE_NONE || code == FAILURE_UNSUPPORTED;
 }
@@ -131,8 +133,9 @@ static bool search_process(struct python_look *look, struct slice maps) {
         }
     }
     if (is_python) {
-        text_append(&look->report->text,
-            "  Python without a table for debuggers: its stacks cannot be read\n");
+        text_append(&look->report->text, "  Python without a table for debuggers (before CPython "
+                                         "3.13): its stacks cannot be read; "
+                                         "--evidence full asks py-spy\n");
     }
     return false;
 }
@@ -148,6 +151,9 @@ bool hang_evidence_write_python(struct hang_report *report, pid_t pid, char **ou
     look.executable[length < 0 ? 0 : length] = '\0';
     snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     look.memory_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (look.memory_fd < 0 && errno != ENOENT) {
+        hang_report_append_error(report, "memory, with Python's stacks,", errno);
+    }
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     if (look.memory_fd >= 0 && hang_report_read(path, MAPS_CEILING, &maps)) {
         is_told = search_process(&look, bytes_slice(&maps));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/hang_evidence_threads.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,14 +81,16 @@ static char *call_name(long number) {
     return text_format("system call %ld", number);
 }
 
-/* The file's text without the end of its last line; NULL when there is none. */
+/* The file's text without the end of its last line; NULL when there is none: errno says why. */
 static char *read_line(pid_t pid, int thread, const char *name) {
     char path[PATH_SIZE];
     struct bytes bytes = {0};
     struct text text = {0};
     snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, thread, name);
     if (!hang_report_read(path, SMALL_FILE, &bytes)) {
+        int error = errno;
         bytes_clear(&bytes);
+        errno = error;
         return NULL;
     }
     size_t length = bytes.length;
@@ -106,9 +109,21 @@ static char *find_call(const char *line) {
     return line == NULL || end == line || number < 0 ? NULL : call_name(number);
 }
 
-static void append_stack(struct text *text, pid_t pid, int thread) {
-    char *stack = read_line(pid, thread, "stack");
+/* What the kernel keeps to itself is said once, of the first thread; that a thread is gone is not.
+ */
+static void note_refusal(const struct threads *threads, int thread, const char *what, int error) {
+    if (thread == (int)threads->pid && error != 0 && error != ENOENT && error != ESRCH) {
+        hang_report_append_error(threads->report, what, error);
+    }
+}
+
+static void append_stack(const struct threads *threads, int thread) {
+    struct text *text = &threads->report->text;
+    char *stack = read_line(threads->pid, thread, "stack");
     const char *rest = stack;
+    if (stack == NULL) {
+        note_refusal(threads, thread, "kernel stacks, which are root's,", errno);
+    }
     while (rest != NULL && *rest != '\0') {
         size_t length = strcspn(rest, "\n");
         text_append(text, "      ");
@@ -142,6 +157,7 @@ static void describe_thread(const struct threads *threads, int thread) {
     struct text *text = &threads->report->text;
     char *name = read_line(threads->pid, thread, "comm");
     char *line = read_line(threads->pid, thread, "syscall");
+    int call_error = line == NULL ? errno : 0;
     struct hang_summary summary = {
         .state = read_state(threads->pid, thread),
         .call = find_call(line),
@@ -153,7 +169,8 @@ static void describe_thread(const struct threads *threads, int thread) {
         text_append_format(text, " [%s]", line);
     }
     text_append(text, "\n");
-    append_stack(text, threads->pid, thread);
+    note_refusal(threads, thread, "system calls", call_error);
+    append_stack(threads, thread);
     free(name);
     free(line);
     if (thread == (int)threads->pid) {

@@ -11,6 +11,7 @@
 
 #include "host/pidfd.h"
 #include "host/process_spawn.h"
+#include "wire/py_spy_dump.h"
 
 #define OUTPUT_CEILING (1024 * 1024)
 #define PIECE_SIZE 4096
@@ -33,12 +34,8 @@ static char *find_program(const char *name) {
 }
 
 static void build_arguments(
-    struct text_list *arguments, enum hang_evidence_tool tool, char *program, pid_t pid) {
-    static const char *const gdb[] = {"-batch", "-nx", "-iex", "set debuginfod enabled off", "-iex",
-        "set pagination off", "-ex", "thread apply all backtrace 64", "-p", NULL};
-    static const char *const py_spy[] = {"dump", "--pid", NULL};
+    struct text_list *arguments, char *program, const char *const words[], pid_t pid) {
     text_list_add_taken(arguments, program);
-    const char *const *words = tool == HANG_EVIDENCE_GDB ? gdb : py_spy;
     for (size_t i = 0; words[i] != NULL; i++) {
         text_list_add(arguments, words[i]);
     }
@@ -46,11 +43,11 @@ static void build_arguments(
 }
 
 /* True while there may be more. */
-static bool take_output(struct hang_report *report, int fd, size_t *total) {
+static bool take_output(struct hang_report *report, int fd, struct text *output) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     int64_t left = duration_milliseconds_ceiling(hang_report_time_left(report));
     char piece[PIECE_SIZE];
-    if (left == 0 || *total >= OUTPUT_CEILING) {
+    if (left == 0 || output->length >= OUTPUT_CEILING) {
         return false;
     }
     int ready = poll(&wait, 1, left > 50 ? 50 : (int)left);
@@ -59,21 +56,23 @@ static bool take_output(struct hang_report *report, int fd, size_t *total) {
     }
     ssize_t length = read(fd, piece, sizeof piece);
     if (length > 0) {
-        *total += (size_t)length;
+        hang_report_append_safely(output, piece, (size_t)length);
         hang_report_append_safely(&report->text, piece, (size_t)length);
         hang_report_flush(report);
     }
     return length > 0 || (length < 0 && errno == EINTR);
 }
 
-static bool run(struct hang_report *report, const struct text_list *arguments) {
+static void run(
+    struct hang_report *report, const struct text_list *arguments, struct text *output) {
     int fds[2];
     struct text_list environment = {0};
     struct process_request request;
     struct process process;
-    size_t total = 0;
+    struct failure failure;
     if (pipe2(fds, O_CLOEXEC) != 0) {
-        return false;
+        hang_report_append_error(report, "its output", errno);
+        return;
     }
     for (char **variable = environ; *variable != NULL; variable++) {
         text_list_add(&environment, *variable);
@@ -81,36 +80,57 @@ static bool run(struct hang_report *report, const struct text_list *arguments) {
     process_request_init(&request, arguments, &environment);
     request.stdout_fd = fds[1];
     request.stderr_fd = fds[1];
-    enum failure_code code = process_spawn(&request, &process, NULL);
+    enum failure_code code = process_spawn(&request, &process, &failure);
     close(fds[1]);
     text_list_clear(&environment);
     if (code == FAILURE_NONE) {
-        while (take_output(report, fds[0], &total)) {
+        while (take_output(report, fds[0], output)) {
         }
         if (process.pidfd >= 0) {
             pidfd_signal(process.pidfd, SIGKILL);
             close(process.pidfd);
         }
+    } else {
+        text_append_format(&report->text, "  %s\n", failure.message);
     }
     close(fds[0]);
-    return code == FAILURE_NONE;
 }
 
-bool hang_evidence_write_tool(struct hang_report *report, enum hang_evidence_tool tool, pid_t pid) {
-    const char *name = tool == HANG_EVIDENCE_GDB ? "gdb" : "py-spy";
+static void ask(struct hang_report *report, const char *name, const char *const words[], pid_t pid,
+    struct text *output) {
     struct text_list arguments = {0};
     char *program = find_program(name);
     if (program == NULL) {
-        return false;
+        text_append_format(
+            &report->text, "%s of process %d: it is not installed\n", name, (int)pid);
+        return;
     }
     text_append_format(&report->text, "%s of process %d:\n", name, (int)pid);
     hang_report_flush(report);
-    build_arguments(&arguments, tool, program, pid);
-    bool has_run = run(report, &arguments);
+    build_arguments(&arguments, program, words, pid);
+    run(report, &arguments, output);
     text_list_clear(&arguments);
     if (hang_report_is_over(report)) {
         text_append(&report->text, "\n  no time was left for the rest\n");
     }
     hang_report_flush(report);
-    return has_run;
+}
+
+void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place) {
+    static const char *const words[] = {"dump", "--pid", NULL};
+    struct text dump = {0};
+    ask(report, "py-spy", words, pid, &dump);
+    if (*out_place == NULL) {
+        *out_place =
+            py_spy_dump_place((struct slice){(const uint8_t *)dump.data, dump.length}, pid);
+    }
+    text_clear(&dump);
+}
+
+void hang_evidence_write_gdb(struct hang_report *report, pid_t pid) {
+    static const char *const words[] = {"-batch", "-nx", "-iex", "set debuginfod enabled off",
+        "-iex", "set pagination off", "-ex", "thread apply all backtrace 64", "-p", NULL};
+    struct text output = {0};
+    ask(report, "gdb", words, pid, &output);
+    text_clear(&output);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks a debugger that is installed, py-spy or gdb, for the stacks of another process. Both stop it
- * for that time. The program becomes a child of this process; whoever waits for its orphans
- * (process_family) waits for it. */
+ * for that time. What they print goes to the report, as does that one is not installed; they are
+ * killed when the report's time is up. The program becomes a child of this process; whoever waits
+ * for its orphans (process_family) waits for it. */
 #ifndef MUSTER_HOST_HANG_EVIDENCE_TOOL_H
 #define MUSTER_HOST_HANG_EVIDENCE_TOOL_H
 
@@ -10,13 +11,11 @@
 
 #include "host/hang_report.h"
 
-enum hang_evidence_tool {
-    HANG_EVIDENCE_PY_SPY, /* Python stacks of any version */
-    HANG_EVIDENCE_GDB,    /* native stacks of all threads */
-};
+/* Python stacks of any version. *out_place is set where it was NULL and the dump names the place of
+ * the main thread; the caller frees it. */
+void hang_evidence_write_py_spy(struct hang_report *report, pid_t pid, char **out_place);
 
-/* Adds what the program says to the report, and kills it when the report's time is up. False when
- * it is not installed. */
-bool hang_evidence_write_tool(struct hang_report *report, enum hang_evidence_tool tool, pid_t pid);
+/* Native stacks of all threads. */
+void hang_evidence_write_gdb(struct hang_report *report, pid_t pid);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 bool hang_report_open(struct hang_report *report, const char *path) {
     report->fd = -1;
+    report->is_held = false;
     if (path != NULL) {
         report->fd = open(path,
             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
@@ -20,6 +22,9 @@ bool hang_report_open(struct hang_report *report, const char *path) {
 
 void hang_report_flush(struct hang_report *report) {
     size_t written = 0;
+    if (report->is_held) {
+        return;
+    }
     while (report->fd >= 0 && written < report->text.length) {
         ssize_t length =
             write(report->fd, report->text.data + written, report->text.length - written);
@@ -63,7 +68,7 @@ bool hang_report_read(const char *path, size_t ceiling, struct bytes *out_bytes)
     }
     char piece[PIECE_SIZE];
     size_t total = 0;
-    ssize_t length;
+    ssize_t length = 0;
     while (total < ceiling &&
            ((length = read(fd, piece, sizeof piece)) > 0 || (length < 0 && errno == EINTR))) {
         size_t taken = length < 0 ? 0 : (size_t)length;
@@ -72,8 +77,19 @@ bool hang_report_read(const char *path, size_t ceiling, struct bytes *out_bytes)
         }
         total += taken;
     }
+    int error = length < 0 ? errno : 0;
     close(fd);
+    errno = error;
     return total > 0;
+}
+
+void hang_report_append_error(struct hang_report *report, const char *what, int error) {
+    bool is_forbidden = error == EACCES || error == EPERM;
+    text_append_format(&report->text, "  %s cannot be read: %s%s\n", what, strerror(error),
+        is_forbidden
+            ? " (the agent may not look into this process: it runs as another user, is not "
+              "dumpable, or kernel.yama.ptrace_scope forbids it)"
+            : "");
 }
 
 void hang_report_append_safely(struct text *text, const char *bytes, size_t length) {

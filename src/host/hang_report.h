@@ -15,6 +15,7 @@
 struct hang_report {
     struct text text;                /* not yet in the file */
     int fd;                          /* -1: no file */
+    bool is_held;                    /* it is to be opened later: text is kept */
     const atomic_bool *is_abandoned; /* nobody waits for this any more */
     struct instant end;              /* when nobody will */
 };
@@ -38,9 +39,12 @@ struct duration hang_report_time_left(const struct hang_report *report);
 /* Now, on the clock of `end`. */
 struct instant hang_report_now(void);
 
-/* Appends a text file of the kernel, at most `ceiling` bytes of it; false when it cannot be read,
- * or is empty. */
+/* Appends a text file of the kernel, at most `ceiling` bytes of it; false when it cannot be read
+ * (errno says why) or is empty (errno is 0). */
 bool hang_report_read(const char *path, size_t ceiling, struct bytes *out_bytes);
+
+/* Appends "  <what> cannot be read: <reason>", with what to do about a lack of permission. */
+void hang_report_append_error(struct hang_report *report, const char *what, int error);
 
 /* Appends bytes from outside: control characters but the ends of lines become '?'. */
 void hang_report_append_safely(struct text *text, const char *bytes, size_t length);

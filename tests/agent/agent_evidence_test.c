@@ -22,7 +22,6 @@ static void start(struct fixture *fixture, enum launch_evidence kind) {
     remembered_log_init(&fixture->log);
     struct launch_config *config = &fixture->workers.agent.config;
     config->evidence = kind;
-    config->evidence_timeout = duration_from_seconds(60);
     struct agent_evidence_settings settings = {config, fixture->workers.workers, &fixture->log.log};
     fixture->evidence = agent_evidence_new(fixture->workers.loop, &settings);
     agent_workers_start(fixture->workers.workers, &fixture->workers.placement);
@@ -40,7 +39,8 @@ static void gather(struct fixture *fixture) {
         subjects[i] =
             (struct agent_evidence_subject){agent_workers_pid(fixture->workers.workers, i), i};
     }
-    struct agent_evidence_order order = {subjects, 2, "the test wants it", done, fixture};
+    struct agent_evidence_order order = {
+        subjects, 2, "the test wants it", duration_from_seconds(60), done, fixture};
     agent_evidence_gather(fixture->evidence, &order);
 }
 
@@ -93,7 +93,8 @@ static void with_nobody_to_look_at_it_is_done_at_once(void **state) {
     (void)state;
     struct fixture fixture;
     start(&fixture, LAUNCH_EVIDENCE_BASIC);
-    struct agent_evidence_order order = {NULL, 0, "the test wants it", done, &fixture};
+    struct agent_evidence_order order = {
+        NULL, 0, "the test wants it", duration_from_seconds(60), done, &fixture};
     agent_evidence_gather(fixture.evidence, &order);
     assert_int_equal(fixture.done_count, 1);
     finish(&fixture);

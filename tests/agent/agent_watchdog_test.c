@@ -14,7 +14,25 @@ struct fixture {
     struct workers_fixture workers;
     struct remembered_log log;
     struct agent_watchdog *watchdog;
+    struct agent_evidence *evidence; /* NULL unless the test wants it */
+    char looks[16];                  /* "b" for each that began, "o" for each that was over */
+    int ends_of_agent;
 };
+
+static void look_begun(void *context) {
+    struct fixture *fixture = context;
+    strcat(fixture->looks, "b");
+}
+
+static void look_over(void *context) {
+    struct fixture *fixture = context;
+    strcat(fixture->looks, "o");
+}
+
+static void end_agent(void *context) {
+    struct fixture *fixture = context;
+    fixture->ends_of_agent++;
+}
 
 /* A request of the shell itself for a timer that has expired already. Arguments are templates, in
  * which $$ is one dollar. */
@@ -22,17 +40,29 @@ struct fixture {
     "echo '{\"pid\": '$$$$', \"scope_id\": \"step\", \"expiration_time\": 1, \"signal\": " #signal \
     "}' >$TORCHELASTIC_TIMER_FILE; "
 
-static void set_up(struct fixture *fixture, int worker_count, const char *command) {
+static void set_up_with(
+    struct fixture *fixture, int worker_count, const char *command, enum launch_evidence evidence) {
+    *fixture = (struct fixture){0};
     workers_fixture_init(&fixture->workers, worker_count, command);
     remembered_log_init(&fixture->log);
     struct agent_fixture *agent = &fixture->workers.agent;
     agent->config.serves_timers = true;
     agent->config.timer_file = text_format("%s/timers", agent->directory);
+    agent->config.evidence = evidence;
+    agent->config.evidence_timeout = duration_from_seconds(60);
+    struct agent_evidence_settings evidence_settings = {
+        &agent->config, fixture->workers.workers, &fixture->log.log};
+    fixture->evidence = agent_evidence_new(fixture->workers.loop, &evidence_settings);
     struct agent_watchdog_settings settings = {
         .config = &agent->config,
         .environment = &agent->environment,
         .log = &fixture->log.log,
         .workers = fixture->workers.workers,
+        .end_agent = end_agent,
+        .look_begun = look_begun,
+        .look_over = look_over,
+        .context = fixture,
+        .evidence = fixture->evidence,
     };
     struct failure failure;
     if (agent_watchdog_new(fixture->workers.loop, &settings, &fixture->watchdog, &failure) !=
@@ -41,7 +71,12 @@ static void set_up(struct fixture *fixture, int worker_count, const char *comman
     }
 }
 
+static void set_up(struct fixture *fixture, int worker_count, const char *command) {
+    set_up_with(fixture, worker_count, command, LAUNCH_EVIDENCE_OFF);
+}
+
 static void tear_down(struct fixture *fixture) {
+    agent_evidence_free(fixture->evidence);
     agent_watchdog_free(fixture->watchdog);
     assert_false(agent_fixture_has_file(&fixture->workers.agent, "timers"));
     workers_fixture_clear(&fixture->workers);
@@ -179,6 +214,78 @@ static void a_fifo_in_use_is_left_to_its_owner(void **state) {
     tear_down(&fixture);
 }
 
+/* How often, and where for the last time; NULL: never. */
+static const char *last_of(const struct fixture *fixture, const char *part, int *out_count) {
+    const char *last = NULL;
+    *out_count = 0;
+    for (const char *at = text_string(&fixture->log.text); (at = strstr(at, part)) != NULL; at++) {
+        last = at;
+        (*out_count)++;
+    }
+    return last;
+}
+
+/* The first worker asks for all of them at once; then all hang. */
+#define ALL_EXPIRE                                                                                 \
+    "echo $$$$ >$DIR/new.$RANK; mv $DIR/new.$RANK $DIR/pid.$RANK; "                                \
+    "if [ $RANK = 0 ]; then "                                                                      \
+    "while [ `ls $DIR | grep -c pid` != $WORLD_SIZE ]; do sleep 0.01; done; "                      \
+    "for pid in `cat $DIR/pid.*`; do "                                                             \
+    "echo '{\"pid\": '$pid', \"scope_id\": \"step\", \"expiration_time\": 1, \"signal\": 9}'; "    \
+    "done >$DIR/all; dd if=$DIR/all of=$TORCHELASTIC_TIMER_FILE bs=4096 conv=notrunc 2>$DIR/dd; "  \
+    "fi; exec sleep 1000"
+
+static void all_whose_timers_expire_together_are_looked_at_before_one_is_ended(void **state) {
+    (void)state;
+    enum { COUNT = 9 };
+    struct fixture fixture;
+    int count;
+    set_up_with(&fixture, COUNT, ALL_EXPIRE, LAUNCH_EVIDENCE_BASIC);
+    run(&fixture);
+    const char *last_look = last_of(&fixture, "evidence: process ", &count);
+    assert_int_equal(count, COUNT);
+    const char *first_end = strstr(text_string(&fixture.log.text), "watchdog: ending process");
+    assert_true(last_look < first_end);
+    last_of(&fixture, "watchdog: ending process", &count);
+    assert_int_equal(count, COUNT);
+    assert_string_equal(fixture.looks, "bo");
+    for (int i = 0; i < COUNT; i++) {
+        const char *evidence = agent_workers_evidence(fixture.workers.workers, i);
+        assert_non_null(strstr(evidence, "killed by the watchdog: timer 'step' expired"));
+        assert_non_null(strstr(evidence, "before that it was "));
+    }
+    tear_down(&fixture);
+}
+
+static void the_agent_is_asked_to_end_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_with(&fixture, 3, ALL_EXPIRE, LAUNCH_EVIDENCE_BASIC);
+    fixture.workers.agent.config.on_timer_expiry = LAUNCH_TIMER_EXPIRY_EXIT_AGENT;
+    run(&fixture);
+    assert_int_equal(fixture.ends_of_agent, 1);
+    tear_down(&fixture);
+}
+
+static void what_was_looked_at_in_an_earlier_attempt_is_forgotten(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_with(&fixture, 1, EXPIRED(9) " exec sleep 1000", LAUNCH_EVIDENCE_BASIC);
+    agent_watchdog_begin(fixture.watchdog);
+    agent_workers_start(fixture.workers.workers, &fixture.workers.placement);
+    while (fixture.looks[0] == '\0') {
+        event_loop_run_ready(fixture.workers.loop);
+    }
+    agent_watchdog_end(fixture.watchdog);
+    agent_evidence_drop(fixture.evidence);
+    agent_watchdog_begin(fixture.watchdog);
+    agent_workers_signal(fixture.workers.workers, SIGTERM);
+    event_loop_run(fixture.workers.loop);
+    assert_int_equal(fixture.workers.last_exit.value, SIGTERM);
+    assert_string_equal(fixture.looks, "b");
+    tear_down(&fixture);
+}
+
 static void without_the_variable_there_is_no_watchdog(void **state) {
     (void)state;
     struct workers_fixture workers;
@@ -207,6 +314,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_timer_without_a_signal_is_only_told),
     cmocka_unit_test(nobody_is_ended_while_the_group_is_stopped),
     cmocka_unit_test(a_fifo_in_use_is_left_to_its_owner),
+    cmocka_unit_test(all_whose_timers_expire_together_are_looked_at_before_one_is_ended),
+    cmocka_unit_test(the_agent_is_asked_to_end_once),
+    cmocka_unit_test(what_was_looked_at_in_an_earlier_attempt_is_forgotten),
     cmocka_unit_test(without_the_variable_there_is_no_watchdog),
 };
 

@@ -100,6 +100,22 @@ static void an_expired_timer_is_told(void **state) {
     tear_down(&fixture);
 }
 
+static void the_next_expiry_is_known(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct instant when;
+    set_up(&fixture);
+    assert_false(timer_server_next_expiry(fixture.server, &when));
+    struct instant before = event_loop_now(fixture.loop);
+    ask(&fixture, getpid(), "later", 9e9);
+    while (!timer_server_next_expiry(fixture.server, &when)) {
+        event_loop_run_ready(fixture.loop);
+    }
+    struct duration a_year = duration_from_seconds(365 * 24 * 3600.0);
+    assert_true(instant_is_before(instant_after(before, a_year), when));
+    tear_down(&fixture);
+}
+
 static void a_release_that_is_not_read_yet_counts(void **state) {
     (void)state;
     struct fixture fixture;
@@ -234,6 +250,7 @@ static void who_holds_no_timers_any_more_ends_unnoticed(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_expired_timer_is_told),
+    cmocka_unit_test(the_next_expiry_is_known),
     cmocka_unit_test(a_release_that_is_not_read_yet_counts),
     cmocka_unit_test(who_cannot_be_ended_is_told_again),
     cmocka_unit_test(who_is_not_admitted_gets_no_timer),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What Muster keeps of a worker it kills: hang_evidence.txt, the console, the failure report."""
 
+import pathlib
 import re
 import time
 
@@ -58,7 +59,7 @@ client.recv(1)
     end = timers.start(muster, script, "--log-dir", "logs", "--tee", "3", workers=1).finish()
     port = re.search(r"port (\d+)", end.out).group(1)
     report = reports(scratch)[0]
-    assert "a timer of the watchdog expired" in report
+    assert "its timers expired: 'step'" in report
     assert report.count("  thread ") == 10
     assert "sleeping in futex" in report
     assert f"-> 127.0.0.1:{port} ESTABLISHED" in report
@@ -67,12 +68,70 @@ client.recv(1)
     assert "killed by the watchdog: timer 'step' expired; before that it was sleeping in recvfrom" in end.err
 
 
-def test_all_workers_that_hang_together_are_looked_at(muster, scratch):
-    end = timers.start(muster, "acquire('step', 0.5)\ntime.sleep(60)", "--log-dir", "logs", workers=8).finish()
+def start_hanging(muster, workers, *options, **environment):
+    """A job of workers that note their pids and hang, and these pids by rank."""
+    worker = muster.script("worker", "#!/bin/sh\necho $$ >new.$RANK; mv new.$RANK pid.$RANK; exec sleep 1000\n")
+    running = muster.start(
+        ["run", "--standalone", "--nproc-per-node", workers, "--log-dir", "logs", *options, "--no-python", worker],
+        env={"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "TORCHELASTIC_TIMER_FILE": "timers", **environment})
+    paths = [muster.scratch / f"pid.{rank}" for rank in range(workers)]
+    running.wait_until(lambda: all(path.exists() for path in paths), "all workers")
+    pids = [int(path.read_text()) for path in paths]
+    running.wait_until(lambda: all(command_of(pid) == "sleep" for pid in pids), "all to hang")
+    return running, pids
+
+
+def command_of(pid):
+    return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+
+
+def test_all_workers_that_hang_together_are_looked_at_before_one_is_killed(muster, scratch):
+    """More than there are threads that look."""
+    running, pids = start_hanging(muster, 72)
+    timers.expire_together(scratch / "timers", pids)
+    end = running.finish()
     assert end.status == 1, end
-    assert len(reports(scratch)) > 0
-    for report in reports(scratch).values():
-        assert "sleeping in clock_nanosleep" in report
+    assert sorted(reports(scratch)) == list(range(72))
+    for rank, pid in enumerate(pids):
+        report = reports(scratch)[rank]
+        assert f"=== process {pid} before it is ended" in report
+        assert "thread " in report and "sleep 1000" in report and "open files" in report, report
+        assert f"evidence: process {pid} (local_rank {rank}) is " in end.err
+    assert end.err.rindex("evidence: process") < end.err.index("watchdog: ending process"), end
+    assert end.err.count("watchdog: ending process") == 72, end
+
+
+def test_another_workers_end_does_not_cut_a_look_short(muster, scratch):
+    """The look lasts until the agent has seen that a worker failed, which is when it stops the others."""
+    muster.script("gdb", "#!/bin/sh\n: >looking\nuntil grep -q 'exitcode: 3' run*.err; do sleep 0.01; done\n"
+                  "sleep 0.2\necho the debugger has looked\n")
+    script = """
+if RANK == 1:
+    while not os.path.exists("looking"):
+        time.sleep(0.01)
+    sys.exit(3)
+acquire("step", 0.1)
+time.sleep(60)
+"""
+    end = timers.start(
+        muster, script, "--log-dir", "logs", "--evidence", "full", "--evidence-timeout", 30, "--max-restarts", 0,
+        PATH=f"{scratch}:/usr/bin:/bin",
+    ).finish()
+    assert end.status == 1, end
+    assert "\nthe debugger has looked\n" in reports(scratch)[0]
+    assert end.err.index("exitcode: 3") < end.err.index("evidence: process") < end.err.index("closing signal"), end
+
+
+def test_a_user_who_signals_twice_does_not_wait_for_a_look(muster, scratch):
+    muster.script("gdb", "#!/bin/sh\n: >looking\nexec sleep 1000\n")
+    running, pids = start_hanging(
+        muster, 2, "--evidence", "full", "--evidence-timeout", 1000, PATH=f"{scratch}:/usr/bin:/bin")
+    timers.expire_together(scratch / "timers", pids[:1])
+    running.wait_until(lambda: (scratch / "looking").exists(), "the look")
+    running.signal(15)
+    running.wait_until(lambda: "Received SIGTERM" in running.err(), "the first signal")
+    running.signal(15)
+    assert running.finish().status == 1
 
 
 def test_without_evidence_there_is_none(muster, scratch):

@@ -22,12 +22,25 @@ static void everything_that_is_known_is_said(void **state) {
 static void what_is_not_known_is_left_out(void **state) {
     (void)state;
     expect((struct hang_summary){.state = 'T', .thread_count = 1}, "stopped");
-    expect((struct hang_summary){0}, "in a state not known");
+    expect((struct hang_summary){.state = '?'}, "in a state not known");
+    expect((struct hang_summary){0}, "gone");
+}
+
+static void a_copy_outlives_what_it_was_taken_from(void **state) {
+    (void)state;
+    struct hang_summary original = {
+        'S', text_format("read"), text_format("pipe_read"), text_format("a.py:1 in f"), 2};
+    struct hang_summary copy;
+    hang_summary_copy(&original, &copy);
+    hang_summary_clear(&original);
+    expect(copy, "sleeping in read (pipe_read), 2 threads, at a.py:1 in f");
+    hang_summary_clear(&copy);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(everything_that_is_known_is_said),
     cmocka_unit_test(what_is_not_known_is_left_out),
+    cmocka_unit_test(a_copy_outlives_what_it_was_taken_from),
 };
 
 TEST_MAIN(tests)

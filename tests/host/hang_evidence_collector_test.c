@@ -6,101 +6,133 @@
 
 struct outcome {
     struct event_loop *loop;
-    struct hang_evidence_collection *collection;
+    struct hang_evidence_collector *collector;
+    struct hang_fixture fixture;
+    size_t wanted;
     size_t count;
     size_t finished;
+    size_t known;
 };
 
-static void done(void *context, const struct hang_evidence_result *results, size_t count) {
+static void looked_at(void *context, const struct hang_evidence_result *result) {
     struct outcome *outcome = context;
-    outcome->count += count;
-    for (size_t i = 0; i < count; i++) {
-        outcome->finished += results[i].is_finished ? 1 : 0;
-        assert_true(!results[i].is_finished || results[i].summary.state != 0);
+    outcome->count++;
+    outcome->finished += result->is_finished ? 1 : 0;
+    outcome->known += result->summary.state != '\0' ? 1 : 0;
+    if (outcome->count == outcome->wanted) {
+        event_loop_stop(outcome->loop);
     }
-    hang_evidence_collection_free(outcome->collection);
-    event_loop_stop(outcome->loop);
 }
 
-static void begin(struct outcome *outcome, struct hang_evidence_request *requests, size_t count,
-    struct duration bound) {
+static void begin(struct outcome *outcome) {
     *outcome = (struct outcome){0};
+    hang_fixture_init(&outcome->fixture, "echo; exec sleep 1000");
     assert_int_equal(event_loop_new(&outcome->loop, NULL), FAILURE_NONE);
-    struct hang_evidence_order order = {requests, count, bound, done, outcome};
     assert_int_equal(
-        hang_evidence_collection_new(outcome->loop, &order, &outcome->collection, NULL),
-        FAILURE_NONE);
+        hang_evidence_collector_new(outcome->loop, &outcome->collector, NULL), FAILURE_NONE);
 }
 
-static void all_are_looked_at_with_more_requests_than_threads(void **state) {
+static void look(struct outcome *outcome, int64_t milliseconds, bool is_full, const char *path) {
+    struct duration bound = duration_from_milliseconds(milliseconds);
+    struct hang_evidence_request request = {
+        .pid = outcome->fixture.process.pid,
+        .is_full = is_full,
+        .reason = "a test",
+        .path = path,
+        .end = instant_after(hang_report_now(), bound),
+    };
+    const struct hang_evidence_answer answer = {looked_at, outcome};
+    outcome->wanted++;
+    assert_int_equal(
+        hang_evidence_collector_look(outcome->collector, &request, &answer, NULL), FAILURE_NONE);
+}
+
+static void end(struct outcome *outcome) {
+    hang_evidence_collector_free(outcome->collector);
+    assert_true(event_loop_free(outcome->loop));
+    hang_fixture_clear(&outcome->fixture);
+}
+
+static void all_are_looked_at_though_there_are_more_than_threads(void **state) {
     (void)state;
-    struct hang_evidence_request requests[11];
+    enum { COUNT = 5 * HANG_EVIDENCE_MAXIMUM_COLLECTORS };
     struct outcome outcome;
-    struct hang_fixture fixture;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    for (size_t i = 0; i < 11; i++) {
-        requests[i] = (struct hang_evidence_request){
-            .pid = fixture.process.pid, .reason = "a test", .path = i == 0 ? fixture.path : NULL};
+    begin(&outcome);
+    for (int i = 0; i < COUNT; i++) {
+        look(&outcome, 60000, false, i == 0 ? outcome.fixture.path : NULL);
     }
-    begin(&outcome, requests, 11, duration_from_seconds(60));
     event_loop_run(outcome.loop);
-    assert_int_equal(outcome.count, 11);
-    assert_int_equal(outcome.finished, 11);
-    assert_true(event_loop_free(outcome.loop));
-    hang_fixture_expect(&fixture, ": a test\n");
-    hang_fixture_clear(&fixture);
+    assert_int_equal(outcome.count, COUNT);
+    assert_int_equal(outcome.finished, COUNT);
+    assert_int_equal(outcome.known, COUNT);
+    hang_fixture_expect(&outcome.fixture, ": a test\n");
+    end(&outcome);
 }
 
 /* A debugger that says nothing holds the thread up. */
-static void time_is_up_although_a_thread_hangs(void **state) {
+static void when_time_is_up_what_is_known_is_told(void **state) {
     (void)state;
     struct outcome outcome;
-    struct hang_fixture fixture;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    struct hang_evidence_request request = {
-        .pid = fixture.process.pid, .is_full = true, .reason = "a test", .path = fixture.path};
-    char *search = text_format("%s:/usr/bin:/bin", fixture.tree.root);
-    char *gdb = temporary_tree_path(&fixture.tree, "gdb");
+    begin(&outcome);
+    char *search = text_format("%s:/usr/bin:/bin", outcome.fixture.tree.root);
+    char *gdb = temporary_tree_path(&outcome.fixture.tree, "gdb");
     FILE *file = fopen(gdb, "w");
     fprintf(file, "#!/bin/sh\nexec sleep 1000\n");
     fclose(file);
     assert_int_equal(chmod(gdb, 0755), 0);
     setenv("PATH", search, 1);
-    begin(&outcome, &request, 1, duration_from_milliseconds(300));
+    look(&outcome, 300, true, outcome.fixture.path);
     event_loop_run(outcome.loop);
     assert_int_equal(outcome.count, 1);
-    assert_true(event_loop_free(outcome.loop));
+    assert_int_equal(outcome.finished, 0);
+    assert_int_equal(outcome.known, 1);
     setenv("PATH", "/usr/bin:/bin", 1);
     free(search);
     free(gdb);
-    kill(-fixture.process.pid, SIGKILL);
+    kill(-outcome.fixture.process.pid, SIGKILL);
     int left = 2; /* the fixture's process, and the made-up debugger */
     while (left > 0) {
         left -= waitpid(-1, NULL, 0) > 0 ? 1 : 0;
     }
-    fixture.process = processes_start_shell("exit 0", -1, -1);
-    hang_fixture_clear(&fixture);
+    outcome.fixture.process = processes_start_shell("exit 0", -1, -1);
+    end(&outcome);
 }
 
-static void a_collection_may_be_dropped_at_any_time(void **state) {
+static void what_is_dropped_is_not_answered(void **state) {
     (void)state;
     struct outcome outcome;
-    struct hang_fixture fixture;
-    hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    struct hang_evidence_request request = {.pid = fixture.process.pid, .reason = "a test"};
-    begin(&outcome, &request, 1, duration_from_seconds(60));
-    hang_evidence_collection_free(outcome.collection);
-    event_loop_run(outcome.loop);
+    begin(&outcome);
+    for (int i = 0; i < 100; i++) {
+        look(&outcome, 60000, false, NULL);
+    }
+    hang_evidence_collector_drop(outcome.collector);
+    while (event_loop_run_ready(outcome.loop) && outcome.count > 0) {
+    }
     assert_int_equal(outcome.count, 0);
-    assert_true(event_loop_free(outcome.loop));
-    hang_evidence_collection_free(NULL);
-    hang_fixture_clear(&fixture);
+    outcome.wanted = 0;
+    look(&outcome, 60000, false, NULL);
+    event_loop_run(outcome.loop);
+    assert_int_equal(outcome.finished, 1);
+    end(&outcome);
+    hang_evidence_collector_free(NULL);
+}
+
+static void looks_may_be_under_way_when_the_collector_is_freed(void **state) {
+    (void)state;
+    struct outcome outcome;
+    begin(&outcome);
+    for (int i = 0; i < 100; i++) {
+        look(&outcome, 60000, false, NULL);
+    }
+    end(&outcome);
+    assert_int_equal(outcome.count, 0);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(all_are_looked_at_with_more_requests_than_threads),
-    cmocka_unit_test(time_is_up_although_a_thread_hangs),
-    cmocka_unit_test(a_collection_may_be_dropped_at_any_time),
+    cmocka_unit_test(all_are_looked_at_though_there_are_more_than_threads),
+    cmocka_unit_test(when_time_is_up_what_is_known_is_told),
+    cmocka_unit_test(what_is_dropped_is_not_answered),
+    cmocka_unit_test(looks_may_be_under_way_when_the_collector_is_freed),
 };
 
 TEST_MAIN(tests)

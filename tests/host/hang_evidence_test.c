@@ -4,6 +4,11 @@
 #include "hang_fixture.h"
 #include "host/hang_evidence.h"
 
+static void learn(void *context, const struct hang_summary *summary) {
+    hang_summary_clear(context);
+    hang_summary_copy(summary, context);
+}
+
 static void collect(
     struct hang_fixture *fixture, const char *output, struct hang_summary *summary) {
     struct duration a_minute = {60000000000};
@@ -13,8 +18,11 @@ static void collect(
         .path = fixture->path,
         .outputs = {output},
         .end = instant_after(hang_report_now(), a_minute),
+        .learnt = learn,
+        .context = summary,
     };
-    hang_evidence_collect(&request, summary);
+    *summary = (struct hang_summary){0};
+    hang_evidence_collect(&request);
 }
 
 static void the_report_has_all_sections(void **state) {

@@ -27,12 +27,15 @@ static void what_the_program_says_is_in_the_report(void **state) {
     (void)state;
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
-    install(&fixture, "py-spy", "echo asked with $*");
-    assert_true(
-        hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_PY_SPY, fixture.process.pid));
+    install(&fixture, "py-spy",
+        "echo asked with $*; echo 'Thread 1 (idle): \"MainThread\"'; echo '    step (a.py:3)'");
+    char *place = NULL;
+    hang_evidence_write_py_spy(&fixture.report, fixture.process.pid, &place);
     char *words = text_format("asked with dump --pid %d\n", (int)fixture.process.pid);
     hang_fixture_expect(&fixture, words);
     free(words);
+    assert_string_equal(place, "a.py:3 in step");
+    free(place);
     reap();
     hang_fixture_clear(&fixture);
 }
@@ -43,19 +46,22 @@ static void a_program_that_takes_too_long_is_killed(void **state) {
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
     install(&fixture, "gdb", "echo some; exec sleep 1000");
     fixture.report.end = instant_after(hang_report_now(), duration_from_milliseconds(300));
-    assert_true(hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_GDB, fixture.process.pid));
+    hang_evidence_write_gdb(&fixture.report, fixture.process.pid);
     hang_fixture_expect(&fixture, "no time was left");
     reap();
     hang_fixture_clear(&fixture);
 }
 
-static void without_the_program_nothing_is_said(void **state) {
+static void a_program_that_is_not_installed_is_missed(void **state) {
     (void)state;
     struct hang_fixture fixture;
     hang_fixture_init(&fixture, "echo; exec sleep 1000");
     setenv("PATH", fixture.tree.root, 1);
-    assert_false(hang_evidence_write_tool(&fixture.report, HANG_EVIDENCE_GDB, fixture.process.pid));
-    assert_string_equal(hang_fixture_read(&fixture), "");
+    char *place = NULL;
+    hang_evidence_write_gdb(&fixture.report, fixture.process.pid);
+    hang_evidence_write_py_spy(&fixture.report, fixture.process.pid, &place);
+    assert_null(place);
+    hang_fixture_expect(&fixture, ": it is not installed\npy-spy of process ");
     setenv("PATH", "/usr/bin:/bin", 1);
     hang_fixture_clear(&fixture);
 }
@@ -63,7 +69,7 @@ static void without_the_program_nothing_is_said(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_the_program_says_is_in_the_report),
     cmocka_unit_test(a_program_that_takes_too_long_is_killed),
-    cmocka_unit_test(without_the_program_nothing_is_said),
+    cmocka_unit_test(a_program_that_is_not_installed_is_missed),
 };
 
 TEST_MAIN(tests)

@@ -2,6 +2,10 @@
 """Workers that use watchdog timers without PyTorch: what FileTimerClient writes, and what a broken or
 stopped client would."""
 
+import json
+import os
+import select
+import signal
 import sys
 
 # Put in front of a worker's own lines.
@@ -42,3 +46,19 @@ def start(muster, script, *options, workers=2, timer_file="timers", **environmen
         **environment,
     }
     return muster.start(["run", "--standalone", "--nproc-per-node", workers, *options, path], env=variables)
+
+
+def expire_together(path, pids, scope="step"):
+    """Asks, in the name of all of these processes, for timers that have expired already: in as few
+    writes as a pipe allows."""
+    lines = [
+        json.dumps({"pid": pid, "scope_id": scope, "expiration_time": 1, "signal": int(signal.SIGKILL)}) + "\n"
+        for pid in pids
+    ]
+    fifo = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    while lines:
+        batch = ""
+        while lines and len(batch) + len(lines[0]) <= select.PIPE_BUF:
+            batch += lines.pop(0)
+        os.write(fifo, batch.encode())
+    os.close(fifo)
