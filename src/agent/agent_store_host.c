@@ -33,7 +33,7 @@ static struct duration look_interval(const struct agent_store_host *host) {
 static void heard(void *context, const char *name, const char *value) {
     struct agent_store_host *host = context;
     (void)value;
-    presence_watch_hear(&host->presences, name);
+    presence_watch_hear(&host->presences, name, event_loop_now(host->loop));
 }
 
 static void gone(void *context, const char *name, const char *value) {

@@ -22,7 +22,7 @@ static struct presence_entry *find(const struct presence_watch *watch, const cha
     return NULL;
 }
 
-void presence_watch_hear(struct presence_watch *watch, const char *name) {
+void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now) {
     struct presence_entry *entry = find(watch, name);
     if (entry == NULL) {
         watch->entries = memory_reserve(
@@ -30,6 +30,7 @@ void presence_watch_hear(struct presence_watch *watch, const char *name) {
         entry = &watch->entries[watch->count++];
         *entry = (struct presence_entry){.name = memory_duplicate_string(name)};
     }
+    entry->counted_until = now;
     entry->silent_for = (struct duration){0};
 }
 
@@ -43,16 +44,12 @@ void presence_watch_forget(struct presence_watch *watch, const char *name) {
 
 void presence_watch_look(struct presence_watch *watch, struct instant now, struct duration patience,
     struct duration limit, struct text_list *out_stalled) {
-    struct duration passed = {0};
-    if (watch->has_looked) {
-        passed = instant_until(watch->last_look, now);
-        passed = passed.nanoseconds < patience.nanoseconds ? passed : patience;
-    }
-    watch->has_looked = true;
-    watch->last_look = now;
     for (size_t i = 0; i < watch->count; i++) {
         struct presence_entry *entry = &watch->entries[i];
-        entry->silent_for.nanoseconds += passed.nanoseconds;
+        int64_t passed = instant_until(entry->counted_until, now).nanoseconds;
+        entry->counted_until = now;
+        entry->silent_for.nanoseconds +=
+            passed < patience.nanoseconds ? passed : patience.nanoseconds;
         if (entry->silent_for.nanoseconds > limit.nanoseconds) {
             text_list_add(out_stalled, entry->name);
         }

@@ -5,7 +5,6 @@
 #ifndef MUSTER_CORE_PRESENCE_WATCH_H
 #define MUSTER_CORE_PRESENCE_WATCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/duration.h"
@@ -13,6 +12,7 @@
 
 struct presence_entry {
     char *name;
+    struct instant counted_until; /* when it was heard of, or last looked at */
     struct duration silent_for;
 };
 
@@ -21,13 +21,11 @@ struct presence_watch {
     struct presence_entry *entries;
     size_t count;
     size_t capacity;
-    struct instant last_look;
-    bool has_looked;
 };
 
 void presence_watch_clear(struct presence_watch *watch);
 
-void presence_watch_hear(struct presence_watch *watch, const char *name);
+void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
 void presence_watch_forget(struct presence_watch *watch, const char *name);
 
 /* Adds the names that have been silent for more than `limit`. One look accounts for at most

@@ -17,11 +17,15 @@ static size_t count_stalled(struct presence_watch *watch, double now) {
     return count;
 }
 
+static void hear(struct presence_watch *watch, const char *name, double now) {
+    presence_watch_hear(watch, name, second(now));
+}
+
 static void an_agent_that_is_heard_of_has_not_stalled(void **state) {
     (void)state;
     struct presence_watch watch = {0};
     for (int now = 0; now < 20; now++) {
-        presence_watch_hear(&watch, "a");
+        hear(&watch, "a", now);
         assert_int_equal(count_stalled(&watch, now), 0);
     }
     presence_watch_clear(&watch);
@@ -31,10 +35,10 @@ static void an_agent_that_is_silent_for_too_long_has_stalled(void **state) {
     (void)state;
     struct presence_watch watch = {0};
     struct text_list stalled = {0};
-    presence_watch_hear(&watch, "a");
-    presence_watch_hear(&watch, "b");
+    hear(&watch, "a", 0);
+    hear(&watch, "b", 0);
     for (int now = 0; now <= 3; now++) {
-        presence_watch_hear(&watch, "b");
+        hear(&watch, "b", now);
         assert_int_equal(count_stalled(&watch, now), 0);
     }
     presence_watch_look(
@@ -45,13 +49,28 @@ static void an_agent_that_is_silent_for_too_long_has_stalled(void **state) {
     presence_watch_clear(&watch);
 }
 
+/* Whoever is heard of just before a look was not silent since the look before. */
+static void silence_starts_when_an_agent_was_last_heard_of(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    for (int now = 0; now < 20; now += 4) {
+        assert_int_equal(count_stalled(&watch, now), 0);
+        hear(&watch, "a", now + 0.9);
+        assert_int_equal(count_stalled(&watch, now + 1), 0);
+        assert_int_equal(count_stalled(&watch, now + 2), 0);
+        assert_int_equal(count_stalled(&watch, now + 3.8), 0);
+        hear(&watch, "a", now + 3.9);
+    }
+    presence_watch_clear(&watch);
+}
+
 static void a_host_that_was_stopped_itself_accuses_nobody(void **state) {
     (void)state;
     struct presence_watch watch = {0};
-    presence_watch_hear(&watch, "a");
+    hear(&watch, "a", 0);
     assert_int_equal(count_stalled(&watch, 0), 0);
     assert_int_equal(count_stalled(&watch, 60), 0);
-    presence_watch_hear(&watch, "a");
+    hear(&watch, "a", 60);
     assert_int_equal(count_stalled(&watch, 61), 0);
     presence_watch_clear(&watch);
 }
@@ -59,12 +78,12 @@ static void a_host_that_was_stopped_itself_accuses_nobody(void **state) {
 static void an_agent_that_has_gone_is_forgotten(void **state) {
     (void)state;
     struct presence_watch watch = {0};
-    presence_watch_hear(&watch, "a");
-    presence_watch_hear(&watch, "b");
+    hear(&watch, "a", 0);
+    hear(&watch, "b", 0);
     presence_watch_forget(&watch, "a");
     presence_watch_forget(&watch, "never heard of");
     for (int now = 0; now < 9; now++) {
-        presence_watch_hear(&watch, "b");
+        hear(&watch, "b", now);
         assert_int_equal(count_stalled(&watch, now), 0);
     }
     presence_watch_clear(&watch);
@@ -73,6 +92,7 @@ static void an_agent_that_has_gone_is_forgotten(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_agent_that_is_heard_of_has_not_stalled),
     cmocka_unit_test(an_agent_that_is_silent_for_too_long_has_stalled),
+    cmocka_unit_test(silence_starts_when_an_agent_was_last_heard_of),
     cmocka_unit_test(a_host_that_was_stopped_itself_accuses_nobody),
     cmocka_unit_test(an_agent_that_has_gone_is_forgotten),
 };
