@@ -245,11 +245,13 @@ static void step(
     if (is_debugging(rendezvous)) {
         log_event(rendezvous, event);
     }
+    rendezvous_diary_take(&rendezvous->diary, rendezvous->machine, event);
     rendezvous_machine_step(rendezvous->machine, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
         if (is_debugging(rendezvous)) {
             log_effect(rendezvous, &effects.items[i]);
         }
+        rendezvous_diary_follow(&rendezvous->diary, rendezvous->machine, &effects.items[i]);
         perform(rendezvous, &effects.items[i]);
     }
 }

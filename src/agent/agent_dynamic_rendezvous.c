@@ -68,8 +68,17 @@ static struct rendezvous_machine *make_machine(struct agent_dynamic_rendezvous *
     return rendezvous_machine_new(&settings);
 }
 
+static void open_diary(struct agent_dynamic_rendezvous *rendezvous) {
+    rendezvous->diary = (struct rendezvous_diary){
+        .run_id = rendezvous->settings->preparation->run_id,
+        .record = rendezvous->settings->observer.recorded,
+        .context = rendezvous->settings->observer.context,
+    };
+}
+
 static enum failure_code host_store(
     struct agent_dynamic_rendezvous *rendezvous, struct failure *failure) {
+    const struct node_identity *me = rendezvous_machine_identity(rendezvous->machine);
     struct agent_store_host_settings settings = {
         .config = rendezvous->settings->config,
         .run_id = rendezvous->settings->preparation->run_id,
@@ -79,7 +88,14 @@ static enum failure_code host_store(
         .record_written = agent_dynamic_record_written,
         .context = rendezvous,
     };
-    return agent_store_host_new(rendezvous->loop, &settings, &rendezvous->host, failure);
+    enum failure_code code =
+        agent_store_host_new(rendezvous->loop, &settings, &rendezvous->host, failure);
+    if (code != FAILURE_NONE) {
+        rendezvous_diary_fail_to_host(&rendezvous->diary, me, failure->message);
+    } else if (rendezvous->host != NULL) {
+        rendezvous_diary_host(&rendezvous->diary, me);
+    }
+    return code;
 }
 
 enum failure_code agent_dynamic_rendezvous_new(struct event_loop *loop,
@@ -93,6 +109,8 @@ enum failure_code agent_dynamic_rendezvous_new(struct event_loop *loop,
                                               : text_format("%s:%d", dynamic->host, dynamic->port);
     enum failure_code code = find_address(rendezvous, failure);
     if (code == FAILURE_NONE) {
+        rendezvous->machine = make_machine(rendezvous);
+        open_diary(rendezvous);
         code = host_store(rendezvous, failure);
     }
     if (code != FAILURE_NONE) {
@@ -100,7 +118,6 @@ enum failure_code agent_dynamic_rendezvous_new(struct event_loop *loop,
         return code;
     }
     rendezvous->timer = event_timer_new(loop, agent_dynamic_timer_fired, rendezvous);
-    rendezvous->machine = make_machine(rendezvous);
     rendezvous->backend = make_backend(rendezvous);
     rendezvous->root_cause = make_root_cause(rendezvous);
     struct agent_round_observer round = agent_dynamic_round_events(rendezvous);
@@ -120,6 +137,7 @@ void agent_dynamic_rendezvous_free(struct agent_dynamic_rendezvous *rendezvous) 
     free(rendezvous->end);
     agent_store_host_free(rendezvous->host);
     rendezvous_machine_free(rendezvous->machine);
+    rendezvous_diary_clear(&rendezvous->diary);
     event_timer_free(rendezvous->timer);
     free(rendezvous->address);
     free(rendezvous->where);

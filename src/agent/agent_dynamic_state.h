@@ -13,6 +13,7 @@
 #include "agent/agent_root_cause.h"
 #include "agent/agent_round.h"
 #include "agent/agent_store_host.h"
+#include "core/rendezvous_diary.h"
 #include "core/rendezvous_machine.h"
 #include "host/event_loop.h"
 #include "host/rendezvous_backend.h"
@@ -40,6 +41,7 @@ struct agent_dynamic_rendezvous {
     struct agent_store_host *host; /* NULL where another node hosts the store */
     struct agent_round *round;
     struct agent_root_cause *root_cause;
+    struct rendezvous_diary diary;
     struct event_timer *timer;
     char *address; /* this node's, as others reach it */
     char *where;   /* the store, for messages */

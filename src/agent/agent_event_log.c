@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "core/worker_command.h"
@@ -59,43 +58,19 @@ static struct event_record make_record(const struct agent_event_log *log, enum e
     };
 }
 
+static void write_line(struct agent_event_log *log, const char *line) {
+    if (log->file != NULL) {
+        event_file_append(log->file, slice_from_string(line));
+    } else {
+        log_sink_write_text(log->settings.sink, line);
+    }
+}
+
 static void write_record(struct agent_event_log *log, const struct event_record *record) {
     struct text line = {0};
     event_json_write(record, &line);
-    if (log->file != NULL) {
-        event_file_append(log->file, slice_from_string(text_string(&line)));
-    } else {
-        log_sink_write_text(log->settings.sink, text_string(&line));
-    }
+    write_line(log, text_string(&line));
     text_clear(&line);
-}
-
-/* What the rendezvous records of itself goes to files alone: torchrun's console shows none of it.
- * With fixed nodes there is none, as there. */
-static void write_rendezvous(struct agent_event_log *log, enum event_node_state state,
-    const char *message, bool has_joined) {
-    const struct node_placement *placement = log->settings.placement;
-    if (log->file == NULL || text_equals(log->settings.config->rdzv_backend, "static")) {
-        return;
-    }
-    struct text line = {0};
-    char *endpoint = has_joined
-                         ? text_format("%s:%d", placement->master_address, placement->master_port)
-                         : memory_duplicate_string("");
-    struct event_rendezvous record = {
-        .run_id = log->settings.preparation->run_id,
-        .message = message,
-        .host_name = log->host_name,
-        .pid = getpid(),
-        .state = state,
-        .master_endpoint = endpoint,
-        .has_rank = has_joined,
-        .rank = has_joined ? placement->group_rank : 0,
-    };
-    event_json_write_rendezvous(&record, &line);
-    event_file_append(log->file, slice_from_string(text_string(&line)));
-    text_clear(&line);
-    free(endpoint);
 }
 
 static struct event_worker make_worker(
@@ -132,22 +107,6 @@ static void record_rendezvous(struct agent_event_log *log, bool has_joined, stru
     }
 }
 
-static void tell_of_rendezvous(
-    struct agent_event_log *log, const struct event_plan *plan, const char *trouble) {
-    const struct node_placement *placement = log->settings.placement;
-    if (plan->has_joined) {
-        char *message = text_format("joined as node %d of %d in attempt %d", placement->group_rank,
-            placement->group_world_size, placement->attempt);
-        write_rendezvous(log, EVENT_NODE_RUNNING, message, true);
-        free(message);
-    } else if (plan->has_left_rendezvous) {
-        write_rendezvous(
-            log, EVENT_NODE_FAILED, trouble != NULL ? trouble : "gave up joining", false);
-    } else if (plan->has_begun_rendezvous) {
-        write_rendezvous(log, EVENT_NODE_RUNNING, "joining the next round", false);
-    }
-}
-
 static void record_start(struct agent_event_log *log, const struct agent_workers *workers) {
     for (size_t rank = 0; rank < log->settings.machine->workers.count; rank++) {
         struct event_worker worker = make_worker(log, workers, (int)rank);
@@ -158,13 +117,12 @@ static void record_start(struct agent_event_log *log, const struct agent_workers
 }
 
 void agent_event_log_step(struct agent_event_log *log, const struct agent_workers *workers,
-    enum agent_phase before, struct instant now, const char *trouble) {
+    enum agent_phase before, struct instant now) {
     if (log == NULL) {
         return;
     }
     const struct agent_machine *machine = log->settings.machine;
     struct event_plan plan = event_plan_step(before, machine);
-    tell_of_rendezvous(log, &plan, trouble);
     if (plan.has_left_rendezvous) {
         record_rendezvous(log, plan.has_joined, now);
     }
@@ -235,6 +193,18 @@ void agent_event_log_watchdog(
         record.timer = timer;
         write_record(log, &record);
     }
+}
+
+bool agent_event_log_wants_rendezvous(const struct agent_event_log *log) {
+    return log != NULL && log->file != NULL;
+}
+
+void agent_event_log_rendezvous(
+    struct agent_event_log *log, const struct event_rendezvous *record) {
+    struct text line = {0};
+    event_json_write_rendezvous(record, &line);
+    write_line(log, text_string(&line));
+    text_clear(&line);
 }
 
 enum failure_code agent_event_log_new(struct event_loop *loop,

@@ -31,14 +31,19 @@ __attribute__((warn_unused_result)) enum failure_code agent_event_log_new(struct
     struct failure *failure);
 void agent_event_log_free(struct agent_event_log *log);
 
-/* The machine has taken an event, at `now`; nothing of what it wants has been done yet. `trouble`
- * says why joining failed, or is NULL. */
+/* The machine has taken an event, at `now`; nothing of what it wants has been done yet. */
 void agent_event_log_step(struct agent_event_log *log, const struct agent_workers *workers,
-    enum agent_phase before, struct instant now, const char *trouble);
+    enum agent_phase before, struct instant now);
 
 /* The agent has ended so; `trouble` says why it could not go on, or is NULL. */
 void agent_event_log_end(struct agent_event_log *log, const struct agent_workers *workers,
     const struct agent_outcome *outcome, const char *trouble);
+
+/* What a rendezvous records of itself goes to files alone, as torchrun's console shows none of it.
+ */
+bool agent_event_log_wants_rendezvous(const struct agent_event_log *log);
+/* Where that is wanted. */
+void agent_event_log_rendezvous(struct agent_event_log *log, const struct event_rendezvous *record);
 
 /* Of the watchdog; `timer` is NULL where the event is about none. */
 void agent_event_log_watchdog(

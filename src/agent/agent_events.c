@@ -152,7 +152,7 @@ static void step(struct agent *agent, const struct agent_event *event) {
     }
     enum agent_phase before = agent->machine.phase;
     agent_machine_step(&agent->machine, event, &effects);
-    agent_event_log_step(agent->event_log, agent->workers, before, event->now, agent->trouble);
+    agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, &agent->machine, event);
     for (size_t i = 0; i < effects.count; i++) {
         if (is_debugging(agent)) {
@@ -351,6 +351,11 @@ static void all_gone(void *context) {
     agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE}, NULL);
 }
 
+static void rendezvous_recorded(void *context, const struct event_rendezvous *record) {
+    const struct agent *agent = context;
+    agent_event_log_rendezvous(agent->event_log, record);
+}
+
 struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent) {
     return (struct agent_rendezvous_observer){
         .joined = joined,
@@ -361,6 +366,7 @@ struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent) {
         .peer_failed = peer_failed,
         .root_cause_learnt = root_cause_learnt,
         .round_over = round_over,
+        .recorded = agent_event_log_wants_rendezvous(agent->event_log) ? rendezvous_recorded : NULL,
         .context = agent,
     };
 }

@@ -2,10 +2,13 @@
 #include "agent/agent_rendezvous.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/agent_dynamic_rendezvous.h"
 #include "agent/agent_static_rendezvous.h"
 #include "base/memory.h"
+#include "core/rendezvous_diary.h"
+#include "host/local_address.h"
 #include "host/store_thread.h"
 #include "host/tcp_listener.h"
 
@@ -14,10 +17,14 @@ struct agent_rendezvous {
     struct agent_dynamic_rendezvous *changing_nodes; /* NULL unless nodes come and go … */
     struct agent_static_rendezvous *fixed_nodes;     /* NULL unless they are fixed; both NULL when
                                                         this node is alone */
-    struct store_thread *store; /* fixed nodes or alone; NULL on nodes that do not host it */
-    int64_t ticket;             /* of the join in flight … */
-    int attempt;                /* … and its attempt */
-    bool is_store_used;         /* workers of an earlier attempt wrote into it */
+    struct store_thread *store;    /* fixed nodes or alone; NULL on nodes that do not host it */
+    int64_t ticket;                /* of the join in flight … */
+    int attempt;                   /* … and its attempt */
+    bool is_store_used;            /* workers of an earlier attempt wrote into it */
+    struct rendezvous_diary diary; /* of a node alone … */
+    struct node_identity me;       /* … which is this one */
+    int64_t round;
+    bool is_leaving; /* was stopped: then torchrun's node does not close its rendezvous */
 };
 
 static enum failure_code open_store(struct event_loop *loop,
@@ -34,6 +41,30 @@ static enum failure_code open_store(struct event_loop *loop,
     struct store_server_settings server = {
         .log = settings->log, .operations = settings->worker_store_operations};
     return store_thread_start(loop, fd, &server, out_store, failure);
+}
+
+/* torchrun's rendezvous, too, records what it does where there is one node, unless its backend is
+ * the static one. */
+static void open_diary(struct agent_rendezvous *rendezvous) {
+    const struct agent_rendezvous_settings *settings = &rendezvous->settings;
+    struct failure ignored;
+    char *name = NULL;
+    if (settings->observer.recorded == NULL || settings->config->maximum_nodes > 1 ||
+        text_equals(settings->config->rdzv_backend, "static")) {
+        return;
+    }
+    const char *address = settings->config->local_address;
+    if (address == NULL && local_address_qualified_name(&name, &ignored) == FAILURE_NONE) {
+        address = name;
+    }
+    node_identity_init(&rendezvous->me, address != NULL ? address : "", getpid(), 0);
+    rendezvous->diary = (struct rendezvous_diary){
+        .run_id = settings->preparation->run_id,
+        .record = settings->observer.recorded,
+        .context = settings->observer.context,
+    };
+    rendezvous_diary_host(&rendezvous->diary, &rendezvous->me);
+    free(name);
 }
 
 enum failure_code agent_rendezvous_new(struct event_loop *loop,
@@ -57,6 +88,7 @@ enum failure_code agent_rendezvous_new(struct event_loop *loop,
         rendezvous->fixed_nodes =
             agent_static_rendezvous_new(loop, &rendezvous->settings, rendezvous->store);
     }
+    open_diary(rendezvous);
     *out_rendezvous = rendezvous;
     return FAILURE_NONE;
 }
@@ -90,6 +122,7 @@ static void join_alone(void *context) {
         return;
     }
     rendezvous->is_store_used = true;
+    rendezvous_diary_join(&rendezvous->diary, &rendezvous->me, rendezvous->round++, 0, 1);
     observer->joined(observer->context, rendezvous->ticket, &placement);
 }
 
@@ -98,9 +131,14 @@ void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int64_t ticket, 
     rendezvous->attempt = attempt;
     if (rendezvous->changing_nodes != NULL) {
         agent_dynamic_rendezvous_join(rendezvous->changing_nodes, ticket);
-    } else if (rendezvous->fixed_nodes != NULL) {
+        return;
+    }
+    if (rendezvous->fixed_nodes != NULL) {
         agent_static_rendezvous_join(rendezvous->fixed_nodes, ticket, attempt);
-    } else if (rendezvous->is_store_used) {
+        return;
+    }
+    rendezvous_diary_attempt(&rendezvous->diary, &rendezvous->me);
+    if (rendezvous->is_store_used) {
         store_thread_renew(rendezvous->store, NULL, join_alone, rendezvous);
     } else {
         join_alone(rendezvous);
@@ -142,6 +180,7 @@ void agent_rendezvous_announce_leave(struct agent_rendezvous *rendezvous) {
     if (rendezvous->changing_nodes != NULL) {
         agent_dynamic_rendezvous_announce_leave(rendezvous->changing_nodes);
     } else {
+        rendezvous->is_leaving = true;
         agent_rendezvous_announce_failure(rendezvous, NULL);
     }
 }
@@ -159,6 +198,9 @@ void agent_rendezvous_settle(
     } else if (rendezvous->fixed_nodes != NULL) {
         agent_static_rendezvous_settle(rendezvous->fixed_nodes, settled, context);
     } else {
+        if (!rendezvous->is_leaving) {
+            rendezvous_diary_close(&rendezvous->diary, &rendezvous->me, true);
+        }
         settled(context);
     }
 }

@@ -13,6 +13,7 @@
 #include "agent/agent_preparation.h"
 #include "base/failure.h"
 #include "base/log.h"
+#include "core/event_record.h"
 #include "core/failure_account.h"
 #include "core/launch_config.h"
 #include "core/worker_environment.h"
@@ -34,6 +35,9 @@ struct agent_rendezvous_observer {
     void (*root_cause_learnt)(void *context, const struct failure_account *account);
     /* After joined: the world it told of is no more. A join is to follow. */
     void (*round_over)(void *context, const char *reason);
+    /* What the rendezvous records of itself, see core/rendezvous_diary; NULL: nobody wants it. With
+     * fixed nodes there is none, as there. */
+    void (*recorded)(void *context, const struct event_rendezvous *record);
     void *context;
 };
 

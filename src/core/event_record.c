@@ -79,6 +79,11 @@ const char *event_state_name(enum event_state state) {
     return "UNKNOWN";
 }
 
+const char *event_node_state_name(enum event_node_state state) {
+    static const char *const names[] = {"INIT", "RUNNING", "SUCCEEDED", "FAILED"};
+    return names[state];
+}
+
 const char *event_watchdog_name(enum event_watchdog watchdog) {
     switch (watchdog) {
     case EVENT_WATCHDOG_STARTED:

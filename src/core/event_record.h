@@ -78,22 +78,29 @@ struct event_record {
     const struct event_timer_record *timer; /* with TIMER_EXPIRED and KILL */
 };
 
-/* What a rendezvous records of itself, as RdzvEvent in torch/distributed/elastic/events/api.py.
- * Strings are borrowed, and never NULL. */
+/* What a rendezvous records of itself, as RdzvEvent in torch/distributed/elastic/events/api.py;
+ * which records there are is told by core/rendezvous_diary. Strings are borrowed, and never NULL.
+ */
 enum event_node_state {
+    EVENT_NODE_INIT,
     EVENT_NODE_RUNNING,
+    EVENT_NODE_SUCCEEDED,
     EVENT_NODE_FAILED,
 };
 
 struct event_rendezvous {
     const char *run_id;
+    const char *name; /* "dynamic_rendezvous.py:DynamicRendezvousHandler._close": where PyTorch does
+                         the same */
     const char *message;
+    const char *trouble; /* why, of a failure; else "" */
     const char *host_name;
     int64_t pid; /* of the agent */
     enum event_node_state state;
-    const char *master_endpoint; /* "host:port", or "" before it is known */
     bool has_rank;
     int rank; /* of the node */
+    bool has_local_id;
+    int64_t local_id; /* of the node */
 };
 
 /* What one step of the agent gives to record, in this order. */
@@ -126,5 +133,6 @@ const struct worker_failure *event_plan_failure(const struct worker_group *worke
 /* "SUCCEEDED"; "timer expired". */
 const char *event_state_name(enum event_state state);
 const char *event_watchdog_name(enum event_watchdog watchdog);
+const char *event_node_state_name(enum event_node_state state);
 
 #endif

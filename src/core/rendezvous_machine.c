@@ -79,6 +79,10 @@ const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_
     return &machine->seen;
 }
 
+const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
+    return &machine->me;
+}
+
 /* The earlier of two, as a time to wake up: one that has come was acted upon if it could be. */
 static void wake_at(
     struct moment *next, const struct moment *moment, const struct rendezvous_step *step) {

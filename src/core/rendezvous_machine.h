@@ -158,5 +158,7 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
 
 /* The record as this node saw it last; for reports. */
 const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine);
+/* This node's name now: another one after each connection. */
+const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine);
 
 #endif

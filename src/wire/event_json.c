@@ -144,18 +144,17 @@ void event_json_write(const struct event_record *record, struct text *out) {
 }
 
 void event_json_write_rendezvous(const struct event_rendezvous *record, struct text *out) {
-    bool has_failed = record->state == EVENT_NODE_FAILED;
-    text_append(
-        out, "{\"name\": \"dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous\"");
+    text_append(out, "{\"name\": ");
+    write_text(record->name, out);
     write_member("run_id", record->run_id, out);
     write_member("message", record->message, out);
     write_member("hostname", record->host_name, out);
     text_append_format(out, ", \"pid\": %" PRId64, record->pid);
-    write_member("node_state", has_failed ? "FAILED" : "RUNNING", out);
-    write_member("master_endpoint", record->master_endpoint, out);
+    write_member("node_state", event_node_state_name(record->state), out);
+    text_append(out, ", \"master_endpoint\": \"\""); /* nor does torchrun's ever tell it */
     write_number_or_null("rank", record->has_rank, record->rank, out);
-    text_append(out, ", \"local_id\": null");
-    write_member("error_trace", has_failed ? record->message : "", out);
+    write_number_or_null("local_id", record->has_local_id, record->local_id, out);
+    write_member("error_trace", record->trouble, out);
     text_append(out, "}\n");
 }
 

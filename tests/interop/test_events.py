@@ -9,6 +9,7 @@ import pytest
 
 import chosen_differences
 from support import timers
+from support.nodes import free_port
 from support.side_by_side import SideBySide
 
 pytestmark = pytest.mark.timeout(180)
@@ -116,14 +117,59 @@ def with_chosen_ends(record):
     return [form, name, source, list(metadata.items()), list(inner.items())]
 
 
-def test_the_rendezvous_own_records_go_to_files(muster, peer, scratch):
-    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7"]
+# torchrun, with a file where it lets one be put for its rendezvous' own records; debug, as some are kept only then
+RECORDING = """
+import logging, sys
+from torch.distributed.elastic.events import handlers
+logging.getLogger("torch.distributed.elastic").setLevel("DEBUG")
+handlers._log_handlers["dynamic_rendezvous"] = logging.FileHandler(sys.argv[1])
+from torch.distributed.run import main
+main(sys.argv[2:])
+"""
+
+
+def rendezvous_records(path):
+    """Those of the rendezvous alone, with what differs from run to run replaced."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    mine = [record for record in found if "node_state" in record]
+    for record in mine:
+        for name in ("message", "hostname"):
+            record[name] = re.sub(r"localhost_\d+_\d+", "<node>", record[name]).replace(str(record["pid"]), "<pid>")
+        record["pid"] = type(record["pid"]).__name__
+        record["local_id"] = type(record["local_id"]).__name__
+        if record["node_state"] == "INIT":
+            record["hostname"] = "<host>"  # this machine's name there, --local-addr here
+    return [list(record.items()) for record in mine]
+
+
+def test_the_rendezvous_own_records_are_torchruns(muster, peer, scratch):
+    """What one node's rendezvous records from beginning to end, but for heartbeats, which follow the clock."""
+    options = [
+        "--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-id", "job7", "--local-addr", "localhost",
+        "--rdzv-conf", "last_call_timeout=1,keep_alive_interval=600", "--no-python",
+    ]  # fmt: skip
+    endpoints = [["--rdzv-endpoint", f"localhost:{free_port()}"] for _ in range(2)]
+    ours, theirs = scratch / "ours", scratch / "theirs"
+    end = muster.run(["run", *endpoints[0], *options, "--event-log-handler", f"file:{ours}", "true"])
+    assert end.status == 0, end
+    there = [peer.python, "-c", RECORDING, theirs, *endpoints[1], *options, "true"]
+    recorded = subprocess.run(there, cwd=scratch, timeout=120, capture_output=True, text=True)
+    assert recorded.returncode == 0, recorded.stderr
+    assert rendezvous_records(ours) == rendezvous_records(theirs)
+
+
+def test_a_lone_nodes_rendezvous_is_recorded_in_a_file_and_not_on_the_console(muster, peer, scratch):
+    """It agrees with nobody: of torchrun's records it has those of a beginning, a joining and an end."""
+    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7", "--local-addr", "localhost"]
     end = muster.run(["run", *options, "--event-log-handler", "file:events", "--no-python", "true"])
     assert end.status == 0, end
-    found = [json.loads(line) for line in (scratch / "events").read_text().splitlines()]
-    mine = [record for record in found if "node_state" in record]
-    assert [record["node_state"] for record in mine] == ["RUNNING", "RUNNING"]
-    assert (mine[0]["rank"], mine[1]["rank"]) == (None, 0)
+    mine = [dict(record) for record in rendezvous_records(scratch / "events")]
+    assert [record["message"] for record in mine] == [
+        "Process <pid> hosts the TCP store for the C10d rendezvous backend.",
+        "The node '<node>' attempts to join the next round of the rendezvous 'job7'.",
+        "The node '<node>' has joined round 0 of the rendezvous 'job7' as rank 0 in a world of size 1.",
+        "The node '<node>' has closed the rendezvous 'job7'.",
+    ]
     read_back = (
         "import sys; from torch.distributed.elastic.events.api import Event, RdzvEvent\n"
         "for line in sys.stdin: (RdzvEvent if 'node_state' in line else Event).deserialize(line)\n"
@@ -132,6 +178,8 @@ def test_the_rendezvous_own_records_go_to_files(muster, peer, scratch):
         [peer.python, "-c", read_back], input=(scratch / "events").read_text(), text=True, cwd=scratch, timeout=60
     )
     assert read.returncode == 0
+    end = muster.run(["run", *options, "--event-log-handler", "console", "--no-python", "true"])
+    assert end.status == 0 and "node_state" not in end.err, end
 
 
 def test_watchdog_records_have_torchruns_members(muster, peer, scratch):

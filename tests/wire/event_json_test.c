@@ -94,28 +94,33 @@ static void assert_rendezvous(const struct event_rendezvous *record, const char 
 static void a_rendezvous_own_record_is_flat(void **state) {
     (void)state;
     struct event_rendezvous record = {.run_id = "job7",
+        .name = "dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous",
         .message = "joined",
+        .state = EVENT_NODE_RUNNING,
+        .trouble = "",
         .host_name = "node1",
         .pid = 12,
-        .master_endpoint = "node0:29500",
         .has_rank = true,
         .rank = 1};
     assert_rendezvous(&record,
         "{\"name\": \"dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous\", "
         "\"run_id\": \"job7\", \"message\": \"joined\", \"hostname\": \"node1\", \"pid\": 12, "
-        "\"node_state\": \"RUNNING\", \"master_endpoint\": \"node0:29500\", \"rank\": 1, "
+        "\"node_state\": \"RUNNING\", \"master_endpoint\": \"\", \"rank\": 1, "
         "\"local_id\": null, \"error_trace\": \"\"}\n");
     record = (struct event_rendezvous){.run_id = "job7",
-        .message = "nobody came",
+        .name = "dynamic_rendezvous.py:DynamicRendezvousHandler.shutdown",
+        .message = "has failed",
+        .trouble = "nobody came",
         .host_name = "node1",
         .pid = 12,
-        .master_endpoint = "",
+        .has_local_id = true,
+        .local_id = 3,
         .state = EVENT_NODE_FAILED};
     assert_rendezvous(&record,
-        "{\"name\": \"dynamic_rendezvous.py:DynamicRendezvousHandler.next_rendezvous\", "
-        "\"run_id\": \"job7\", \"message\": \"nobody came\", \"hostname\": \"node1\", \"pid\": "
-        "12, \"node_state\": \"FAILED\", \"master_endpoint\": \"\", \"rank\": null, "
-        "\"local_id\": null, \"error_trace\": \"nobody came\"}\n");
+        "{\"name\": \"dynamic_rendezvous.py:DynamicRendezvousHandler.shutdown\", \"run_id\": "
+        "\"job7\", \"message\": \"has failed\", \"hostname\": \"node1\", \"pid\": 12, "
+        "\"node_state\": \"FAILED\", \"master_endpoint\": \"\", \"rank\": null, "
+        "\"local_id\": 3, \"error_trace\": \"nobody came\"}\n");
 }
 
 static void text_that_is_no_utf8_stays_one_line_of_json(void **state) {
