@@ -89,7 +89,7 @@ def test_a_host_that_comes_up_later_is_found(muster, make_network):
     server = Server(muster, address=("--port", 29417), on=one)
     one.plug()
     assert asking.finish(20).status == 0
-    assert muster.start(["store", "get", "k", *where], on=two).finish().out == "v\n"
+    assert muster.start(["store", "get", "k", *where], on=two).finish().out == "v"
     assert asking.err() == server.running.err() == ""
 
 
