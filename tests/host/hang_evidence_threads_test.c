@@ -51,6 +51,7 @@ static void *wait_for_ever(void *context) {
     return NULL;
 }
 
+/* By their name, since a sanitizer may have threads of its own. */
 static void every_thread_is_told(void **state) {
     (void)state;
     enum { COUNT = 20 };
@@ -58,16 +59,21 @@ static void every_thread_is_told(void **state) {
     sem_t never;
     struct hang_summary summary = {0};
     struct duration a_minute = {60000000000};
-    struct hang_report report = {.fd = -1, .end = instant_after(hang_report_now(), a_minute)};
+    struct hang_report report = {
+        .fd = -1, .is_held = true, .end = instant_after(hang_report_now(), a_minute)};
     sem_init(&never, 0, 0);
-    hang_evidence_write_threads(&report, getpid(), &summary);
-    size_t before = summary.thread_count; /* a sanitizer has threads of its own */
-    hang_summary_clear(&summary);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_ever, &never), 0);
+        assert_int_equal(pthread_setname_np(threads[i], "one_of_twenty"), 0);
     }
     hang_evidence_write_threads(&report, getpid(), &summary);
-    assert_int_equal(summary.thread_count, before + COUNT);
+    int told = 0;
+    for (const char *at = text_string(&report.text); (at = strstr(at, "(one_of_twenty)")) != NULL;
+         at++) {
+        told++;
+    }
+    assert_int_equal(told, COUNT);
+    assert_true(summary.thread_count >= COUNT + 1);
     for (int i = 0; i < COUNT; i++) {
         sem_post(&never);
     }
@@ -75,6 +81,7 @@ static void every_thread_is_told(void **state) {
         pthread_join(threads[i], NULL);
     }
     sem_destroy(&never);
+    text_clear(&report.text);
     hang_summary_clear(&summary);
 }
 
