@@ -85,6 +85,7 @@ def command_of(pid):
     return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
 
 
+@pytest.mark.threads
 def test_all_workers_that_hang_together_are_looked_at_before_one_is_killed(muster, scratch):
     """More than there are threads that look."""
     running, pids = start_hanging(muster, 72)

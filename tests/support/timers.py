@@ -35,7 +35,7 @@ def note(name):
 """
 
 
-def start(muster, script, *options, workers=2, timer_file="timers", **environment):
+def start(muster, script, *options, workers=2, timer_file="timers", popen=None, **environment):
     """Starts workers that run PREAMBLE and `script` under a watchdog."""
     path = muster.scratch / "worker.py"
     path.write_text(PREAMBLE + script, encoding="utf-8")
@@ -45,7 +45,8 @@ def start(muster, script, *options, workers=2, timer_file="timers", **environmen
         "PYTHON_EXEC": sys.executable,
         **environment,
     }
-    return muster.start(["run", "--standalone", "--nproc-per-node", workers, *options, path], env=variables)
+    return muster.start(
+        ["run", "--standalone", "--nproc-per-node", workers, *options, path], env=variables, **(popen or {}))
 
 
 def expire_together(path, pids, scope="step"):
