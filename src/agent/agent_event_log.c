@@ -7,15 +7,18 @@
 #include "base/memory.h"
 #include "core/worker_command.h"
 #include "host/error_file.h"
-#include "host/event_file.h"
+#include "host/event_thread.h"
 #include "host/local_address.h"
 #include "wire/error_file_json.h"
 #include "wire/event_json.h"
 
+/* How long a disk that does not answer may hold up the beginning and the end of a job. */
+#define DISK_PATIENCE_SECONDS 5
+
 struct agent_event_log {
     struct agent_event_log_settings settings;
     struct event_loop *loop;
-    struct event_file *file; /* NULL: the console */
+    struct event_thread *file; /* NULL: the console */
     char *host_name;
     struct instant began;
     struct instant joining_since;
@@ -60,7 +63,7 @@ static struct event_record make_record(const struct agent_event_log *log, enum e
 
 static void write_line(struct agent_event_log *log, const char *line) {
     if (log->file != NULL) {
-        event_file_append(log->file, slice_from_string(line));
+        event_thread_append(log->file, line);
     } else {
         log_sink_write_text(log->settings.sink, line);
     }
@@ -207,6 +210,20 @@ void agent_event_log_rendezvous(
     text_clear(&line);
 }
 
+static enum failure_code open_file(struct agent_event_log *log, struct failure *failure) {
+    struct event_thread_settings settings = {
+        .loop = log->loop,
+        .log = log_sink_log(log->settings.sink),
+        .path = log->settings.config->event_file,
+        .patience = duration_from_seconds(DISK_PATIENCE_SECONDS),
+    };
+    enum failure_code code = event_thread_new(&settings, &log->file, failure);
+    if (code != FAILURE_NONE) {
+        failure_wrap(failure, "--event-log-handler");
+    }
+    return code;
+}
+
 enum failure_code agent_event_log_new(struct event_loop *loop,
     const struct agent_event_log_settings *settings, struct agent_event_log **out_log,
     struct failure *failure) {
@@ -220,11 +237,7 @@ enum failure_code agent_event_log_new(struct event_loop *loop,
         .settings = *settings, .loop = loop, .began = event_loop_now(loop)};
     enum failure_code code = local_address_qualified_name(&log->host_name, failure);
     if (code == FAILURE_NONE && handler == LAUNCH_EVENTS_FILE) {
-        code = event_file_open(
-            settings->config->event_file, log_sink_log(settings->sink), &log->file, failure);
-        if (code != FAILURE_NONE) {
-            failure_wrap(failure, "--event-log-handler");
-        }
+        code = open_file(log, failure);
     }
     if (code != FAILURE_NONE) {
         agent_event_log_free(log);
@@ -236,7 +249,7 @@ enum failure_code agent_event_log_new(struct event_loop *loop,
 
 void agent_event_log_free(struct agent_event_log *log) {
     if (log != NULL) {
-        event_file_free(log->file);
+        event_thread_free(log->file);
         free(log->host_name);
         free(log);
     }

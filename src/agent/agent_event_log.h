@@ -25,7 +25,7 @@ struct agent_event_log_settings {
 };
 
 /* *out_log is NULL when nobody wants events; the functions below accept that. FAILURE_SYSTEM when
- * the file cannot be written to. */
+ * the file cannot be written to, FAILURE_TIMEOUT when its disk does not answer. */
 __attribute__((warn_unused_result)) enum failure_code agent_event_log_new(struct event_loop *loop,
     const struct agent_event_log_settings *settings, struct agent_event_log **out_log,
     struct failure *failure);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -14,25 +13,18 @@
 
 struct event_file {
     int fd;
-    char *path;
-    const struct log *log;
-    bool has_complained;
     bool is_mid_line; /* a disk took only a part of the last record */
 };
 
-enum failure_code event_file_open(const char *path, const struct log *log,
-    struct event_file **out_file, struct failure *failure) {
+enum failure_code event_file_open(
+    const char *path, struct event_file **out_file, struct failure *failure) {
     int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     int fd = open(path, flags, FILE_MODE);
     if (fd < 0) {
         return failure_set_system(failure, errno, "cannot write events to '%s'", path);
     }
     struct event_file *file = memory_allocate(sizeof *file);
-    *file = (struct event_file){
-        .fd = fd,
-        .path = memory_duplicate_string(path),
-        .log = log,
-    };
+    file->fd = fd;
     *out_file = file;
     return FAILURE_NONE;
 }
@@ -40,7 +32,6 @@ enum failure_code event_file_open(const char *path, const struct log *log,
 void event_file_free(struct event_file *file) {
     if (file != NULL) {
         close(file->fd);
-        free(file->path);
         free(file);
     }
 }
@@ -54,19 +45,16 @@ static ssize_t write_once(int fd, const void *data, size_t length) {
 }
 
 /* A full disk may take a part of a record: the next one begins a line of its own. */
-void event_file_append(struct event_file *file, struct slice record) {
+enum failure_code event_file_append(
+    struct event_file *file, struct slice record, struct failure *failure) {
     if (file->is_mid_line && write_once(file->fd, "\n", 1) == 1) {
         file->is_mid_line = false;
     }
     ssize_t count = write_once(file->fd, record.data, record.length);
-    int error = count < 0 ? errno : ENOSPC;
     if (count == (ssize_t)record.length) {
-        return;
+        return FAILURE_NONE;
     }
+    int error = count < 0 ? errno : ENOSPC;
     file->is_mid_line = file->is_mid_line || count > 0;
-    if (!file->has_complained) {
-        file->has_complained = true;
-        log_warning(
-            file->log, "events are lost, '%s' does not take them: %s", file->path, strerror(error));
-    }
+    return failure_set_system(failure, error, "write");
 }

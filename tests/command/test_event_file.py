@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A file of events on a disk that takes none: it costs the events, and nothing else."""
+
+import os
+import pathlib
+
+import pytest
+
+from support.binary import ROOT
+
+BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+
+RESTARTED = 'test "$TORCHELASTIC_RESTART_COUNT" = 3 && echo done'
+
+
+@pytest.fixture
+def hung_disk(scratch):
+    """An environment in which writes into `events` never come back."""
+    shim = BUILD / "tests" / "libhung_disk.so"
+    assert shim.is_file(), f"{shim} is not built"
+    sanitizers = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+    return {"LD_PRELOAD": shim, "HUNG_FILE": scratch.resolve() / "events", "ASAN_OPTIONS": sanitizers.lstrip(":")}
+
+
+def test_a_disk_that_never_answers_holds_up_no_job(muster, scratch, hung_disk):
+    options = ["--max-restarts", 3, "--event-log-handler", "file:events", "--no-python"]
+    end = muster.run(["run", *options, "sh", "-c", RESTARTED], env=hung_disk)
+    assert end.status == 0, end
+    assert end.out == "done\n"
+    assert "events were not written to 'events': it does not answer" in end.err, end
+    assert (scratch / "events").read_bytes() == b""
+
+
+def test_a_full_disk_is_told_of_once_and_the_loss_counted(muster, scratch):
+    options = ["--max-restarts", 3, "--event-log-handler", "file:/dev/full", "--no-python"]
+    end = muster.run(["run", *options, "sh", "-c", RESTARTED])
+    assert end.status == 0 and end.out == "done\n", end
+    assert end.err.count("events are lost, '/dev/full' does not take them: write: No space left on device") == 1, end
+    assert end.err.count("events were not written to '/dev/full'") == 1, end
