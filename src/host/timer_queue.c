@@ -15,6 +15,7 @@
 
 /* What it can hold: PIPE_SIZE / sizeof(struct record) requests. */
 #define PIPE_SIZE (1024 * 1024)
+#define NANOSECONDS_PER_SECOND 1000000000
 
 struct record {
     int64_t pid;
@@ -53,7 +54,7 @@ void timer_queue_free(struct timer_queue *queue) {
 static struct instant now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (struct instant){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec};
+    return (struct instant){(int64_t)time.tv_sec * NANOSECONDS_PER_SECOND + time.tv_nsec};
 }
 
 /* False when the time is up. */
@@ -63,8 +64,9 @@ static bool wait_until(int fd, short events, struct instant deadline) {
     if (left.nanoseconds <= 0) {
         return false;
     }
-    int64_t milliseconds = duration_milliseconds_ceiling(left);
-    poll(&waiting, 1, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
+    const struct timespec patience = {(time_t)(left.nanoseconds / NANOSECONDS_PER_SECOND),
+        left.nanoseconds % NANOSECONDS_PER_SECOND};
+    ppoll(&waiting, 1, &patience, NULL);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "muster/local_timer.h"
 #include "muster/timer.h"
 
 static void fail_in_a_scope(struct muster_timer *timer) {
@@ -32,6 +33,14 @@ static std::string requests_of_a_failure(const std::string &path) {
     return std::string(data, length > 0 ? static_cast<size_t>(length) : 0);
 }
 
+static bool counts_local_requests() {
+    struct muster_local_timer_queue *queue = muster_local_timer_queue_new();
+    bool is_counted = queue != nullptr && muster_local_timer_acquire(queue, "s", 30) == 0 &&
+                      muster_local_timer_queue_size(queue) == 1;
+    muster_local_timer_queue_free(queue);
+    return is_counted;
+}
+
 int main() {
     char directory[] = "/tmp/muster_timer_XXXXXX";
     if (mkdtemp(directory) == nullptr) {
@@ -46,5 +55,5 @@ int main() {
     rmdir(directory);
     bool is_acquired = requests.find("timer_in_cpp.cpp:") != std::string::npos;
     bool is_released = requests.find("\"expiration_time\": -1, \"signal\": 0}\n") != std::string::npos;
-    return is_acquired && is_released ? EXIT_SUCCESS : EXIT_FAILURE;
+    return is_acquired && is_released && counts_local_requests() ? EXIT_SUCCESS : EXIT_FAILURE;
 }

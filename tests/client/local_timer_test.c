@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Real children of this process; the library as other programs have it. */
+#include "unit.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "muster/local_timer.h"
+
+#define LONG_TIME 3600.0
+
+struct fixture {
+    struct muster_local_timer_queue *queue;
+    struct muster_local_timer_server *server;
+    struct muster_local_timer_observer observer;
+    struct muster_local_timer_expiry ended;
+    int refused;
+    int error;
+};
+
+static void note_end(void *context, const struct muster_local_timer_expiry *expiry) {
+    struct fixture *fixture = context;
+    fixture->ended = *expiry;
+}
+
+static void note_refusal(
+    void *context, const struct muster_local_timer_request *request, int error) {
+    struct fixture *fixture = context;
+    assert_string_equal(request->scope, "theirs");
+    fixture->refused++;
+    fixture->error = error;
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.observer = {note_end, note_refusal, fixture}};
+    fixture->queue = muster_local_timer_queue_new();
+    assert_non_null(fixture->queue);
+    fixture->server = muster_local_timer_server_new(fixture->queue);
+}
+
+static void tear_down(struct fixture *fixture) {
+    muster_local_timer_server_free(fixture->server);
+    muster_local_timer_queue_free(fixture->queue);
+}
+
+static size_t serve(struct fixture *fixture) {
+    return muster_local_timer_serve(fixture->server, LONG_TIME, &fixture->observer);
+}
+
+static void serve_until_held(struct fixture *fixture, size_t count) {
+    while (muster_local_timer_count(fixture->server) != count) {
+        serve(fixture);
+    }
+}
+
+/* A child that holds the timer and stays, until it is ended. */
+static pid_t start_holder(struct fixture *fixture, const char *scope, double seconds) {
+    pid_t child = fork();
+    if (child == 0) {
+        if (muster_local_timer_acquire(fixture->queue, scope, seconds) != 0) {
+            _exit(1);
+        }
+        for (;;) {
+            pause();
+        }
+    }
+    return child;
+}
+
+static void expect_killed(pid_t child) {
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+static double wall_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void an_expired_timer_ends_its_child_when_it_is_due(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    double before = wall_clock();
+    pid_t hanging = start_holder(&fixture, "hangs", 0.02);
+    pid_t patient = start_holder(&fixture, "waits", LONG_TIME);
+    while (serve(&fixture) == 0) {
+    }
+    assert_true(wall_clock() >= before + 0.02);
+    expect_killed(hanging);
+    assert_int_equal(fixture.ended.pid, hanging);
+    assert_string_equal(fixture.ended.scope, "hangs");
+    assert_int_equal(kill(patient, 0), 0);
+    serve_until_held(&fixture, 1);
+    kill(patient, SIGKILL);
+    expect_killed(patient);
+    muster_local_timer_clear(fixture.server, patient);
+    assert_int_equal(muster_local_timer_count(fixture.server), 0);
+    tear_down(&fixture);
+}
+
+static void what_is_released_in_time_ends_nobody(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_asked = muster_local_timer_acquire(fixture.queue, "s", 0) == 0 &&
+                        muster_local_timer_release(fixture.queue, "s") == 0;
+        _exit(is_asked ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(muster_local_timer_queue_size(fixture.queue), 2);
+    assert_int_equal(serve(&fixture), 0);
+    assert_int_equal(fixture.refused, 0); /* it has ended, which is no mistake */
+    assert_int_equal(muster_local_timer_count(fixture.server), 0);
+    tear_down(&fixture);
+}
+
+static void a_process_that_is_no_descendant_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_local_timer_expiry expiry;
+    set_up(&fixture);
+    const struct {
+        long pid;
+        int error;
+    } strangers[] = {{1, EPERM}, {getppid(), EPERM}, {getpid(), EPERM}, {0, ESRCH}, {-1, ESRCH},
+        {INT32_MAX, ESRCH}, {LONG_MAX, ESRCH}};
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        const struct muster_local_timer_request request = {strangers[i].pid, "theirs", 1};
+        assert_int_equal(muster_local_timer_register(fixture.server, &request), -1);
+        assert_int_equal(errno, strangers[i].error);
+    }
+    assert_int_equal(muster_local_timer_count(fixture.server), 0);
+    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 0);
+    tear_down(&fixture);
+}
+
+static void a_round_tells_of_refusals(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(muster_local_timer_acquire(fixture.queue, "theirs", 0), 0); /* of nobody */
+    assert_int_equal(serve(&fixture), 0);
+    assert_int_equal(fixture.refused, 1);
+    assert_int_equal(fixture.error, EPERM);
+    assert_int_equal(muster_local_timer_acquire(fixture.queue, "theirs", 0), 0);
+    assert_int_equal(muster_local_timer_serve(fixture.server, 0, NULL), 0);
+    tear_down(&fixture);
+}
+
+static void take_in(void *context, const struct muster_local_timer_request *request) {
+    assert_true(request->expiration <= wall_clock());
+    assert_int_equal(muster_local_timer_register(context, request), 0);
+}
+
+static void a_program_may_see_to_the_processes_itself(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_local_timer_expiry expiry;
+    set_up(&fixture);
+    pid_t child = start_holder(&fixture, "s", 0);
+    assert_int_equal(
+        muster_local_timer_queue_get(fixture.queue, 1, LONG_TIME, take_in, fixture.server), 1);
+    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 1);
+    assert_int_equal(expiry.pid, child);
+    assert_string_equal(expiry.scope, "s");
+    assert_int_equal(muster_local_timer_expired(fixture.server, &expiry), 0);
+    struct muster_local_timer_expiry earlier = expiry;
+    earlier.start_time--; /* another process, which had this pid before */
+    assert_int_equal(muster_local_timer_reap(fixture.server, &earlier), 0);
+    assert_int_equal(kill(child, 0), 0);
+    assert_int_equal(muster_local_timer_reap(fixture.server, &expiry), 0);
+    expect_killed(child);
+    assert_int_equal(muster_local_timer_reap(fixture.server, &expiry), 0); /* it is gone */
+    assert_int_equal(muster_local_timer_count(fixture.server), 0);
+    tear_down(&fixture);
+}
+
+static void what_cannot_be_asked_for_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char scope[MUSTER_LOCAL_TIMER_SCOPE_SIZE + 2];
+    set_up(&fixture);
+    memset(scope, 's', sizeof scope);
+    scope[sizeof scope - 1] = '\0';
+    const struct muster_local_timer_request request = {getpid(), scope, 1};
+    assert_int_equal(muster_local_timer_acquire(fixture.queue, scope, 1), -1);
+    assert_int_equal(errno, EMSGSIZE);
+    assert_int_equal(muster_local_timer_register(fixture.server, &request), -1);
+    assert_int_equal(errno, EMSGSIZE);
+    scope[sizeof scope - 2] = '\0';
+    assert_int_equal(muster_local_timer_acquire(fixture.queue, scope, 1), 0);
+    const double lengths[] = {-1, 1e10, (double)NAN, (double)INFINITY};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(muster_local_timer_acquire(fixture.queue, "s", lengths[i]), -1);
+        assert_int_equal(errno, EINVAL);
+    }
+    assert_int_equal(muster_local_timer_queue_size(fixture.queue), 1);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_expired_timer_ends_its_child_when_it_is_due),
+    cmocka_unit_test(what_is_released_in_time_ends_nobody),
+    cmocka_unit_test(a_process_that_is_no_descendant_is_refused),
+    cmocka_unit_test(a_round_tells_of_refusals),
+    cmocka_unit_test(a_program_may_see_to_the_processes_itself),
+    cmocka_unit_test(what_cannot_be_asked_for_is_refused),
+};
+
+TEST_MAIN(tests)
