@@ -288,6 +288,8 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
             .shutdown_timeout = config->shutdown_timeout,
             .has_peers = config->maximum_nodes > 1,
             .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
+            .may_lose_peers =
+                config->maximum_nodes > 1 && config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC,
         };
         agent_machine_init(&agent.machine, &settings);
         agent_take_event(&agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);

@@ -96,6 +96,10 @@ static void leave_world(struct agent_dynamic_rendezvous *rendezvous, const char 
     const struct agent_rendezvous_observer *observer = &rendezvous->settings->observer;
     bool is_joining = rendezvous->stage == STAGE_JOINING;
     agent_round_abandon(rendezvous->round);
+    if (rendezvous->is_calling_roll) {
+        rendezvous->is_calling_roll = false;
+        rendezvous_backend_cancel_waits(rendezvous->backend);
+    }
     if (is_joining) {
         feed_kind(rendezvous, RENDEZVOUS_EVENT_JOIN_ASKED);
     } else if (rendezvous->stage == STAGE_BARRIER && rendezvous->is_cut_off) {
@@ -105,6 +109,13 @@ static void leave_world(struct agent_dynamic_rendezvous *rendezvous, const char 
         agent_root_cause_look(rendezvous->root_cause, rendezvous->round_number, NULL);
         observer->round_over(observer->context, reason);
     }
+}
+
+static void tell_failure_stands(struct agent_dynamic_rendezvous *rendezvous) {
+    const struct agent_rendezvous_observer *observer = &rendezvous->settings->observer;
+    rendezvous->has_failed = true;
+    rendezvous->is_ending = true;
+    observer->failure_stands(observer->context);
 }
 
 static void learn_of_failure(struct agent_dynamic_rendezvous *rendezvous, const char *reason) {
@@ -184,6 +195,13 @@ static void perform_on_backend(
     case RENDEZVOUS_EFFECT_COUNT_FINISHED:
         rendezvous_backend_count_finished(backend, effect->round);
         break;
+    case RENDEZVOUS_EFFECT_CALL_ROLL:
+        rendezvous->is_calling_roll = true;
+        rendezvous_backend_call_roll(backend, effect->roll.round, effect->roll.number);
+        break;
+    case RENDEZVOUS_EFFECT_ANSWER_ROLL:
+        rendezvous_backend_answer_roll(backend, effect->roll.round, effect->roll.number);
+        break;
     default:
         break;
     }
@@ -207,6 +225,9 @@ static void perform(
     case RENDEZVOUS_EFFECT_FAILED:
         rendezvous->is_leaving = true;
         learn_of_failure(rendezvous, effect->told.reason);
+        break;
+    case RENDEZVOUS_EFFECT_FAILURE_STANDS:
+        tell_failure_stands(rendezvous);
         break;
     case RENDEZVOUS_EFFECT_SETTLED:
         rendezvous->is_settled = true;
@@ -260,6 +281,7 @@ static void step(
 static void enqueue(
     struct agent_dynamic_rendezvous *rendezvous, const struct rendezvous_event *event) {
     bool has_reason = event->kind == RENDEZVOUS_EVENT_RESTART_ASKED ||
+                      event->kind == RENDEZVOUS_EVENT_FAILURE_ASKED ||
                       event->kind == RENDEZVOUS_EVENT_CLOSE_ASKED ||
                       event->kind == RENDEZVOUS_EVENT_BROKEN;
     rendezvous->queue = memory_reserve(rendezvous->queue, &rendezvous->queue_capacity,
@@ -336,6 +358,11 @@ static void finished_count(void *context, int64_t count) {
                                     .finished_count = count});
 }
 
+static void roll_answered(void *context) {
+    ((struct agent_dynamic_rendezvous *)context)->is_calling_roll = false;
+    feed_kind(context, RENDEZVOUS_EVENT_ROLL_ANSWERED);
+}
+
 static void broken(void *context, const char *reason) {
     feed_reason(context, RENDEZVOUS_EVENT_BROKEN, reason);
 }
@@ -384,8 +411,8 @@ static void round_barrier_ended(void *context, bool has_passed) {
 
 struct rendezvous_backend_observer agent_dynamic_backend_events(
     struct agent_dynamic_rendezvous *rendezvous) {
-    return (struct rendezvous_backend_observer){
-        connected, lost, record, written, changed, finished_count, broken, rendezvous};
+    return (struct rendezvous_backend_observer){connected, lost, record, written, changed,
+        finished_count, roll_answered, broken, rendezvous};
 }
 
 struct agent_round_observer agent_dynamic_round_events(

@@ -206,6 +206,16 @@ void agent_dynamic_rendezvous_announce_leave(struct agent_dynamic_rendezvous *re
     free(reason);
 }
 
+/* The agent stays as it is until the failure stands, or turns out to be none of the job's. */
+void agent_dynamic_rendezvous_doubt_failure(
+    struct agent_dynamic_rendezvous *rendezvous, const struct failure_account *account) {
+    struct text reason = {0};
+    agent_round_abandon(rendezvous->round);
+    blame(rendezvous, account, &reason);
+    take_reason(rendezvous, RENDEZVOUS_EVENT_FAILURE_ASKED, text_string(&reason));
+    text_clear(&reason);
+}
+
 /* Who found no way in has nothing to say about the job of the others. */
 void agent_dynamic_rendezvous_announce_failure(
     struct agent_dynamic_rendezvous *rendezvous, const struct failure_account *account) {

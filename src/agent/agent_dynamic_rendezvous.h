@@ -26,6 +26,8 @@ void agent_dynamic_rendezvous_join(struct agent_dynamic_rendezvous *rendezvous, 
 void agent_dynamic_rendezvous_enter_barrier(struct agent_dynamic_rendezvous *rendezvous);
 void agent_dynamic_rendezvous_announce_restart(
     struct agent_dynamic_rendezvous *rendezvous, const struct failure_account *account);
+void agent_dynamic_rendezvous_doubt_failure(
+    struct agent_dynamic_rendezvous *rendezvous, const struct failure_account *account);
 void agent_dynamic_rendezvous_announce_failure(
     struct agent_dynamic_rendezvous *rendezvous, const struct failure_account *account);
 void agent_dynamic_rendezvous_announce_leave(struct agent_dynamic_rendezvous *rendezvous);

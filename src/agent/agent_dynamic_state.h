@@ -51,6 +51,7 @@ struct agent_dynamic_rendezvous {
     char *end;            /* why the job failed, until it is told */
     bool was_connected;   /* to the store, at some time */
     bool is_cut_off;      /* the store is what was lost in the step under way */
+    bool is_calling_roll; /* and waits for the answers */
     bool has_passed;      /* the exit barrier */
     bool has_failed;      /* the job: its report is not to wait for long */
     bool is_leaving;      /* the others go on, or the record is lost to this node */

@@ -110,6 +110,9 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
     case AGENT_EFFECT_ANNOUNCE_RESTART:
         announce(agent, agent_rendezvous_announce_restart);
         break;
+    case AGENT_EFFECT_DOUBT_FAILURE:
+        announce(agent, agent_rendezvous_doubt_failure);
+        break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
         announce(agent, agent_rendezvous_announce_failure);
         break;
@@ -268,6 +271,10 @@ static void peer_failed(void *context, const char *reason) {
     agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_PEER_FAILED}, NULL);
 }
 
+static void failure_stands(void *context) {
+    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_FAILURE_STANDS}, NULL);
+}
+
 static void root_cause_learnt(void *context, const struct failure_account *account) {
     struct agent *agent = context;
     failure_account_copy(account, &agent->root_cause);
@@ -364,6 +371,7 @@ struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent) {
         .barrier_ended = barrier_ended,
         .peer_restart = peer_restart,
         .peer_failed = peer_failed,
+        .failure_stands = failure_stands,
         .root_cause_learnt = root_cause_learnt,
         .round_over = round_over,
         .recorded = agent_event_log_wants_rendezvous(agent->event_log) ? rendezvous_recorded : NULL,

@@ -166,6 +166,11 @@ void agent_rendezvous_announce_restart(
     }
 }
 
+void agent_rendezvous_doubt_failure(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account) {
+    agent_dynamic_rendezvous_doubt_failure(rendezvous->changing_nodes, account);
+}
+
 void agent_rendezvous_announce_failure(
     struct agent_rendezvous *rendezvous, const struct failure_account *account) {
     if (rendezvous->changing_nodes != NULL) {

@@ -31,6 +31,7 @@ struct agent_rendezvous_observer {
     void (*barrier_ended)(void *context, bool has_passed);
     void (*peer_restart)(void *context, int attempt);
     void (*peer_failed)(void *context, const char *reason);
+    void (*failure_stands)(void *context); /* the others know of it */
     /* After joined, before what it led to: who failed first, on another node. Borrowed. */
     void (*root_cause_learnt)(void *context, const struct failure_account *account);
     /* After joined: the world it told of is no more. A join is to follow. */
@@ -70,6 +71,11 @@ void agent_rendezvous_join(struct agent_rendezvous *rendezvous, int64_t ticket, 
 
 /* Answered by barrier_ended. */
 void agent_rendezvous_enter_barrier(struct agent_rendezvous *rendezvous);
+
+/* Nodes that come and go: workers failed here, and no restart is left; but the cause may be that
+ * another node is lost. Answered by failure_stands, round_over or peer_failed. */
+void agent_rendezvous_doubt_failure(
+    struct agent_rendezvous *rendezvous, const struct failure_account *account);
 
 /* Tell the other nodes, if there are any: that workers failed here and the job is to restart; that
  * the job has failed; that this node goes, and the others may go on if they can without it; that

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/agent_machine.h"
 
-#include <assert.h>
-
+#include "core/agent_machine_step.h"
 #include "core/signal_name.h"
 
 #define SIGNAL_NUMBER_TERMINATE 15
-
-/* What a handler sees of one step. */
-struct step {
-    struct agent_machine *machine;
-    const struct agent_event *event;
-    struct agent_effects *effects;
-};
 
 static void join(struct step *step);
 static void start_workers(struct step *step);
@@ -39,6 +31,8 @@ static void stop_for_peer_failure(struct step *step);
 static void fail_for_peer_instead(struct step *step);
 static void stop_for_new_round(struct step *step);
 static void restart_for_new_round(struct step *step);
+static void believe_failure(struct step *step);
+static void fail_after_doubt(struct step *step);
 
 /* The whole life. What is not here is ignored. */
 static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step *step) = {
@@ -90,6 +84,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_PEER_RESTART] = restart_instead,
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
             [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
+            [AGENT_EVENT_FAILURE_STANDS] = believe_failure,
         },
     [AGENT_LEAVING] =
         {
@@ -100,6 +95,13 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step 
             [AGENT_EVENT_PEER_FAILED] = finish_unneeded,
             [AGENT_EVENT_ROUND_OVER] = join,
         },
+    [AGENT_DOUBTING] =
+        {
+            [AGENT_EVENT_FAILURE_STANDS] = fail_after_doubt,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_FAILED] = fail_after_doubt,
+            [AGENT_EVENT_ROUND_OVER] = join,
+        },
 };
 
 void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings) {
@@ -107,6 +109,7 @@ void agent_machine_init(struct agent_machine *machine, const struct agent_settin
         .shutdown_timeout = settings->shutdown_timeout,
         .has_peers = settings->has_peers,
         .looks_before_killing = settings->looks_before_killing,
+        .may_lose_peers = settings->may_lose_peers,
     };
     restart_policy_init(&machine->restarts, settings->max_restarts);
     worker_group_init(&machine->workers, (size_t)settings->worker_count);
@@ -130,88 +133,12 @@ void agent_machine_step(
     }
 }
 
-/* What several handlers do. */
-
-static void push(struct step *step, struct agent_effect effect) {
-    assert(step->effects->count < AGENT_EFFECTS_MAXIMUM);
-    step->effects->items[step->effects->count++] = effect;
-}
-
-static void push_kind(struct step *step, enum agent_effect_kind kind) {
-    push(step, (struct agent_effect){.kind = kind});
-}
-
-static void push_attempt(struct step *step, enum agent_effect_kind kind) {
-    push(
-        step, (struct agent_effect){.kind = kind, .attempt = agent_machine_attempt(step->machine)});
-}
-
-static void arm_timer(struct step *step, struct instant deadline) {
-    step->machine->is_timer_armed = true;
-    step->machine->deadline = deadline;
-    push(step, (struct agent_effect){.kind = AGENT_EFFECT_ARM_TIMER, .deadline = deadline});
-}
-
-static void disarm_timer(struct step *step) {
-    if (step->machine->is_timer_armed) {
-        step->machine->is_timer_armed = false;
-        push_kind(step, AGENT_EFFECT_DISARM_TIMER);
-    }
-}
-
-/* Other nodes, if there may be any and this one has made itself known to them. */
-static void announce(struct step *step, enum agent_effect_kind kind) {
-    if (step->machine->has_peers && step->machine->ticket > 0) {
-        push_kind(step, kind);
-    }
-}
-
 static void join(struct step *step) {
     struct agent_machine *machine = step->machine;
     machine->phase = AGENT_JOINING;
     machine->ticket++;
     push(step, (struct agent_effect){.kind = AGENT_EFFECT_JOIN,
                    .join = {machine->ticket, agent_machine_attempt(machine)}});
-}
-
-static void finish(struct step *step, enum agent_outcome_kind kind) {
-    struct agent_outcome outcome = {
-        .kind = kind,
-        .signal = step->machine->received_signal,
-        .has_abandoned_processes = step->machine->has_abandoned_processes,
-    };
-    disarm_timer(step);
-    step->machine->phase = AGENT_DONE;
-    push(step, (struct agent_effect){.kind = AGENT_EFFECT_FINISH, .outcome = outcome});
-}
-
-/* What is being looked at would end with it, and nobody know what it was doing. */
-static void signal_workers(struct step *step, int signal) {
-    struct agent_machine *machine = step->machine;
-    if (machine->hold.look_count > 0) {
-        machine->hold.signal = signal;
-        return;
-    }
-    machine->hold.signal = 0;
-    machine->stop_signal = signal;
-    push(step, (struct agent_effect){.kind = AGENT_EFFECT_SIGNAL_WORKERS, .signal = signal});
-    if (!machine->is_timer_armed) {
-        arm_timer(step, instant_after(step->event->now, machine->shutdown_timeout));
-    }
-}
-
-static void begin_stop(struct step *step, enum agent_stop_reason reason, int signal) {
-    step->machine->phase = AGENT_STOPPING;
-    step->machine->stop_reason = reason;
-    signal_workers(step, signal);
-}
-
-static void kill_workers(struct step *step) {
-    struct duration patience = duration_from_milliseconds(AGENT_KILL_PATIENCE_MILLISECONDS);
-    step->machine->is_killing = true;
-    step->machine->hold = (struct agent_hold){.look_count = step->machine->hold.look_count};
-    push_kind(step, AGENT_EFFECT_KILL_WORKERS);
-    arm_timer(step, instant_after(step->event->now, patience));
 }
 
 static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
@@ -224,6 +151,7 @@ static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
         return AGENT_OUTCOME_SUCCEEDED;
     case AGENT_STOP_NONE:
     case AGENT_STOP_RESTART:
+    case AGENT_STOP_DOUBTED_FAILURE:
     case AGENT_STOP_FAILURE:
         break;
     }
@@ -288,6 +216,9 @@ static void stop_after_failure(struct step *step) {
         if (step->machine->has_peers) {
             push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
         }
+    } else if (step->machine->may_lose_peers) {
+        reason = AGENT_STOP_DOUBTED_FAILURE;
+        push_kind(step, AGENT_EFFECT_DOUBT_FAILURE);
     } else {
         announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
@@ -327,6 +258,8 @@ static void settle_stop(struct step *step) {
     disarm_timer(step);
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         join(step);
+    } else if (machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        machine->phase = AGENT_DOUBTING;
     } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->has_peers) {
         machine->phase = AGENT_LEAVING;
         push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
@@ -341,7 +274,8 @@ static void abandon_processes(struct step *step) {
     struct agent_machine *machine = step->machine;
     machine->is_timer_armed = false;
     machine->has_abandoned_processes = true;
-    if (machine->stop_reason == AGENT_STOP_RESTART) {
+    if (machine->stop_reason == AGENT_STOP_RESTART ||
+        machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         machine->stop_reason = AGENT_STOP_FAILURE;
         announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     }
@@ -383,10 +317,12 @@ static void note_look_over(struct step *step) {
 
 /* Signals to the agent. */
 
+/* A failure that is doubted was this node's, though it may be none of the job's. */
 static void finish_for_signal(struct step *step) {
+    bool has_failed = step->machine->phase == AGENT_DOUBTING;
     step->machine->received_signal = step->event->signal;
     announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    finish(step, AGENT_OUTCOME_SIGNALLED);
+    finish(step, has_failed ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SIGNALLED);
 }
 
 static void stop_for_signal(struct step *step) {
@@ -395,18 +331,26 @@ static void stop_for_signal(struct step *step) {
     begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
 }
 
+/* A failure that came before the signal stays the outcome, or its report were lost. */
+static void leave_for_signal(struct step *step) {
+    struct agent_machine *machine = step->machine;
+    if (machine->stop_reason == AGENT_STOP_FAILURE ||
+        machine->stop_reason == AGENT_STOP_PEER_FAILURE) {
+        return;
+    }
+    bool is_doubted = machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE;
+    machine->stop_reason = is_doubted ? AGENT_STOP_FAILURE : AGENT_STOP_SIGNAL;
+    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+}
+
 /* The first signal is forwarded and keeps the deadline of the stop under way; a second one is
- * impatience. A failure that came before the signal stays the outcome, or its report were lost. */
+ * impatience. */
 static void obey_signal_while_stopping(struct step *step) {
     struct agent_machine *machine = step->machine;
     bool is_first = machine->received_signal == 0;
     if (is_first) {
         machine->received_signal = step->event->signal;
-        if (machine->stop_reason != AGENT_STOP_FAILURE &&
-            machine->stop_reason != AGENT_STOP_PEER_FAILURE) {
-            machine->stop_reason = AGENT_STOP_SIGNAL;
-            announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-        }
+        leave_for_signal(step);
     }
     if (machine->is_killing || (is_first && machine->hold.is_kill_due)) {
         return;
@@ -484,6 +428,18 @@ static void fail_for_peer_instead(struct step *step) {
     if (step->machine->stop_reason == AGENT_STOP_RESTART) {
         step->machine->stop_reason = AGENT_STOP_PEER_FAILURE;
     }
+    believe_failure(step);
+}
+
+/* What a lost node may have left behind is this node's own. */
+static void believe_failure(struct step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        step->machine->stop_reason = AGENT_STOP_FAILURE;
+    }
+}
+
+static void fail_after_doubt(struct step *step) {
+    finish(step, AGENT_OUTCOME_FAILED);
 }
 
 /* New rounds. They are no failure, so they cost nothing and nobody needs to be told. */
@@ -492,9 +448,10 @@ static void stop_for_new_round(struct step *step) {
     begin_stop(step, AGENT_STOP_RESTART, SIGNAL_NUMBER_TERMINATE);
 }
 
-/* This node's workers are done, but those of the new round are not. */
+/* This node's workers are done, or have failed for nothing; those of the new round are not. */
 static void restart_for_new_round(struct step *step) {
-    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP ||
+        step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         step->machine->stop_reason = AGENT_STOP_RESTART;
     }
 }

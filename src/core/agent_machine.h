@@ -4,9 +4,9 @@
  * effects. It knows no process ids, files, sockets or ranks. Compare SimpleElasticAgent._invoke_run
  * in torch/distributed/elastic/agent/server/api.py, which polls where this is told.
  *
- *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING -> DONE
- *              ^                                 |           |
- *              +------- restart, new round ------+-----------+
+ *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING or DOUBTING -> DONE
+ *              ^                                 |                   |
+ *              +------- restart, new round ------+-------------------+
  *
  * The contract with the performer:
  * - START_WORKERS is answered by WORKERS_STARTED, or by one START_FAILED for the first worker that
@@ -25,6 +25,7 @@
  * - JOIN replaces a join in flight and is answered by JOINED or JOIN_FAILED with its ticket, or by
  *   JOB_OVER. Answers with another ticket are stale and ignored.
  * - ENTER_BARRIER is answered by BARRIER_PASSED or BARRIER_FAILED, at once if the job has failed.
+ * - DOUBT_FAILURE is answered by FAILURE_STANDS, ROUND_OVER or PEER_FAILED.
  * - ROUND_OVER may come at any time between a JOINED and the next JOIN.
  * - FINISH comes last and once. ANNOUNCE_* need no answer; they come before the stop they explain,
  *   and only where there may be other nodes.
@@ -51,7 +52,8 @@ enum agent_phase {
     AGENT_STARTING,
     AGENT_RUNNING,
     AGENT_STOPPING,
-    AGENT_LEAVING, /* in the exit barrier */
+    AGENT_LEAVING,  /* in the exit barrier */
+    AGENT_DOUBTING, /* its workers have failed for good, unless a lost node was the cause */
     AGENT_DONE,
     AGENT_PHASE_COUNT,
 };
@@ -60,6 +62,7 @@ enum agent_stop_reason {
     AGENT_STOP_NONE,
     AGENT_STOP_CLEAN_UP, /* all workers exited 0; processes they left behind are ended */
     AGENT_STOP_RESTART,
+    AGENT_STOP_DOUBTED_FAILURE, /* becomes RESTART or FAILURE, or is still doubted in the end */
     AGENT_STOP_FAILURE,
     AGENT_STOP_PEER_FAILURE,
     AGENT_STOP_SIGNAL,
@@ -80,11 +83,12 @@ enum agent_event_kind {
     AGENT_EVENT_SIGNAL_RECEIVED,
     AGENT_EVENT_BARRIER_PASSED,
     AGENT_EVENT_BARRIER_FAILED,
-    AGENT_EVENT_PEER_RESTART, /* another node asks for the restart to `attempt` */
-    AGENT_EVENT_PEER_FAILED,  /* another node has failed for good, or the job's master is gone */
-    AGENT_EVENT_ROUND_OVER,   /* the world has changed, which costs no restart: another node came,
-                                 left or restarts, or this one was cut off from the job */
-    AGENT_EVENT_JOB_OVER,     /* it ended well while this node waited for a place in it */
+    AGENT_EVENT_PEER_RESTART,   /* another node asks for the restart to `attempt` */
+    AGENT_EVENT_PEER_FAILED,    /* another node has failed for good, or the job's master is gone */
+    AGENT_EVENT_FAILURE_STANDS, /* all other nodes are there: it was none of their losses */
+    AGENT_EVENT_ROUND_OVER,     /* the world has changed, which costs no restart: another node came,
+                                   left or restarts, or this one was cut off from the job */
+    AGENT_EVENT_JOB_OVER,       /* it ended well while this node waited for a place in it */
     AGENT_EVENT_COUNT,
 };
 
@@ -143,6 +147,7 @@ enum agent_effect_kind {
     AGENT_EFFECT_DISARM_TIMER,
     AGENT_EFFECT_ENTER_BARRIER,
     AGENT_EFFECT_ANNOUNCE_RESTART,
+    AGENT_EFFECT_DOUBT_FAILURE,    /* the job has failed, unless another node is lost */
     AGENT_EFFECT_ANNOUNCE_FAILURE, /* the job has failed */
     AGENT_EFFECT_ANNOUNCE_LEAVE,   /* this node goes; the job may go on if it can without */
     AGENT_EFFECT_ANNOUNCE_SUCCESS, /* the job is done: all nodes were in the barrier */
@@ -177,6 +182,7 @@ struct agent_settings {
     int max_restarts;
     struct duration shutdown_timeout; /* from the first stop signal to SIGKILL, on every path */
     bool has_peers;                   /* the job may have other nodes, now or later */
+    bool may_lose_peers;              /* … and goes on when one of them is lost */
     bool looks_before_killing;        /* unless a user is impatient */
 };
 
@@ -193,6 +199,7 @@ struct agent_machine {
     struct duration shutdown_timeout;
     bool has_peers;
     bool looks_before_killing;
+    bool may_lose_peers;
     struct restart_policy restarts;
     int64_t ticket;              /* of the last JOIN; 0: none yet */
     struct worker_group workers; /* of the running attempt; to be read for the report */

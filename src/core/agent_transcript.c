@@ -32,6 +32,7 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_BARRIER_FAILED] = "barrier_failed",
     [AGENT_EVENT_PEER_RESTART] = "peer_restart",
     [AGENT_EVENT_PEER_FAILED] = "peer_failed",
+    [AGENT_EVENT_FAILURE_STANDS] = "failure_stands",
     [AGENT_EVENT_ROUND_OVER] = "round_over",
     [AGENT_EVENT_JOB_OVER] = "job_over",
 };
@@ -73,6 +74,7 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_BARRIER_PASSED:
     case AGENT_EVENT_BARRIER_FAILED:
     case AGENT_EVENT_PEER_FAILED:
+    case AGENT_EVENT_FAILURE_STANDS:
     case AGENT_EVENT_ROUND_OVER:
     case AGENT_EVENT_JOB_OVER:
     case AGENT_EVENT_COUNT:
@@ -90,6 +92,7 @@ static const char *const effect_names[AGENT_EFFECT_COUNT] = {
     [AGENT_EFFECT_DISARM_TIMER] = "disarm_timer",
     [AGENT_EFFECT_ENTER_BARRIER] = "enter_barrier",
     [AGENT_EFFECT_ANNOUNCE_RESTART] = "announce_restart",
+    [AGENT_EFFECT_DOUBT_FAILURE] = "doubt_failure",
     [AGENT_EFFECT_ANNOUNCE_FAILURE] = "announce_failure",
     [AGENT_EFFECT_ANNOUNCE_LEAVE] = "announce_leave",
     [AGENT_EFFECT_ANNOUNCE_SUCCESS] = "announce_success",
@@ -138,6 +141,7 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
     case AGENT_EFFECT_LOOK_AT_WORKERS:
     case AGENT_EFFECT_KILL_WORKERS:
     case AGENT_EFFECT_DISARM_TIMER:
+    case AGENT_EFFECT_DOUBT_FAILURE:
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
     case AGENT_EFFECT_ANNOUNCE_LEAVE:
     case AGENT_EFFECT_ANNOUNCE_SUCCESS:
@@ -154,6 +158,7 @@ const char *agent_phase_name(enum agent_phase phase) {
         [AGENT_RUNNING] = "running",
         [AGENT_STOPPING] = "stopping",
         [AGENT_LEAVING] = "leaving",
+        [AGENT_DOUBTING] = "doubting",
         [AGENT_DONE] = "done",
     };
     return names[phase];

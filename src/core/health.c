@@ -13,6 +13,7 @@ static enum health_phase judge_phase(const struct health_facts *facts) {
     case AGENT_STOPPING:
         return facts->stop_reason == AGENT_STOP_RESTART ? HEALTH_RESTARTING : HEALTH_DRAINING;
     case AGENT_LEAVING:
+    case AGENT_DOUBTING:
     case AGENT_DONE:
     case AGENT_PHASE_COUNT:
         break;

@@ -21,6 +21,7 @@ static enum job_activity activity_of(enum agent_phase phase) {
     case AGENT_LEAVING:
         return JOB_ACTIVITY_EXIT_BARRIER;
     case AGENT_IDLE:
+    case AGENT_DOUBTING:
     case AGENT_DONE:
     case AGENT_PHASE_COUNT:
         break;
@@ -73,7 +74,7 @@ static void follow_restart(struct job_metrics *metrics, enum agent_phase before,
     bool is_restarting =
         machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_RESTART;
     bool has_rejoined =
-        machine->phase == AGENT_JOINING && (before == AGENT_STOPPING || before == AGENT_LEAVING);
+        machine->phase == AGENT_JOINING && before != AGENT_JOINING && before != AGENT_IDLE;
     if (is_restarting || has_rejoined) {
         note_cause(metrics, event);
     }

@@ -4,16 +4,13 @@
 #include <stdio.h>
 
 #include "core/rendezvous_decision.h"
+#include "core/rendezvous_doubt.h"
 #include "core/rendezvous_growth.h"
 #include "core/rendezvous_losses.h"
 #include "core/rendezvous_regroup.h"
 
 /* How long after the join deadline torchrun's rules still take a node out of the record. */
 #define ROLLBACK_SECONDS 5
-
-static bool heeds_loss(const struct rendezvous_machine *machine) {
-    return machine->settings.on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
-}
 
 /* The end of this node's part, asked for. */
 
@@ -37,11 +34,14 @@ static bool leave_record(struct rendezvous_step *step) {
         return true;
     }
     if (rendezvous_regroup_is_possible(&machine->seen) && rendezvous_is_participant(machine) &&
-        heeds_loss(machine)) {
+        rendezvous_losses_are_heeded(machine)) {
         char reason[RENDEZVOUS_MESSAGE_SIZE];
         rendezvous_losses_name(reason, sizeof reason, &machine->me, "has left");
-        return rendezvous_losses_regroup(step,
-            (struct rendezvous_regroup){.gone = &machine->me, .gone_count = 1, .reason = reason});
+        return rendezvous_losses_regroup(
+            step, (struct rendezvous_regroup){.gone = &machine->me,
+                      .gone_count = 1,
+                      .is_refunded = rendezvous_doubt_may_be_consequence(step),
+                      .reason = reason});
     }
     rendezvous_state_expel(rendezvous_draft_begin(machine), &machine->settings, &machine->me);
     return rendezvous_draft_write(step, false);
@@ -77,7 +77,8 @@ static void check_world(struct rendezvous_step *step) {
                    rendezvous_is_participant(machine);
     if (!is_here) {
         rendezvous_end_world(step, reason_of_new_round(machine));
-    } else if (rendezvous_state_participants(seen) < machine->world_size && heeds_loss(machine)) {
+    } else if (rendezvous_state_participants(seen) < machine->world_size &&
+               rendezvous_losses_are_heeded(machine)) {
         rendezvous_end_world(step, "a node has left the round");
     } else if (heeds_waiting(step)) {
         rendezvous_end_world(step, "a node waits to join");
@@ -302,8 +303,9 @@ static bool keep_alive(struct rendezvous_step *step) {
 }
 
 static bool take_part(struct rendezvous_step *step) {
-    return rendezvous_losses_take_out(step) || restart(step) || rendezvous_growth_admit(step) ||
-           strive(step) || park_the_waiting(step) || mark_draining(step) || keep_alive(step);
+    return rendezvous_losses_take_out(step) || rendezvous_doubt_pursue(step) || restart(step) ||
+           rendezvous_growth_admit(step) || strive(step) || park_the_waiting(step) ||
+           mark_draining(step) || keep_alive(step);
 }
 
 static void note_parking(struct rendezvous_machine *machine) {
@@ -320,7 +322,11 @@ void rendezvous_evaluate(struct rendezvous_step *step) {
         &machine->heartbeats, &machine->seen, step->event->now, (struct duration){2 * interval});
     note_parking(machine);
     rendezvous_growth_look(step);
+    rendezvous_doubt_look(step);
     if (machine->seen.is_closed) {
+        if (machine->is_doubting && !machine->seen.has_failed) {
+            rendezvous_doubt_overcome(step); /* nobody else will say that the job has failed */
+        }
         if (machine->goal == RENDEZVOUS_GOAL_TAKE_PART) {
             rendezvous_close_part(step);
         } else {
@@ -331,14 +337,16 @@ void rendezvous_evaluate(struct rendezvous_step *step) {
     if (machine->goal == RENDEZVOUS_GOAL_TAKE_PART) {
         check_world(step);
     }
+    rendezvous_doubt_answer(step);
     if (machine->retry_at.is_set) {
         return;
     }
-    if (machine->goal == RENDEZVOUS_GOAL_CLOSE) {
-        (void)close_record(step);
+    if (machine->goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        (void)take_part(step);
     } else if (machine->goal == RENDEZVOUS_GOAL_LEAVE) {
         (void)leave_record(step);
-    } else {
-        (void)take_part(step);
+    }
+    if (machine->goal == RENDEZVOUS_GOAL_CLOSE) { /* perhaps only now */
+        (void)close_record(step);
     }
 }

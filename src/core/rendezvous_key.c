@@ -46,3 +46,8 @@ void rendezvous_key_write_root_cause(const char *run_id, int64_t round, struct t
     rendezvous_key_write_round(run_id, round, out);
     text_append(out, "muster/root_cause");
 }
+
+void rendezvous_key_write_roll(const char *run_id, int64_t round, int rank, struct text *out) {
+    rendezvous_key_write_round(run_id, round, out);
+    text_append_format(out, "muster/roll/%d", rank);
+}

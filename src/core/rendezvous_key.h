@@ -35,5 +35,7 @@ void rendezvous_key_write_presence(
 
 /* Muster's own, in a round's folder: the first failure, decided by who writes first. */
 void rendezvous_key_write_root_cause(const char *run_id, int64_t round, struct text *out);
+/* The node of this rank has answered when the round's roll was called. */
+void rendezvous_key_write_roll(const char *run_id, int64_t round, int rank, struct text *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/rendezvous_doubt.h"
 
 /* Told by the backend. */
 
@@ -122,20 +123,25 @@ static bool expel(struct rendezvous_step *step, const struct losses *losses) {
     return rendezvous_draft_write(step, false);
 }
 
+bool rendezvous_losses_are_heeded(const struct rendezvous_machine *machine) {
+    return machine->settings.on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+}
+
 static bool remove_losses(struct rendezvous_step *step, const struct losses *losses) {
     const struct rendezvous_machine *machine = step->machine;
-    bool is_heeded = machine->settings.on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     if (losses->count == 0) {
         return false;
     }
-    if (losses->first_participant == NULL || !is_heeded ||
+    if (losses->first_participant == NULL || !rendezvous_losses_are_heeded(machine) ||
         !rendezvous_regroup_is_possible(&machine->seen)) {
         return expel(step, losses);
     }
     char reason[RENDEZVOUS_MESSAGE_SIZE];
     rendezvous_losses_name(reason, sizeof reason, losses->first_participant, "is gone");
     return rendezvous_losses_regroup(
-        step, (struct rendezvous_regroup){.is_loss = true, .reason = reason});
+        step, (struct rendezvous_regroup){.is_loss = true,
+                  .is_refunded = rendezvous_doubt_may_be_consequence(step),
+                  .reason = reason});
 }
 
 bool rendezvous_losses_take_out(struct rendezvous_step *step) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/rendezvous_doubt.h"
 #include "core/rendezvous_evaluation.h"
 #include "core/rendezvous_losses.h"
 #include "core/rendezvous_step.h"
@@ -20,6 +21,7 @@
 
 static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);
+static void ask_failure(struct rendezvous_step *step);
 static void ask_done(struct rendezvous_step *step);
 static void ask_close(struct rendezvous_step *step);
 static void ask_leave(struct rendezvous_step *step);
@@ -31,12 +33,14 @@ static void take_changed(struct rendezvous_step *step);
 static void take_strangers_write(struct rendezvous_step *step);
 static void take_gone(struct rendezvous_step *step);
 static void take_finished_count(struct rendezvous_step *step);
+static void take_roll(struct rendezvous_step *step);
 static void take_broken(struct rendezvous_step *step);
 static void take_timer(struct rendezvous_step *step);
 
 static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_step *step) = {
     [RENDEZVOUS_EVENT_JOIN_ASKED] = ask_join,
     [RENDEZVOUS_EVENT_RESTART_ASKED] = ask_restart,
+    [RENDEZVOUS_EVENT_FAILURE_ASKED] = ask_failure,
     [RENDEZVOUS_EVENT_DONE_ASKED] = ask_done,
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = ask_close,
     [RENDEZVOUS_EVENT_LEAVE_ASKED] = ask_leave,
@@ -48,6 +52,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_STRANGER_WROTE] = take_strangers_write,
     [RENDEZVOUS_EVENT_NODE_GONE] = take_gone,
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = take_finished_count,
+    [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,
     [RENDEZVOUS_EVENT_TIMER_FIRED] = take_timer,
 };
@@ -60,6 +65,7 @@ struct rendezvous_machine *rendezvous_machine_new(
     machine->world_round = RENDEZVOUS_NO_ROUND;
     machine->ended_round = RENDEZVOUS_NO_ROUND;
     machine->round_of_began = RENDEZVOUS_NO_ROUND;
+    machine->answered_round = RENDEZVOUS_NO_ROUND;
     random_init(&machine->random, settings->seed);
     return machine;
 }
@@ -124,6 +130,10 @@ static void ask_restart(struct rendezvous_step *step) {
     rendezvous_leave_world(step);
 }
 
+static void ask_failure(struct rendezvous_step *step) {
+    rendezvous_doubt_begin(step, step->event->reason);
+}
+
 static void ask_done(struct rendezvous_step *step) {
     if (step->machine->world_round != RENDEZVOUS_NO_ROUND) {
         step->machine->is_finished = true;
@@ -131,24 +141,14 @@ static void ask_done(struct rendezvous_step *step) {
     }
 }
 
-static void end_part(struct rendezvous_step *step, enum rendezvous_goal goal) {
-    struct rendezvous_machine *machine = step->machine;
-    if (machine->goal != RENDEZVOUS_GOAL_TAKE_PART || !rendezvous_is_connected(machine)) {
-        rendezvous_settle(step);
-        return;
-    }
-    machine->goal = goal;
-    moment_set_after(&machine->settle_deadline, step, machine->settings.close_timeout);
-}
-
 static void ask_close(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     snprintf(machine->message, sizeof machine->message, "%s", step->event->reason);
-    end_part(step, RENDEZVOUS_GOAL_CLOSE);
+    rendezvous_end_part(step, RENDEZVOUS_GOAL_CLOSE);
 }
 
 static void ask_leave(struct rendezvous_step *step) {
-    end_part(step, RENDEZVOUS_GOAL_LEAVE);
+    rendezvous_end_part(step, RENDEZVOUS_GOAL_LEAVE);
 }
 
 /* Told by the backend. */
@@ -341,6 +341,10 @@ static void take_finished_count(struct rendezvous_step *step) {
     step->machine->finished_count = step->event->finished_count;
 }
 
+static void take_roll(struct rendezvous_step *step) {
+    step->machine->is_roll_answered = step->machine->is_roll_called;
+}
+
 static void take_broken(struct rendezvous_step *step) {
     if (step->machine->goal == RENDEZVOUS_GOAL_TAKE_PART) {
         rendezvous_fail(step, step->event->reason);
@@ -406,7 +410,8 @@ static void arm_timer(struct rendezvous_step *step) {
     if (machine->goal != RENDEZVOUS_GOAL_OVER && rendezvous_is_connected(machine)) {
         const struct moment *moments[] = {&machine->beat_at, &machine->settle_deadline,
             &machine->retry_at, &machine->last_call, &machine->admission_at, &machine->heartbeat_at,
-            &machine->poll_at, &machine->join_deadline, &machine->rollback_deadline};
+            &machine->poll_at, &machine->join_deadline, &machine->rollback_deadline,
+            &machine->doubt_deadline};
         for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
             wake_at(&next, moments[i], step);
         }

@@ -21,6 +21,8 @@
  * - PRESENT before anything else after CONNECT: it ties the identity to the connection. When the
  *   backend serves presence, the node that hosts it is told NODE_GONE for identities whose
  *   connection ended or fell silent, and STRANGER_WROTE of writes by nodes without presence.
+ * - FAILURE_ASKED is answered by FAILURE_STANDS, ROUND_OVER, CLOSED or FAILED. After each of them
+ *   a CALL_ROLL that is not answered yet is forgotten.
  * - BEAT says that this node is alive (to a host with presence) and that the store still answers.
  * - One timer; ARM_TIMER replaces it. */
 #ifndef MUSTER_CORE_RENDEZVOUS_MACHINE_H
@@ -41,6 +43,7 @@ enum rendezvous_event_kind {
     /* asked by the agent */
     RENDEZVOUS_EVENT_JOIN_ASKED,    /* its workers are gone: tell it of a world */
     RENDEZVOUS_EVENT_RESTART_ASKED, /* a worker failed here, and the job shall go on */
+    RENDEZVOUS_EVENT_FAILURE_ASKED, /* … and cannot, unless a lost node was the cause */
     RENDEZVOUS_EVENT_DONE_ASKED,    /* all workers here are done: it enters the exit barrier */
     RENDEZVOUS_EVENT_CLOSE_ASKED,   /* the job is over; an empty reason is success */
     RENDEZVOUS_EVENT_LEAVE_ASKED,   /* this node goes, the job may go on */
@@ -53,6 +56,7 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_STRANGER_WROTE, /* a node that tells nobody what it writes */
     RENDEZVOUS_EVENT_NODE_GONE,
     RENDEZVOUS_EVENT_FINISHED_COUNT, /* answers COUNT_FINISHED */
+    RENDEZVOUS_EVENT_ROLL_ANSWERED,  /* answers CALL_ROLL: by every participant */
     RENDEZVOUS_EVENT_BROKEN, /* the record cannot be read: it is left as it is, and this node ends
                               */
     RENDEZVOUS_EVENT_TIMER_FIRED,
@@ -64,7 +68,7 @@ struct rendezvous_event {
     struct instant now;
     struct wall_time wall_now; /* for heartbeats torchrun's nodes read; never compared */
     union {
-        const char *reason; /* RESTART_ASKED, CLOSE_ASKED, BROKEN; borrowed */
+        const char *reason; /* RESTART_ASKED, FAILURE_ASKED, CLOSE_ASKED, BROKEN; borrowed */
         struct {
             const char *reason; /* borrowed */
             bool is_silent;     /* no answer; else the other end closed or refused */
@@ -94,13 +98,16 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_WRITE,
     RENDEZVOUS_EFFECT_TELL_WATCHERS,  /* of a change whose writer did not */
     RENDEZVOUS_EFFECT_COUNT_FINISHED, /* how many nodes are in the round's exit barrier */
+    RENDEZVOUS_EFFECT_CALL_ROLL,      /* wait until all of the round have answered */
+    RENDEZVOUS_EFFECT_ANSWER_ROLL,    /* this node is there */
     RENDEZVOUS_EFFECT_ARM_TIMER,
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
     RENDEZVOUS_EFFECT_ROUND_OVER,
     RENDEZVOUS_EFFECT_CLOSED,
     RENDEZVOUS_EFFECT_FAILED,
-    RENDEZVOUS_EFFECT_SETTLED, /* after CLOSE_ASKED and LEAVE_ASKED: done, or given up */
+    RENDEZVOUS_EFFECT_FAILURE_STANDS, /* after FAILURE_ASKED; then as after CLOSE_ASKED */
+    RENDEZVOUS_EFFECT_SETTLED,        /* after CLOSE_ASKED and LEAVE_ASKED: done, or given up */
     RENDEZVOUS_EFFECT_KIND_COUNT,
 };
 
@@ -115,7 +122,11 @@ struct rendezvous_effect {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
             bool is_quiet;                        /* heartbeats only: no watcher needs to know */
         } write;
-        int64_t round;           /* COUNT_FINISHED */
+        int64_t round; /* COUNT_FINISHED */
+        struct {
+            int64_t round;
+            int number; /* CALL_ROLL: of nodes; ANSWER_ROLL: this node's rank */
+        } roll;
         struct instant deadline; /* ARM_TIMER; CONNECT: until when to try */
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a rendezvous machine knows, shared by its parts: rendezvous_machine takes events and arms
- * the timer, rendezvous_evaluation looks at the record and decides, rendezvous_losses and
- * rendezvous_growth know who went and who may come, and rendezvous_step is what they all do things
- * with. Nobody else looks inside. */
+ * the timer, rendezvous_evaluation looks at the record and decides, rendezvous_losses,
+ * rendezvous_doubt and rendezvous_growth know who went, what that explains and who may come, and
+ * rendezvous_step is what they all do things with. Nobody else looks inside. */
 #ifndef MUSTER_CORE_RENDEZVOUS_MACHINE_STATE_H
 #define MUSTER_CORE_RENDEZVOUS_MACHINE_STATE_H
 
@@ -76,13 +76,21 @@ struct rendezvous_machine {
     bool was_parked;     /* waited or was spare when the record was last seen */
     bool is_finished;    /* in the exit barrier */
     bool is_restart_wanted;
-    char restart_reason[RENDEZVOUS_REASON_SIZE];
+    char restart_reason[RENDEZVOUS_REASON_SIZE]; /* or of the failure that is doubted */
+    bool is_doubting;                            /* whether a failure here ends the job */
+    bool is_roll_called;
+    bool is_roll_answered;
+    int64_t answered_round; /* the last whose roll call this node has answered */
+    bool knows_restarts;
+    int64_t restarts_seen; /* that the job had paid for when the record was last seen */
 
     /* time */
     struct moment join_deadline;
     struct moment rollback_deadline; /* some time after the join deadline */
     size_t size_when_late;           /* the round's at the join deadline, this node included */
     struct moment settle_deadline;
+    struct moment doubt_deadline;
+    struct moment charged_at; /* when this node saw the last restart charged */
     struct moment last_call;
     int64_t last_call_round;
     struct wall_time last_call_deadline; /* as written; tells one last call from another */

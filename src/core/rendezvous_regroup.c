@@ -80,6 +80,19 @@ void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reas
     }
 }
 
+/* A restart can be given back once, and until the next one; rounds that are begun for other reasons
+ * may come in between. */
+static void charge(struct rendezvous_state *state, const struct rendezvous_regroup *regroup) {
+    if (regroup->is_refunded && state->is_charged) {
+        state->restarts -= state->restarts > 0 ? 1 : 0;
+        state->is_charged = false;
+    }
+    if (regroup->is_charged) {
+        state->restarts++;
+        state->is_charged = true;
+    }
+}
+
 void rendezvous_regroup_apply(struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup) {
     size_t world = rendezvous_state_participants(state);
@@ -94,7 +107,8 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
     state->round++;
     state->has_deadline = false;
     state->is_draining = false;
-    state->restarts += regroup->is_charged ? 1 : 0;
+    state->is_doubted = false;
+    charge(state, regroup);
     rendezvous_regroup_explain(state, regroup->reason);
     if (count >= wanted) {
         rendezvous_state_complete(state);
@@ -119,6 +133,6 @@ bool rendezvous_regroup_settle(
 bool rendezvous_regroup_would_admit(
     const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
     size_t candidates = rendezvous_state_waiting(state) + rendezvous_state_redundant(state);
-    return rendezvous_regroup_is_possible(state) && !state->is_draining && candidates > 0 &&
-           rendezvous_state_participants(state) < room(state, settings);
+    return rendezvous_regroup_is_possible(state) && !state->is_draining && !state->is_doubted &&
+           candidates > 0 && rendezvous_state_participants(state) < room(state, settings);
 }

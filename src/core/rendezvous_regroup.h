@@ -20,8 +20,9 @@ bool rendezvous_regroup_is_possible(const struct rendezvous_state *state);
 struct rendezvous_regroup {
     const struct node_identity *gone; /* taken out first; borrowed */
     size_t gone_count;
-    bool is_loss;    /* the gone are lost, not leaving: on_node_loss rules */
-    bool is_charged; /* a worker failed: costs one of the job's restarts */
+    bool is_loss;     /* the gone are lost, not leaving: on_node_loss rules */
+    bool is_charged;  /* a worker failed: costs one of the job's restarts */
+    bool is_refunded; /* the last restart was a consequence of what begins this round */
     const char *reason;
 };
 

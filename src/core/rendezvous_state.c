@@ -68,7 +68,8 @@ static bool are_rounds_equal(
            left->is_closed == right->is_closed && left->has_deadline == right->has_deadline &&
            (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
            left->restarts == right->restarts && left->wanted == right->wanted &&
-           left->is_draining == right->is_draining && left->has_failed == right->has_failed &&
+           left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
+           left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
            left->size == right->size && strcmp(left->reason, right->reason) == 0;
 }
 
@@ -135,6 +136,7 @@ static void begin_next_round(struct rendezvous_state *state) {
     state->is_complete = false;
     state->wanted = 0;
     state->is_draining = false;
+    state->is_doubted = false;
     state->reason[0] = '\0';
 }
 
@@ -293,8 +295,14 @@ static void describe_rest(const struct rendezvous_state *state, struct text *out
     if (state->is_draining) {
         text_append(out, " draining");
     }
+    if (state->is_doubted) {
+        text_append(out, " doubted");
+    }
     if (state->restarts != 0) {
         text_append_format(out, " restarts %" PRId64, state->restarts);
+    }
+    if (state->is_charged) {
+        text_append(out, " charged");
     }
     if (state->wanted != 0) {
         text_append_format(out, " wanted %" PRId64, state->wanted);

@@ -44,6 +44,8 @@ struct rendezvous_state {
     int64_t wanted; /* a round that is not complete becomes so with this many; 0: torchrun's rule */
     int64_t size;   /* of the largest world there was */
     bool is_draining; /* a participant's workers are done: nobody new is admitted */
+    bool is_charged;  /* the last restart has cost one, which was not given back */
+    bool is_doubted;  /* a failure here would end the job: are all participants still there? */
     bool has_failed;  /* closed because of a failure, which `reason` tells */
     char reason[RENDEZVOUS_REASON_SIZE]; /* why this round was begun or the record closed; UTF-8 */
 };
@@ -77,7 +79,7 @@ bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state);
 
 /* What follows when participants have left (_remove_participant_epilogue): a complete round without
  * any gives way to the next, and a round that is not complete and has too few forgets its deadline.
- * What Muster notes of a round (wanted, is_draining, reason) ends with it. */
+ * What Muster notes of a round (wanted, is_draining, is_doubted, reason) ends with it. */
 void rendezvous_state_settle(
     struct rendezvous_state *state, const struct rendezvous_settings *settings);
 
@@ -99,7 +101,8 @@ void rendezvous_state_rank(struct rendezvous_state *state);
 
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or at its "last_call"; what else is not as usual follows:
- * "closed", "closed failed", "draining", "restarts 2", "wanted 4", "because REASON". */
+ * "closed", "closed failed", "draining", "doubted", "restarts 2", "charged", "wanted 4",
+ * "because REASON". */
 void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
 
 #endif

@@ -134,6 +134,8 @@ void rendezvous_leave_world(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     machine->ended_round = machine->world_round;
     machine->world_round = RENDEZVOUS_NO_ROUND;
+    machine->is_doubting = false;
+    moment_clear(&machine->doubt_deadline);
     rendezvous_need_world(step);
     forget_finish(step);
 }
@@ -143,6 +145,18 @@ void rendezvous_end_world(struct rendezvous_step *step, const char *reason) {
         rendezvous_leave_world(step);
         tell(step, RENDEZVOUS_EFFECT_ROUND_OVER, reason);
     }
+}
+
+void rendezvous_end_part(struct rendezvous_step *step, enum rendezvous_goal goal) {
+    struct rendezvous_machine *machine = step->machine;
+    machine->is_doubting = false;
+    moment_clear(&machine->doubt_deadline);
+    if (machine->goal != RENDEZVOUS_GOAL_TAKE_PART || !rendezvous_is_connected(machine)) {
+        rendezvous_settle(step);
+        return;
+    }
+    machine->goal = goal;
+    moment_set_after(&machine->settle_deadline, step, machine->settings.close_timeout);
 }
 
 void rendezvous_close_part(struct rendezvous_step *step) {

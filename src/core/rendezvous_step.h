@@ -56,6 +56,8 @@ void rendezvous_leave_world(struct rendezvous_step *step);
 void rendezvous_end_world(struct rendezvous_step *step, const char *reason);
 /* The three ends of this node's part: the record is closed; it failed; it has closed or left. */
 void rendezvous_close_part(struct rendezvous_step *step);
+/* This node's part ends with a last write (CLOSE or LEAVE), if it can make one. */
+void rendezvous_end_part(struct rendezvous_step *step, enum rendezvous_goal goal);
 void rendezvous_fail(struct rendezvous_step *step, const char *reason);
 void rendezvous_settle(struct rendezvous_step *step);
 /* Tells an end again to an agent that asks on. */

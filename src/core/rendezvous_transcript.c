@@ -6,6 +6,7 @@
 static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_JOIN_ASKED] = "join_asked",
     [RENDEZVOUS_EVENT_RESTART_ASKED] = "restart_asked",
+    [RENDEZVOUS_EVENT_FAILURE_ASKED] = "failure_asked",
     [RENDEZVOUS_EVENT_DONE_ASKED] = "done_asked",
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = "close_asked",
     [RENDEZVOUS_EVENT_LEAVE_ASKED] = "leave_asked",
@@ -17,6 +18,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_STRANGER_WROTE] = "stranger_wrote",
     [RENDEZVOUS_EVENT_NODE_GONE] = "node_gone",
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = "finished_count",
+    [RENDEZVOUS_EVENT_ROLL_ANSWERED] = "roll_answered",
     [RENDEZVOUS_EVENT_BROKEN] = "broken",
     [RENDEZVOUS_EVENT_TIMER_FIRED] = "timer_fired",
 };
@@ -29,11 +31,14 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_WRITE] = "write",
     [RENDEZVOUS_EFFECT_TELL_WATCHERS] = "tell_watchers",
     [RENDEZVOUS_EFFECT_COUNT_FINISHED] = "count_finished",
+    [RENDEZVOUS_EFFECT_CALL_ROLL] = "call_roll",
+    [RENDEZVOUS_EFFECT_ANSWER_ROLL] = "answer_roll",
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
     [RENDEZVOUS_EFFECT_CLOSED] = "closed",
     [RENDEZVOUS_EFFECT_FAILED] = "failed",
+    [RENDEZVOUS_EFFECT_FAILURE_STANDS] = "failure_stands",
     [RENDEZVOUS_EFFECT_SETTLED] = "settled",
 };
 
@@ -68,6 +73,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     text_append(out, event_names[event->kind]);
     switch (event->kind) {
     case RENDEZVOUS_EVENT_RESTART_ASKED:
+    case RENDEZVOUS_EVENT_FAILURE_ASKED:
     case RENDEZVOUS_EVENT_CLOSE_ASKED:
     case RENDEZVOUS_EVENT_BROKEN:
         describe_reason(event->reason, out);
@@ -100,6 +106,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
     case RENDEZVOUS_EVENT_CHANGED:
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
+    case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:
     case RENDEZVOUS_EVENT_KIND_COUNT:
         break;
@@ -118,6 +125,11 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
         break;
     case RENDEZVOUS_EFFECT_COUNT_FINISHED:
         text_append_format(out, " %" PRId64, effect->round);
+        break;
+    case RENDEZVOUS_EFFECT_CALL_ROLL:
+    case RENDEZVOUS_EFFECT_ANSWER_ROLL:
+        text_append_format(out, " round %" PRId64 "%s%d", effect->roll.round,
+            effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL ? " of " : " rank ", effect->roll.number);
         break;
     case RENDEZVOUS_EFFECT_CONNECT:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
@@ -138,6 +150,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
     case RENDEZVOUS_EFFECT_BEAT:
     case RENDEZVOUS_EFFECT_FETCH:
     case RENDEZVOUS_EFFECT_TELL_WATCHERS:
+    case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_SETTLED:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
         break;

@@ -272,6 +272,43 @@ void rendezvous_backend_count_finished(struct rendezvous_backend *backend, int64
     text_clear(&key);
 }
 
+/* The roll. */
+
+static void roll_answered(void *context, const struct store_client_result *result) {
+    struct rendezvous_backend *backend = context;
+    if (is_answer(backend, result)) {
+        backend->settings.observer.roll_answered(backend->settings.observer.context);
+    }
+}
+
+void rendezvous_backend_call_roll(struct rendezvous_backend *backend, int64_t round, int number) {
+    struct text_list keys = {0};
+    struct slice *slices = memory_allocate((size_t)number * sizeof *slices);
+    for (int rank = 0; rank < number; rank++) {
+        struct text key = {0};
+        rendezvous_key_write_roll(backend->run_id, round, rank, &key);
+        text_list_add_taken(&keys, text_take(&key));
+        slices[rank] = slice_from_string(keys.items[rank]);
+    }
+    struct store_client_call call = {
+        .request = {.operation = STORE_WAIT, .keys = slices, .count = (size_t)number},
+        .is_raw = true,
+        .timeout = DURATION_FOREVER,
+        .done = roll_answered,
+        .context = backend,
+    };
+    (void)rendezvous_backend_wait(backend, &call); /* copies what it needs */
+    free(slices);
+    text_list_clear(&keys);
+}
+
+void rendezvous_backend_answer_roll(struct rendezvous_backend *backend, int64_t round, int rank) {
+    struct text key = {0};
+    rendezvous_key_write_roll(backend->run_id, round, rank, &key);
+    ask_set(backend, text_string(&key), "");
+    text_clear(&key);
+}
+
 /* Connecting: the three connections, then what must be known before the record is read. */
 
 static void greeted(void *context, bool has_presence) {

@@ -38,6 +38,7 @@ struct rendezvous_backend_observer {
     void (*written)(void *context, bool has_won, const struct rendezvous_state *state);
     void (*changed)(void *context);
     void (*finished_count)(void *context, int64_t count);
+    void (*roll_answered)(void *context);
     /* The record makes no sense, or belongs to a job with other settings. Nothing was written. */
     void (*broken)(void *context, const char *reason);
     void *context;
@@ -84,6 +85,11 @@ void rendezvous_backend_present(
 void rendezvous_backend_beat(struct rendezvous_backend *backend);
 /* How many nodes have come to the round's exit barrier; answered by finished_count. */
 void rendezvous_backend_count_finished(struct rendezvous_backend *backend, int64_t round);
+
+/* Waits for the answers of the nodes ranked 0 to number - 1 in that round; answered by
+ * roll_answered, if ever. cancel_waits calls it off. */
+void rendezvous_backend_call_roll(struct rendezvous_backend *backend, int64_t round, int number);
+void rendezvous_backend_answer_roll(struct rendezvous_backend *backend, int64_t round, int rank);
 
 /* Requests of the user's own, answered as host/store_access says; a failure other than
  * FAILURE_CANCELLED is also reported as lost. False, and nothing is sent, without a connection. */

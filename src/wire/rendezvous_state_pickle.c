@@ -265,6 +265,14 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_draining");
         pickle_write_boolean(&writer->pickle, true);
     }
+    if (state->is_charged) {
+        begin_attribute(writer, "muster_charged");
+        pickle_write_boolean(&writer->pickle, true);
+    }
+    if (state->is_doubted) {
+        begin_attribute(writer, "muster_doubted");
+        pickle_write_boolean(&writer->pickle, true);
+    }
     if (state->has_failed) {
         begin_attribute(writer, "muster_failed");
         pickle_write_boolean(&writer->pickle, true);

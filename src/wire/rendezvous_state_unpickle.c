@@ -347,6 +347,12 @@ static enum failure_code read_extras(struct reader *reader) {
     if (code == FAILURE_NONE && has(reader, "muster_draining")) {
         code = read_boolean(reader, "muster_draining", &state->is_draining);
     }
+    if (code == FAILURE_NONE && has(reader, "muster_charged")) {
+        code = read_boolean(reader, "muster_charged", &state->is_charged);
+    }
+    if (code == FAILURE_NONE && has(reader, "muster_doubted")) {
+        code = read_boolean(reader, "muster_doubted", &state->is_doubted);
+    }
     if (code == FAILURE_NONE && has(reader, "muster_failed")) {
         code = read_boolean(reader, "muster_failed", &state->has_failed);
     }

@@ -95,6 +95,21 @@ def test_a_machine_that_is_cut_off_is_missed_and_comes_back(make_job, cut, mend)
     assert job.succeeds()
 
 
+@pytest.mark.parametrize("cut", ["unplug", "link_down"])
+def test_workers_that_fail_when_a_machine_is_cut_off_cost_nothing(make_job, cut):
+    job = make_job("2:3", restarts=0)
+    job.start_all()
+    first = job.wait_for_world(*ALL)
+    getattr(job.machines["node3"], cut)()
+    for name in ALL:
+        first.of(name).end(1)  # as when its connection is broken
+    second = job.wait_for_world("node1", "node2")
+    assert second.restarts == {0}
+    job.machines["node3"].plug() if cut == "unplug" else job.machines["node3"].link_up()
+    job.wait_for_world(*ALL).end()
+    assert job.succeeds()
+
+
 def test_a_cut_off_machine_stops_its_workers_before_it_gives_up(make_job):
     job = make_job("2:3", conf=["join_timeout=5"])
     job.start_all()

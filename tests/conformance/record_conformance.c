@@ -23,6 +23,7 @@ struct node {
     bool has_won;
     int changes;
     int64_t finished_count;
+    bool is_roll_answered;
     char *trouble;
 };
 
@@ -80,6 +81,10 @@ static void finished_count(void *context, int64_t count) {
     node->has_answer = true;
 }
 
+static void roll_answered(void *context) {
+    ((struct node *)context)->is_roll_answered = true;
+}
+
 static void turn_until(struct store_under_test *store, const bool *is_reached) {
     struct instant deadline = instant_after(event_loop_now(store->loop), PATIENCE);
     while (!*is_reached) {
@@ -98,7 +103,8 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
         .answer_timeout = PATIENCE,
-        .observer = {connected, lost, record, written, changed, finished_count, broken, node},
+        .observer = {connected, lost, record, written, changed, finished_count, roll_answered,
+            broken, node},
     };
     struct event_loop *loop = job->store->loop;
     node->job = job;
@@ -252,6 +258,20 @@ static void a_beat_finds_a_change_that_nobody_was_told_of(void **state) {
     job_end(&job);
 }
 
+static void a_roll_is_answered_when_all_have_answered(void **state) {
+    struct job job;
+    job_begin(&job, *state);
+    struct node *caller = &job.nodes[0];
+    rendezvous_backend_call_roll(caller->backend, 7, NODES);
+    for (int i = 0; i < NODES; i++) {
+        rendezvous_backend_answer_roll(job.nodes[i].backend, 6, i); /* another round's */
+        rendezvous_backend_answer_roll(job.nodes[i].backend, 7, NODES - 1 - i);
+    }
+    turn_until(*state, &caller->is_roll_answered);
+    assert_null(caller->trouble);
+    job_end(&job);
+}
+
 static void a_record_that_makes_no_sense_is_told_and_left(void **state) {
     struct job job;
     struct text key = {0};
@@ -276,6 +296,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_change_made_before_the_watch_began_is_not_missed),
     cmocka_unit_test(writers_that_race_lose_nothing),
     cmocka_unit_test(a_beat_finds_a_change_that_nobody_was_told_of),
+    cmocka_unit_test(a_roll_is_answered_when_all_have_answered),
     cmocka_unit_test(a_record_that_makes_no_sense_is_told_and_left),
 };
 

@@ -248,6 +248,79 @@ static void a_last_failure_is_announced_at_once(void **state) {
     scene_end(&scene);
 }
 
+/* Where nodes come and go, a last failure may be what a lost one left behind. */
+
+static struct scene doubting_scene(void) {
+    struct scene scene = running_scene(0, AMONG_CHANGING_PEERS);
+    step(&scene, exited(0, 1), "doubt_failure; signal_workers 15; arm_timer at=30.000");
+    return scene;
+}
+
+static void a_last_failure_is_doubted_where_nodes_come_and_go(void **state) {
+    (void)state;
+    struct scene scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), "");
+    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+
+    scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer");
+    assert_int_equal(scene.machine.phase, AGENT_DOUBTING);
+    step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), "finish failed");
+    scene_end(&scene);
+}
+
+static void a_failure_that_a_lost_node_left_behind_costs_nothing(void **state) {
+    (void)state;
+    struct scene scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "");
+    step(&scene, plain(AGENT_EVENT_FAILURE_STANDS), ""); /* crossed it */
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
+    agent_machine_clear(&scene.machine);
+
+    scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer");
+    step(&scene, plain(AGENT_EVENT_ROUND_OVER), "join ticket=2 attempt=0");
+    agent_machine_clear(&scene.machine);
+}
+
+static void a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere(void **state) {
+    (void)state;
+    struct scene scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_PEER_FAILED), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+
+    scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer");
+    step(&scene, plain(AGENT_EVENT_PEER_FAILED), "finish failed");
+    scene_end(&scene);
+}
+
+static void a_signal_ends_the_doubt_for_this_node_but_not_the_job(void **state) {
+    (void)state;
+    struct scene scene = doubting_scene();
+    step(&scene, signalled(15), "announce_leave; signal_workers 15");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+
+    scene = doubting_scene();
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer");
+    step(&scene, signalled(15), "announce_leave; finish failed");
+    scene_end(&scene);
+}
+
+static void what_cannot_be_ended_ends_the_doubt(void **state) {
+    (void)state;
+    struct scene scene = doubting_scene();
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    scene.seconds = 60;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "announce_leave; finish failed abandoned");
+    scene_end(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_ends_this_node_but_not_the_job),
     cmocka_unit_test(a_signal_in_the_exit_barrier_ends_at_once),
@@ -267,6 +340,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_restart_this_node_does_not_allow_is_a_failure),
     cmocka_unit_test(a_failure_elsewhere_ends_this_node),
     cmocka_unit_test(a_last_failure_is_announced_at_once),
+    cmocka_unit_test(a_last_failure_is_doubted_where_nodes_come_and_go),
+    cmocka_unit_test(a_failure_that_a_lost_node_left_behind_costs_nothing),
+    cmocka_unit_test(a_failure_that_is_doubted_stands_when_the_job_fails_elsewhere),
+    cmocka_unit_test(a_signal_ends_the_doubt_for_this_node_but_not_the_job),
+    cmocka_unit_test(what_cannot_be_ended_ends_the_doubt),
 };
 
 TEST_MAIN(tests)

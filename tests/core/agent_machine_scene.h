@@ -11,6 +11,7 @@
 enum company {
     ALONE,
     AMONG_PEERS,
+    AMONG_CHANGING_PEERS,
 };
 
 struct scene {
@@ -24,7 +25,8 @@ static inline struct scene scene_new(int max_restarts, enum company company) {
         .worker_count = 3,
         .max_restarts = max_restarts,
         .shutdown_timeout = duration_from_seconds(30),
-        .has_peers = company == AMONG_PEERS,
+        .has_peers = company != ALONE,
+        .may_lose_peers = company == AMONG_CHANGING_PEERS,
     };
     agent_machine_init(&scene.machine, &settings);
     return scene;

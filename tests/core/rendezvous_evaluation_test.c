@@ -32,7 +32,7 @@ static void one_write_restarts_all(void **state) {
     bench_run(bench, "am", true, false);
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
     bench_expect(bench, "write round 2 complete [" A ":0 " ME
-                        ":1] wait [] spare [] restarts 1 because worker 1 failed");
+                        ":1] wait [] spare [] restarts 1 charged because worker 1 failed");
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
     bench_expect(bench, "world round 2 rank 1 of 2");
 }

@@ -32,6 +32,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/presence/");
     rendezvous_key_write_root_cause("job", 3, &key);
     check(&key, "/torch.rendezvous.job.3/muster/root_cause");
+    rendezvous_key_write_roll("job", 3, 12, &key);
+    check(&key, "/torch.rendezvous.job.3/muster/roll/12");
 }
 
 static void a_nodes_presence_is_named_by_its_identity(void **state) {

@@ -94,7 +94,7 @@ static void losses_are_not_heeded_where_only_failures_count(void **state) {
     bench_expect(bench, "write round 1 complete [" B ":1 " ME ":2] wait [] spare []");
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
     bench_expect(bench, "write round 2 complete [" B ":0 " ME
-                        ":1] wait [] spare [] restarts 1 because worker failed");
+                        ":1] wait [] spare [] restarts 1 charged because worker failed");
 }
 
 static void run_beside_torchrun(struct bench *bench) {

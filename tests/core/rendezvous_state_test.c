@@ -180,6 +180,7 @@ static void a_complete_round_without_participants_gives_way_to_the_next(void **s
         .restarts = 3,
         .wanted = 1,
         .is_draining = true,
+        .is_doubted = true,
         .reason = "of round 2"};
     place_participant(&record, "a");
     place_waiting(&record, "w");
@@ -283,6 +284,8 @@ static void a_transcript_line_says_what_is_not_as_usual(void **state) {
         .is_complete = true,
         .is_closed = true,
         .is_draining = true,
+        .is_charged = true,
+        .is_doubted = true,
         .has_failed = true,
         .restarts = 2,
         .wanted = 4,
@@ -294,7 +297,8 @@ static void a_transcript_line_says_what_is_not_as_usual(void **state) {
     place_waiting(&record, "e");
     rendezvous_state_rank(&record);
     check_record(&record, "round 3 complete [a_1_0:0 b_1_0:1] wait [d_1_0 e_1_0] spare [c_1_0]"
-                          " closed failed draining restarts 2 wanted 4 because rank 1 failed");
+                          " closed failed draining doubted restarts 2 charged wanted 4 because "
+                          "rank 1 failed");
     rendezvous_state_clear(&record);
 }
 

@@ -25,6 +25,10 @@ static void events_are_lines(void **state) {
     check_event(
         (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RESTART_ASKED, .reason = "worker 1"},
         "restart_asked worker 1");
+    check_event(
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FAILURE_ASKED, .reason = "worker 1"},
+        "failure_asked worker 1");
+    check_event((struct rendezvous_event){.kind = RENDEZVOUS_EVENT_ROLL_ANSWERED}, "roll_answered");
     check_event((struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CLOSE_ASKED, .reason = ""},
         "close_asked");
     check_event((struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
@@ -62,6 +66,12 @@ static void effects_are_lines(void **state) {
         "write quietly round 3 open [] wait [] spare []");
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = 4},
         "count_finished 4");
+    check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {4, 2}},
+        "call_roll round 4 of 2");
+    check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ANSWER_ROLL, .roll = {4, 1}},
+        "answer_roll round 4 rank 1");
+    check_effect(
+        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_FAILURE_STANDS}, "failure_stands");
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ARM_TIMER,
                      .deadline = {.nanoseconds = 1500000000}},
         "arm_timer 1.500");

@@ -20,6 +20,7 @@ struct node {
     bool has_won;
     int changes;
     int64_t finished_count;
+    int rolls_answered;
     bool goes_when_it_has_written;
     char *trouble;
     bool is_silent;
@@ -101,6 +102,12 @@ static void finished_count(void *context, int64_t count) {
     report(node->fixture);
 }
 
+static void roll_answered(void *context) {
+    struct node *node = context;
+    node->rolls_answered++;
+    report(node->fixture);
+}
+
 static void gone(void *context, const char *name, const char *value) {
     struct fixture *fixture = context;
     text_append_format(&fixture->gone, "%s %s;", name, value);
@@ -116,7 +123,8 @@ static struct rendezvous_backend *make_backend(struct node *node, int maximum_no
         .maximum_nodes = maximum_nodes,
         .silence_timeout = duration_from_seconds(3),
         .answer_timeout = duration_from_seconds(20),
-        .observer = {connected, lost, record, written, changed, finished_count, broken, node},
+        .observer = {connected, lost, record, written, changed, finished_count, roll_answered,
+            broken, node},
     };
     return rendezvous_backend_new(node->fixture->loop, &settings);
 }
@@ -298,6 +306,39 @@ static void a_change_that_was_counted_and_not_told_is_found_by_the_next_beat(voi
     tear_down(&fixture);
 }
 
+static void a_roll_is_answered_when_all_have_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, true);
+    struct rendezvous_backend *one = fixture.nodes[0].backend;
+    struct rendezvous_backend *other = fixture.nodes[1].backend;
+    rendezvous_backend_call_roll(one, 3, 2);
+    rendezvous_backend_answer_roll(one, 3, 0);
+    rendezvous_backend_answer_roll(other, 4, 1); /* in another round */
+    fetch(&fixture.nodes[1]);
+    assert_int_equal(fixture.nodes[0].rolls_answered, 0);
+    rendezvous_backend_answer_roll(other, 3, 1);
+    await(&fixture, 1);
+    assert_int_equal(fixture.nodes[0].rolls_answered, 1);
+    tear_down(&fixture);
+}
+
+static void a_roll_that_is_called_off_is_not_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, true);
+    rendezvous_backend_call_roll(fixture.nodes[0].backend, 3, 1);
+    rendezvous_backend_cancel_waits(fixture.nodes[0].backend);
+    rendezvous_backend_call_roll(fixture.nodes[0].backend, 4, 1);
+    rendezvous_backend_answer_roll(fixture.nodes[1].backend, 3, 0);
+    rendezvous_backend_answer_roll(fixture.nodes[1].backend, 4, 0);
+    await(&fixture, 1);
+    fetch(&fixture.nodes[0]);
+    assert_int_equal(fixture.nodes[0].rolls_answered, 1);
+    assert_null(fixture.nodes[0].trouble);
+    tear_down(&fixture);
+}
+
 static void a_record_that_makes_no_sense_is_named_and_left_as_it_is(void **state) {
     (void)state;
     struct fixture fixture;
@@ -384,6 +425,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(others_are_told_of_the_last_word_of_a_node_that_goes),
     cmocka_unit_test(a_quiet_change_wakes_nobody),
     cmocka_unit_test(a_change_that_was_counted_and_not_told_is_found_by_the_next_beat),
+    cmocka_unit_test(a_roll_is_answered_when_all_have_answered),
+    cmocka_unit_test(a_roll_that_is_called_off_is_not_answered),
     cmocka_unit_test(a_record_that_makes_no_sense_is_named_and_left_as_it_is),
     cmocka_unit_test(a_job_with_other_sizes_under_the_same_id_is_refused),
     cmocka_unit_test(a_node_that_is_gone_is_told_of_where_presence_is_served),

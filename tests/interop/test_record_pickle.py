@@ -52,7 +52,8 @@ def make_node(address, pid=1, local_id=0, **more):
 
 def make_state(nodes=(), **more):
     plain = {"round": 0, "is_complete": False, "deadline": None, "is_closed": False}
-    extras = {"restarts": 0, "wanted": 0, "size": 0, "is_draining": False, "has_failed": False, "reason": ""}
+    flags = dict.fromkeys(("is_draining", "is_charged", "is_doubted", "has_failed"), False)
+    extras = {"restarts": 0, "wanted": 0, "size": 0, **flags, "reason": ""}
     return {**plain, **extras, "nodes": list(nodes), **more}
 
 
@@ -109,6 +110,8 @@ STATES = st.builds(
     wanted=COUNTS,
     size=COUNTS,
     is_draining=st.booleans(),
+    is_charged=st.booleans(),
+    is_doubted=st.booleans(),
     has_failed=st.booleans(),
     reason=ADDRESSES,
 )

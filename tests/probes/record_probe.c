@@ -41,12 +41,12 @@ static json_t *state_to_json(const struct rendezvous_state *state) {
     for (size_t i = 0; i < state->count; i++) {
         json_array_append_new(nodes, node_to_json(&state->nodes[i]));
     }
-    return json_pack("{s:I, s:b, s:o, s:b, s:o, s:I, s:I, s:I, s:b, s:b, s:s}", "round",
+    return json_pack("{s:I, s:b, s:o, s:b, s:o, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:s}", "round",
         (json_int_t)state->round, "is_complete", state->is_complete, "deadline",
         time_to_json(state->has_deadline, state->deadline), "is_closed", state->is_closed, "nodes",
         nodes, "restarts", (json_int_t)state->restarts, "wanted", (json_int_t)state->wanted, "size",
-        (json_int_t)state->size, "is_draining", state->is_draining, "has_failed", state->has_failed,
-        "reason", state->reason);
+        (json_int_t)state->size, "is_draining", state->is_draining, "is_charged", state->is_charged,
+        "is_doubted", state->is_doubted, "has_failed", state->has_failed, "reason", state->reason);
 }
 
 static int64_t integer_of(const json_t *object, const char *name) {
@@ -73,6 +73,8 @@ static void state_from_json(const json_t *source, struct rendezvous_state *state
     state->wanted = integer_of(source, "wanted");
     state->size = integer_of(source, "size");
     state->is_draining = boolean_of(source, "is_draining");
+    state->is_charged = boolean_of(source, "is_charged");
+    state->is_doubted = boolean_of(source, "is_doubted");
     state->has_failed = boolean_of(source, "has_failed");
     copy_text(source, "reason", state->reason, sizeof state->reason);
     size_t i;

@@ -82,21 +82,34 @@ static void stop_workers(struct cluster *cluster, struct cluster_node *node) {
 
 static void worker_fails_too(struct cluster *cluster, struct cluster_happening *happening) {
     if (happening->node->phase == CLUSTER_RUNNING && happening->node->round == happening->number) {
-        cluster_fail_worker(cluster, happening->node, false);
+        cluster_fail_worker(cluster, happening->node, happening->flag);
     }
 }
 
 /* A worker that is gone takes others with it, which were connected to it. */
-static void spread_failure(struct cluster *cluster, const struct cluster_node *origin) {
+static void spread_failure(
+    struct cluster *cluster, const struct cluster_node *origin, int64_t longest, bool gives_up) {
     for (int i = 0; i < cluster->node_count; i++) {
         struct cluster_node *node = cluster->nodes[i];
         if (node != origin && node->phase == CLUSTER_RUNNING && node->round == origin->round &&
             cluster_is_likely(cluster, 30)) {
-            cluster_schedule(cluster,
-                cluster->now + cluster_between(cluster, 1, 20 * CLUSTER_MILLISECOND),
-                CLUSTER_AT_NODE, node, worker_fails_too)
-                ->number = origin->round;
+            struct cluster_happening *next =
+                cluster_schedule(cluster, cluster->now + cluster_between(cluster, 1, longest),
+                    CLUSTER_AT_NODE, node, worker_fails_too);
+            next->number = origin->round;
+            next->flag = gives_up;
         }
+    }
+}
+
+/* Before all nodes of a world are told of it, there are no workers. */
+void cluster_break_connections(struct cluster *cluster, const struct cluster_node *lost) {
+    const struct cluster_world *world = cluster_world_of(cluster, lost->round);
+    if (cluster->settings.losses_spread && lost->phase == CLUSTER_RUNNING &&
+        world->told >= world->size) {
+        spread_failure(cluster, lost,
+            cluster_is_likely(cluster, 50) ? 5 * CLUSTER_MILLISECOND : 2 * CLUSTER_SECOND,
+            cluster->settings.has_no_restarts);
     }
 }
 
@@ -104,15 +117,15 @@ void cluster_fail_worker(struct cluster *cluster, struct cluster_node *node, boo
     if (node->phase != CLUSTER_RUNNING || node->is_stalled) {
         return;
     }
-    spread_failure(cluster, node);
+    spread_failure(cluster, node, 20 * CLUSTER_MILLISECOND, cluster->settings.has_no_restarts);
     if (node->is_torch) {
         cluster_torch_restart(cluster, node);
     } else if (gives_up) {
-        cluster->closes_asked++;
-        cluster_set_phase(node, CLUSTER_CLOSING);
+        cluster_set_phase(node, CLUSTER_DOUBTING);
+        node->doubts_since = cluster->now;
         cluster_tell(cluster, node,
             (struct rendezvous_event){
-                .kind = RENDEZVOUS_EVENT_CLOSE_ASKED, .reason = "too many failures"});
+                .kind = RENDEZVOUS_EVENT_FAILURE_ASKED, .reason = "too many failures"});
     } else {
         bool is_first = cluster->record->state.round == node->round;
         node->asked_at = is_first ? cluster->now : -1;
@@ -248,11 +261,16 @@ static void tell_agent(
         }
         cluster_enter_world(cluster, node, effect->world.state);
     } else if (effect->kind == RENDEZVOUS_EFFECT_ROUND_OVER) {
-        if (node->phase != CLUSTER_RUNNING && node->phase != CLUSTER_DONE) {
+        if (node->phase != CLUSTER_RUNNING && node->phase != CLUSTER_DONE &&
+            node->phase != CLUSTER_DOUBTING) {
             cluster_complain(cluster, "%s is told that no round is over", node->name);
         }
         cluster_check_news(cluster, node);
         stop_workers(cluster, node);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_FAILURE_STANDS) {
+        cluster_check_doubt(cluster, node);
+        cluster->closes_asked++;
+        cluster_set_phase(node, CLUSTER_CLOSING);
     } else {
         agent_ends(cluster, node, effect);
     }

@@ -7,6 +7,7 @@
  * long as silence is borne, and some more. */
 #define BEHIND_SECONDS 30
 #define MENDING_SECONDS 5
+#define DOUBT_SECONDS 60
 
 struct cluster_world *cluster_world_of(struct cluster *cluster, int64_t round) {
     while (cluster->world_count <= (size_t)round) {
@@ -59,7 +60,8 @@ static void watch_promptness(struct cluster *cluster, const struct rendezvous_st
     const struct rendezvous_state *after) {
     for (int i = 0; i < cluster->node_count; i++) {
         struct cluster_node *node = cluster->nodes[i];
-        bool is_inside = node->phase == CLUSTER_RUNNING || node->phase == CLUSTER_DONE;
+        bool is_inside = node->phase == CLUSTER_RUNNING || node->phase == CLUSTER_DONE ||
+                         node->phase == CLUSTER_DOUBTING;
         if (is_inside && !node->is_torch && node->over_since < 0 && after->round > node->round) {
             node->over_since = cluster->now;
         }
@@ -126,7 +128,9 @@ void cluster_check_write(struct cluster *cluster, const struct rendezvous_state 
             cluster_complain(cluster, "somebody closed the record unasked");
         }
     }
-    if (after->restarts < before->restarts || after->restarts > before->restarts + 1) {
+    int least =
+        before->is_charged && !after->is_charged && after->round == before->round + 1 ? -1 : 0;
+    if (after->restarts < before->restarts + least || after->restarts > before->restarts + 1) {
         cluster_complain(
             cluster, "restarts go from %d to %d", (int)before->restarts, (int)after->restarts);
     }
@@ -197,13 +201,35 @@ void cluster_check_world(struct cluster *cluster, const struct cluster_node *nod
     }
 }
 
-/* Once a second. */
+/* Nothing that a lost node has left behind ends a job. */
+void cluster_check_doubt(struct cluster *cluster, const struct cluster_node *node) {
+    if (node->phase != CLUSTER_DOUBTING) {
+        cluster_complain(cluster, "%s is told that no failure stands", node->name);
+    }
+    if (cluster->settings.has_no_restarts) {
+        cluster_complain(cluster, "a failure that a loss has caused stands");
+    }
+    keep_longest(&cluster->outcome.longest_doubt, seconds_since(cluster, node->doubts_since));
+}
+
+static void check_doubts_end(struct cluster *cluster, const struct cluster_node *node) {
+    if (cluster_is_live(node) && node->phase == CLUSTER_DOUBTING && !node->is_stalled &&
+        !node->is_link_down && seconds_since(cluster, node->doubts_since) > DOUBT_SECONDS) {
+        cluster_complain(cluster, "%s doubts for ever", node->name);
+    }
+}
+
+/* Once a second. While its host is stopped the store tells nobody anything. */
 void cluster_check_progress(struct cluster *cluster) {
+    bool is_mute = cluster->settings.has_presence && cluster->nodes[0]->is_stalled;
     for (int i = 0; i < cluster->node_count; i++) {
         struct cluster_node *node = cluster->nodes[i];
         bool is_behind = cluster_is_live(node) && node->phase == CLUSTER_RUNNING &&
-                         !node->is_torch && !node->is_stalled &&
+                         !node->is_torch && !node->is_stalled && !is_mute &&
                          node->round < cluster->newest_round;
+        if (!is_mute) {
+            check_doubts_end(cluster, node);
+        }
         if (!is_behind) {
             node->behind_since = -1;
         } else if (node->behind_since < 0) {

@@ -42,6 +42,8 @@ struct rendezvous_cluster_settings {
     int faults;             /* how many things happen … */
     double storm_seconds;   /* … within this time */
     double gather_seconds;  /* so long it may take after it until all are in one world */
+    bool losses_spread;     /* workers whose peers are lost fail, soon */
+    bool has_no_restarts;   /* such failures would end the job */
     int lost_changes;       /* percent of watchers' wake-ups that are lost */
     struct rendezvous_weather weather;
     bool is_printed; /* the transcript, a line per event with its effects */
@@ -63,6 +65,7 @@ struct rendezvous_cluster_outcome {
     double longest_news;    /* from the write of a new round until a node of the old one was told */
     double longest_restart; /* from a worker's failure until the write of the next round */
     double longest_loss;    /* from the end of a participant until it was out of the record */
+    double longest_doubt;   /* from a last failure until it stood */
     double longest_end;     /* from the end of the job until nobody was there */
 };
 

@@ -71,19 +71,6 @@ static void node_gone_told(struct cluster *cluster, struct cluster_happening *ha
             .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {happening->identity, happening->flag}});
 }
 
-static void stranger_wrote_told(struct cluster *cluster, struct cluster_happening *happening) {
-    cluster_tell(cluster, happening->node,
-        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STRANGER_WROTE});
-}
-
-static void tell_of_stranger(struct cluster *cluster, const struct cluster_node *writer) {
-    struct cluster_node *host = cluster->nodes[0];
-    if (writer->is_torch && cluster->settings.has_presence && cluster_is_live(host)) {
-        (void)cluster_schedule(
-            cluster, cluster->now + delay(cluster), CLUSTER_AT_NODE, host, stranger_wrote_told);
-    }
-}
-
 void cluster_close_there(struct cluster *cluster, struct cluster_connection *connection) {
     if (!connection->is_open_there) {
         return;
@@ -313,7 +300,6 @@ static void write_arrives(struct cluster *cluster, struct cluster_happening *mes
         cluster->version++;
         tell_host_of_stranger(cluster, message->node);
     }
-    tell_of_stranger(cluster, message->connection->node);
     struct cluster_happening *answer = send_to_node(cluster, message->connection, written_returns);
     answer->snapshot = snapshot_share(cluster->record);
     answer->version = cluster->version;
@@ -399,6 +385,59 @@ static void count_arrives(struct cluster *cluster, struct cluster_happening *mes
         cluster_world_of(cluster, message->number)->finished;
 }
 
+/* The roll. */
+
+static void roll_returns(struct cluster *cluster, struct cluster_happening *message) {
+    struct cluster_node *node = message->node;
+    if (node->phase == CLUSTER_DOUBTING && node->round == message->number) { /* else called off */
+        cluster_tell(
+            cluster, node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_ROLL_ANSWERED});
+    }
+}
+
+static bool is_roll_complete(const struct cluster_world *world) {
+    int answers = 0;
+    while (answers < world->roll && world->has_answered[answers]) {
+        answers++;
+    }
+    return world->roll > 0 && answers == world->roll;
+}
+
+static void answer_rolls(struct cluster *cluster, int64_t round) {
+    struct cluster_connection *connection = cluster->connections;
+    if (!is_roll_complete(cluster_world_of(cluster, round))) {
+        return;
+    }
+    for (; connection != NULL; connection = connection->next) {
+        if (connection->is_open_there && connection->awaits_roll &&
+            connection->roll_round == round) {
+            connection->awaits_roll = false;
+            send_to_node(cluster, connection, roll_returns)->number = round;
+        }
+    }
+}
+
+static void call_arrives(struct cluster *cluster, struct cluster_happening *message) {
+    message->connection->awaits_roll = true;
+    message->connection->roll_round = message->number;
+    cluster_world_of(cluster, message->number)->roll = (int)message->version;
+    answer_rolls(cluster, message->number);
+}
+
+static void answer_arrives(struct cluster *cluster, struct cluster_happening *message) {
+    cluster_world_of(cluster, message->number)->has_answered[message->version] = true;
+    answer_rolls(cluster, message->number);
+}
+
+static void send_roll(struct cluster *cluster, struct cluster_connection *connection,
+    const struct rendezvous_effect *effect) {
+    bool is_call = effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;
+    struct cluster_happening *message =
+        cluster_send(cluster, connection, is_call ? call_arrives : answer_arrives);
+    message->number = effect->roll.round;
+    message->version = (uint64_t)effect->roll.number;
+}
+
 void cluster_perform(
     struct cluster *cluster, struct cluster_node *node, const struct rendezvous_effect *effect) {
     struct cluster_connection *connection = node->connection;
@@ -418,6 +457,9 @@ void cluster_perform(
         cluster_ask_write(cluster, node, effect->write.state, effect->write.is_quiet);
     } else if (effect->kind == RENDEZVOUS_EFFECT_TELL_WATCHERS) {
         cluster_send(cluster, connection, tell_arrives);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL ||
+               effect->kind == RENDEZVOUS_EFFECT_ANSWER_ROLL) {
+        send_roll(cluster, connection, effect);
     } else if (effect->kind == RENDEZVOUS_EFFECT_COUNT_FINISHED) {
         cluster_send(cluster, connection, count_arrives)->number = effect->round;
     }

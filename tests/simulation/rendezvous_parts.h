@@ -36,6 +36,8 @@ struct cluster_connection {
     int64_t last_heard;
     uint64_t version; /* of the record, as the node knows it: its token */
     uint64_t changes; /* that the node knows of */
+    bool awaits_roll;
+    int64_t roll_round; /* whose roll is awaited on it */
 };
 
 enum cluster_way { CLUSTER_AT_NODE, CLUSTER_TO_NODE, CLUSTER_TO_STORE, CLUSTER_ANYWHERE };
@@ -66,6 +68,7 @@ enum cluster_phase {
     CLUSTER_JOINING,
     CLUSTER_RUNNING,
     CLUSTER_STOPPING, /* its workers */
+    CLUSTER_DOUBTING, /* its failure ends the job, unless a node is lost */
     CLUSTER_DONE,     /* in the exit barrier */
     CLUSTER_CLOSING,
     CLUSTER_LEAVING,
@@ -104,6 +107,7 @@ struct cluster_node {
     int64_t behind_since; /* it runs in a round older than the newest; or -1 */
     int64_t over_since;   /* its round is over, and it is not told yet; or -1 */
     int64_t asked_at;     /* for a restart, and there is no new round yet; or -1 */
+    int64_t doubts_since; /* whether the job has failed */
     int64_t ended_at;     /* its process, as a participant, and it is not taken out yet; or -1 */
 };
 
@@ -115,6 +119,8 @@ struct cluster_world {
     struct rendezvous_state state;
     size_t told;      /* nodes that know of it, and so have taken part in its exchange */
     int64_t finished; /* nodes in its exit barrier */
+    bool has_answered[CLUSTER_NODES_MAXIMUM]; /* its roll call; by rank */
+    int roll;                                 /* how many shall answer; 0: it is not called */
 };
 
 struct cluster {
@@ -173,6 +179,8 @@ void cluster_tell(
     struct cluster *cluster, struct cluster_node *node, struct rendezvous_event event);
 void cluster_fail_worker(struct cluster *cluster, struct cluster_node *node, bool gives_up);
 void cluster_leave(struct cluster *cluster, struct cluster_node *node);
+/* Workers elsewhere that were connected to those of this node fail, if the settings say so. */
+void cluster_break_connections(struct cluster *cluster, const struct cluster_node *lost);
 /* Its process ends; `is_silent`: without a word to anybody. */
 void cluster_end_node(struct cluster *cluster, struct cluster_node *node, bool is_silent);
 void cluster_enter_world(
@@ -230,6 +238,8 @@ void cluster_check_world(
 void cluster_check_news(struct cluster *cluster, const struct cluster_node *node);
 /* … or has failed. */
 void cluster_check_failure(struct cluster *cluster, const struct cluster_node *node);
+/* It was told that its failure ends the job. */
+void cluster_check_doubt(struct cluster *cluster, const struct cluster_node *node);
 void cluster_check_progress(struct cluster *cluster);
 bool cluster_is_gathered(struct cluster *cluster);
 

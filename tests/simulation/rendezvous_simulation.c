@@ -137,6 +137,50 @@ static void failures_and_deaths_are_known_everywhere_at_once(void **state) {
     play(failing_and_dying, 500, check_promptness);
 }
 
+/* What a lost node leaves behind. With heartbeats only, nobody who saw a restart charged may be
+ * left when the loss is known. */
+static struct rendezvous_cluster_settings leaving_failures_behind(uint64_t seed) {
+    struct rendezvous_cluster_settings settings = small_job(seed);
+    settings.lost_changes = 0;
+    settings.losses_spread = true;
+    settings.has_no_restarts = seed % 3 == 0;
+    settings.has_presence = !settings.has_no_restarts || seed % 4 != 0;
+    settings.finishes_in_storm = false;
+    settings.weather = (struct rendezvous_weather){
+        .is_killed = 20, .is_powered_off = 20, .leaves = 10, .another_comes = 20};
+    return settings;
+}
+
+static const char *check_nothing_was_charged(const struct rendezvous_cluster_settings *settings,
+    const struct rendezvous_cluster_outcome *outcome) {
+    (void)settings;
+    return outcome->restarts > 0 ? "what a lost node left behind was charged" : NULL;
+}
+
+static void what_a_lost_node_leaves_behind_costs_nothing(void **state) {
+    (void)state;
+    play(leaving_failures_behind, 500, check_nothing_was_charged);
+}
+
+static struct rendezvous_cluster_settings giving_up(uint64_t seed) {
+    struct rendezvous_cluster_settings settings = small_job(seed);
+    settings.has_presence = seed % 4 != 0;
+    settings.lost_changes = 0;
+    settings.weather = (struct rendezvous_weather){.job_gives_up = 1};
+    return settings;
+}
+
+static const char *check_the_doubt_was_short(const struct rendezvous_cluster_settings *settings,
+    const struct rendezvous_cluster_outcome *outcome) {
+    (void)settings;
+    return outcome->longest_doubt > 0.5 ? "a failure was doubted though everybody was there" : NULL;
+}
+
+static void a_last_failure_stands_soon_when_everybody_is_there(void **state) {
+    (void)state;
+    play(giving_up, 300, check_the_doubt_was_short);
+}
+
 static struct rendezvous_cluster_settings falling_silent(uint64_t seed) {
     struct rendezvous_cluster_settings settings = failing_and_dying(seed);
     settings.weather.is_powered_off = 30;
@@ -380,6 +424,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_storm_over_a_job_whose_host_sees_who_goes),
     cmocka_unit_test(a_storm_over_a_job_with_heartbeats_only),
     cmocka_unit_test(failures_and_deaths_are_known_everywhere_at_once),
+    cmocka_unit_test(what_a_lost_node_leaves_behind_costs_nothing),
+    cmocka_unit_test(a_last_failure_stands_soon_when_everybody_is_there),
     cmocka_unit_test(silent_hosts_are_out_soon_after_the_silence_timeout),
     cmocka_unit_test(a_storm_over_a_job_that_waits_for_replacements),
     cmocka_unit_test(a_storm_over_a_job_that_heeds_only_failures),

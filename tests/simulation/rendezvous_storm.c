@@ -27,6 +27,7 @@ static void replace_perhaps(struct cluster *cluster) {
 
 static void kill_node(struct cluster *cluster, struct cluster_node *node) {
     if (!is_host(cluster, node)) {
+        cluster_break_connections(cluster, node);
         cluster_end_node(cluster, node, false);
         replace_perhaps(cluster);
     }
@@ -34,6 +35,7 @@ static void kill_node(struct cluster *cluster, struct cluster_node *node) {
 
 static void power_off(struct cluster *cluster, struct cluster_node *node) {
     if (!is_host(cluster, node)) {
+        cluster_break_connections(cluster, node);
         cluster_end_node(cluster, node, true);
         replace_perhaps(cluster);
     }
@@ -60,6 +62,7 @@ static void break_link(struct cluster *cluster, struct cluster_node *node) {
 
 static void leave(struct cluster *cluster, struct cluster_node *node) {
     if (!is_host(cluster, node)) {
+        cluster_break_connections(cluster, node);
         cluster_leave(cluster, node);
         replace_perhaps(cluster);
     }

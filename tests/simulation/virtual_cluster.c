@@ -346,6 +346,7 @@ static void perform(
     case AGENT_EFFECT_FINISH:
         finish(cluster, node, &effect->outcome);
         break;
+    case AGENT_EFFECT_DOUBT_FAILURE: /* not with fixed nodes */
     case AGENT_EFFECT_COUNT:
         fail();
     }

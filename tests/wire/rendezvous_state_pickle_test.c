@@ -128,6 +128,8 @@ static void everything_in_a_record_comes_back(void **unused) {
         .wanted = 4,
         .size = 5,
         .is_draining = true,
+        .is_charged = true,
+        .is_doubted = true,
         .has_failed = true,
         .reason = "worker 3 of n\303\266de2 died"};
     struct rendezvous_node *node = obtain(&state, "n\303\266de2", INT64_MAX, INT64_MIN);

@@ -121,6 +121,10 @@ static void musters_attributes_are_read_when_they_are_there(void **unused) {
     assert_int_equal(state.size, 5);
     read_changed("muster_draining", TRUE, &state);
     assert_true(state.is_draining);
+    read_changed("muster_charged", TRUE, &state);
+    assert_true(state.is_charged);
+    read_changed("muster_doubted", TRUE, &state);
+    assert_true(state.is_doubted);
     read_changed("muster_failed", TRUE, &state);
     assert_true(state.has_failed);
     read_changed("muster_reason", "8c03c3a921", &state);
@@ -219,6 +223,8 @@ static void every_attribute_must_be_of_its_type(void **unused) {
         {"muster_wanted", "7d", "muster_wanted is a dict, not an integer"},
         {"muster_size", NONE, "muster_size is None, not an integer"},
         {"muster_draining", ONE, "muster_draining is an integer, not a boolean"},
+        {"muster_charged", ONE, "muster_charged is an integer, not a boolean"},
+        {"muster_doubted", NONE, "muster_doubted is None, not a boolean"},
         {"muster_failed", ONE, "muster_failed is an integer, not a boolean"},
         {"muster_reason", NONE, "muster_reason is None, not text"},
     };

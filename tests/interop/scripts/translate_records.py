@@ -24,11 +24,12 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import _NodeDesc, _
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 MICROSECOND = datetime.timedelta(microseconds=1)
-EXTRAS = {"restarts": 0, "wanted": 0, "size": 0, "draining": False, "failed": False, "reason": ""}
+FLAGS = {"draining": "is_draining", "charged": "is_charged", "doubted": "is_doubted", "failed": "has_failed"}
+EXTRAS = {"restarts": 0, "wanted": 0, "size": 0, **dict.fromkeys(FLAGS, False), "reason": ""}
 
 
 def named(name):
-    return name if name in ("restarts", "wanted", "size", "reason") else f"{'is' if name == 'draining' else 'has'}_{name}"
+    return FLAGS.get(name, name)
 
 
 class Call:
