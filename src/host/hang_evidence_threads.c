@@ -55,6 +55,7 @@ static const struct {
     {SYS_tgkill, "tgkill"},
     {SYS_execve, "execve"},
     {SYS_clone, "clone"},
+    {SYS_clone3, "clone3"},
     {SYS_mmap, "mmap"},
     {SYS_mprotect, "mprotect"},
     {SYS_ftruncate, "ftruncate"},

@@ -102,6 +102,16 @@ def test_all_workers_that_hang_together_are_looked_at_before_one_is_killed(muste
     assert end.err.count("watchdog: ending process") == 72, end
 
 
+def test_an_agent_that_is_to_end_with_them_is_told_once(muster, scratch):
+    running, pids = start_hanging(muster, 5, "--on-timer-expiry", "exit-agent", "--max-restarts", 3)
+    timers.expire_together(scratch / "timers", pids)
+    end = running.finish()
+    assert end.status == 1, end
+    assert end.err.count("--on-timer-expiry exit-agent: shutting down workers") == 1
+    assert end.err.count("watchdog: ending process") == 5
+    assert sorted(reports(scratch)) == list(range(5))
+
+
 def test_another_workers_end_does_not_cut_a_look_short(muster, scratch):
     """The look lasts until the agent has seen that a worker failed, which is when it stops the others."""
     muster.script("gdb", "#!/bin/sh\n: >looking\nuntil grep -q 'exitcode: 3' run*.err; do sleep 0.01; done\n"

@@ -9,17 +9,14 @@ import pytest
 from support import timers
 from support.disks import make_disk
 
-# The parent of a vfork waits uninterruptibly, but for SIGKILL, while its child has not called exec.
-VFORK = """
-import ctypes
-libc = ctypes.PyDLL(None)
+# Whoever starts a program waits uninterruptibly, but for SIGKILL, until the child executes it: never here.
+SPAWN = """
+os.mkfifo(f"never-opened.{RANK}")
 
 def hang():
-    acquire("step", 0.3)
-    if libc.vfork() == 0:
-        libc.pause()
+    os.posix_spawn("/bin/true", ["true"], {},
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, f"never-opened.{RANK}", os.O_RDONLY, 0)])
 
-hang()
 """
 
 WRITE = """
@@ -50,14 +47,30 @@ def state_of(pid):
 
 
 def test_a_worker_in_uninterruptible_sleep_is_told_to_be_there(muster, scratch):
-    end = timers.start(muster, VFORK, "--log-dir", "logs", workers=1).finish()
+    end = timers.start(muster, SPAWN + "acquire('step', 0.3)\nhang()\n", "--log-dir", "logs",
+                       "--shutdown-timeout", 0.2, workers=1).finish()
     assert end.status == 1, end
     report = report_of(scratch)
     assert "State:\tD (disk sleep)" in report
-    assert re.search(r"in uninterruptible sleep in vfork( \(\w+\))? \[\d+ ", report), report
+    assert re.search(r"in uninterruptible sleep in clone3?( \(\w+\))? \[\d+ ", report), report
     assert "child, or child's child" in report
-    assert re.search(r"evidence: process \d+ \(local_rank 0\) is in uninterruptible sleep in vfork", end.err), end
+    assert re.search(r"evidence: process \d+ \(local_rank 0\) is in uninterruptible sleep in clone", end.err), end
     assert "killed by the watchdog: timer 'step' expired; before that it was in uninterruptible sleep" in end.err
+
+
+def test_a_worker_that_is_stuck_too_long_is_looked_at(muster, scratch):
+    """And the look is over before the others are asked to end, which would end this one too."""
+    end = timers.start(
+        muster, SPAWN + "hang()\n", "--log-dir", "logs", "--shutdown-timeout", 0.2, workers=2,
+        TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT="0.5",
+    ).finish()
+    assert end.status == 1, end
+    reports = [path.read_text(encoding="utf-8") for path in scratch.glob("logs/*/attempt_0/*/hang_evidence.txt")]
+    assert reports
+    for report in reports:
+        assert "it has been in uninterruptible sleep for too long" in report
+        assert "in uninterruptible sleep in clone" in report
+    assert end.err.index("evidence: process") < end.err.index("closing signal SIGTERM"), end
 
 
 def start_writer(muster, disk, *options):
