@@ -2,7 +2,8 @@
 /* Load for a server of countdown timers, Muster's or PyTorch's:
  *
  *     timer_load requests FILE KEEP_OPEN CLIENTS SECONDS    prints how many requests went through
- *     timer_load deadlines FILE VICTIMS OTHERS              prints each victim's delay in ms
+ *     timer_load deadlines FILE VICTIMS OTHERS APART        prints each victim's delay in ms;
+ *                                                           their deadlines are APART ms apart
  *     timer_load hold FILE KEEP_OPEN COUNT                  prints HELD and its pid, and keeps them
  *
  * FILE "-" is that of the environment. Victims ask for SIGUSR1, which PyTorch's server sends to
@@ -19,6 +20,8 @@
 #include "muster/timer.h"
 
 #define FAR_AWAY 100000
+/* Seconds until everybody has asked. */
+#define FIRST_DEADLINE 3
 
 static double read_clock(clockid_t clock) {
     struct timespec now;
@@ -90,10 +93,9 @@ static void run_before_others(void) {
     (void)sched_setscheduler(0, SCHED_FIFO, &first);
 }
 
-static void wait_as_victim(const char *path, int number) {
+static void wait_as_victim(const char *path, double after) {
     sigset_t awaited;
     struct muster_timer timer = open_timer(path, "0");
-    double after = 3 + 0.037 * number;
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGUSR1);
     sigprocmask(SIG_BLOCK, &awaited, NULL);
@@ -122,7 +124,7 @@ static int deadlines(char **words) {
     struct muster_timer timer = open_timer(words[0], "0");
     for (int i = 0; i < victims; i++) {
         if (fork() == 0) {
-            wait_as_victim(words[0], i);
+            wait_as_victim(words[0], FIRST_DEADLINE + i * atof(words[3]) / 1000);
             _exit(EXIT_SUCCESS);
         }
     }
@@ -146,7 +148,7 @@ int main(int count, char **words) {
     if (count == 6 && strcmp(words[1], "requests") == 0) {
         return requests(words + 2);
     }
-    if (count == 5 && strcmp(words[1], "deadlines") == 0) {
+    if (count == 6 && strcmp(words[1], "deadlines") == 0) {
         return deadlines(words + 2);
     }
     if (count == 5 && strcmp(words[1], "hold") == 0) {
