@@ -22,6 +22,7 @@ static void answer_health(const struct agent_health *health, struct health_answe
         .has_started = machine->ticket > 1,
         .now = event_loop_wall_time(health->loop),
         .last_progress = health->settings.last_progress(health->settings.context),
+        .timeout = health->settings.config->health_timeout,
     };
     bool has_workers = machine->phase >= AGENT_STARTING && machine->phase <= AGENT_STOPPING;
     struct health_report report = {

@@ -24,6 +24,7 @@ struct ending {
     struct agent_watchdog *watchdog;
     struct ending *next;
     struct watchdog_expiry expiry;
+    struct wall_time since;    /* when it was to be ended */
     struct event_timer *retry; /* NULL until it could not be ended */
     bool is_dropped;           /* the group is being stopped: others see to the end of this one */
 };
@@ -258,6 +259,7 @@ static void look_first(
     const struct agent_watchdog_settings *settings = &watchdog->settings;
     struct ending *ending = memory_allocate(sizeof *ending);
     ending->watchdog = watchdog;
+    ending->since = event_loop_wall_time(watchdog->loop);
     copy_expiry(&ending->expiry, expiry);
     ending->next = watchdog->endings;
     watchdog->endings = ending;
@@ -398,7 +400,16 @@ void agent_watchdog_forget(struct agent_watchdog *watchdog, pid_t pid) {
 
 struct wall_time agent_watchdog_last_progress(
     const struct agent_watchdog *watchdog, struct wall_time now) {
-    return watchdog == NULL ? now : timer_server_last_progress(watchdog->server, now);
+    if (watchdog == NULL) {
+        return now;
+    }
+    struct wall_time last = timer_server_last_progress(watchdog->server, now);
+    for (const struct ending *each = watchdog->endings; each != NULL; each = each->next) {
+        if (!each->is_dropped && each->since.nanoseconds < last.nanoseconds) {
+            last = each->since;
+        }
+    }
+    return last;
 }
 
 size_t agent_watchdog_timer_count(const struct agent_watchdog *watchdog) {

@@ -60,8 +60,8 @@ void agent_watchdog_begin(struct agent_watchdog *watchdog);
 /* The workers are being stopped: their timers do not matter any more. */
 void agent_watchdog_end(struct agent_watchdog *watchdog);
 
-/* When it last had nothing overdue to do: now, or when the timer was due that it has not seen to.
- */
+/* When it last had nothing overdue to do: now, or when the timer was due that it has not seen to,
+ * or since when a process is being looked at, or cannot be ended. */
 struct wall_time agent_watchdog_last_progress(
     const struct agent_watchdog *watchdog, struct wall_time now);
 

@@ -44,6 +44,8 @@ struct timer_server {
     struct wall_time deadline; /* what the timer is armed for */
     bool is_serving;
     uint64_t request_count;
+    int64_t refused_pid; /* a process that has run out of time and cannot be ended; 0: none … */
+    struct wall_time refused_since; /* … since then */
     struct log_throttle throttle;
     struct known_process known[KNOWN_PROCESSES]; /* by pid, as many as there is room for */
 };
@@ -133,6 +135,20 @@ static void process_ended(void *context, pid_t pid) {
     timer_server_forget(server, pid);
 }
 
+/* Of several such processes one is remembered: any of them says that something is overdue. */
+static void note_refusal(struct timer_server *server, int64_t pid, struct wall_time now) {
+    if (server->refused_pid == 0) {
+        server->refused_pid = pid;
+        server->refused_since = now;
+    }
+}
+
+static void settle_refusal(struct timer_server *server, int64_t pid) {
+    if (server->refused_pid == pid) {
+        server->refused_pid = 0;
+    }
+}
+
 static void take_acquire(struct timer_server *server, const struct watchdog_request *request) {
     struct watchdog_process process;
     if (!look_at(server, request->pid, &process)) {
@@ -143,8 +159,10 @@ static void take_acquire(struct timer_server *server, const struct watchdog_requ
     enum failure_code code = watchdog_take(server->registry, request, &process);
     if (code != FAILURE_NONE) {
         complain_about_request(server, request, code);
-    } else if (!server->is_armed ||
-               request->expiration.nanoseconds < server->deadline.nanoseconds) {
+        return;
+    }
+    settle_refusal(server, request->pid); /* it goes on: what it had asked for is no more */
+    if (!server->is_armed || request->expiration.nanoseconds < server->deadline.nanoseconds) {
         arm(server, request->expiration);
     }
 }
@@ -202,6 +220,9 @@ static void deadline_passed(void *context) {
         if (!server->settings.expired(server->settings.context, &expiry)) {
             struct wall_time later = {now.nanoseconds + RETRY_NANOSECONDS};
             watchdog_retry(server->registry, &expiry, later);
+            note_refusal(server, expiry.pid, now);
+        } else {
+            settle_refusal(server, expiry.pid);
         }
         watchdog_expiry_clear(&expiry);
     }
@@ -264,6 +285,7 @@ void timer_server_begin(struct timer_server *server) {
 
 void timer_server_end(struct timer_server *server) {
     server->is_serving = false;
+    server->refused_pid = 0;
     server->is_armed = false;
     wall_timer_stop(server->timer);
     death_watch_remove_all(server->deaths);
@@ -273,12 +295,16 @@ void timer_server_end(struct timer_server *server) {
 void timer_server_forget(struct timer_server *server, pid_t pid) {
     server->known[pid % KNOWN_PROCESSES].pid = 0;
     death_watch_remove(server->deaths, pid);
+    settle_refusal(server, pid);
     watchdog_forget(server->registry, pid);
 }
 
 struct wall_time timer_server_last_progress(
     const struct timer_server *server, struct wall_time now) {
     struct wall_time due;
+    if (server->refused_pid != 0) {
+        return server->refused_since;
+    }
     bool is_late =
         watchdog_next_deadline(server->registry, &due) && due.nanoseconds < now.nanoseconds;
     return is_late ? due : now;

@@ -49,8 +49,8 @@ void timer_server_begin(struct timer_server *server);
 /* All timers are forgotten, and no requests are served. */
 void timer_server_end(struct timer_server *server);
 
-/* When it last had nothing overdue to do: now, or when the timer was due that it has not seen to.
- */
+/* When it last had nothing overdue to do: now, or when the timer was due that it has not seen to,
+ * or since when a process is to be ended and cannot be. */
 struct wall_time timer_server_last_progress(
     const struct timer_server *server, struct wall_time now);
 

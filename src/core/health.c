@@ -26,9 +26,9 @@ struct health_verdict health_judge(const struct health_facts *facts) {
     struct health_verdict verdict = {
         .phase = judge_phase(facts),
         .silence = {silence > 0 ? silence : 0}, /* clocks are set back, too */
+        .timeout = facts->timeout,
     };
-    verdict.is_alive =
-        verdict.silence.nanoseconds <= duration_from_seconds(HEALTH_TIMEOUT_SECONDS).nanoseconds;
+    verdict.is_alive = verdict.silence.nanoseconds <= verdict.timeout.nanoseconds;
     return verdict;
 }
 

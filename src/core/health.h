@@ -12,7 +12,8 @@
 #include "base/duration.h"
 #include "core/agent_machine.h"
 
-/* As LocalElasticAgent._setup_healthcheck in local_elastic_agent.py has it. */
+/* How long no progress is well, unless the user says otherwise: as
+ * LocalElasticAgent._setup_healthcheck in local_elastic_agent.py has it. */
 #define HEALTH_TIMEOUT_SECONDS 60
 
 enum health_phase {
@@ -28,12 +29,14 @@ struct health_facts {
     bool has_started;                   /* some workers have been started before */
     struct wall_time now;
     struct wall_time last_progress;
+    struct duration timeout; /* without progress that is well */
 };
 
 struct health_verdict {
     bool is_alive;
     enum health_phase phase;
-    struct duration silence; /* since the last progress */
+    struct duration silence; /* since the last progress … */
+    struct duration timeout; /* … of which so much is well */
 };
 
 struct health_verdict health_judge(const struct health_facts *facts);

@@ -155,9 +155,10 @@ struct launch_config {
     bool serves_timers;               /* workers may ask to be ended at a deadline … */
     char *timer_file;                 /* … through this FIFO; NULL: a fresh one */
     enum launch_timer_expiry on_timer_expiry;
-    bool serves_health;   /* over HTTP … */
-    int health_port;      /* … here; 0: a free port */
-    char *health_address; /* … at this address; NULL: all of them */
+    bool serves_health;             /* over HTTP … */
+    int health_port;                /* … here; 0: a free port */
+    char *health_address;           /* … at this address; NULL: all of them */
+    struct duration health_timeout; /* how long a timer may be overdue */
     enum launch_evidence evidence;
     struct duration evidence_timeout; /* the most by which that may delay a kill */
     bool is_virtual_local_rank;

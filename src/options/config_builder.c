@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/health.h"
 #include "options/log_options.h"
 #include "options/option_values.h"
 #include "options/rendezvous_options.h"
@@ -27,6 +28,12 @@ static bool flag_of(const struct building *building, const char *destination) {
 
 static void warn(struct building *building, const char *warning) {
     text_list_add(&building->config->warnings, warning);
+}
+
+static void warn_of_value(
+    struct building *building, const char *name, const char *value, const char *expected) {
+    text_list_add_taken(&building->config->warnings,
+        text_format("%s='%s' has no effect: give %s", name, value, expected));
 }
 
 static enum failure_code build_rendezvous(struct building *building) {
@@ -95,11 +102,26 @@ static enum failure_code build_watching(struct building *building) {
     return FAILURE_NONE;
 }
 
+static void build_health_timeout(struct building *building) {
+    static const char name[] = "MUSTER_HEALTH_CHECK_TIMEOUT";
+    const char *text = text_list_variable(building->environment, name);
+    double seconds = HEALTH_TIMEOUT_SECONDS;
+    bool is_valid = text == NULL || *text == '\0' ||
+                    (text_parse_float(text, &seconds) == FAILURE_NONE && seconds > 0);
+    if (!is_valid) {
+        warn_of_value(building, name, text, "a number of seconds more than 0");
+        seconds = HEALTH_TIMEOUT_SECONDS;
+    }
+    building->config->health_timeout = duration_from_seconds(seconds);
+}
+
 /* As there, a port that is none is no reason not to run. */
 static enum failure_code build_health(struct building *building) {
+    static const char name[] = "TORCHELASTIC_HEALTH_CHECK_PORT";
     struct launch_config *config = building->config;
-    const char *port = text_list_variable(building->environment, "TORCHELASTIC_HEALTH_CHECK_PORT");
+    const char *port = text_list_variable(building->environment, name);
     int64_t number;
+    build_health_timeout(building);
     config->health_address = option_copy_unless_empty(
         text_list_variable(building->environment, "MUSTER_HEALTH_CHECK_ADDRESS"));
     if (port == NULL) {
@@ -109,8 +131,7 @@ static enum failure_code build_health(struct building *building) {
         config->serves_health = true;
         config->health_port = (int)number;
     } else {
-        warn(building, "TORCHELASTIC_HEALTH_CHECK_PORT is no port, from 0 to 65535, and has no "
-                       "effect");
+        warn_of_value(building, name, port, "a port from 0 to 65535");
     }
     return FAILURE_NONE;
 }

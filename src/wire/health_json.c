@@ -12,8 +12,9 @@ static void write_reason(const struct health_verdict *verdict, struct text *out)
     if (verdict->is_alive) {
         text_append(out, health_phase_meaning(verdict->phase));
     } else {
-        text_append_format(out, "the watchdog has made no progress for %.1f s; %d s are allowed",
-            duration_seconds(verdict->silence), HEALTH_TIMEOUT_SECONDS);
+        text_append_format(out,
+            "a timer is overdue: the watchdog has made no progress for %.1f s; %g s are allowed",
+            duration_seconds(verdict->silence), duration_seconds(verdict->timeout));
     }
 }
 
@@ -35,8 +36,8 @@ void health_json_write(const struct health_report *report, struct text *out) {
     write_text("run_id", report->run_id, out);
     text_append_format(out,
         ", \"restarts\": %d, \"max_restarts\": %d, \"workers\": %d, \"running_workers\": %d, "
-        "\"seconds_since_progress\": %.3f, \"timeout_seconds\": %d}\n",
+        "\"seconds_since_progress\": %.3f, \"timeout_seconds\": %g}\n",
         report->restarts, report->max_restarts, report->workers, report->running_workers,
-        duration_seconds(verdict->silence), HEALTH_TIMEOUT_SECONDS);
+        duration_seconds(verdict->silence), duration_seconds(verdict->timeout));
     text_clear(&reason);
 }

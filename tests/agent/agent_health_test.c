@@ -32,9 +32,11 @@ static void write_metrics(void *context, struct text *out) {
 }
 
 static void set_up(struct fixture *fixture, int port) {
-    *fixture =
-        (struct fixture){.config = {.serves_health = true, .health_port = port, .max_restarts = 3},
-            .preparation = {.worker_count = 2}};
+    *fixture = (struct fixture){.config = {.serves_health = true,
+                                    .health_port = port,
+                                    .max_restarts = 3,
+                                    .health_timeout = {60 * SECOND}},
+        .preparation = {.worker_count = 2}};
     fixture->config.health_address = memory_duplicate_string("127.0.0.1");
     fixture->preparation.run_id = memory_duplicate_string("job7");
     remembered_log_init(&fixture->log);

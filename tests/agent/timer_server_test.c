@@ -138,6 +138,31 @@ static void who_cannot_be_ended_is_told_again(void **state) {
     tear_down(&fixture);
 }
 
+static void who_cannot_be_ended_stops_all_progress(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.failures = 2;
+    struct wall_time before = event_loop_wall_time(fixture.loop);
+    const struct wall_time later = {before.nanoseconds + INT64_C(3600000000000)};
+    ask(&fixture, getpid(), "past", 1);
+    while (fixture.failures == 2) {
+        event_loop_run_ready(fixture.loop);
+    }
+    struct wall_time first = timer_server_last_progress(fixture.server, later);
+    assert_true(first.nanoseconds >= before.nanoseconds);
+    assert_true(first.nanoseconds < later.nanoseconds);
+    while (fixture.failures == 1) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(
+        timer_server_last_progress(fixture.server, later).nanoseconds, first.nanoseconds);
+    event_loop_run(fixture.loop); /* until it is ended */
+    assert_int_equal(
+        timer_server_last_progress(fixture.server, later).nanoseconds, later.nanoseconds);
+    tear_down(&fixture);
+}
+
 static void who_is_not_admitted_gets_no_timer(void **state) {
     (void)state;
     struct fixture fixture;
@@ -253,6 +278,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_next_expiry_is_known),
     cmocka_unit_test(a_release_that_is_not_read_yet_counts),
     cmocka_unit_test(who_cannot_be_ended_is_told_again),
+    cmocka_unit_test(who_cannot_be_ended_stops_all_progress),
     cmocka_unit_test(who_is_not_admitted_gets_no_timer),
     cmocka_unit_test(what_was_asked_before_the_beginning_is_forgotten),
     cmocka_unit_test(timers_are_shown_to_whoever_asks),

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Probes of a running agent: every phase of its life is told, and none of them is death."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
+from support import timers
 from support.nodes import free_port
 from support.probes import SERVING, Probe
 
@@ -99,7 +103,7 @@ def test_a_port_that_is_none_is_warned_about(muster, scratch, port):
         ["run", "--no-python", "true"], env={"TORCHELASTIC_HEALTH_CHECK_PORT": port, "LOGLEVEL": "WARNING"}
     )
     assert end.status == 0, end
-    assert "TORCHELASTIC_HEALTH_CHECK_PORT is no port" in end.err
+    assert f"TORCHELASTIC_HEALTH_CHECK_PORT='{port}' has no effect: give a port from 0 to 65535" in end.err
 
 
 def test_an_address_of_another_machine_costs_the_probes_only(muster, scratch):
@@ -116,5 +120,58 @@ def test_nothing_listens_and_nothing_is_loaded_unless_asked_for(muster, scratch)
     running.wait_until((scratch / "ready.0.0").exists, "the workers")
     assert "microhttpd" not in open(f"/proc/{running.pid}/maps").read()
     assert len(os.listdir(f"/proc/{running.pid}/task")) <= 2, "more than the agent and its store"
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+# Becomes another user's: an agent that is nobody special cannot end it.
+ESCAPED = """
+import time
+acquire("step", 0.1)
+if os.geteuid() == 0:
+    os.setuid(0)
+note("escaped")
+time.sleep(60)
+"""
+
+
+def set_up_escape(scratch):
+    """An interpreter that is root whoever starts it, and a directory that anybody can use."""
+    if os.getuid() != 0:
+        pytest.skip("only root can make a worker that its agent cannot end")
+    python = scratch / "python"
+    shutil.copy(os.path.realpath(sys.executable), python)
+    python.chmod(0o4755)
+    scratch.chmod(0o777)
+    return python
+
+
+@pytest.mark.parametrize("evidence", ["off", "basic"])
+def test_a_worker_that_cannot_be_ended_is_503_until_it_is_gone(muster, scratch, evidence):
+    python = set_up_escape(scratch)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    running = timers.start(
+        muster, ESCAPED, "--evidence", evidence, workers=1, popen=nobody,
+        PYTHON_EXEC=python, MUSTER_HEALTH_CHECK_TIMEOUT="0.5", **SERVING,
+    )  # fmt: skip
+    probe = Probe(running)
+    running.wait_until(lambda: probe.get("/health")[0] == 503, "a health that is bad")
+    health = json.loads(probe.get("/health")[2])
+    assert (health["status"], health["phase"], health["timeout_seconds"]) == ("stalled", "running", 0.5)
+    assert re.match(r"a timer is overdue: the watchdog has made no progress for \S+ s; 0.5 s are allowed", health["reason"])
+    assert "cannot end process" in running.err()
+    os.kill(int(re.search(r"cannot end process (\d+)", running.err()).group(1)), signal.SIGKILL)
+    assert running.finish().status == 1
+
+
+def test_an_agent_that_stands_still_does_not_answer(muster, scratch):
+    running = start(muster)
+    probe = Probe(running)
+    probe.wait_for_phase("running")
+    running.signal(signal.SIGSTOP)
+    with pytest.raises(OSError):
+        probe.get("/health", timeout=1)
+    running.signal(signal.SIGCONT)
+    assert probe.health()["phase"] == "running"
     (scratch / "go").touch()
     assert running.finish().status == 0

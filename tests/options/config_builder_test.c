@@ -117,6 +117,34 @@ static void the_environment_says_what_runs(void **state) {
     assert_false(config->sets_omp_num_threads);
 }
 
+static void the_environment_says_where_probes_are_answered(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("t.py");
+    assert_false(config->serves_health);
+    assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "8080");
+    text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_ADDRESS", "::1");
+    text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_TIMEOUT", "2.5");
+    config = config_of("t.py");
+    assert_true(config->serves_health);
+    assert_int_equal(config->health_port, 8080);
+    assert_string_equal(config->health_address, "::1");
+    assert_int_equal(config->health_timeout.nanoseconds, 2500000000);
+    assert_int_equal(config->warnings.count, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "70000");
+    config = config_of("t.py");
+    assert_false(config->serves_health);
+    expect_warning(config, "TORCHELASTIC_HEALTH_CHECK_PORT='70000' has no effect");
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "8080");
+    for (const char *const *bad = (const char *const[]){"0", "-1", "nan", "soon", NULL};
+         *bad != NULL; bad++) {
+        text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_TIMEOUT", *bad);
+        config = config_of("t.py");
+        assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
+        expect_warning(config, "MUSTER_HEALTH_CHECK_TIMEOUT='");
+    }
+}
+
 static void the_environment_says_what_is_watched(void **state) {
     (void)state;
     const struct launch_config *config = config_of("--monitor-interval 0.25 t.py");
@@ -169,6 +197,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
+    cmocka_unit_test_teardown(the_environment_says_where_probes_are_answered, clear),
     cmocka_unit_test_teardown(the_environment_says_what_is_watched, clear),
     cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),

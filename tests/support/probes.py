@@ -22,10 +22,10 @@ class Probe:
         self.port = found and int(found.group(1))
         return found
 
-    def get(self, path):
+    def get(self, path, timeout=10):
         """(status, content type, body as text)"""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=timeout) as answer:
                 return answer.status, answer.headers["Content-Type"], answer.read().decode()
         except urllib.error.HTTPError as answer:
             return answer.code, answer.headers["Content-Type"], answer.read().decode()

@@ -14,7 +14,9 @@ static void assert_spelling(const struct health_report *report, int status, cons
 static void a_living_agent_is_200_and_says_what_it_does(void **state) {
     (void)state;
     struct health_report report = {
-        .verdict = {.is_alive = true, .phase = HEALTH_RUNNING},
+        .verdict = {.is_alive = true,
+            .phase = HEALTH_RUNNING,
+            .timeout = duration_from_seconds(60)},
         .run_id = "job \"7\"",
         .restarts = 1,
         .max_restarts = 3,
@@ -30,14 +32,17 @@ static void a_living_agent_is_200_and_says_what_it_does(void **state) {
 static void a_stalled_agent_is_503_and_says_for_how_long(void **state) {
     (void)state;
     struct health_report report = {
-        .verdict = {.phase = HEALTH_RUNNING, .silence = duration_from_milliseconds(61500)},
+        .verdict = {.phase = HEALTH_RUNNING,
+            .silence = duration_from_milliseconds(61500),
+            .timeout = duration_from_milliseconds(2500)},
         .run_id = "job",
     };
     assert_spelling(&report, 503,
-        "{\"status\": \"stalled\", \"phase\": \"running\", \"reason\": \"the watchdog has made no "
-        "progress for 61.5 s; 60 s are allowed\", \"run_id\": \"job\", \"restarts\": 0, "
+        "{\"status\": \"stalled\", \"phase\": \"running\", \"reason\": \"a timer is overdue: the "
+        "watchdog has made no progress for 61.5 s; 2.5 s are allowed\", \"run_id\": \"job\", "
+        "\"restarts\": 0, "
         "\"max_restarts\": 0, \"workers\": 0, \"running_workers\": 0, "
-        "\"seconds_since_progress\": 61.500, \"timeout_seconds\": 60}\n");
+        "\"seconds_since_progress\": 61.500, \"timeout_seconds\": 2.5}\n");
 }
 
 static const struct CMUnitTest tests[] = {
