@@ -111,11 +111,30 @@ static void tell_joined(struct agent_round *round, const struct round_effect *ef
     round->observer.joined(round->observer.context, &placement);
 }
 
+/* A store in a file would only grow by it. */
+static void clear(struct agent_round *round, const struct round_effect *effect) {
+    struct text_list keys = {0};
+    if (round->settings->config->dynamic.file != NULL) {
+        return;
+    }
+    for (int64_t old = effect->clear.first; old <= effect->clear.last; old++) {
+        round_key_list_all(
+            old, effect->clear.node_count, round->settings->preparation->run_id, &keys);
+    }
+    for (size_t i = 0; i < keys.count; i++) {
+        rendezvous_backend_delete(round->backend, keys.items[i]);
+    }
+    text_list_clear(&keys);
+}
+
 static void perform(struct agent_round *round, const struct round_effect *effect) {
     void *context = round->observer.context;
     switch ((int)effect->kind) {
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         agent_worker_store_open(round->store, effect->is_fresh);
+        break;
+    case ROUND_EFFECT_CLEAR:
+        clear(round, effect);
         break;
     case ROUND_EFFECT_CANCEL_WAIT:
         rendezvous_backend_cancel_waits(round->backend);

@@ -53,8 +53,12 @@ static void forget_round(struct round_exchange *exchange) {
     text_clear(&exchange->reason);
     struct round_settings settings = exchange->settings;
     bool has_opened = exchange->address.has_opened;
-    *exchange =
-        (struct round_exchange){.settings = settings, .address = {.has_opened = has_opened}};
+    int64_t cleared = exchange->cleared;
+    int largest_count = exchange->largest_count;
+    *exchange = (struct round_exchange){.settings = settings,
+        .cleared = cleared,
+        .largest_count = largest_count,
+        .address = {.has_opened = has_opened}};
 }
 
 void round_exchange_free(struct round_exchange *exchange) {
@@ -175,6 +179,9 @@ static void begin(struct round_step *step) {
     exchange->group_rank = step->event->begin.group_rank;
     exchange->node_count = step->event->begin.node_count;
     exchange->restarts = step->event->begin.state->restarts;
+    if (exchange->node_count > exchange->largest_count) {
+        exchange->largest_count = exchange->node_count;
+    }
     exchange->has_foreign = rendezvous_state_has_foreign_participant(step->event->begin.state);
     exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
     round_step_arm_timer(step, exchange->deadline);

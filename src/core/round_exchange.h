@@ -69,6 +69,12 @@
  * record once a second. */
 #define ROUND_EXCHANGE_GRACE_SECONDS 5
 
+/* Rounds whose keys stay, the present one included: in the next one a torchrun node may take part,
+ * and look for an address. */
+#define ROUND_EXCHANGE_ROUNDS_KEPT 2
+/* How many earlier rounds are cleared away at most, the first time. */
+#define ROUND_EXCHANGE_CLEARED_MAXIMUM 4
+
 /* How many rounds back an address is looked for. */
 #define ROUND_EXCHANGE_LOOK_BACK 1024
 
@@ -136,6 +142,7 @@ enum round_effect_kind {
     ROUND_EFFECT_GET,
     ROUND_EFFECT_WAIT, /* on the waiting connection */
     ROUND_EFFECT_CANCEL_WAIT,
+    ROUND_EFFECT_CLEAR, /* delete what is left of earlier rounds */
     ROUND_EFFECT_ARM_TIMER,
     ROUND_EFFECT_DISARM_TIMER,
     /* told to the agent */
@@ -164,6 +171,11 @@ struct round_effect {
             const char *port;
             const char *publisher;
         } publication;
+        struct {
+            int64_t first; /* round */
+            int64_t last;
+            int node_count; /* of the largest, as far as this node knows */
+        } clear;
         const char *text;        /* SET */
         int64_t amount;          /* ADD */
         struct instant deadline; /* ARM_TIMER */

@@ -75,6 +75,28 @@ void round_key_list(const struct round_key *key, const char *run_id, struct text
     }
 }
 
+static void add_text(struct text *text, struct text_list *out) {
+    text_list_add_taken(out, text_take(text));
+}
+
+void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out) {
+    struct round_key key = {.round = round};
+    struct text text = {0};
+    for (int kind = 0; kind < ROUND_KEY_COUNT; kind++) {
+        for (int node = 0; keys[kind].folder != NULL && node < node_count; node++) {
+            if (node == 0 || keys[kind].is_by_node) {
+                add_key((enum round_key_kind)kind, &key, node, run_id, out);
+            }
+        }
+    }
+    for (int node = 0; node < node_count; node++) {
+        rendezvous_key_write_roll(run_id, round, node, &text);
+        add_text(&text, out);
+    }
+    rendezvous_key_write_root_cause(run_id, round, &text);
+    add_text(&text, out);
+}
+
 void round_key_describe(const struct round_key *key, struct text *out) {
     text_append_format(out, "%" PRId64 "/", key->round);
     append_name(key, out);

@@ -38,6 +38,9 @@ struct round_key {
  * leading '/'. */
 void round_key_list(const struct round_key *key, const char *run_id, struct text_list *out);
 
+/* Adds every key that may lie in the folder of a round of so many nodes. */
+void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out);
+
 /* Appends a short form for transcripts: "3/role_info/0", "3/world/1". */
 void round_key_describe(const struct round_key *key, struct text *out);
 

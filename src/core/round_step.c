@@ -101,6 +101,21 @@ bool round_step_is_foreign(const struct round_step *step, int node) {
     return !node_identity_is_muster(&step->exchange->nodes[node]);
 }
 
+/* Everybody is in this round, and done with the one before the last. torchrun's nodes keep what
+ * they have read, and so does whoever is with them. */
+static void clear_earlier_rounds(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    int64_t end = exchange->round - ROUND_EXCHANGE_ROUNDS_KEPT + 1;
+    int64_t first = end - ROUND_EXCHANGE_CLEARED_MAXIMUM;
+    first = first > exchange->cleared ? first : exchange->cleared;
+    if (exchange->has_foreign || !round_step_is_first(step) || first >= end) {
+        return;
+    }
+    exchange->cleared = end;
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_CLEAR,
+                              .clear = {first, end - 1, exchange->largest_count}});
+}
+
 void round_step_join(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     if (exchange->phase != ROUND_JOINING || !exchange->has_ranks ||
@@ -118,6 +133,7 @@ void round_step_join(struct round_step *step) {
                                   .master_port = exchange->address.port,
                                   .restarts = exchange->restarts},
                           });
+    clear_earlier_rounds(step);
 }
 
 void round_step_gather(struct round_step *step) {

@@ -56,6 +56,8 @@ struct round_exchange {
     int group_rank;
     int node_count;
     int64_t restarts;
+    int largest_count;           /* of nodes in any round this one was in */
+    int64_t cleared;             /* rounds before this one are, by this node, in the whole run */
     bool has_foreign;            /* a node of torchrun's kind takes part */
     struct node_identity *nodes; /* by rank */
     struct instant deadline;     /* of the join */

@@ -28,6 +28,7 @@ static const char *const effect_names[ROUND_EFFECT_KIND_COUNT] = {
     [ROUND_EFFECT_GET] = "get",
     [ROUND_EFFECT_WAIT] = "wait",
     [ROUND_EFFECT_CANCEL_WAIT] = "cancel_wait",
+    [ROUND_EFFECT_CLEAR] = "clear",
     [ROUND_EFFECT_ARM_TIMER] = "arm_timer",
     [ROUND_EFFECT_DISARM_TIMER] = "disarm_timer",
     [ROUND_EFFECT_JOINED] = "joined",
@@ -150,6 +151,10 @@ void round_effect_describe(const struct round_effect *effect, struct text *out) 
     case ROUND_EFFECT_JOIN_FAILED:
     case ROUND_EFFECT_BARRIER_FAILED:
         text_append_format(out, " %s", effect->reason);
+        break;
+    case ROUND_EFFECT_CLEAR:
+        text_append_format(out, " %" PRId64 " to %" PRId64 " of %d", effect->clear.first,
+            effect->clear.last, effect->clear.node_count);
         break;
     case ROUND_EFFECT_CANCEL_WAIT:
     case ROUND_EFFECT_DISARM_TIMER:

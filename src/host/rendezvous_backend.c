@@ -272,6 +272,11 @@ void rendezvous_backend_count_finished(struct rendezvous_backend *backend, int64
     text_clear(&key);
 }
 
+void rendezvous_backend_delete(struct rendezvous_backend *backend, const char *key) {
+    ask(backend, (struct store_request){.operation = STORE_DELETE, .key = slice_from_string(key)},
+        NULL);
+}
+
 /* The roll. */
 
 static void roll_answered(void *context, const struct store_client_result *result) {

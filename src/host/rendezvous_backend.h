@@ -91,6 +91,8 @@ void rendezvous_backend_count_finished(struct rendezvous_backend *backend, int64
 void rendezvous_backend_call_roll(struct rendezvous_backend *backend, int64_t round, int number);
 void rendezvous_backend_answer_roll(struct rendezvous_backend *backend, int64_t round, int rank);
 
+void rendezvous_backend_delete(struct rendezvous_backend *backend, const char *key);
+
 /* Requests of the user's own, answered as host/store_access says; a failure other than
  * FAILURE_CANCELLED is also reported as lost. False, and nothing is sent, without a connection. */
 bool rendezvous_backend_ask(

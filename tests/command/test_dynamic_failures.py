@@ -3,6 +3,9 @@
 
 import pytest
 
+from support.nodes import wait_until
+from support.store import CHECK, RawClient, request
+
 
 @pytest.mark.parametrize("failing", ["node1", "node2"])
 def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywhere, failing):
@@ -17,6 +20,29 @@ def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywher
     third = job.wait_for_world("node1", "node2")
     assert third.restarts == {2}
     third.end()
+    assert job.succeeds()
+
+
+def test_what_a_round_left_in_the_store_is_cleared_away_two_rounds_later(make_job):
+    job = make_job(2, restarts=6)
+    job.nodes("node1", "node2")
+    for _ in range(6):
+        job.wait_for_world("node1", "node2").of("node2").end(3)
+    last = job.wait_for_world("node1", "node2")
+    assert last.restarts == {6}
+    with RawClient(job.port) as client:
+
+        def has(name):
+            client.send(request(CHECK, 1, f"/torch.rendezvous.job.{name}".encode()))
+            return client.receive(1) == b"\x00"
+
+        wait_until(lambda: not has("4/MASTER_ADDR"), "the end of round 4's keys")
+        names = ["MASTER_ADDR", "MASTER_PORT", "torchelastic/role_info/1", "torchelastic/assigned_ranks/1"]
+        names += ["muster/publisher", "muster/root_cause"]
+        for number in range(5):
+            wait_until(lambda: not any(has(f"{number}/{name}") for name in names), f"the end of round {number}'s keys")
+        assert has("5/MASTER_ADDR") and has("5/muster/root_cause") and has("6/MASTER_ADDR")
+    last.end()
     assert job.succeeds()
 
 

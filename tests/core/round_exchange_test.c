@@ -4,6 +4,7 @@
 #include "round_fixture.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 static void rank_0_publishes_its_store_and_assigns_the_ranks(void **state) {
     (void)state;
@@ -49,7 +50,35 @@ static void a_node_alone_asks_nobody(void **state) {
         "set_assignments 5/assigned_ranks/0 of 1; open_worker_store fresh");
     step(&scene, opened(&scene, "a", 1),
         "publish 5/publication a:1 of " A "; disarm_timer; "
-        "joined 5 rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2");
+        "joined 5 rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2; clear 0 to 3 of 1");
+    scene_clear(&scene);
+}
+
+/* Lets rank 0, alone in that round, join. */
+static void join_alone(struct scene *scene, int64_t round, const char *then) {
+    char joined[200];
+    char asked[200];
+    snprintf(asked, sizeof asked,
+        "arm_timer at=600.000; set_role_info %d/role_info/0; "
+        "set_assignments %d/assigned_ranks/0 of 1; open_worker_store fresh",
+        (int)round, (int)round);
+    begin(scene, round, "a", 'a', asked);
+    snprintf(joined, sizeof joined,
+        "publish %d/publication a:1 of " A "; disarm_timer; "
+        "joined %d rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2%s",
+        (int)round, (int)round, then);
+    step(scene, opened(scene, "a", 1), joined);
+}
+
+static void what_earlier_rounds_left_is_cleared_away_once(void **state) {
+    (void)state;
+    struct scene scene = scene_new(false, 4);
+    join_alone(&scene, 0, "");
+    join_alone(&scene, 1, "");
+    join_alone(&scene, 2, "; clear 0 to 0 of 1");
+    join_alone(&scene, 3, "; clear 1 to 1 of 1");
+    join_alone(&scene, 6, "; clear 2 to 4 of 1");
+    join_alone(&scene, 1000, "; clear 995 to 998 of 1");
     scene_clear(&scene);
 }
 
@@ -252,6 +281,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_wait_for_the_address_if_they_are_first),
     cmocka_unit_test(any_other_node_asks_for_address_and_ranks_at_once),
     cmocka_unit_test(a_node_alone_asks_nobody),
+    cmocka_unit_test(what_earlier_rounds_left_is_cleared_away_once),
     cmocka_unit_test(uniform_nodes_compute_their_ranks),
     cmocka_unit_test(nodes_may_differ_in_role_and_size),
     cmocka_unit_test(a_role_info_without_sense_names_its_node),

@@ -50,6 +50,31 @@ static void the_publisher_is_written_before_its_address(void **state) {
         FOLDER "MASTER_PORT", 3);
 }
 
+static void all_keys_of_a_round_can_be_named(void **state) {
+    (void)state;
+    static const char *const expected[] = {
+        FOLDER "MASTER_ADDR",
+        FOLDER "MASTER_PORT",
+        FOLDER "torchelastic/role_info/0",
+        FOLDER "torchelastic/role_info/1",
+        FOLDER "torchelastic/assigned_ranks/0",
+        FOLDER "torchelastic/assigned_ranks/1",
+        FOLDER "torchelastic/agent/terminal_state/num_members",
+        FOLDER "torchelastic/agent/terminal_state/last_member",
+        FOLDER "muster/publisher",
+        FOLDER "muster/roll/0",
+        FOLDER "muster/roll/1",
+        FOLDER "muster/root_cause",
+    };
+    struct text_list keys = {0};
+    round_key_list_all(0, 2, "job2", &keys);
+    assert_int_equal(keys.count, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < keys.count; i++) {
+        assert_string_equal(keys.items[i], expected[i]);
+    }
+    text_list_clear(&keys);
+}
+
 static void a_key_is_described_by_its_round_and_name(void **state) {
     (void)state;
     struct text text = {0};
@@ -65,6 +90,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(musters_keys_are_in_a_folder_of_their_own),
     cmocka_unit_test(groups_name_several_keys),
     cmocka_unit_test(the_publisher_is_written_before_its_address),
+    cmocka_unit_test(all_keys_of_a_round_can_be_named),
     cmocka_unit_test(a_key_is_described_by_its_round_and_name),
 };
 

@@ -85,12 +85,33 @@ static void join(struct node *node, const struct round_effect *effect) {
     assert_int_equal(effect->joined.group_rank, node->rank);
 }
 
+/* At once, the worst time for whoever still needs them. */
+static void clear_rounds(struct job *job, const struct round_effect *effect) {
+    struct store_connection connection = {0};
+    struct store_effects effects = {0};
+    struct text_list keys = {0};
+    for (int64_t round = effect->clear.first; round <= effect->clear.last; round++) {
+        round_key_list_all(round, effect->clear.node_count, RUN_ID, &keys);
+    }
+    for (size_t i = 0; i < keys.count; i++) {
+        struct store_request request = {
+            .operation = STORE_DELETE, .key = slice_from_string(keys.items[i])};
+        store_effects_reset(&effects);
+        store_table_apply(job->table, &connection, &request, &effects);
+    }
+    store_effects_clear(&effects);
+    text_list_clear(&keys);
+}
+
 static void perform(struct job *job, struct node *node, const struct round_effect *effect) {
     switch ((int)effect->kind) {
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         node->is_opening = true;
         node->opening_round = effect->round;
         node->is_fresh = effect->is_fresh;
+        break;
+    case ROUND_EFFECT_CLEAR:
+        clear_rounds(job, effect);
         break;
     case ROUND_EFFECT_CANCEL_WAIT:
         break_connection(job, &node->waiter);
