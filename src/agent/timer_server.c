@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log_throttle.h"
 #include "base/memory.h"
@@ -288,6 +289,7 @@ void timer_server_end(struct timer_server *server) {
     server->refused_pid = 0;
     server->is_armed = false;
     wall_timer_stop(server->timer);
+    memset(server->known, 0, sizeof server->known); /* nobody is watched any more */
     death_watch_remove_all(server->deaths);
     watchdog_forget_all(server->registry);
 }

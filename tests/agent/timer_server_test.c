@@ -255,6 +255,23 @@ static void the_timers_of_a_process_end_with_it(void **state) {
     tear_down(&fixture);
 }
 
+static void ends_are_seen_after_another_beginning_too(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t child = start_child();
+    ask(&fixture, child, "of the first attempt", 5e9);
+    await_timers(&fixture, 1);
+    timer_server_end(fixture.server);
+    timer_server_begin(fixture.server);
+    ask(&fixture, child, "of the second attempt", 5e9);
+    await_timers(&fixture, 1);
+    kill(child, SIGKILL);
+    await_timers(&fixture, 0);
+    waitpid(child, NULL, 0);
+    tear_down(&fixture);
+}
+
 static void who_holds_no_timers_any_more_ends_unnoticed(void **state) {
     (void)state;
     struct fixture fixture;
@@ -283,6 +300,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_was_asked_before_the_beginning_is_forgotten),
     cmocka_unit_test(timers_are_shown_to_whoever_asks),
     cmocka_unit_test(the_timers_of_a_process_end_with_it),
+    cmocka_unit_test(ends_are_seen_after_another_beginning_too),
     cmocka_unit_test(who_holds_no_timers_any_more_ends_unnoticed),
 };
 
