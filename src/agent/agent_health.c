@@ -68,8 +68,8 @@ struct agent_health *agent_health_new(
         .context = health,
     };
     if (health_endpoint_new(loop, &endpoint, &health->endpoint, &failure) != FAILURE_NONE) {
-        log_warning(settings->log, "TORCHELASTIC_HEALTH_CHECK_PORT: no health is served: %s",
-            failure.message);
+        log_warning(settings->log, "TORCHELASTIC_HEALTH_CHECK_PORT%s: no health is served: %s",
+            config->health_address != NULL ? ", MUSTER_HEALTH_CHECK_ADDRESS" : "", failure.message);
         free(health);
         return NULL;
     }

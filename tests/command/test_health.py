@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Probes of a running agent: every phase of its life is told, and none of them is death."""
 
+import contextlib
+import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -15,11 +18,14 @@ from support import timers
 from support.nodes import free_port
 from support.probes import SERVING, Probe
 
-# Ends when `go` is there, however it is asked to.
+# Ends when `go` is there, however it is asked to. One that fails waits until the other can be asked.
 STUBBORN = """#!/bin/sh
 trap ': >asked.$RANK' TERM
 : >ready.$RANK.$TORCHELASTIC_RESTART_COUNT
-test -e fail.$RANK.$TORCHELASTIC_RESTART_COUNT && exit 1
+if test -e fail.$RANK.$TORCHELASTIC_RESTART_COUNT; then
+    until test -e ready.0.$TORCHELASTIC_RESTART_COUNT; do sleep 0.02; done
+    exit 1
+fi
 while ! test -e go; do sleep 0.02; done
 """
 
@@ -44,8 +50,9 @@ def test_a_running_job_is_alive(muster, scratch):
 
 def test_a_node_that_waits_for_others_is_joining(muster, scratch):
     running = start(muster, "--nnodes", 2, "--node-rank", 0, "--master-port", free_port())
-    health = Probe(running).wait_for_phase("joining")
-    assert health["running_workers"] == 0
+    probe = Probe(running)
+    assert probe.wait_for_phase("joining")["running_workers"] == 0
+    assert probe.phase_of_metrics() == "joining"
     running.signal(signal.SIGTERM)
     assert running.finish().status == 1
 
@@ -56,6 +63,7 @@ def test_workers_that_take_their_time_to_end_are_restarting_and_draining(muster,
     probe = Probe(running)
     health = probe.wait_for_phase("restarting")
     assert health["restarts"] == 1
+    assert probe.phase_of_metrics() == "restarting"
     (scratch / "go").touch()
     running.wait_until((scratch / "asked.0").exists, "the first stop")
     (scratch / "fail.1.0").unlink()
@@ -65,8 +73,10 @@ def test_workers_that_take_their_time_to_end_are_restarting_and_draining(muster,
     running = start(muster)
     probe = Probe(running)
     probe.wait_for_phase("running")
+    assert probe.phase_of_metrics() == "running"
     running.signal(signal.SIGTERM)
     assert probe.wait_for_phase("draining")["running_workers"] == 2
+    assert probe.phase_of_metrics() == "draining"
     (scratch / "go").touch()
     assert running.finish().status == 1
 
@@ -76,13 +86,68 @@ def test_other_paths_and_methods_are_refused(muster, scratch):
     probe = Probe(running)
     assert probe.get("/")[0] == 404
     assert probe.get("/health/../health")[0] == 404
-    curl = shutil.which("curl")
-    if curl:
-        sent = subprocess.run(
-            [curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", f"http://127.0.0.1:{probe.port}/health"],
-            capture_output=True, text=True, timeout=20,
-        )  # fmt: skip
-        assert sent.stdout == "405"
+    sent = subprocess.run(
+        ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", f"http://127.0.0.1:{probe.port}/health"],
+        capture_output=True, text=True, timeout=20,
+    )  # fmt: skip
+    assert sent.stdout == "405"
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_a_thousand_silent_clients_and_endless_requests_are_bounded(muster, scratch):
+    running = start(muster)
+    probe = Probe(running)
+    probe.wait_for_phase("running")
+    endless = b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 100_000
+    before = len(os.listdir(f"/proc/{running.pid}/fd"))
+    clients = []
+    try:
+        for _ in range(1000):
+            client = socket.socket()
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", probe.port))
+            clients.append(client)
+        for path in ("/health", "/metrics", "/" + 100_000 * "x"):
+            # another address than theirs has room
+            asking = http.client.HTTPConnection("127.0.0.1", probe.port, 30, source_address=("127.0.0.2", 0))
+            asking.request("GET", path)
+            assert asking.getresponse().status == (414 if len(path) > 9 else 200)
+            asking.close()
+        with socket.create_connection(("127.0.0.1", probe.port), 30, source_address=("127.0.0.3", 0)) as talking:
+            with contextlib.suppress(ConnectionError):
+                talking.sendall(endless)
+                assert talking.recv(12) in (b"HTTP/1.1 431", b"HTTP/1.1 413", b"")
+        assert len(os.listdir(f"/proc/{running.pid}/fd")) <= before + 40
+    finally:
+        for client in clients:
+            client.close()
+    assert probe.health()["phase"] == "running"
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_a_port_that_is_taken_costs_the_probes_only(muster, scratch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        end = muster.run(
+            ["run", "--no-python", "true"],
+            env={"TORCHELASTIC_HEALTH_CHECK_PORT": port, "MUSTER_HEALTH_CHECK_ADDRESS": "127.0.0.1"},
+        )
+    assert end.status == 0, end
+    assert f"no health is served: cannot listen on 127.0.0.1: port {port} is taken" in end.err, end
+
+
+def test_curl_and_prometheus_can_read_it(muster, scratch):
+    running = start(muster)
+    port = Probe(running).port
+    read = [
+        subprocess.run(["curl", "-sS", "--fail", f"http://127.0.0.1:{port}/{path}"], capture_output=True, text=True, timeout=30)
+        for path in ("health", "metrics")
+    ]
+    assert [curl.returncode for curl in read] == [0, 0], read
+    assert json.loads(read[0].stdout)["status"] == "alive"
+    assert "\nmuster_workers 2\n" in read[1].stdout
     (scratch / "go").touch()
     assert running.finish().status == 0
 

@@ -27,21 +27,6 @@ while not os.path.exists("go"):
 """
 
 
-def read(probe):
-    """{sample name, or name{label}: value}; every family is well-formed."""
-    status, kind, body = probe.get("/metrics")
-    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    samples = {}
-    for family in parser.text_string_to_metric_families(body):
-        assert family.documentation, family.name
-        assert family.type in ("counter", "gauge", "summary"), family
-        for sample in family.samples:
-            label = "".join(f"{{{value}}}" for value in sample.labels.values())
-            assert sample.name + label not in samples, "told twice"
-            samples[sample.name + label] = sample.value
-    return samples
-
-
 def start(muster, *options):
     path = muster.scratch / "worker.py"
     path.write_text(WORKER)
@@ -52,8 +37,8 @@ def test_a_restarted_job_is_told_in_numbers(muster, scratch):
     running = start(muster, "--max-restarts", 2, "--log-dir", scratch / "logs", "-r", 3)
     probe = Probe(running)
     running.wait_until((scratch / "ready").exists, "the second attempt")
-    running.wait_until(lambda: read(probe)["muster_log_bytes_total"] == 1000, "the log bytes")
-    samples = read(probe)
+    running.wait_until(lambda: probe.metrics()["muster_log_bytes_total"] == 1000, "the log bytes")
+    samples = probe.metrics()
     assert samples["muster_phase{running}"] == 1
     assert samples["muster_phase{restarting}"] == 0
     assert samples["muster_workers"] == samples["muster_workers_running"] == 1
@@ -83,8 +68,8 @@ while not os.path.exists("go"):
     running = timers.start(muster, script, "--max-restarts", 1, workers=1, **SERVING)
     probe = Probe(running)
     running.wait_until((scratch / "ready.0.1").exists, "the second attempt")
-    running.wait_until(lambda: read(probe)["muster_timers_live"] == 1, "the timer")
-    samples = read(probe)
+    running.wait_until(lambda: probe.metrics()["muster_timers_live"] == 1, "the timer")
+    samples = probe.metrics()
     assert samples["muster_timer_requests_total"] == 3
     assert samples["muster_timers_expired_total"] == 1
     assert samples["muster_timer_kill_latency_seconds_count"] == 1
@@ -95,7 +80,7 @@ while not os.path.exists("go"):
 
 def count_operations(probe):
     """Of the stores of the workers and of the rendezvous."""
-    samples = read(probe)
+    samples = probe.metrics()
     return [samples[f"muster_store_operations_total{{{store}}}"] for store in ("workers", "rendezvous")]
 
 
@@ -114,8 +99,8 @@ def test_the_stores_of_several_nodes_are_told_apart(make_job):
         before = workers
         if failing:
             world.of("node2").end(3)
-    assert read(probes["node2"])["muster_restarts_total{worker_failure}"] == 1
-    assert read(probes["node1"])["muster_restarts_total{worker_failure}"] == 0
+    assert probes["node2"].metrics()["muster_restarts_total{worker_failure}"] == 1
+    assert probes["node1"].metrics()["muster_restarts_total{worker_failure}"] == 0
     world.end()
     assert job.succeeds()
 

@@ -182,17 +182,33 @@ def test_a_lone_nodes_rendezvous_is_recorded_in_a_file_and_not_on_the_console(mu
     assert end.status == 0 and "node_state" not in end.err, end
 
 
-def test_watchdog_records_have_torchruns_members(muster, peer, scratch):
-    script = timers.PREAMBLE + "time.sleep(0.5)\nacquire('a', 0.1, 0)\ntime.sleep(1)\n"
+WATCHED = {
+    "a timer that asks for no kill": ("acquire('a', 0.1, 0)\n", ["watchdog started", "timer expired", "watchdog stopped"]),
+    # the agent there ends itself with the worker, and records no more
+    "a kill": (
+        "acquire('b', 0.2)\nacquire('c', 60)\n",
+        ["watchdog started", "timer expired", "kill worker process"],
+    ),
+    "the first signal of several decides": (
+        "write(request('late', -5, 15) + request('later', -4, 9))\n",
+        ["watchdog started", "timer expired", "kill worker process"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WATCHED)
+def test_watchdog_records_are_torchruns(muster, peer, scratch, what):
+    lines, names = WATCHED[what]
+    script = timers.PREAMBLE + "time.sleep(0.5)\n" + lines + "time.sleep(3)\n"
     environment = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
     options = ["--standalone", "--event-log-handler", "console", "timed.py"]
     sides = SideBySide(muster, peer, scratch).run(options, files={"timed.py": script}, env=environment)
     told = []
     for side in sides:
         mine = [record for record in records(side) if not record["name"].startswith("torchelastic.")]
-        told.append([watchdog_form(record) for record in mine])
+        told.append([watchdog_form(record) for record in mine][: len(names)])
     assert told[0] == told[1]
-    assert [form[0] for form in told[1]] == ["watchdog started", "timer expired", "watchdog stopped"]
+    assert [form[0] for form in told[1]] == names
 
 
 def watchdog_form(record):

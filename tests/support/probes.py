@@ -3,8 +3,12 @@
 
 import json
 import re
+import shutil
+import subprocess
 import urllib.error
 import urllib.request
+
+from prometheus_client import parser
 
 # Takes a free port, and says which.
 SERVING = {"TORCHELASTIC_HEALTH_CHECK_PORT": "0", "LOGLEVEL": "INFO"}
@@ -38,3 +42,35 @@ class Probe:
     def wait_for_phase(self, phase):
         self.running.wait_until(lambda: self.health()["phase"] == phase, f"phase {phase}")
         return self.health()
+
+    def metrics(self):
+        """{sample name, or name{label}: value}; every family is well-formed."""
+        status, kind, body = self.get("/metrics")
+        assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        check_with_promtool(body)
+        samples = {}
+        for family in parser.text_string_to_metric_families(body):
+            assert family.documentation, family.name
+            assert family.type in ("counter", "gauge", "summary"), family
+            for sample in family.samples:
+                label = "".join(f"{{{value}}}" for value in sample.labels.values())
+                assert sample.name + label not in samples, "told twice"
+                samples[sample.name + label] = sample.value
+        return samples
+
+    def phase_of_metrics(self):
+        samples = self.metrics()
+        phases = [phase for phase in PHASES if samples[f"muster_phase{{{phase}}}"] == 1]
+        assert len(phases) == 1, samples
+        return phases[0]
+
+
+PHASES = ("joining", "running", "restarting", "draining")
+
+
+def check_with_promtool(body):
+    """Prometheus' own opinion, beside that of its client library, where it is installed."""
+    promtool = shutil.which("promtool")
+    if promtool:
+        checked = subprocess.run([promtool, "check", "metrics"], input=body, capture_output=True, text=True, timeout=60)
+        assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
