@@ -40,6 +40,10 @@ JOBS = {
     "has an error file": (["plain.py"], RECORDED),
     "cannot be started": (["--no-python", "./nowhere"], ""),
     "has a role": (["--role", "trainer", "--no-python", "true"], ""),
+    "is stopped": (
+        ["plain.py"],
+        "import os, time\nos.kill(os.getppid(), 15) if os.environ['RANK'] == '1' else None\ntime.sleep(60)\n",
+    ),
     "runs a module": (["-m", "this"], ""),
     "runs a path": (["--run-path", "plain.py"], "pass\n"),
 }  # fmt: skip
