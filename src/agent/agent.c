@@ -29,8 +29,14 @@ static enum failure_code start_guardian(struct agent *agent, struct failure *fai
     return code;
 }
 
+/* Events come throughout the job: a console that takes none of them must not hold it up. */
+static bool needs_log_thread(const struct agent *agent) {
+    return attempt_logs_need_thread(agent->config, &agent->preparation) ||
+           agent->config->event_handler == LAUNCH_EVENTS_CONSOLE;
+}
+
 static enum failure_code start_log_thread(struct agent *agent, struct failure *failure) {
-    if (!attempt_logs_need_thread(agent->config, &agent->preparation)) {
+    if (!needs_log_thread(agent)) {
         return FAILURE_NONE;
     }
     struct log_thread_settings settings = {

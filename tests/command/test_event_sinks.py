@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A file of events on a disk that takes none: it costs the events, and nothing else."""
+"""Where records of events go, when it takes none: it costs the events, and nothing else."""
 
 import os
 import pathlib
@@ -37,3 +37,14 @@ def test_a_full_disk_is_told_of_once_and_the_loss_counted(muster, scratch):
     assert end.status == 0 and end.out == "done\n", end
     assert end.err.count("events are lost, '/dev/full' does not take them: write: No space left on device") == 1, end
     assert end.err.count("events were not written to '/dev/full'") == 1, end
+
+
+def test_events_on_the_console_are_the_log_threads_to_write(muster, scratch):
+    """So that a console that takes nothing holds up the log thread alone."""
+    running = muster.start(["run", "--event-log-handler", "console", "--no-python", "sh", "-c", "touch up; until test -e go; do sleep 0.02; done"])
+    running.wait_until((scratch / "up").exists, "the worker")
+    tasks = pathlib.Path(f"/proc/{running.pid}/task").iterdir()
+    assert "muster-logs\n" in [(task / "comm").read_text() for task in tasks]
+    (scratch / "go").touch()
+    end = running.finish()
+    assert end.status == 0 and '"torchelastic.worker.status.SUCCEEDED"' in end.err, end
