@@ -322,12 +322,22 @@ static void connected(void *context, bool has_presence) {
                                        .connected = {has_presence, rendezvous->host != NULL}});
 }
 
+/* The caller frees it. */
+static char *explain_no_store(
+    const struct agent_dynamic_rendezvous *rendezvous, const char *reason) {
+    bool is_file = rendezvous->settings->config->dynamic.file != NULL;
+    return text_format("%s%s", reason,
+        is_file ? ""
+                : "; is --rdzv-endpoint right, and has the node it names, which hosts the "
+                  "store, been started?");
+}
+
 static void lost(void *context, const char *reason, bool is_silent) {
     struct agent_dynamic_rendezvous *rendezvous = context;
     char *text = rendezvous->was_connected
                      ? text_format("this node is cut off from the job's store at %s: %s",
                            rendezvous->where, reason)
-                     : memory_duplicate_string(reason);
+                     : explain_no_store(rendezvous, reason);
     if (rendezvous->was_connected) {
         log_warning(rendezvous->settings->log, "%s", text);
     }

@@ -148,6 +148,23 @@ static void log_effect(const struct agent *agent, const struct agent_effect *eff
     text_clear(&line);
 }
 
+/* What a worker's failure costs. */
+static void log_budget(
+    const struct agent *agent, const struct agent_event *event, enum agent_phase before) {
+    const struct agent_machine *machine = &agent->machine;
+    int allowed = agent->config->max_restarts;
+    if (event->kind != AGENT_EVENT_WORKER_EXITED || before == machine->phase ||
+        machine->phase != AGENT_STOPPING || machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        return;
+    }
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        log_warning(agent->log, "restarting the workers: restart %d of %d (--max-restarts)",
+            agent_machine_attempt(machine), allowed);
+    } else if (allowed > 0) {
+        log_error(agent->log, "no restart is left of %d (--max-restarts)", allowed);
+    }
+}
+
 static void step(struct agent *agent, const struct agent_event *event) {
     struct agent_effects effects;
     if (is_debugging(agent)) {
@@ -155,6 +172,7 @@ static void step(struct agent *agent, const struct agent_event *event) {
     }
     enum agent_phase before = agent->machine.phase;
     agent_machine_step(&agent->machine, event, &effects);
+    log_budget(agent, event, before);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, &agent->machine, event);
     for (size_t i = 0; i < effects.count; i++) {

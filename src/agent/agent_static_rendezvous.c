@@ -188,6 +188,13 @@ static char *failure_reason(
     if (rendezvous->connected_count < 2) {
         text_append_format(&reason, ": no connection to the job's store at %s:%d",
             config->master_host, config->master_port);
+    } else if (effect->failed.is_late) {
+        text_append_format(&reason,
+            ": the job needs all of its %d nodes (--nnodes), with ranks from 0 to %d "
+            "(--node-rank), "
+            "within %g s (--rdzv-conf timeout)",
+            config->maximum_nodes, config->maximum_nodes - 1,
+            duration_seconds(config->store_timeout));
     }
     return text_take(&reason);
 }

@@ -49,12 +49,35 @@ static bool leave_record(struct rendezvous_step *step) {
 
 /* The world this node runs in. */
 
-static const char *reason_of_new_round(const struct rendezvous_machine *machine) {
-    if (rendezvous_self(machine) == NULL) {
-        return "the others have taken this node out of the job, since they heard nothing of it";
+/* By the record: torchrun's nodes leave without a word, and nobody says who was taken out. Nodes on
+ * their way from one round to the next are missing for a moment, or wait. */
+static void name_who_left(
+    const struct rendezvous_machine *machine, int64_t round, char *out, size_t size) {
+    const struct rendezvous_state *world = &machine->world;
+    const struct rendezvous_node *missing = NULL;
+    size_t count = world->round == round ? world->count : 0; /* else it was not in that world */
+    for (size_t i = 0; i < count && missing == NULL; i++) {
+        const struct rendezvous_node *node = &world->nodes[i];
+        bool is_there = rendezvous_state_find(&machine->seen, &node->identity) != NULL;
+        missing = node->is_participant && !is_there ? node : NULL;
     }
+    if (missing == NULL) {
+        snprintf(out, size, "a node has left the round");
+    } else {
+        rendezvous_losses_name(out, size, &missing->identity, "has left the round");
+    }
+}
+
+static void explain_new_round(const struct rendezvous_machine *machine, char *out, size_t size) {
     bool is_told = machine->seen.round > machine->world_round && machine->seen.reason[0] != '\0';
-    return is_told ? machine->seen.reason : "a node has left the round";
+    if (rendezvous_self(machine) == NULL) {
+        snprintf(out, size,
+            "the others have taken this node out of the job, since they heard nothing of it");
+    } else if (is_told) {
+        snprintf(out, size, "%s", machine->seen.reason);
+    } else {
+        name_who_left(machine, machine->world_round, out, size);
+    }
 }
 
 /* torchrun's nodes begin anew when somebody waits, and Muster's beside them do the same; but not
@@ -73,13 +96,16 @@ static void check_world(struct rendezvous_step *step) {
     if (machine->world_round == RENDEZVOUS_NO_ROUND) {
         return;
     }
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
     bool is_here = seen->is_complete && seen->round == machine->world_round &&
                    rendezvous_is_participant(machine);
     if (!is_here) {
-        rendezvous_end_world(step, reason_of_new_round(machine));
+        explain_new_round(machine, reason, sizeof reason);
+        rendezvous_end_world(step, reason);
     } else if (rendezvous_state_participants(seen) < machine->world_size &&
                rendezvous_losses_are_heeded(machine)) {
-        rendezvous_end_world(step, "a node has left the round");
+        name_who_left(machine, seen->round, reason, sizeof reason);
+        rendezvous_end_world(step, reason);
     } else if (heeds_waiting(step)) {
         rendezvous_end_world(step, "a node waits to join");
     }
@@ -109,6 +135,7 @@ static void tell_world(struct rendezvous_step *step) {
     const struct rendezvous_state *seen = &machine->seen;
     machine->world_round = seen->round;
     machine->world_size = rendezvous_state_participants(seen);
+    rendezvous_state_copy(seen, &machine->world);
     machine->is_join_asked = false;
     moment_clear(&machine->join_deadline);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
@@ -219,10 +246,11 @@ static bool join(struct rendezvous_step *step) {
 }
 
 static bool leave_ended_round(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_machine *machine = step->machine;
     if (rendezvous_regroup_is_possible(&machine->seen)) {
-        return rendezvous_losses_regroup(
-            step, (struct rendezvous_regroup){.reason = "a node has left the round"});
+        char reason[RENDEZVOUS_MESSAGE_SIZE];
+        name_who_left(machine, machine->ended_round, reason, sizeof reason);
+        return rendezvous_losses_regroup(step, (struct rendezvous_regroup){.reason = reason});
     }
     struct rendezvous_context context = {
         .node = &machine->me, .state = &machine->seen, .settings = &machine->settings};

@@ -76,6 +76,7 @@ void rendezvous_machine_free(struct rendezvous_machine *machine) {
     }
     rendezvous_state_clear(&machine->seen);
     rendezvous_state_clear(&machine->draft);
+    rendezvous_state_clear(&machine->world);
     heartbeat_watch_clear(&machine->heartbeats);
     free(machine->gone);
     free(machine);

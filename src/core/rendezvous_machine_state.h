@@ -72,9 +72,10 @@ struct rendezvous_machine {
     bool is_join_asked;
     int64_t world_round; /* that the agent was told of and runs; or RENDEZVOUS_NO_ROUND */
     size_t world_size;
-    int64_t ended_round; /* the last that was over; it is left, not entered */
-    bool was_parked;     /* waited or was spare when the record was last seen */
-    bool is_finished;    /* in the exit barrier */
+    struct rendezvous_state world; /* as it was told */
+    int64_t ended_round;           /* the last that was over; it is left, not entered */
+    bool was_parked;               /* waited or was spare when the record was last seen */
+    bool is_finished;              /* in the exit barrier */
     bool is_restart_wanted;
     char restart_reason[RENDEZVOUS_REASON_SIZE]; /* or of the failure that is doubted */
     bool is_doubting;                            /* whether a failure here ends the job */

@@ -460,5 +460,6 @@ static void time_out(struct step *step) {
     } else {
         write_failure(step, 0);
         end_with(step, STATIC_EFFECT_JOIN_FAILED, "not all nodes joined in time", -1);
+        step->effects->items[step->effects->count - 1].failed.is_late = true;
     }
 }

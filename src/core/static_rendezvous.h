@@ -120,6 +120,7 @@ struct static_effect {
         struct {
             const char *reason; /* a constant */
             int node;           /* whose doing it was; -1: nobody's in particular */
+            bool is_late;       /* not all nodes came in time */
         } failed;               /* JOIN_FAILED, PEER_FAILED */
         int attempt;            /* PEER_RESTART */
     };

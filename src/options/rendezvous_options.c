@@ -167,6 +167,16 @@ static enum failure_code apply_node_rank(
     return FAILURE_NONE;
 }
 
+/* As torchrun, which says nothing of it. */
+static void warn_of_range(const struct option_result *options, struct launch_config *config) {
+    if (config->minimum_nodes != config->maximum_nodes) {
+        text_list_add_taken(&config->warnings,
+            text_format("--nnodes %s: with --rdzv-backend static the job waits for %d nodes and "
+                        "keeps them; for nodes that come and go use --rdzv-backend c10d",
+                option_result_text(options, "nnodes"), config->maximum_nodes));
+    }
+}
+
 static enum failure_code apply_static(struct option_result *options, struct launch_config *config) {
     enum failure_code code =
         has_endpoint(options) ? apply_endpoint(options, config) : apply_master(options, config);
@@ -182,6 +192,8 @@ static enum failure_code apply_static(struct option_result *options, struct laun
         return FAILURE_INVALID;
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
+    warn_of_range(options, config);
+    rendezvous_conf_warn_of_unknown(&config->rdzv_conf, config->rdzv_backend, &config->warnings);
     config->run_id = memory_duplicate_string(option_result_text(options, "rdzv_id"));
     return FAILURE_NONE;
 }

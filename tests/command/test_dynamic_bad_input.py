@@ -175,6 +175,7 @@ def test_a_port_where_nobody_listens_is_named(make_job):
     error = end.err.splitlines()[-1]
     assert f"no store at 127.0.0.1 port {job.port} within 1 s, after " in error, error
     assert f"127.0.0.1:{job.port}: Connection refused (errno 111)" in error, error
+    assert "is --rdzv-endpoint right, and has the node it names, which hosts the store, been started?" in error
 
 
 @contextlib.contextmanager

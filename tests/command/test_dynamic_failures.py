@@ -21,6 +21,8 @@ def test_a_failed_worker_restarts_all_nodes_at_the_jobs_expense(make_job_anywher
     assert third.restarts == {2}
     third.end()
     assert job.succeeds()
+    for number in (1, 2):
+        assert any(f"restart {number} of 3 (--max-restarts)" in node.err() for node in job.started), job.tell()
 
 
 def test_what_a_round_left_in_the_store_is_cleared_away_two_rounds_later(make_job):
@@ -73,6 +75,7 @@ def test_the_last_failure_ends_all_nodes_and_each_names_it(make_job, failing):
         root_cause = end.err[end.err.index("Root Cause") : end.err.index("Failures:")]
         assert f"rank      : {culprit.rank} (local_rank: 0)" in root_cause, job.tell()
         assert f"exitcode  : 7 (pid: {culprit.pid})" in root_cause, job.tell()
+        assert (name == failing) == ("no restart is left of 1 (--max-restarts)" in end.err), job.tell()
         consequences = end.err[end.err.index("Failures:") :]
         assert name == failing or "consequence: ended by the launcher" in consequences, job.tell()
 

@@ -114,7 +114,8 @@ def test_a_node_that_never_comes_is_reported_when_time_is_up(muster):
     job = Job(muster, "--rdzv-conf", "timeout=1")
     end = job.start(0, "exit 0").finish()
     assert end.status == 1
-    assert "not all nodes joined in time" in end.err
+    assert "not all nodes joined in time: the job needs all of its 2 nodes (--nnodes)" in end.err
+    assert "within 1 s (--rdzv-conf timeout)" in end.err
 
 
 def test_an_unreachable_master_is_named(muster):

@@ -128,9 +128,9 @@ static void a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there(void **
     bench_forget(bench);
     answer_count(bench, 0);
     bench_expect(bench, "write round 1 complete [" A ":0 " ME
-                        ":1] wait [] spare []; round_over a node has left the round; "
+                        ":1] wait [] spare []; round_over node t (pid 1) has left the round; "
                         "write round 2 complete [" A ":0 " ME
-                        ":1] wait [] spare [] because a node has left the round");
+                        ":1] wait [] spare [] because node t (pid 1) has left the round");
 }
 
 static void a_waiting_node_that_dies_costs_no_round(void **state) {

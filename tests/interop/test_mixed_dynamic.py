@@ -185,6 +185,7 @@ def test_a_torchrun_node_that_is_stopped_is_left_behind(make_mixed_job):
     both = job.wait_for_world({1: 1, 2: 1})
     stopped.running.signal(signal.SIGSTOP)
     job.wait_for_world({1: 1}, after=both, without=[2])
+    assert f"node 127.0.0.2 (pid {stopped.running.pid}) has left the round" in job.nodes[0].running.err(), job
     stopped.running.kill()
     job.let_go()
     job.finish({1: 0})

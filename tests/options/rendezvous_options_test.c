@@ -58,6 +58,7 @@ static void several_static_nodes_have_a_master(void **state) {
     assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_STATIC);
     assert_int_equal(config->minimum_nodes, 2);
     assert_int_equal(config->maximum_nodes, 4);
+    expect_warning(config, "--nnodes 2:4: with --rdzv-backend static the job waits for 4 nodes");
     assert_int_equal(config->node_rank, 3);
     assert_string_equal(config->master_host, "::1");
     assert_int_equal(config->master_port, 29500);
@@ -65,6 +66,7 @@ static void several_static_nodes_have_a_master(void **state) {
     config = config_of("--nnodes 2 --rdzv-endpoint [::1]:7 --master-addr other t.py");
     assert_string_equal(config->master_host, "::1");
     assert_int_equal(config->master_port, 7);
+    assert_int_equal(config->warnings.count, 0);
     assert_true(duration_seconds(config->store_timeout) == 900);
     config = config_of("--nnodes 2 --master-addr ::1 t.py");
     assert_string_equal(config->master_host, "::1");
@@ -120,6 +122,14 @@ static void settings_are_checked_for_the_backend(void **state) {
     assert_true(duration_seconds(config->store_timeout) == 900);
 }
 
+static void settings_that_static_nodes_do_not_heed_are_warned_about(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--nnodes 2 --rdzv-conf timeout=5,join_timeout=7 t.py");
+    assert_int_equal(config->warnings.count, 1);
+    expect_warning(config, "static knows no setting join_timeout");
+}
+
 static void nodes_come_from_the_environment_too(void **state) {
     (void)state;
     text_list_set_variable(&environment, "PET_NNODES", "0");
@@ -138,6 +148,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
     cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
+    cmocka_unit_test_teardown(settings_that_static_nodes_do_not_heed_are_warned_about, clear),
     cmocka_unit_test_teardown(nodes_come_from_the_environment_too, clear),
 };
 

@@ -145,8 +145,9 @@ void cluster_check_write(struct cluster *cluster, const struct rendezvous_state 
     }
 }
 
-/* Everybody who is told of a round is told the same. Where torchrun's nodes take part, they leave a
- * round one by one, and where losses are not heeded, nodes vanish from it: who comes late may find
+/* Everybody who is told of a round is told the same. torchrun's nodes leave a round one by one, and
+ * take out of it whom they believe dead, also as spares; and where losses are not heeded, nodes
+ * vanish from it: who comes late may find
  * fewer, and finds out that the round is over. */
 static void compare_worlds(struct cluster *cluster, const struct cluster_node *node,
     struct cluster_world *world, const struct rendezvous_state *state) {
@@ -192,7 +193,7 @@ void cluster_check_world(struct cluster *cluster, const struct cluster_node *nod
     }
     world->is_told = true;
     world->may_shrink =
-        rendezvous_state_has_foreign_participant(state) ||
+        rendezvous_state_has_foreign_node(state) ||
         cluster->settings.rendezvous.on_node_loss == RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     world->size = rendezvous_state_participants(state);
     rendezvous_state_copy(state, &world->state);
