@@ -33,26 +33,27 @@ static void signal_workers(struct agent *agent, int signal) {
     agent_workers_signal(agent->workers, signal);
 }
 
-static size_t list_running(const struct agent *agent, struct agent_evidence_subject *out_subjects) {
-    const struct worker_group *group = &agent->machine.workers;
-    size_t count = 0;
-    for (size_t rank = 0; rank < group->count; rank++) {
-        pid_t pid = agent_workers_pid(agent->workers, (int)rank);
-        if (group->states[rank] == WORKER_RUNNING && pid != 0) {
-            out_subjects[count++] = (struct agent_evidence_subject){pid, (int)rank};
-        }
-    }
-    return count;
+struct subjects {
+    struct agent_evidence_subject *items;
+    size_t count;
+    size_t capacity;
+};
+
+static void add_subject(void *context, pid_t pid, int local_rank) {
+    struct subjects *subjects = context;
+    subjects->items = memory_reserve(
+        subjects->items, &subjects->capacity, subjects->count + 1, sizeof *subjects->items);
+    subjects->items[subjects->count++] = (struct agent_evidence_subject){pid, local_rank};
 }
 
 static void look_at_workers(struct agent *agent) {
-    struct agent_evidence_subject *subjects =
-        memory_allocate(agent->machine.workers.count * sizeof *subjects);
-    struct agent_evidence_order order = {subjects, list_running(agent, subjects),
+    struct subjects subjects = {0};
+    agent_workers_each_process(agent->workers, add_subject, &subjects);
+    struct agent_evidence_order order = {subjects.items, subjects.count,
         "it did not end in time when asked to", agent->config->evidence_timeout, agent_look_over,
         agent};
     agent_evidence_gather(agent->evidence, &order);
-    free(subjects);
+    free(subjects.items);
 }
 
 static void stop_when_settled(void *context) {

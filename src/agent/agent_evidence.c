@@ -68,11 +68,14 @@ static void tell(
     int local_rank = subject->who.local_rank;
     struct text words = {0};
     describe(subject, result, &words);
-    if (is_shown) {
+    if (is_shown && local_rank >= 0) {
         log_warning(settings->log, "evidence: process %lld (local_rank %d) is %s",
             (long long)subject->who.pid, local_rank, text_string(&words));
+    } else if (is_shown) {
+        log_warning(settings->log, "evidence: process %lld (a worker's, left behind) is %s",
+            (long long)subject->who.pid, text_string(&words));
     }
-    if (agent_workers_pid(settings->workers, local_rank) == subject->who.pid) {
+    if (local_rank >= 0 && agent_workers_pid(settings->workers, local_rank) == subject->who.pid) {
         agent_workers_note_hang(settings->workers, local_rank, text_string(&words));
     }
     text_clear(&words);

@@ -22,7 +22,7 @@ struct agent_evidence_settings {
     const struct log *log;
 };
 
-/* A worker, or a process it has started. */
+/* A worker, or a process it has started; -1: nobody knows which. */
 struct agent_evidence_subject {
     pid_t pid;
     int local_rank;

@@ -42,6 +42,34 @@ int agent_workers_find(const struct agent_workers *workers, pid_t pid) {
     return -1;
 }
 
+/* Also a worker that has ended: its session keeps its number while somebody is in it. */
+static int find_session(const struct agent_workers *workers, pid_t session) {
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid == session) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void agent_workers_each_process(const struct agent_workers *workers,
+    void (*visit)(void *context, pid_t pid, int local_rank), void *context) {
+    struct process_ids orphans = {0};
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid != 0 && !workers->items[i].has_exited) {
+            visit(context, workers->items[i].pid, (int)i);
+        }
+    }
+    process_family_orphans(workers->family, &orphans);
+    for (size_t i = 0; i < orphans.count; i++) {
+        struct kernel_process_stat stat;
+        if (process_table_read(orphans.items[i], &stat) && stat.state != 'Z') {
+            visit(context, orphans.items[i], find_session(workers, (pid_t)stat.session));
+        }
+    }
+    process_ids_clear(&orphans);
+}
+
 static void add_noted_signal(struct agent_worker *worker, const struct process_exit *how) {
     if (worker->noted_signal == 0) {
         return;
@@ -265,7 +293,7 @@ void agent_workers_note_hang(struct agent_workers *workers, int local_rank, cons
 
 char *agent_workers_log_file(
     const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
-    return workers->log_directory == NULL
+    return workers->log_directory == NULL || local_rank < 0
                ? NULL
                : log_tree_file_path(workers->log_directory, local_rank, file);
 }

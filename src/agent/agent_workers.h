@@ -62,6 +62,11 @@ void agent_workers_set_timer_file(struct agent_workers *workers, const char *pat
 /* The local rank of the worker that is process `pid` and has not ended; -1 when there is none. */
 int agent_workers_find(const struct agent_workers *workers, pid_t pid);
 
+/* Visits the workers that run, then what those that have ended left behind; -1 is of a worker that
+ * is not known. */
+void agent_workers_each_process(const struct agent_workers *workers,
+    void (*visit)(void *context, pid_t pid, int local_rank), void *context);
+
 /* Notes who sent a worker `signal` and why, "by the watchdog: timer 'x' expired", as evidence for
  * when it ends. */
 void agent_workers_note_signal(
@@ -72,7 +77,7 @@ void agent_workers_note_signal(
 void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words);
 
 /* A file among a worker's logs, whether it exists or not; the caller frees it. NULL: there are no
- * logs. */
+ * logs, or `local_rank` is -1. */
 char *agent_workers_log_file(
     const struct agent_workers *workers, int local_rank, enum log_tree_file file);
 

@@ -178,6 +178,19 @@ void process_family_add(struct process_family *family, const struct process *pro
     process_watch_add(family->watch, process);
 }
 
+void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans) {
+    struct process_ids children = {0};
+    process_table_children(getpid(), &children);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t child = children.items[i];
+        if (!process_watch_has(family->watch, child) &&
+            !process_ids_have(&family->strangers, child)) {
+            process_ids_add(out_orphans, child);
+        }
+    }
+    process_ids_clear(&children);
+}
+
 bool process_family_is_gone(const struct process_family *family) {
     return family->is_gone;
 }

@@ -21,6 +21,7 @@
 #include "core/process_exit.h"
 #include "host/event_loop.h"
 #include "host/process_spawn.h"
+#include "host/process_table.h"
 
 struct guardian;
 struct process_family;
@@ -52,6 +53,9 @@ void process_family_add(struct process_family *family, const struct process *pro
  * that slip through by forking are killed as soon as they are adopted. With nobody left this does
  * nothing; `gone` is not called again for it. */
 void process_family_signal(struct process_family *family, int signal);
+
+/* Appends what workers have started and has outlived its parent, without what that started. */
+void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans);
 
 /* Whether nothing of the workers is left. True also before the first worker. */
 bool process_family_is_gone(const struct process_family *family);

@@ -29,6 +29,34 @@ static void signal_reaches_every_worker(void **state) {
     workers_fixture_clear(&fixture);
 }
 
+static void note_process(void *context, pid_t pid, int local_rank) {
+    assert_true(pid > 0);
+    text_append_format(context, "%d ", local_rank);
+}
+
+/* The first worker leaves a process in its session behind and one in a session of its own. */
+static void what_is_left_behind_is_visited_with_its_worker(void **state) {
+    (void)state;
+    struct workers_fixture fixture;
+    struct text ranks = {0};
+    workers_fixture_init(&fixture, 2,
+        "if [ $RANK = 1 ]; then exec sleep 1000; fi; sleep 1000 & setsid sleep 1000 & "
+        "until [ `cut -d ' ' -f 6 /proc/$$!/stat` = $$! ]; do sleep 0.01; done");
+    agent_workers_start(fixture.workers, &fixture.placement);
+    while (strchr(fixture.story, '0') == NULL) {
+        event_loop_run_ready(fixture.loop);
+    }
+    agent_workers_each_process(fixture.workers, note_process, &ranks);
+    assert_true(
+        text_equals(text_string(&ranks), "1 0 -1 ") || text_equals(text_string(&ranks), "1 -1 0 "));
+    text_clear(&ranks);
+    agent_workers_signal(fixture.workers, SIGKILL);
+    event_loop_run(fixture.loop);
+    agent_workers_each_process(fixture.workers, note_process, &ranks);
+    assert_int_equal(ranks.length, 0);
+    workers_fixture_clear(&fixture);
+}
+
 static void start_that_fails_at_once_is_over_at_once(void **state) {
     (void)state;
     struct workers_fixture fixture;
@@ -85,6 +113,7 @@ static void error_file_is_below_the_log_directory(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(gone_is_told_after_the_last_exit),
     cmocka_unit_test(signal_reaches_every_worker),
+    cmocka_unit_test(what_is_left_behind_is_visited_with_its_worker),
     cmocka_unit_test(start_that_fails_at_once_is_over_at_once),
     cmocka_unit_test(next_attempt_has_directories_of_its_own),
     cmocka_unit_test(next_round_of_an_attempt_keeps_the_earlier_logs),

@@ -45,6 +45,20 @@ def test_a_worker_that_does_not_end_is_looked_at(muster, scratch, hang, words):
     assert "before that it was" in end.err
 
 
+def test_what_a_worker_left_behind_is_looked_at_before_it_is_killed(muster, scratch):
+    worker = muster.script("worker", """#!/bin/sh
+(trap '' TERM; : >ready.1; while :; do sleep 0.05; done) &
+setsid sh -c "trap '' TERM; : >ready.2; while :; do sleep 0.05; done" &
+until [ -e ready.1 ] && [ -e ready.2 ]; do sleep 0.01; done
+""")
+    end = muster.run(
+        ["run", "--standalone", "--log-dir", "logs", "--shutdown-timeout", 0.3, "--no-python", worker])
+    assert end.status == 0, end
+    assert "it did not end in time when asked to" in reports(scratch)[0]
+    assert len(re.findall(r"evidence: process \d+ \(local_rank 0\) is .*/0/hang_evidence.txt", end.err)) == 1, end
+    assert len(re.findall(r"evidence: process \d+ \(a worker's, left behind\) is ", end.err)) == 1, end
+
+
 def test_a_worker_with_an_expired_timer_is_looked_at(muster, scratch):
     script = """
 import socket, threading

@@ -278,6 +278,31 @@ static void children_from_before_are_left_alone(void **state) {
     tear_down(&fixture);
 }
 
+static void orphans_are_neither_workers_nor_children_from_before(void **state) {
+    (void)state;
+    struct process_ids orphans = {0};
+    struct process stranger = processes_start_shell("exec sleep 1000", -1, -1);
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "exec sleep 1000");
+    start(&fixture, "sleep 1000 &");
+    fixture.stops_at_exit = true;
+    event_loop_run(fixture.loop);
+    process_family_orphans(fixture.family, &orphans);
+    assert_int_equal(orphans.count, 1);
+    process_family_signal(fixture.family, SIGKILL);
+    fixture.stops_at_exit = false;
+    event_loop_run(fixture.loop);
+    process_ids_clear(&orphans);
+    process_family_orphans(fixture.family, &orphans);
+    assert_int_equal(orphans.count, 0);
+    kill(-stranger.pid, SIGKILL);
+    processes_wait(&stranger);
+    process_ids_clear(&orphans);
+    fixture.descriptors--; /* the stranger's */
+    tear_down(&fixture);
+}
+
 static void thousand_restarts_leave_nothing_behind(void **state) {
     (void)state;
     struct fixture fixture;
@@ -308,6 +333,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(worker_started_in_the_exit_callback_keeps_the_family_alive),
     cmocka_unit_test(signal_to_nobody_does_nothing),
     cmocka_unit_test(children_from_before_are_left_alone),
+    cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
     cmocka_unit_test(thousand_restarts_leave_nothing_behind),
 };
 
