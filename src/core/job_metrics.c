@@ -78,12 +78,25 @@ static void follow_restart(struct job_metrics *metrics, enum agent_phase before,
     if (is_restarting || has_rejoined) {
         note_cause(metrics, event);
     }
-    if (has_rejoined) {
+    if (has_rejoined && metrics->cause == JOB_RESTART_MEMBERSHIP_CHANGE) {
+        metrics->is_cause_open = true;
+    } else if (has_rejoined) {
         metrics->restarts[metrics->cause]++;
     }
     if (!is_restarting) {
         metrics->has_cause = false;
     }
+}
+
+/* Of a round that ended a node is not told whether a worker elsewhere had failed. The next one
+ * tells whether that has cost the job a restart. */
+static void learn_cause(struct job_metrics *metrics, const struct agent_event *event) {
+    bool was_paid = event->joined.restarts > metrics->restarts_paid;
+    if (metrics->is_cause_open) {
+        metrics->restarts[was_paid ? JOB_RESTART_PEER : JOB_RESTART_MEMBERSHIP_CHANGE]++;
+    }
+    metrics->is_cause_open = false;
+    metrics->restarts_paid = event->joined.restarts;
 }
 
 void job_metrics_step(struct job_metrics *metrics, enum agent_phase before,
@@ -98,6 +111,9 @@ void job_metrics_step(struct job_metrics *metrics, enum agent_phase before,
         change_phase(metrics, before, machine, event);
     }
     follow_restart(metrics, before, machine, event);
+    if (before == AGENT_JOINING && machine->phase == AGENT_STARTING) {
+        learn_cause(metrics, event);
+    }
 }
 
 void job_metrics_watchdog(struct job_metrics *metrics, enum event_watchdog what,

@@ -25,8 +25,8 @@ enum job_activity {
 
 enum job_restart_cause {
     JOB_RESTART_WORKER_FAILURE,    /* a worker of this node failed */
-    JOB_RESTART_PEER,              /* another node asked for it */
-    JOB_RESTART_MEMBERSHIP_CHANGE, /* nodes came or went */
+    JOB_RESTART_PEER,              /* one of another node did */
+    JOB_RESTART_MEMBERSHIP_CHANGE, /* nodes came or went, and no worker had failed */
     JOB_RESTART_COUNT,
 };
 
@@ -48,6 +48,8 @@ struct job_metrics {
     struct instant since;   /* of the phase */
     bool has_cause;         /* of the restart under way */
     enum job_restart_cause cause;
+    bool is_cause_open;    /* the restart is under way, and the next round tells why */
+    int64_t restarts_paid; /* by the job, as the round joined last told */
 };
 
 /* `machine` has taken `event` and was in the phase `before`. */

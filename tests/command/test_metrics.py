@@ -84,6 +84,24 @@ def count_operations(probe):
     return [samples[f"muster_store_operations_total{{{store}}}"] for store in ("workers", "rendezvous")]
 
 
+def restarts(probe):
+    samples = probe.metrics()
+    return {cause: samples[f"muster_restarts_total{{{cause}}}"] for cause in ("worker_failure", "peer", "membership_change")}
+
+
+def test_a_node_that_goes_is_a_change_of_membership(make_job):
+    job = make_job("1:2", env=SERVING)
+    probe = Probe(job.start_host("node1").running)
+    lost = job.start("node2")
+    job.wait_for_world("node1", "node2")
+    lost.kill()
+    world = job.wait_for_world("node1")
+    assert restarts(probe) == {"worker_failure": 0, "peer": 0, "membership_change": 1}
+    probe.wait_for_phase("running")
+    world.end()
+    assert job.succeeds()
+
+
 def test_the_stores_of_several_nodes_are_told_apart(make_job):
     """Who hosts the rendezvous counts there; who serves a round's workers counts them, round after round."""
     job = make_job(2, env=SERVING)
@@ -99,8 +117,8 @@ def test_the_stores_of_several_nodes_are_told_apart(make_job):
         before = workers
         if failing:
             world.of("node2").end(3)
-    assert probes["node2"].metrics()["muster_restarts_total{worker_failure}"] == 1
-    assert probes["node1"].metrics()["muster_restarts_total{worker_failure}"] == 0
+    assert restarts(probes["node2"]) == {"worker_failure": 1, "peer": 0, "membership_change": 0}
+    assert restarts(probes["node1"]) == {"worker_failure": 0, "peer": 1, "membership_change": 0}
     world.end()
     assert job.succeeds()
 

@@ -95,8 +95,30 @@ static void a_restart_is_counted_by_its_cause(void **state) {
     take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
     end_worker(&fixture, 1);
     take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    assert_restarts(&fixture, 1, 1, 0); /* the next round tells why */
+    run_workers(&fixture);
     assert_restarts(&fixture, 1, 1, 1);
     assert_int_equal(fixture.metrics.failed_workers, 3);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int restarts = 0; restarts < 3; restarts++) {
+        if (restarts > 0) {
+            take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
+            end_worker(&fixture, 0);
+            take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+        } else {
+            take_kind(&fixture, AGENT_EVENT_START);
+        }
+        take(&fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                           .joined = {fixture.machine.ticket, restarts, 2}});
+        take_kind(&fixture, AGENT_EVENT_WORKERS_STARTED);
+        assert_restarts(&fixture, 0, restarts, 0);
+    }
     agent_machine_clear(&fixture.machine);
 }
 
@@ -109,6 +131,7 @@ static void a_node_that_is_done_and_called_back_has_restarted(void **state) {
     take_kind(&fixture, AGENT_EVENT_ALL_GONE);
     take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
     assert_int_equal(fixture.machine.phase, AGENT_JOINING);
+    run_workers(&fixture);
     assert_restarts(&fixture, 0, 0, 1);
     agent_machine_clear(&fixture.machine);
 }
@@ -153,6 +176,7 @@ static void the_watchdogs_kills_are_timed_from_the_deadline(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_activity_is_timed_once),
     cmocka_unit_test(a_restart_is_counted_by_its_cause),
+    cmocka_unit_test(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure),
     cmocka_unit_test(a_node_that_is_done_and_called_back_has_restarted),
     cmocka_unit_test(a_restart_that_a_signal_prevents_is_none),
     cmocka_unit_test(failed_joins_and_starts_are_told_apart),
