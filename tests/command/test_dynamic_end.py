@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from support.nodes import IMPATIENT
 from support.store import Server
 
 pytestmark = pytest.mark.threads
@@ -52,6 +53,35 @@ def test_a_node_that_is_done_ends_at_once_when_another_fails_for_good(make_job):
     done.wait_for_log("leaving -> enter_barrier")
     first.of("node2").end(3)
     assert job.statuses() == {"node1": 0, "node2": 1}, job.tell()  # its own part went well
+
+
+@pytest.mark.parametrize("how", ["killed", "told to end"])
+def test_a_node_that_is_done_ends_well_when_the_host_goes(make_job, how):
+    job = make_job(2)
+    host = job.start_host()
+    done = job.start("node2")
+    world = job.wait_for_world("node1", "node2")
+    world.of("node2").end()
+    done.wait_for_log("leaving -> enter_barrier")
+    if how == "killed":
+        host.kill()
+    else:
+        host.signal(signal.SIGTERM)
+    assert done.finish().status == 0, job.tell()
+
+
+def test_a_node_that_comes_back_to_a_job_that_ended_well_cannot_say_what_became_of_it(make_job):
+    job = make_job("1:2", conf=IMPATIENT)
+    job.start_host()
+    stalled = job.start("node2")
+    first = job.wait_for_world("node1", "node2")
+    stalled.signal(signal.SIGSTOP)
+    job.wait_for_world("node1").end()
+    job.started[0].wait_for_log("finish succeeded")
+    stalled.signal(signal.SIGCONT)  # the host waits for it, as it is still connected
+    assert job.statuses() == {"node1": 0, "node2": 1}, job.tell()
+    assert "this node is cut off from the job's store" in stalled.err(), job.tell()
+    first.of("node2").wait_until_gone()
 
 
 def test_a_node_that_is_done_and_killed_is_not_missed(make_job):
