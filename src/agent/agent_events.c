@@ -63,6 +63,9 @@ static void stop_when_settled(void *context) {
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
     agent->outcome = *outcome;
+    if (outcome->kind == AGENT_OUTCOME_SIGNALLED) {
+        agent_rendezvous_note_signal(agent->rendezvous);
+    }
     agent_rendezvous_settle(agent->rendezvous, stop_when_settled, agent);
 }
 

@@ -24,7 +24,7 @@ struct agent_rendezvous {
     struct rendezvous_diary diary; /* of a node alone … */
     struct node_identity me;       /* … which is this one */
     int64_t round;
-    bool is_leaving; /* was stopped: then torchrun's node does not close its rendezvous */
+    bool is_stopped; /* by a signal: then torchrun's node does not close its rendezvous */
 };
 
 static enum failure_code open_store(struct event_loop *loop,
@@ -185,7 +185,6 @@ void agent_rendezvous_announce_leave(struct agent_rendezvous *rendezvous) {
     if (rendezvous->changing_nodes != NULL) {
         agent_dynamic_rendezvous_announce_leave(rendezvous->changing_nodes);
     } else {
-        rendezvous->is_leaving = true;
         agent_rendezvous_announce_failure(rendezvous, NULL);
     }
 }
@@ -196,6 +195,10 @@ void agent_rendezvous_announce_success(struct agent_rendezvous *rendezvous) {
     }
 }
 
+void agent_rendezvous_note_signal(struct agent_rendezvous *rendezvous) {
+    rendezvous->is_stopped = true;
+}
+
 void agent_rendezvous_settle(
     struct agent_rendezvous *rendezvous, void (*settled)(void *context), void *context) {
     if (rendezvous->changing_nodes != NULL) {
@@ -203,7 +206,7 @@ void agent_rendezvous_settle(
     } else if (rendezvous->fixed_nodes != NULL) {
         agent_static_rendezvous_settle(rendezvous->fixed_nodes, settled, context);
     } else {
-        if (!rendezvous->is_leaving) {
+        if (!rendezvous->is_stopped) {
             rendezvous_diary_close(&rendezvous->diary, &rendezvous->me, true);
         }
         settled(context);

@@ -88,6 +88,9 @@ void agent_rendezvous_announce_failure(
 void agent_rendezvous_announce_leave(struct agent_rendezvous *rendezvous);
 void agent_rendezvous_announce_success(struct agent_rendezvous *rendezvous);
 
+/* The agent ends because of a signal, for the record: others are told by what is announced. */
+void agent_rendezvous_note_signal(struct agent_rendezvous *rendezvous);
+
 /* Before the end: calls `settled`, perhaps at once, when the other nodes have been told everything
  * or can no longer be. */
 void agent_rendezvous_settle(

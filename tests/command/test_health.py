@@ -240,3 +240,24 @@ def test_an_agent_that_stands_still_does_not_answer(muster, scratch):
     assert probe.health()["phase"] == "running"
     (scratch / "go").touch()
     assert running.finish().status == 0
+
+
+def test_a_node_that_waits_for_another_in_place_of_a_lost_one_is_restarting_and_well(make_job):
+    job = make_job(2, env=SERVING)
+    probe = Probe(job.start_host("node1").running)
+    assert probe.health()["phase"] == "joining"
+    lost = job.start("node2")
+    job.wait_for_world("node1", "node2")
+    probe.wait_for_phase("running")
+    lost.kill()
+    health = probe.wait_for_phase("restarting")
+    assert (health["status"], health["workers"]) == ("alive", 1)
+    probe.running.wait_until(lambda: probe.health()["running_workers"] == 0, "the end of the workers")
+    assert probe.phase_of_metrics() == "restarting"
+    job.start("node3")
+    world = job.wait_for_world("node1", "node3")
+    probe.wait_for_phase("running")
+    world.of("node1").end()
+    assert probe.wait_for_phase("draining")["running_workers"] == 0
+    world.end()
+    assert job.succeeds()

@@ -2,8 +2,9 @@
 """What the nodes of a job record of their rendezvous (--event-log-handler file:PATH), together in one file."""
 
 import json
+import re
 
-from support.nodes import wait_until
+from support.nodes import free_port, wait_until
 
 
 def told(scratch, node):
@@ -43,3 +44,33 @@ def test_a_node_that_finds_no_store_records_why(make_job, scratch):
     assert last["node_state"] == "FAILED"
     assert last["message"].startswith("RendezvousConnectionError: ")
     assert "refused" in last["error_trace"]
+
+
+def lone(muster, scratch, command):
+    """What a node records of its rendezvous that is alone in its job."""
+    options = ["--rdzv-backend", "c10d", "--rdzv-id", "job7", "--local-addr", "node1", "--max-restarts", 1]
+    end = muster.run(["run", *options, "--event-log-handler", "file:events", "--no-python", "sh", "-c", command])
+    return end, [re.sub(r"node1_\d+_0", "<node>", line) for line in told(scratch, "node1")][1:]
+
+
+ATTEMPT = "next_rendezvous: The node '<node>' attempts to join the next round of the rendezvous 'job7'."
+JOINED = "next_rendezvous: The node '<node>' has joined round {} of the rendezvous 'job7' as rank 0 in a world of size 1."
+CLOSED = "_close: The node '<node>' has closed the rendezvous 'job7'."
+
+
+def test_a_lone_node_records_every_round_and_its_end(muster, scratch):
+    end, lines = lone(muster, scratch, 'test "$TORCHELASTIC_RESTART_COUNT" = 1')
+    assert end.status == 0, end
+    assert lines == [ATTEMPT, JOINED.format(0), ATTEMPT, JOINED.format(1), CLOSED]
+
+
+def test_a_lone_node_that_is_stopped_closes_nothing(muster, scratch):
+    end, lines = lone(muster, scratch, "kill $PPID; sleep 60")
+    assert end.status == 1, end
+    assert lines == [ATTEMPT, JOINED.format(0)]
+
+
+def test_fixed_nodes_record_no_rendezvous(muster, scratch):
+    end = muster.run(["run", "--master-port", free_port(), "--event-log-handler", "file:events", "--no-python", "true"])
+    assert end.status == 0, end
+    assert "node_state" not in (scratch / "events").read_text()
