@@ -49,12 +49,12 @@ static void free_gathering(struct gathering *gathering) {
 static void describe(
     const struct subject *subject, const struct hang_evidence_result *result, struct text *out) {
     double seconds = duration_seconds(subject->gathering->bound);
-    if (result->is_finished || result->summary.state != '\0') {
+    if (result->is_complete || result->summary.state != '\0') {
         hang_summary_append(&result->summary, out);
     } else {
         text_append_format(out, "not to be looked at within %.1f s", seconds);
     }
-    if (!result->is_finished && result->summary.state != '\0') {
+    if (!result->is_complete && result->summary.state != '\0') {
         text_append_format(out, "; not everything was looked at within %.1f s", seconds);
     }
     if (subject->path != NULL) {

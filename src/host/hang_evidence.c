@@ -155,7 +155,7 @@ static void write_native_stacks(struct hang_report *report, const struct process
     }
 }
 
-static void write_rest(struct look *look, const struct process_ids *processes) {
+static bool write_rest(struct look *look, const struct process_ids *processes) {
     struct hang_report *report = &look->report;
     for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
         if (look->request->outputs[i] != NULL && !hang_report_is_over(report)) {
@@ -168,13 +168,15 @@ static void write_rest(struct look *look, const struct process_ids *processes) {
     if (look->request->is_full) {
         write_native_stacks(report, processes);
     }
-    if (hang_report_is_over(report)) {
+    bool is_over = hang_report_is_over(report);
+    if (is_over) {
         text_append(&report->text, "the time for this was up before everything was looked at\n");
     }
     text_append(&report->text, "\n");
+    return !is_over;
 }
 
-void hang_evidence_collect(const struct hang_evidence_request *request) {
+bool hang_evidence_collect(const struct hang_evidence_request *request) {
     struct look look = {
         .request = request,
         .report = {.fd = -1,
@@ -190,8 +192,9 @@ void hang_evidence_collect(const struct hang_evidence_request *request) {
     hang_report_open(&look.report, request->path);
     hang_report_flush(&look.report);
     write_surroundings(&look, request->pid, has_stacks, &look.summary);
-    write_rest(&look, &processes);
+    bool is_complete = write_rest(&look, &processes);
     hang_report_close(&look.report);
     process_ids_clear(&processes);
     hang_summary_clear(&look.summary);
+    return is_complete;
 }

@@ -31,7 +31,7 @@ struct hang_evidence_request {
 };
 
 /* What is in memory is looked at before anything is written: a disk that hangs shall not keep the
- * summary from whoever waits for it. */
-void hang_evidence_collect(const struct hang_evidence_request *request);
+ * summary from whoever waits for it. False when time was up before everything was looked at. */
+bool hang_evidence_collect(const struct hang_evidence_request *request);
 
 #endif

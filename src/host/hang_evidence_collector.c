@@ -28,6 +28,7 @@ struct look {
     enum look_phase phase;
     struct look *behind; /* in its queue */
     struct hang_summary summary;
+    bool is_complete;
     atomic_bool is_abandoned; /* by the loop: the thread that has taken it frees it */
 };
 
@@ -133,8 +134,9 @@ static void note_summary(void *context, const struct hang_summary *summary) {
     pthread_mutex_unlock(&look->pool->mutex);
 }
 
-static void hand_in(struct pool *pool, struct look *look) {
+static void hand_in(struct pool *pool, struct look *look, bool is_complete) {
     pthread_mutex_lock(&pool->mutex);
+    look->is_complete = is_complete;
     bool is_abandoned = look->is_abandoned;
     if (is_abandoned) {
         pool->busy_count++; /* it is back */
@@ -153,8 +155,8 @@ static void *run(void *context) {
     struct pool *pool = context;
     struct look *look;
     while ((look = take_look(pool)) != NULL) {
-        hang_evidence_collect(&look->request);
-        hand_in(pool, look);
+        bool is_complete = hang_evidence_collect(&look->request);
+        hand_in(pool, look, is_complete);
     }
     pool_release(pool);
     return NULL;
@@ -202,7 +204,7 @@ static void detach(struct look *look, struct hang_evidence_result *out_result) {
     event_timer_free(look->timer);
     pthread_mutex_lock(&pool->mutex);
     bool is_taken = look->phase == LOOK_TAKEN;
-    *out_result = (struct hang_evidence_result){look->phase == LOOK_FINISHED, look->summary};
+    *out_result = (struct hang_evidence_result){look->is_complete, look->summary};
     look->summary = (struct hang_summary){0};
     if (is_taken) {
         atomic_store(&look->is_abandoned, true);

@@ -23,7 +23,7 @@ struct hang_evidence_collector;
 
 /* Borrowed for the call. */
 struct hang_evidence_result {
-    bool is_finished;            /* else time was up first */
+    bool is_complete;            /* else time was up first */
     struct hang_summary summary; /* what is known; zero: nothing */
 };
 

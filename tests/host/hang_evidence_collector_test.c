@@ -10,14 +10,14 @@ struct outcome {
     struct hang_fixture fixture;
     size_t wanted;
     size_t count;
-    size_t finished;
+    size_t complete;
     size_t known;
 };
 
 static void looked_at(void *context, const struct hang_evidence_result *result) {
     struct outcome *outcome = context;
     outcome->count++;
-    outcome->finished += result->is_finished ? 1 : 0;
+    outcome->complete += result->is_complete ? 1 : 0;
     outcome->known += result->summary.state != '\0' ? 1 : 0;
     if (outcome->count == outcome->wanted) {
         event_loop_stop(outcome->loop);
@@ -63,7 +63,7 @@ static void all_are_looked_at_though_there_are_more_than_threads(void **state) {
     }
     event_loop_run(outcome.loop);
     assert_int_equal(outcome.count, COUNT);
-    assert_int_equal(outcome.finished, COUNT);
+    assert_int_equal(outcome.complete, COUNT);
     assert_int_equal(outcome.known, COUNT);
     hang_fixture_expect(&outcome.fixture, ": a test\n");
     end(&outcome);
@@ -81,10 +81,10 @@ static void when_time_is_up_what_is_known_is_told(void **state) {
     fclose(file);
     assert_int_equal(chmod(gdb, 0755), 0);
     setenv("PATH", search, 1);
-    look(&outcome, 300, true, outcome.fixture.path);
+    look(&outcome, 1000, true, outcome.fixture.path);
     event_loop_run(outcome.loop);
     assert_int_equal(outcome.count, 1);
-    assert_int_equal(outcome.finished, 0);
+    assert_int_equal(outcome.complete, 0);
     assert_int_equal(outcome.known, 1);
     setenv("PATH", "/usr/bin:/bin", 1);
     free(search);
@@ -112,7 +112,7 @@ static void what_is_dropped_is_not_answered(void **state) {
     outcome.wanted = 0;
     look(&outcome, 60000, false, NULL);
     event_loop_run(outcome.loop);
-    assert_int_equal(outcome.finished, 1);
+    assert_int_equal(outcome.complete, 1);
     end(&outcome);
     hang_evidence_collector_free(NULL);
 }
