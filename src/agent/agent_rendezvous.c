@@ -36,7 +36,10 @@ static enum failure_code open_store(struct event_loop *loop,
     int port;
     enum failure_code code = tcp_listener_open(NULL, wanted, &fd, &port, failure);
     if (code != FAILURE_NONE) {
-        return code;
+        return wanted == 0 ? code
+                           : failure_wrap(failure, "this node hosts the job's store; is another "
+                                                   "job's there? give all nodes another port, "
+                                                   "with --rdzv-endpoint or --master-port");
     }
     struct store_server_settings server = {
         .log = settings->log, .operations = settings->worker_store_operations};

@@ -175,7 +175,12 @@ enum failure_code agent_store_host_new(struct event_loop *loop,
         *failure = (struct failure){0};
         return FAILURE_NONE;
     }
-    return code != FAILURE_NONE ? code : host_store(loop, settings, fd, out_host, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "this node is told to host the job's store (is_host=true); "
+                                     "give all nodes another port with --rdzv-endpoint, or "
+                                     "this one is_host=false if the store is there");
+    }
+    return host_store(loop, settings, fd, out_host, failure);
 }
 
 void agent_store_host_free(struct agent_store_host *host) {

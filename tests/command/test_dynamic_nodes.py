@@ -102,3 +102,4 @@ def test_a_node_that_shall_host_but_cannot_says_why(make_job, muster):
     job = make_job(2, port=server.port)
     end = job.start("node1", conf=["is_host=true"]).finish()
     assert end.status == 1 and f"port {server.port} is taken" in end.err, end
+    assert "give all nodes another port with --rdzv-endpoint" in end.err, end
