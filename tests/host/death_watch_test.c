@@ -2,10 +2,12 @@
 #include "unit.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "host/death_watch.h"
+#include "host/pidfd.h"
 
 #define MAXIMUM 2
 
@@ -22,11 +24,22 @@ static void note_end(void *context, pid_t pid) {
     fixture->ended[fixture->count++] = pid;
 }
 
+/* Valgrind, for one, knows nothing of pidfds. */
+static void skip_without_pidfds(void) {
+    int fd = pidfd_open_process(getpid());
+    if (fd < 0) {
+        skip();
+    }
+    close(fd);
+}
+
 static void set_up(struct fixture *fixture) {
+    skip_without_pidfds();
     *fixture = (struct fixture){0};
     for (int i = 0; i < 3; i++) {
         fixture->children[i] = fork();
         if (fixture->children[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             for (;;) {
                 pause();
             }
