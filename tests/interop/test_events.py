@@ -10,7 +10,7 @@ import pytest
 import chosen_differences
 from support import timers
 from support.nodes import free_port
-from support.side_by_side import SideBySide
+from support.side_by_side import Side, SideBySide
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -102,6 +102,30 @@ def test_records_are_torchruns(muster, peer, scratch, job):
     theirs = [with_chosen_ends(record) for record in theirs]
     for mine, other in zip(ours, theirs, strict=True):
         assert mine == other
+
+
+def test_records_of_two_nodes_are_torchruns(muster, peer, scratch):
+    """Each node tells its own place. (When one fails, torchrun's other node waits for its workers.)"""
+    told = []
+    for program, first, environment in (
+        (peer.torchrun, [], {"USE_LIBUV": 0}),
+        (muster.binary, ["run"], {}),
+    ):
+        port = free_port()
+        options = ["--nnodes", 2, "--nproc-per-node", 2, "--master-addr", "localhost", "--master-port", port]
+        nodes = [
+            muster.start(
+                [*first, *options, "--node-rank", rank, "--event-log-handler", "console", "--no-python", "true"],
+                program=program, env=environment,
+            )
+            for rank in range(2)
+        ]  # fmt: skip
+        sides = [Side(str(program), scratch, node.finish(120)) for node in nodes]
+        told.append([[comparable(record) for record in records(side)] for side in sides])
+    theirs, ours = told
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine == [with_chosen_ends(record) for record in other]
+    assert [dict(mine[-1][3])["group_rank"] for mine in ours] == [0, 1]
 
 
 def with_chosen_ends(record):
