@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/agent_machine.h"
 
-#include "core/agent_machine_step.h"
+#include "core/agent_step.h"
 #include "core/signal_name.h"
 
 #define SIGNAL_NUMBER_TERMINATE 15
 
-static void join(struct step *step);
-static void start_workers(struct step *step);
-static void fail_join(struct step *step);
-static void run_workers(struct step *step);
-static void fail_start(struct step *step);
-static void record_exit(struct step *step);
-static void give_up_stuck(struct step *step);
-static void settle_stop(struct step *step);
-static void escalate_stop(struct step *step);
-static void note_look_begun(struct step *step);
-static void note_look_over(struct step *step);
-static void finish_for_signal(struct step *step);
-static void stop_for_signal(struct step *step);
-static void obey_signal_while_stopping(struct step *step);
-static void finish_well(struct step *step);
-static void finish_alone(struct step *step);
-static void finish_unneeded(struct step *step);
-static void finish_for_peer(struct step *step);
-static void stop_for_peer_restart(struct step *step);
-static void restart_instead(struct step *step);
-static void rejoin_for_peer(struct step *step);
-static void stop_for_peer_failure(struct step *step);
-static void fail_for_peer_instead(struct step *step);
-static void stop_for_new_round(struct step *step);
-static void restart_for_new_round(struct step *step);
-static void believe_failure(struct step *step);
-static void fail_after_doubt(struct step *step);
+static void join(struct agent_step *step);
+static void start_workers(struct agent_step *step);
+static void fail_join(struct agent_step *step);
+static void run_workers(struct agent_step *step);
+static void fail_start(struct agent_step *step);
+static void record_exit(struct agent_step *step);
+static void give_up_stuck(struct agent_step *step);
+static void settle_stop(struct agent_step *step);
+static void escalate_stop(struct agent_step *step);
+static void note_look_begun(struct agent_step *step);
+static void note_look_over(struct agent_step *step);
+static void finish_for_signal(struct agent_step *step);
+static void stop_for_signal(struct agent_step *step);
+static void obey_signal_while_stopping(struct agent_step *step);
+static void finish_well(struct agent_step *step);
+static void finish_alone(struct agent_step *step);
+static void finish_unneeded(struct agent_step *step);
+static void finish_for_peer(struct agent_step *step);
+static void stop_for_peer_restart(struct agent_step *step);
+static void restart_instead(struct agent_step *step);
+static void rejoin_for_peer(struct agent_step *step);
+static void stop_for_peer_failure(struct agent_step *step);
+static void fail_for_peer_instead(struct agent_step *step);
+static void stop_for_new_round(struct agent_step *step);
+static void restart_for_new_round(struct agent_step *step);
+static void believe_failure(struct agent_step *step);
+static void fail_after_doubt(struct agent_step *step);
 
 /* The whole life. What is not here is ignored. */
-static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct step *step) = {
+static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent_step *step) = {
     [AGENT_IDLE] =
         {
             [AGENT_EVENT_START] = join,
@@ -126,19 +126,19 @@ int agent_machine_attempt(const struct agent_machine *machine) {
 void agent_machine_step(
     struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects) {
     effects->count = 0;
-    struct step step = {.machine = machine, .event = event, .effects = effects};
-    void (*handler)(struct step *) = handlers[machine->phase][event->kind];
+    struct agent_step step = {.machine = machine, .event = event, .effects = effects};
+    void (*handler)(struct agent_step *) = handlers[machine->phase][event->kind];
     if (handler != NULL) {
         handler(&step);
     }
 }
 
-static void join(struct step *step) {
+static void join(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     machine->phase = AGENT_JOINING;
     machine->ticket++;
-    push(step, (struct agent_effect){.kind = AGENT_EFFECT_JOIN,
-                   .join = {machine->ticket, agent_machine_attempt(machine)}});
+    agent_step_push(step, (struct agent_effect){.kind = AGENT_EFFECT_JOIN,
+                              .join = {machine->ticket, agent_machine_attempt(machine)}});
 }
 
 static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
@@ -160,7 +160,7 @@ static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
 
 /* Joining and starting. */
 
-static void start_workers(struct step *step) {
+static void start_workers(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     if (step->event->joined.ticket != machine->ticket) {
         return;
@@ -172,26 +172,26 @@ static void start_workers(struct step *step) {
     machine->is_killing = false;
     machine->hold = (struct agent_hold){0};
     worker_group_reset(&machine->workers);
-    push_attempt(step, AGENT_EFFECT_START_WORKERS);
+    agent_step_push_attempt(step, AGENT_EFFECT_START_WORKERS);
 }
 
-static void fail_join(struct step *step) {
+static void fail_join(struct agent_step *step) {
     if (step->event->ticket == step->machine->ticket) {
-        announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-        finish(step, AGENT_OUTCOME_JOIN_FAILED);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+        agent_step_finish(step, AGENT_OUTCOME_JOIN_FAILED);
     }
 }
 
-static void run_workers(struct step *step) {
+static void run_workers(struct agent_step *step) {
     step->machine->phase = AGENT_RUNNING;
 }
 
 /* What cannot be executed now cannot be executed a second later: no restart. */
-static void fail_start(struct step *step) {
+static void fail_start(struct agent_step *step) {
     worker_group_record_start_failure(&step->machine->workers, step->event->start_failed.local_rank,
         step->event->start_failed.message, step->event->start_failed.observed);
-    announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
-    begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+    agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
 }
 
 /* The end of workers. */
@@ -209,24 +209,24 @@ static bool is_our_doing(const struct agent_machine *machine, struct process_exi
            (machine->is_killing && exit.value == SIGNAL_NUMBER_KILL);
 }
 
-static void stop_after_failure(struct step *step) {
+static void stop_after_failure(struct agent_step *step) {
     enum agent_stop_reason reason = AGENT_STOP_FAILURE;
     if (restart_policy_take(&step->machine->restarts)) {
         reason = AGENT_STOP_RESTART;
         if (step->machine->has_peers) {
-            push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
+            agent_step_push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
         }
     } else if (step->machine->may_lose_peers) {
         reason = AGENT_STOP_DOUBTED_FAILURE;
-        push_kind(step, AGENT_EFFECT_DOUBT_FAILURE);
+        agent_step_push_kind(step, AGENT_EFFECT_DOUBT_FAILURE);
     } else {
-        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
-    begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+    agent_step_begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
 }
 
 /* A worker that exits with 0 while others run is fine. While stopping, exits are only recorded. */
-static void record_exit(struct step *step) {
+static void record_exit(struct agent_step *step) {
     struct worker_group *workers = &step->machine->workers;
     struct process_exit exit = step->event->worker_exited.exit;
     bool is_recorded = worker_group_record_exit(workers, step->event->worker_exited.local_rank,
@@ -237,52 +237,52 @@ static void record_exit(struct step *step) {
     if (worker_group_has_failure(workers)) {
         stop_after_failure(step);
     } else if (worker_group_has_succeeded(workers)) {
-        begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
+        agent_step_begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
     }
 }
 
 /* A worker that hangs in the kernel holds on to what hung it, a device most often, which a fresh
  * worker would need too: no restart. */
-static void give_up_stuck(struct step *step) {
+static void give_up_stuck(struct agent_step *step) {
     if (worker_group_record_stuck(&step->machine->workers, step->event->worker_stuck.local_rank,
             step->event->worker_stuck.stuck, step->event->worker_stuck.observed)) {
-        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
-        begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
     }
 }
 
 /* Stopping. */
 
-static void settle_stop(struct step *step) {
+static void settle_stop(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
-    disarm_timer(step);
+    agent_step_disarm_timer(step);
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         join(step);
     } else if (machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         machine->phase = AGENT_DOUBTING;
     } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->has_peers) {
         machine->phase = AGENT_LEAVING;
-        push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
+        agent_step_push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
     } else {
-        finish(step, outcome_of_stop(machine->stop_reason));
+        agent_step_finish(step, outcome_of_stop(machine->stop_reason));
     }
 }
 
 /* Nothing is started beside processes that cannot be ended: then a restart is a failure, though of
  * this node only. */
-static void abandon_processes(struct step *step) {
+static void abandon_processes(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     machine->is_timer_armed = false;
     machine->has_abandoned_processes = true;
     if (machine->stop_reason == AGENT_STOP_RESTART ||
         machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         machine->stop_reason = AGENT_STOP_FAILURE;
-        announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     }
     settle_stop(step);
 }
 
-static void escalate_stop(struct step *step) {
+static void escalate_stop(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     if (!machine->is_timer_armed || instant_is_before(step->event->now, machine->deadline)) {
         return;
@@ -293,46 +293,46 @@ static void escalate_stop(struct step *step) {
         machine->is_timer_armed = false;
         machine->hold.is_kill_due = true;
         machine->hold.look_count++;
-        push_kind(step, AGENT_EFFECT_LOOK_AT_WORKERS);
+        agent_step_push_kind(step, AGENT_EFFECT_LOOK_AT_WORKERS);
     } else {
-        kill_workers(step);
+        agent_step_kill_workers(step);
     }
 }
 
-static void note_look_begun(struct step *step) {
+static void note_look_begun(struct agent_step *step) {
     step->machine->hold.look_count++;
 }
 
-static void note_look_over(struct step *step) {
+static void note_look_over(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     if (machine->hold.look_count == 0 || --machine->hold.look_count > 0) {
         return;
     }
     if (machine->hold.is_kill_due) {
-        kill_workers(step);
+        agent_step_kill_workers(step);
     } else if (machine->hold.signal != 0) {
-        signal_workers(step, machine->hold.signal);
+        agent_step_signal_workers(step, machine->hold.signal);
     }
 }
 
 /* Signals to the agent. */
 
 /* A failure that is doubted was this node's, though it may be none of the job's. */
-static void finish_for_signal(struct step *step) {
+static void finish_for_signal(struct agent_step *step) {
     bool has_failed = step->machine->phase == AGENT_DOUBTING;
     step->machine->received_signal = step->event->signal;
-    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    finish(step, has_failed ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SIGNALLED);
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, has_failed ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SIGNALLED);
 }
 
-static void stop_for_signal(struct step *step) {
+static void stop_for_signal(struct agent_step *step) {
     step->machine->received_signal = step->event->signal;
-    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
 }
 
 /* A failure that came before the signal stays the outcome, or its report were lost. */
-static void leave_for_signal(struct step *step) {
+static void leave_for_signal(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     if (machine->stop_reason == AGENT_STOP_FAILURE ||
         machine->stop_reason == AGENT_STOP_PEER_FAILURE) {
@@ -340,12 +340,12 @@ static void leave_for_signal(struct step *step) {
     }
     bool is_doubted = machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE;
     machine->stop_reason = is_doubted ? AGENT_STOP_FAILURE : AGENT_STOP_SIGNAL;
-    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
 }
 
 /* The first signal is forwarded and keeps the deadline of the stop under way; a second one is
  * impatience. */
-static void obey_signal_while_stopping(struct step *step) {
+static void obey_signal_while_stopping(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     bool is_first = machine->received_signal == 0;
     if (is_first) {
@@ -356,75 +356,75 @@ static void obey_signal_while_stopping(struct step *step) {
         return;
     }
     if (is_first) {
-        signal_workers(step, step->event->signal);
+        agent_step_signal_workers(step, step->event->signal);
     } else {
-        kill_workers(step);
+        agent_step_kill_workers(step);
     }
 }
 
 /* Other nodes. */
 
-static void finish_well(struct step *step) {
-    announce(step, AGENT_EFFECT_ANNOUNCE_SUCCESS);
-    finish(step, AGENT_OUTCOME_SUCCEEDED);
+static void finish_well(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_SUCCESS);
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
 }
 
 /* The others took too long: what is left to do is theirs. */
-static void finish_alone(struct step *step) {
-    announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    finish(step, AGENT_OUTCOME_SUCCEEDED);
+static void finish_alone(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
 }
 
 /* The job has ended, and this node owes it nothing: it has done its part, or never had one. */
-static void finish_unneeded(struct step *step) {
-    finish(step, AGENT_OUTCOME_SUCCEEDED);
+static void finish_unneeded(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
 }
 
-static void finish_for_peer(struct step *step) {
-    finish(step, AGENT_OUTCOME_PEER_FAILED);
+static void finish_for_peer(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_PEER_FAILED);
 }
 
 /* Whether the attempt that a peer asks for is new and allowed here. A node that allows fewer
  * restarts than its peer cannot follow it. */
-static bool follow_peer(struct step *step) {
+static bool follow_peer(struct agent_step *step) {
     return step->event->attempt > agent_machine_attempt(step->machine) &&
            restart_policy_advance_to(&step->machine->restarts, step->event->attempt);
 }
 
-static void stop_for_peer_restart(struct step *step) {
+static void stop_for_peer_restart(struct agent_step *step) {
     if (step->event->attempt <= agent_machine_attempt(step->machine)) {
         return;
     }
     enum agent_stop_reason reason = AGENT_STOP_RESTART;
     if (!follow_peer(step)) {
         reason = AGENT_STOP_PEER_FAILURE;
-        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
     }
-    begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+    agent_step_begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
 }
 
 /* This node's workers are done, but the job is not. */
-static void restart_instead(struct step *step) {
+static void restart_instead(struct agent_step *step) {
     if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP && follow_peer(step)) {
         step->machine->stop_reason = AGENT_STOP_RESTART;
     }
 }
 
-static void rejoin_for_peer(struct step *step) {
+static void rejoin_for_peer(struct agent_step *step) {
     if (follow_peer(step)) {
         join(step);
     } else {
-        announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
-        finish(step, AGENT_OUTCOME_PEER_FAILED);
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_finish(step, AGENT_OUTCOME_PEER_FAILED);
     }
 }
 
-static void stop_for_peer_failure(struct step *step) {
-    begin_stop(step, AGENT_STOP_PEER_FAILURE, SIGNAL_NUMBER_TERMINATE);
+static void stop_for_peer_failure(struct agent_step *step) {
+    agent_step_begin_stop(step, AGENT_STOP_PEER_FAILURE, SIGNAL_NUMBER_TERMINATE);
 }
 
 /* A success is not lost by a peer's failure: the exit barrier will say that it has failed. */
-static void fail_for_peer_instead(struct step *step) {
+static void fail_for_peer_instead(struct agent_step *step) {
     if (step->machine->stop_reason == AGENT_STOP_RESTART) {
         step->machine->stop_reason = AGENT_STOP_PEER_FAILURE;
     }
@@ -432,24 +432,24 @@ static void fail_for_peer_instead(struct step *step) {
 }
 
 /* What a lost node may have left behind is this node's own. */
-static void believe_failure(struct step *step) {
+static void believe_failure(struct agent_step *step) {
     if (step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         step->machine->stop_reason = AGENT_STOP_FAILURE;
     }
 }
 
-static void fail_after_doubt(struct step *step) {
-    finish(step, AGENT_OUTCOME_FAILED);
+static void fail_after_doubt(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_FAILED);
 }
 
 /* New rounds. They are no failure, so they cost nothing and nobody needs to be told. */
 
-static void stop_for_new_round(struct step *step) {
-    begin_stop(step, AGENT_STOP_RESTART, SIGNAL_NUMBER_TERMINATE);
+static void stop_for_new_round(struct agent_step *step) {
+    agent_step_begin_stop(step, AGENT_STOP_RESTART, SIGNAL_NUMBER_TERMINATE);
 }
 
 /* This node's workers are done, or have failed for nothing; those of the new round are not. */
-static void restart_for_new_round(struct step *step) {
+static void restart_for_new_round(struct agent_step *step) {
     if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP ||
         step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         step->machine->stop_reason = AGENT_STOP_RESTART;
