@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "core/rendezvous_losses.h"
 #include "core/rendezvous_regroup.h"
 
 /* For the news to be written and to arrive, on a busy machine. */
@@ -24,7 +23,7 @@ static struct duration patience(const struct rendezvous_machine *machine) {
 static bool is_doubtful(const struct rendezvous_machine *machine) {
     return machine->seen.round != machine->world_round ||
            (machine->world_size > 1 && rendezvous_regroup_is_possible(&machine->seen) &&
-               rendezvous_losses_are_heeded(machine));
+               rendezvous_settings_heed_losses(&machine->settings));
 }
 
 void rendezvous_doubt_begin(struct rendezvous_step *step, const char *reason) {

@@ -34,7 +34,7 @@ static bool leave_record(struct rendezvous_step *step) {
         return true;
     }
     if (rendezvous_regroup_is_possible(&machine->seen) && rendezvous_is_participant(machine) &&
-        rendezvous_losses_are_heeded(machine)) {
+        rendezvous_settings_heed_losses(&machine->settings)) {
         char reason[RENDEZVOUS_MESSAGE_SIZE];
         rendezvous_losses_name(reason, sizeof reason, &machine->me, "has left");
         return rendezvous_losses_regroup(
@@ -103,7 +103,7 @@ static void check_world(struct rendezvous_step *step) {
         explain_new_round(machine, reason, sizeof reason);
         rendezvous_end_world(step, reason);
     } else if (rendezvous_state_participants(seen) < machine->world_size &&
-               rendezvous_losses_are_heeded(machine)) {
+               rendezvous_settings_heed_losses(&machine->settings)) {
         name_who_left(machine, seen->round, reason, sizeof reason);
         rendezvous_end_world(step, reason);
     } else if (heeds_waiting(step)) {

@@ -123,16 +123,12 @@ static bool expel(struct rendezvous_step *step, const struct losses *losses) {
     return rendezvous_draft_write(step, false);
 }
 
-bool rendezvous_losses_are_heeded(const struct rendezvous_machine *machine) {
-    return machine->settings.on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
-}
-
 static bool remove_losses(struct rendezvous_step *step, const struct losses *losses) {
     const struct rendezvous_machine *machine = step->machine;
     if (losses->count == 0) {
         return false;
     }
-    if (losses->first_participant == NULL || !rendezvous_losses_are_heeded(machine) ||
+    if (losses->first_participant == NULL || !rendezvous_settings_heed_losses(&machine->settings) ||
         !rendezvous_regroup_is_possible(&machine->seen)) {
         return expel(step, losses);
     }

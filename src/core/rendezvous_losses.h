@@ -16,9 +16,6 @@ void rendezvous_losses_note(
 bool rendezvous_losses_include(
     const struct rendezvous_machine *machine, const struct node_identity *identity);
 
-/* Whether this job does anything about a lost node before one of its workers fails. */
-bool rendezvous_losses_are_heeded(const struct rendezvous_machine *machine);
-
 /* Takes the nodes that are gone out of the record, and begins the next round if they were missing
  * in this one. Whether there was something to write. */
 bool rendezvous_losses_take_out(struct rendezvous_step *step);

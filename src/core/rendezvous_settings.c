@@ -20,3 +20,7 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
         .scale_up_interval = {0},
     };
 }
+
+bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings) {
+    return settings->on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+}

@@ -5,6 +5,7 @@
 #ifndef MUSTER_CORE_RENDEZVOUS_SETTINGS_H
 #define MUSTER_CORE_RENDEZVOUS_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/duration.h"
@@ -43,5 +44,8 @@ struct rendezvous_settings {
 /* TorchElastic's defaults for one node; Muster's own: on node loss go on at once, admit new nodes
  * at once. */
 void rendezvous_settings_init(struct rendezvous_settings *settings);
+
+/* Whether this job does anything about a lost node before one of its workers fails. */
+bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings);
 
 #endif

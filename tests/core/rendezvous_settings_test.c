@@ -32,9 +32,21 @@ static void muster_goes_on_at_once_and_admits_at_once(void **state) {
     check(settings.scale_up_interval, 0);
 }
 
+static void only_torchruns_way_waits_for_a_worker_to_fail(void **state) {
+    (void)state;
+    struct rendezvous_settings settings;
+    rendezvous_settings_init(&settings);
+    assert_true(rendezvous_settings_heed_losses(&settings));
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    assert_true(rendezvous_settings_heed_losses(&settings));
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    assert_false(rendezvous_settings_heed_losses(&settings));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_are_torchelastics),
     cmocka_unit_test(muster_goes_on_at_once_and_admits_at_once),
+    cmocka_unit_test(only_torchruns_way_waits_for_a_worker_to_fail),
 };
 
 TEST_MAIN(tests)
