@@ -23,6 +23,7 @@ TOGETHER = "Nodes of a static job restart together."
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT is the job's"
 LEFT_BEHIND = "Processes a worker leaves behind are ended"
 TIMERS = "An expired timer ends its process, not the agent"
+LOCAL_TIMERS = "Timers between a parent and its forked children"
 EVIDENCE = "Hanging workers are looked at before they are killed"
 NO_ORPHANS = "Workers die with the agent"
 
