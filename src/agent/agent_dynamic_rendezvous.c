@@ -163,10 +163,12 @@ void agent_dynamic_rendezvous_join(struct agent_dynamic_rendezvous *rendezvous, 
     take_kind(rendezvous, RENDEZVOUS_EVENT_JOIN_ASKED);
 }
 
+/* Counted first, done then: whoever is known to be done is not missed, so a node that were gone
+ * before it is counted would be waited for in vain. */
 void agent_dynamic_rendezvous_enter_barrier(struct agent_dynamic_rendezvous *rendezvous) {
     rendezvous->stage = STAGE_BARRIER;
-    take_kind(rendezvous, RENDEZVOUS_EVENT_DONE_ASKED);
     agent_round_enter_barrier(rendezvous->round);
+    take_kind(rendezvous, RENDEZVOUS_EVENT_DONE_ASKED);
 }
 
 /* Writes down who failed, before the record says that somebody did. */
