@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long to wait before trying again: grows by half each time up to a ceiling, and half of it is
- * random, so that many who lost the same server do not come back together. PyTorch's Backoff.cpp
- * starts at half a second; this starts at ten milliseconds, so that a server that is just coming up
- * is found at once, and stays below two seconds, so that a late one is found soon. */
+/* How long to wait before trying again. The delay grows by half each time, up to a ceiling. A part
+ * of it is random, so that many clients that lost the same server do not come back at the same
+ * moment. PyTorch's Backoff.cpp starts at half a second. This one starts at ten milliseconds, so
+ * that a server that is just coming up is found at once. It stays below two seconds, so that a
+ * server that comes up late is found soon. */
 #ifndef MUSTER_BASE_BACKOFF_H
 #define MUSTER_BASE_BACKOFF_H
 
@@ -19,7 +20,8 @@ struct backoff {
 
 void backoff_init(struct backoff *backoff, uint64_t seed);
 
-/* The next delay: between half and one and a half of a length that grows to the ceiling. */
+/* The next delay: a random length between 0.5 and 1.5 times the current middle. The middle then
+ * grows, up to the ceiling. */
 struct duration backoff_next(struct backoff *backoff);
 
 #endif

@@ -10,6 +10,10 @@ struct slice slice_from_string(const char *string) {
     return (struct slice){(const uint8_t *)string, strlen(string)};
 }
 
+struct slice slice_from(struct slice whole, size_t start) {
+    return (struct slice){whole.data + start, whole.length - start};
+}
+
 bool slice_equals(struct slice left, struct slice right) {
     return left.length == right.length &&
            (left.length == 0 || memcmp(left.data, right.data, left.length) == 0);

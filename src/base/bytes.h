@@ -10,16 +10,19 @@
 
 #include "base/failure.h"
 
-/* Borrowed bytes: whoever made it owns the memory. `data` may be NULL when `length` is 0. */
+/* Borrowed bytes: the memory belongs to its owner, never to the slice. `data` may be NULL when
+ * `length` is 0. */
 struct slice {
     const uint8_t *data;
     size_t length;
 };
 
 struct slice slice_from_string(const char *string);
+/* The part of `whole` behind its first `start` bytes. `start` must not exceed the length. */
+struct slice slice_from(struct slice whole, size_t start);
 bool slice_equals(struct slice left, struct slice right);
 bool slice_starts_with(struct slice whole, struct slice start);
-/* Orders like memcmp, shorter first on a common prefix. */
+/* Orders like memcmp. When one slice is the beginning of the other, the shorter one comes first. */
 int slice_compare(struct slice left, struct slice right);
 
 /* Owned bytes. A zeroed struct is a valid empty buffer without a ceiling. */
@@ -27,16 +30,18 @@ struct bytes {
     uint8_t *data;
     size_t length;
     size_t capacity;
-    size_t ceiling; /* 0: none */
+    size_t ceiling; /* 0: no ceiling */
 };
 
 void bytes_init(struct bytes *bytes, size_t ceiling);
 /* Frees the memory; the buffer is empty and usable again, with its ceiling. */
 void bytes_clear(struct bytes *bytes);
-/* FAILURE_LIMIT when the ceiling would be passed; then nothing has changed. */
+/* Appends a copy of the bytes. FAILURE_LIMIT when the buffer would grow beyond its ceiling; the
+ * buffer is then unchanged. */
 __attribute__((warn_unused_result)) enum failure_code bytes_append(
     struct bytes *bytes, const void *data, size_t length);
-/* Room for `length` more bytes at data + length, or FAILURE_LIMIT. */
+/* Makes room for `length` more bytes at data + length. FAILURE_LIMIT when the ceiling does not
+ * allow it. */
 __attribute__((warn_unused_result)) enum failure_code bytes_reserve(
     struct bytes *bytes, size_t length);
 /* Drops the first `length` bytes. */

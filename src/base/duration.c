@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/duration.h"
 
-#define NANOSECONDS_PER_MILLISECOND 1000000
-#define NANOSECONDS_PER_SECOND 1000000000
-
 struct duration duration_from_milliseconds(int64_t milliseconds) {
     if (milliseconds > INT64_MAX / NANOSECONDS_PER_MILLISECOND) {
         return DURATION_FOREVER;
@@ -50,4 +47,8 @@ struct duration instant_until(struct instant now, struct instant then) {
 
 bool instant_is_before(struct instant left, struct instant right) {
     return left.nanoseconds < right.nanoseconds;
+}
+
+struct instant instant_earlier(struct instant left, struct instant right) {
+    return instant_is_before(right, left) ? right : left;
 }

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define NANOSECONDS_PER_MILLISECOND 1000000
+#define NANOSECONDS_PER_SECOND 1000000000
+
 /* A length of time in nanoseconds; DURATION_FOREVER never ends. */
 struct duration {
     int64_t nanoseconds;
@@ -27,10 +30,11 @@ struct wall_time {
 
 struct duration duration_from_milliseconds(int64_t milliseconds);
 
-/* Saturates at DURATION_FOREVER; negative and NaN become zero. */
+/* Values that are too large become DURATION_FOREVER; negative values and NaN become zero. */
 struct duration duration_from_seconds(double seconds);
 
-/* Rounded up, so that a timer set to it never fires early; DURATION_FOREVER gives INT64_MAX. */
+/* Rounds up, so that a timer set to the result never fires early. DURATION_FOREVER gives
+ * INT64_MAX. */
 int64_t duration_milliseconds_ceiling(struct duration duration);
 
 double duration_seconds(struct duration duration);
@@ -42,5 +46,6 @@ struct instant instant_after(struct instant start, struct duration duration);
 struct duration instant_until(struct instant now, struct instant then);
 
 bool instant_is_before(struct instant left, struct instant right);
+struct instant instant_earlier(struct instant left, struct instant right);
 
 #endif

@@ -68,7 +68,7 @@ enum failure_code failure_set_system(
 }
 
 enum failure_code failure_wrap(struct failure *failure, const char *format, ...) {
-    assert(failure != NULL); /* its code is the result */
+    assert(failure != NULL); /* the code returned is the one in `failure` */
     char inner[FAILURE_MESSAGE_SIZE];
     memcpy(inner, failure->message, sizeof inner);
     va_list arguments;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Why something did not work: one table of codes for the whole program, and from the host floor up
- * a message of fixed size that gains context on its way up. Pure floors return codes alone. */
+/* Why something did not work. There is one table of codes for the whole program. From the host
+ * floor up a failure also has a message of fixed size, to which each caller can add context. The
+ * pure floors return codes alone. */
 #ifndef MUSTER_BASE_FAILURE_H
 #define MUSTER_BASE_FAILURE_H
 
@@ -16,12 +17,12 @@ enum failure_code {
     FAILURE_MISSING,      /* the named thing does not exist */
     FAILURE_INVALID,      /* a value the user gave is not usable */
     FAILURE_AMBIGUOUS,    /* a value the user gave means several things */
-    FAILURE_UNSUPPORTED,  /* understood, but not offered */
+    FAILURE_UNSUPPORTED,  /* the value is understood, but not supported */
     FAILURE_SYSTEM,       /* the operating system refused; the message holds the reason */
     FAILURE_TIMEOUT,      /* a deadline passed */
     FAILURE_DISCONNECTED, /* the peer is gone */
     FAILURE_PROTOCOL,     /* the peer broke the protocol */
-    FAILURE_CANCELLED,    /* given up on request */
+    FAILURE_CANCELLED,    /* the caller cancelled it */
 };
 
 struct failure {
@@ -34,7 +35,7 @@ struct failure {
 const char *failure_code_name(enum failure_code code);
 
 /* Records a failure and returns `code`, so that callers can write `return failure_set(…)`.
- * `failure` may be NULL: then only the code travels. Over-long messages are cut. */
+ * `failure` may be NULL: then only the code is returned. A message that is too long is cut. */
 __attribute__((format(printf, 3, 4))) enum failure_code failure_set(
     struct failure *failure, enum failure_code code, const char *format, ...);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A binary heap of items of the caller's, the one with the smallest key first. Each item knows its
- * place, so that any of them can be taken out or moved. Equal keys come in no order. */
+/* A binary heap of items that belong to the caller; the item with the smallest key comes first.
+ * Each item knows its place in the heap, so that any item can be removed or moved. Items with equal
+ * keys come in no fixed order. */
 #ifndef MUSTER_BASE_HEAP_H
 #define MUSTER_BASE_HEAP_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first member of what is held; belongs to the heap while it is in one. */
+/* The first member of each struct that is put into a heap. The heap owns its fields while the item
+ * is inside. */
 struct heap_item {
     int64_t key;
     size_t place;
@@ -24,7 +26,8 @@ struct heap {
 void heap_clear(struct heap *heap);
 
 void heap_insert(struct heap *heap, struct heap_item *item, int64_t key);
-/* The item must be in this heap; so must that of heap_move, which gives it another key. */
+/* The item must be in this heap, for heap_remove and for heap_move. heap_move gives it another
+ * key. */
 void heap_remove(struct heap *heap, struct heap_item *item);
 void heap_move(struct heap *heap, struct heap_item *item, int64_t key);
 

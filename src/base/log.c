@@ -62,7 +62,8 @@ enum failure_code log_parse_level(const char *string, enum log_level *out_level)
         const char *name;
         enum log_level level;
     } names[] = {
-        {"NOTSET", LOG_LEVEL_WARNING}, /* Python: fall back to the root logger, which is WARNING */
+        {"NOTSET",
+            LOG_LEVEL_WARNING}, /* Python falls back to the root logger, whose level is WARNING */
         {"DEBUG", LOG_LEVEL_DEBUG},
         {"INFO", LOG_LEVEL_INFO},
         {"WARNING", LOG_LEVEL_WARNING},

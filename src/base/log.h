@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log records in TorchElastic's line form. A `struct log` is a place to send records, handed down
- * from main; this module formats them and never prints. Floors 2 and 3 do not log. */
+/* Log records in TorchElastic's line form. A `struct log` is a destination for records; main
+ * creates it and passes it down. This module formats records and never prints them. Floors 2 and 3
+ * do not log. */
 #ifndef MUSTER_BASE_LOG_H
 #define MUSTER_BASE_LOG_H
 
@@ -17,9 +18,9 @@ enum log_level {
     LOG_LEVEL_CRITICAL,
 };
 
-/* Where records go. `write` receives each record at or above `threshold`; it may be called from the
- * thread that owns the struct only. A NULL `struct log *` swallows records, so that tests need
- * none. */
+/* The destination of records. `write` receives each record at or above `threshold`. Only the thread
+ * that owns the struct may call it. A NULL `struct log *` discards records, so that tests need no
+ * log. */
 struct log {
     enum log_level threshold;
     void (*write)(void *context, enum log_level level, const char *origin, const char *message);
@@ -38,7 +39,7 @@ __attribute__((format(printf, 4, 5))) void log_record(
 #define log_warning(log, ...) log_record(log, LOG_LEVEL_WARNING, LOG_ORIGIN, __VA_ARGS__)
 #define log_error(log, ...) log_record(log, LOG_LEVEL_ERROR, LOG_ORIGIN, __VA_ARGS__)
 
-/* A local calendar time, already broken down by the caller. */
+/* A local calendar time that the caller has already split into its parts. */
 struct log_time {
     int month; /* 1-12 */
     int day;

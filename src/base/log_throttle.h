@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps strangers from filling a log: a burst of records passes, then so many per second; what was
- * held back is counted, for the next record that passes to say. */
+/* Limits how many records a remote client can cause. A burst of records passes, then a fixed number
+ * per second. Records that are held back are counted, and the next record that passes can say how
+ * many they were. */
 #ifndef MUSTER_BASE_LOG_THROTTLE_H
 #define MUSTER_BASE_LOG_THROTTLE_H
 
@@ -15,12 +16,12 @@
 /* A zeroed struct admits a full burst. */
 struct log_throttle {
     struct instant last;
-    int64_t spent; /* of the burst, in nanoseconds of waiting */
+    int64_t spent; /* how much of the burst is used up, in nanoseconds of waiting */
     uint64_t held_back;
 };
 
-/* Whether a record may be written now; if so, `*out_held_back` is how many were not since the last
- * one. */
+/* Whether a record may be written now. If so, `*out_held_back` is the number of records held back
+ * since the last one that passed. */
 bool log_throttle_admits(
     struct log_throttle *throttle, struct instant now, uint64_t *out_held_back);
 

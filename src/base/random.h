@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A seeded generator (splitmix64) for jitter, names and simulated orders: the same seed gives the
- * same numbers. Not for secrets. */
+/* A seeded generator (splitmix64) for jitter, names and simulated orders. The same seed gives the
+ * same numbers. Do not use it for secrets. */
 #ifndef MUSTER_BASE_RANDOM_H
 #define MUSTER_BASE_RANDOM_H
 

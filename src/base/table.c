@@ -6,7 +6,8 @@
 
 #include "base/memory.h"
 
-/* uthash counts in unsigned int and converts freely; its macros are kept out of our warnings. */
+/* uthash counts in unsigned int and converts implicitly, so its macros are excluded from our
+ * warnings. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
@@ -27,7 +28,7 @@ struct table {
     void (*free_value)(void *value);
 };
 
-/* The hash library hands every key to memcmp, which wants a pointer even for no bytes. */
+/* The hash library passes every key to memcmp, which needs a valid pointer even for zero bytes. */
 static struct slice with_pointer(struct slice key) {
     return key.data == NULL ? slice_from_string("") : key;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A map from bytes to pointers that keeps insertion order. The only file that knows the hash table
+/* A map from bytes to pointers that keeps insertion order. No other file uses the hash table
  * library. */
 #ifndef MUSTER_BASE_TABLE_H
 #define MUSTER_BASE_TABLE_H
@@ -11,28 +11,28 @@
 
 struct table;
 
-/* `free_value` is called for each value that is replaced, removed or left at table_free; NULL for
- * none. */
+/* `free_value` is called for each value that is replaced, removed, or still there at table_free.
+ * NULL: values are not freed. */
 struct table *table_new(void (*free_value)(void *value));
 void table_free(struct table *table);
 
-/* What an entry costs in memory besides its key and value, about; for those who keep accounts. */
+/* The approximate memory of an entry besides its key and value, for callers that count memory. */
 #define TABLE_ENTRY_SIZE 112
 
-/* Copies the key, takes the value; an old value under that key is freed. The result is the table's
- * copy of the key, which stays where it is until the entry is removed. */
+/* Copies the key and takes ownership of the value. An old value under that key is freed. The result
+ * is the table's copy of the key; it stays at its address until the entry is removed. */
 struct slice table_put(struct table *table, struct slice key, void *value);
 /* The value, or NULL. */
 void *table_get(const struct table *table, struct slice key);
-/* Removes and frees; false when the key was absent. */
+/* Removes the entry and frees its value; false when the key is absent. */
 bool table_remove(struct table *table, struct slice key);
-/* Removes and frees every entry that `is_unwanted` says so of. */
+/* Removes and frees every entry for which `is_unwanted` returns true. */
 void table_remove_if(struct table *table,
     bool (*is_unwanted)(void *context, struct slice key, void *value), void *context);
 size_t table_count(const struct table *table);
 
 /* Calls `visit` for each entry in insertion order until it returns false. The table must not change
- * meanwhile. */
+ * during the walk. */
 void table_each(const struct table *table,
     bool (*visit)(void *context, struct slice key, void *value), void *context);
 

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What stands at one dollar sign. */
+/* One dollar sign of the template and what follows it. */
 struct placeholder {
-    const char *name; /* NULL: "$$" (length 2), or a dollar that means nothing (length 1) */
+    const char *name; /* NULL: "$$" (length 2), or a dollar sign that is plain text (length 1) */
     size_t name_length;
-    size_t length; /* of the whole, dollar and braces included */
+    size_t length; /* of the whole placeholder, dollar sign and braces included */
 };
 
 static bool starts_name(char character) {
@@ -17,7 +17,7 @@ static bool starts_name(char character) {
 }
 
 static bool continues_name(char character) {
-    return starts_name(character) || (character >= '0' && character <= '9');
+    return starts_name(character) || text_is_digit(character);
 }
 
 static size_t length_of_name(const char *text) {

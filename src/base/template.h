@@ -10,15 +10,15 @@
 
 #include "base/text.h"
 
-/* One name and what stands for it; names are case-sensitive. */
+/* A name and the value that replaces it. Names are case-sensitive. */
 struct template_value {
     const char *name;
     const char *value;
 };
 
-/* The template with the given values put in; the caller frees it. Values are not substituted again,
- * so the result is at most as long as the template times the longest value: a caller whose
- * templates are not its user's own checks that first. */
+/* Returns the template with the given values put in; the caller frees it. Values are not
+ * substituted again. The result is at most as long as the template times the longest value, so a
+ * caller whose templates come from outside must check that size first. */
 char *template_substitute(
     const char *template, const struct template_value *values, size_t value_count);
 

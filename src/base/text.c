@@ -26,8 +26,7 @@ void text_append(struct text *text, const char *string) {
     text_append_bytes(text, string, strlen(string));
 }
 
-__attribute__((format(printf, 2, 0))) static void append_arguments(
-    struct text *text, const char *format, va_list arguments) {
+void text_append_arguments(struct text *text, const char *format, va_list arguments) {
     va_list again;
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
@@ -43,7 +42,7 @@ __attribute__((format(printf, 2, 0))) static void append_arguments(
 void text_append_format(struct text *text, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    append_arguments(text, format, arguments);
+    text_append_arguments(text, format, arguments);
     va_end(arguments);
 }
 
@@ -61,7 +60,7 @@ char *text_format(const char *format, ...) {
     struct text text = {0};
     va_list arguments;
     va_start(arguments, format);
-    append_arguments(&text, format, arguments);
+    text_append_arguments(&text, format, arguments);
     va_end(arguments);
     return text_take(&text);
 }
@@ -129,7 +128,7 @@ static bool is_blank(char character) {
     return character == ' ' || (character >= '\t' && character <= '\r');
 }
 
-static bool is_digit(char character) {
+bool text_is_digit(int character) {
     return character >= '0' && character <= '9';
 }
 
@@ -149,7 +148,8 @@ static char *bare_number(const char *string) {
             text_append_bytes(&bare, &string[i], 1);
             continue;
         }
-        if (i == 0 || i + 1 == length || !is_digit(string[i - 1]) || !is_digit(string[i + 1])) {
+        if (i == 0 || i + 1 == length || !text_is_digit(string[i - 1]) ||
+            !text_is_digit(string[i + 1])) {
             text_clear(&bare);
             return NULL;
         }
@@ -165,10 +165,10 @@ static enum failure_code parse_digits(const char *digits, int64_t *out_value) {
     if (*digits == '\0') {
         return FAILURE_MALFORMED;
     }
-    int64_t value = 0; /* kept negative: INT64_MIN has no positive twin */
+    int64_t value = 0; /* negative until the end, because -INT64_MIN does not exist */
     bool is_too_large = false;
     for (; *digits != '\0'; digits++) {
-        if (!is_digit(*digits)) {
+        if (!text_is_digit(*digits)) {
             return FAILURE_MALFORMED;
         }
         int64_t digit = *digits - '0';
@@ -195,7 +195,7 @@ enum failure_code text_parse_integer(const char *string, int64_t *out_value) {
     return code;
 }
 
-/* strtod also takes hexadecimal, "inf" and "nan"; only decimal numbers pass here. */
+/* strtod also accepts hexadecimal, "inf" and "nan"; this accepts decimal numbers only. */
 static bool looks_decimal(const char *string) {
     return *string != '\0' && string[strspn(string, "0123456789.eE+-")] == '\0';
 }

@@ -4,6 +4,7 @@
 #ifndef MUSTER_BASE_TEXT_H
 #define MUSTER_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,9 +23,11 @@ void text_append(struct text *text, const char *string);
 void text_append_bytes(struct text *text, const char *data, size_t length);
 __attribute__((format(printf, 2, 3))) void text_append_format(
     struct text *text, const char *format, ...);
+__attribute__((format(printf, 2, 0))) void text_append_arguments(
+    struct text *text, const char *format, va_list arguments);
 /* The string, never NULL; belongs to the text. */
 const char *text_string(const struct text *text);
-/* The string as the caller's own (free()); the text is empty afterwards. */
+/* Returns the string, which the caller then frees with free(). The text is empty afterwards. */
 char *text_take(struct text *text);
 
 /* A formatted string; the caller frees it. */
@@ -48,6 +51,9 @@ void text_list_add_all(struct text_list *list, const struct text_list *other);
 void text_list_set_variable(struct text_list *list, const char *name, const char *value);
 /* For lists of NAME=VALUE: the value (belongs to the list), or NULL. */
 const char *text_list_variable(const struct text_list *list, const char *name);
+
+/* Whether the character is an ASCII digit. Takes any char or byte. */
+bool text_is_digit(int character);
 
 bool text_equals(const char *left, const char *right);
 bool text_starts_with(const char *whole, const char *start);

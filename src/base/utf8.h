@@ -9,12 +9,13 @@
 
 #include "base/bytes.h"
 
-/* The length of the UTF-8 character that starts the bytes; 0 when none does. Overlong forms,
- * surrogates and what is beyond U+10FFFF are no characters. */
+/* The length of the UTF-8 character at the start of the bytes; 0 when there is no valid one.
+ * Overlong forms, surrogates and values beyond U+10FFFF are not valid. */
 size_t utf8_character_length(const uint8_t *bytes, size_t length);
 
-/* Whether Python could decode the bytes with its error handler "surrogatepass": UTF-8, in which
- * lone surrogates (its spelling of undecodable arguments and file names) may stand too. */
+/* Whether Python could decode the bytes with its error handler "surrogatepass": UTF-8 in which lone
+ * surrogates may occur too. Python spells undecodable arguments and file names with such
+ * surrogates. */
 bool utf8_is_python_text(struct slice bytes);
 
 #endif

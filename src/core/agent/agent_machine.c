@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/agent/agent_machine.h"
+
+#include "core/agent/agent_step.h"
+#include "core/workers/signal_name.h"
+
+#define SIGNAL_NUMBER_TERMINATE 15
+
+static void join(struct agent_step *step);
+static void start_workers(struct agent_step *step);
+static void fail_join(struct agent_step *step);
+static void run_workers(struct agent_step *step);
+static void fail_start(struct agent_step *step);
+static void record_exit(struct agent_step *step);
+static void give_up_stuck(struct agent_step *step);
+static void settle_stop(struct agent_step *step);
+static void escalate_stop(struct agent_step *step);
+static void note_look_begun(struct agent_step *step);
+static void note_look_over(struct agent_step *step);
+static void finish_for_signal(struct agent_step *step);
+static void stop_for_signal(struct agent_step *step);
+static void obey_signal_while_stopping(struct agent_step *step);
+static void finish_well(struct agent_step *step);
+static void finish_alone(struct agent_step *step);
+static void finish_unneeded(struct agent_step *step);
+static void finish_for_peer(struct agent_step *step);
+static void stop_for_peer_restart(struct agent_step *step);
+static void restart_instead(struct agent_step *step);
+static void rejoin_for_peer(struct agent_step *step);
+static void stop_for_peer_failure(struct agent_step *step);
+static void fail_for_peer_instead(struct agent_step *step);
+static void stop_for_new_round(struct agent_step *step);
+static void restart_for_new_round(struct agent_step *step);
+static void believe_failure(struct agent_step *step);
+static void fail_after_doubt(struct agent_step *step);
+
+/* The whole life of an agent. Events without a handler are ignored. */
+static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent_step *step) = {
+    [AGENT_IDLE] =
+        {
+            [AGENT_EVENT_START] = join,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+        },
+    [AGENT_JOINING] =
+        {
+            [AGENT_EVENT_JOINED] = start_workers,
+            [AGENT_EVENT_JOIN_FAILED] = fail_join,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
+            [AGENT_EVENT_JOB_OVER] = finish_unneeded,
+        },
+    [AGENT_STARTING] =
+        {
+            [AGENT_EVENT_WORKERS_STARTED] = run_workers,
+            [AGENT_EVENT_START_FAILED] = fail_start,
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
+            [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+            [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
+        },
+    [AGENT_RUNNING] =
+        {
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = stop_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
+            [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
+            [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
+        },
+    [AGENT_STOPPING] =
+        {
+            [AGENT_EVENT_WORKER_EXITED] = record_exit,
+            [AGENT_EVENT_ALL_GONE] = settle_stop,
+            [AGENT_EVENT_TIMER_FIRED] = escalate_stop,
+            [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
+            [AGENT_EVENT_LOOK_OVER] = note_look_over,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = obey_signal_while_stopping,
+            [AGENT_EVENT_PEER_RESTART] = restart_instead,
+            [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
+            [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
+            [AGENT_EVENT_FAILURE_STANDS] = believe_failure,
+        },
+    [AGENT_LEAVING] =
+        {
+            [AGENT_EVENT_BARRIER_PASSED] = finish_well,
+            [AGENT_EVENT_BARRIER_FAILED] = finish_alone,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_RESTART] = rejoin_for_peer,
+            [AGENT_EVENT_PEER_FAILED] = finish_unneeded,
+            [AGENT_EVENT_ROUND_OVER] = join,
+        },
+    [AGENT_DOUBTING] =
+        {
+            [AGENT_EVENT_FAILURE_STANDS] = fail_after_doubt,
+            [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
+            [AGENT_EVENT_PEER_FAILED] = fail_after_doubt,
+            [AGENT_EVENT_ROUND_OVER] = join,
+        },
+};
+
+void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings) {
+    *machine = (struct agent_machine){
+        .shutdown_timeout = settings->shutdown_timeout,
+        .has_peers = settings->has_peers,
+        .looks_before_killing = settings->looks_before_killing,
+        .may_lose_peers = settings->may_lose_peers,
+    };
+    restart_policy_init(&machine->restarts, settings->max_restarts);
+    worker_group_init(&machine->workers, (size_t)settings->worker_count);
+}
+
+void agent_machine_clear(struct agent_machine *machine) {
+    worker_group_clear(&machine->workers);
+}
+
+int agent_machine_attempt(const struct agent_machine *machine) {
+    return restart_policy_attempt(&machine->restarts);
+}
+
+void agent_machine_step(
+    struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects) {
+    effects->count = 0;
+    struct agent_step step = {.machine = machine, .event = event, .effects = effects};
+    void (*handler)(struct agent_step *) = handlers[machine->phase][event->kind];
+    if (handler != NULL) {
+        handler(&step);
+    }
+}
+
+static void join(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    machine->phase = AGENT_JOINING;
+    machine->ticket++;
+    agent_step_push(step, (struct agent_effect){.kind = AGENT_EFFECT_JOIN,
+                              .join = {machine->ticket, agent_machine_attempt(machine)}});
+}
+
+static enum agent_outcome_kind outcome_of_stop(enum agent_stop_reason reason) {
+    switch (reason) {
+    case AGENT_STOP_SIGNAL:
+        return AGENT_OUTCOME_SIGNALLED;
+    case AGENT_STOP_PEER_FAILURE:
+        return AGENT_OUTCOME_PEER_FAILED;
+    case AGENT_STOP_CLEAN_UP:
+        return AGENT_OUTCOME_SUCCEEDED;
+    case AGENT_STOP_NONE:
+    case AGENT_STOP_RESTART:
+    case AGENT_STOP_DOUBTED_FAILURE:
+    case AGENT_STOP_FAILURE:
+        break;
+    }
+    return AGENT_OUTCOME_FAILED;
+}
+
+/* Joining and starting. */
+
+static void start_workers(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    if (step->event->joined.ticket != machine->ticket) {
+        return;
+    }
+    restart_policy_set(&machine->restarts, step->event->joined.restarts);
+    machine->phase = AGENT_STARTING;
+    machine->stop_reason = AGENT_STOP_NONE;
+    machine->stop_signal = 0;
+    machine->is_killing = false;
+    machine->hold = (struct agent_hold){0};
+    worker_group_reset(&machine->workers);
+    agent_step_push_attempt(step, AGENT_EFFECT_START_WORKERS);
+}
+
+static void fail_join(struct agent_step *step) {
+    if (step->event->ticket == step->machine->ticket) {
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+        agent_step_finish(step, AGENT_OUTCOME_JOIN_FAILED);
+    }
+}
+
+static void run_workers(struct agent_step *step) {
+    step->machine->phase = AGENT_RUNNING;
+}
+
+/* A program that cannot be executed now cannot be executed after a restart either, so there is
+ * none. */
+static void fail_start(struct agent_step *step) {
+    worker_group_record_start_failure(&step->machine->workers, step->event->start_failed.local_rank,
+        step->event->start_failed.message, step->event->start_failed.observed);
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+    agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* The end of workers. */
+
+/* Whether the signal that stopped the worker group ended this worker. Shells and other programs
+ * that catch the signal exit with 128 + signal. */
+static bool is_end_by_stop_signal(const struct agent_machine *machine, struct process_exit exit) {
+    if (machine->phase != AGENT_STOPPING) {
+        return false;
+    }
+    if (!exit.is_signal) {
+        return exit.value == 128 + machine->stop_signal;
+    }
+    return exit.value == machine->stop_signal ||
+           (machine->is_killing && exit.value == SIGNAL_NUMBER_KILL);
+}
+
+static void stop_after_failure(struct agent_step *step) {
+    enum agent_stop_reason reason = AGENT_STOP_FAILURE;
+    if (restart_policy_take(&step->machine->restarts)) {
+        reason = AGENT_STOP_RESTART;
+        if (step->machine->has_peers) {
+            agent_step_push_attempt(step, AGENT_EFFECT_ANNOUNCE_RESTART);
+        }
+    } else if (step->machine->may_lose_peers) {
+        reason = AGENT_STOP_DOUBTED_FAILURE;
+        agent_step_push_kind(step, AGENT_EFFECT_DOUBT_FAILURE);
+    } else {
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+    }
+    agent_step_begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* A worker may exit with 0 while other workers run. While the agent stops, exits are only recorded.
+ */
+static void record_exit(struct agent_step *step) {
+    struct worker_group *workers = &step->machine->workers;
+    struct process_exit exit = step->event->worker_exited.exit;
+    bool is_recorded = worker_group_record_exit(workers, step->event->worker_exited.local_rank,
+        exit, step->event->worker_exited.observed, is_end_by_stop_signal(step->machine, exit));
+    if (!is_recorded || step->machine->phase == AGENT_STOPPING) {
+        return;
+    }
+    if (worker_group_has_failure(workers)) {
+        stop_after_failure(step);
+    } else if (worker_group_has_succeeded(workers)) {
+        agent_step_begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
+    }
+}
+
+/* There is no restart for a worker that hangs in the kernel. It still holds the resource on which
+ * it hangs, most often a device, and a new worker would need the same resource. */
+static void give_up_stuck(struct agent_step *step) {
+    if (worker_group_record_stuck(&step->machine->workers, step->event->worker_stuck.local_rank,
+            step->event->worker_stuck.stuck, step->event->worker_stuck.observed)) {
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+    }
+}
+
+/* Stopping. */
+
+static void settle_stop(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    agent_step_disarm_timer(step);
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        join(step);
+    } else if (machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        machine->phase = AGENT_DOUBTING;
+    } else if (machine->stop_reason == AGENT_STOP_CLEAN_UP && machine->has_peers) {
+        machine->phase = AGENT_LEAVING;
+        agent_step_push_attempt(step, AGENT_EFFECT_ENTER_BARRIER);
+    } else {
+        agent_step_finish(step, outcome_of_stop(machine->stop_reason));
+    }
+}
+
+/* No worker is started beside processes that cannot be ended. So a restart becomes a failure, but
+ * only of this node. */
+static void abandon_processes(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    machine->is_timer_armed = false;
+    machine->has_abandoned_processes = true;
+    if (machine->stop_reason == AGENT_STOP_RESTART ||
+        machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        machine->stop_reason = AGENT_STOP_FAILURE;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    }
+    settle_stop(step);
+}
+
+static void escalate_stop(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    if (!machine->is_timer_armed || instant_is_before(step->event->now, machine->deadline)) {
+        return;
+    }
+    if (machine->is_killing) {
+        abandon_processes(step);
+    } else if (machine->looks_before_killing) {
+        machine->is_timer_armed = false;
+        machine->hold.is_kill_due = true;
+        machine->hold.look_count++;
+        agent_step_push_kind(step, AGENT_EFFECT_LOOK_AT_WORKERS);
+    } else {
+        agent_step_kill_workers(step);
+    }
+}
+
+static void note_look_begun(struct agent_step *step) {
+    step->machine->hold.look_count++;
+}
+
+static void note_look_over(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    if (machine->hold.look_count == 0 || --machine->hold.look_count > 0) {
+        return;
+    }
+    if (machine->hold.is_kill_due) {
+        agent_step_kill_workers(step);
+    } else if (machine->hold.signal != 0) {
+        agent_step_signal_workers(step, machine->hold.signal);
+    }
+}
+
+/* Signals to the agent. */
+
+/* A doubted failure is a failure of this node, although it may not be one of the job. */
+static void finish_for_signal(struct agent_step *step) {
+    bool has_failed = step->machine->phase == AGENT_DOUBTING;
+    step->machine->received_signal = step->event->signal;
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, has_failed ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SIGNALLED);
+}
+
+static void stop_for_signal(struct agent_step *step) {
+    step->machine->received_signal = step->event->signal;
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
+}
+
+/* A failure that came before the signal stays the outcome; otherwise its report would be lost. */
+static void leave_for_signal(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    if (machine->stop_reason == AGENT_STOP_FAILURE ||
+        machine->stop_reason == AGENT_STOP_PEER_FAILURE) {
+        return;
+    }
+    bool is_doubted = machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE;
+    machine->stop_reason = is_doubted ? AGENT_STOP_FAILURE : AGENT_STOP_SIGNAL;
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+}
+
+/* The agent forwards the first signal to the workers and keeps the deadline of the stop under way.
+ * It does not send a signal that the workers have got already, for example because another node was
+ * told to end by it. A second signal means that the user does not want to wait, so the workers are
+ * killed. */
+static void obey_signal_while_stopping(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    bool is_first = machine->received_signal == 0;
+    if (is_first) {
+        machine->received_signal = step->event->signal;
+        leave_for_signal(step);
+    }
+    if (machine->is_killing || (is_first && machine->hold.is_kill_due)) {
+        return;
+    }
+    if (is_first && step->event->signal != machine->stop_signal) {
+        agent_step_signal_workers(step, step->event->signal);
+    } else if (!is_first) {
+        agent_step_kill_workers(step);
+    }
+}
+
+/* Other nodes. */
+
+static void finish_well(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_SUCCESS);
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+/* The other nodes took too long in the exit barrier. This node's workers have succeeded, so it ends
+ * with success. */
+static void finish_alone(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+/* The job has ended. This node's workers have succeeded, or it never ran any, so it ends with
+ * success. */
+static void finish_unneeded(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_SUCCEEDED);
+}
+
+static void finish_for_peer(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_PEER_FAILED);
+}
+
+/* Goes to the attempt that another node asks for. False when the attempt is not new, or when this
+ * node allows fewer restarts. */
+static bool follow_peer(struct agent_step *step) {
+    return step->event->attempt > agent_machine_attempt(step->machine) &&
+           restart_policy_advance_to(&step->machine->restarts, step->event->attempt);
+}
+
+static void stop_for_peer_restart(struct agent_step *step) {
+    if (step->event->attempt <= agent_machine_attempt(step->machine)) {
+        return;
+    }
+    enum agent_stop_reason reason = AGENT_STOP_RESTART;
+    if (!follow_peer(step)) {
+        reason = AGENT_STOP_PEER_FAILURE;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+    }
+    agent_step_begin_stop(step, reason, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* This node's workers are done, but the job restarts. */
+static void restart_instead(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP && follow_peer(step)) {
+        step->machine->stop_reason = AGENT_STOP_RESTART;
+    }
+}
+
+static void rejoin_for_peer(struct agent_step *step) {
+    if (follow_peer(step)) {
+        join(step);
+    } else {
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_FAILURE);
+        agent_step_finish(step, AGENT_OUTCOME_PEER_FAILED);
+    }
+}
+
+/* A signal that ended another node is usually meant for the whole job, and may never reach this
+ * node. So the workers here get it too. */
+static int signal_for_workers(const struct agent_step *step) {
+    return step->event->signal != 0 ? step->event->signal : SIGNAL_NUMBER_TERMINATE;
+}
+
+static void stop_for_peer_failure(struct agent_step *step) {
+    agent_step_begin_stop(step, AGENT_STOP_PEER_FAILURE, signal_for_workers(step));
+}
+
+/* The failure of another node does not change a success of this node's workers. The exit barrier
+ * then tells that the job has failed. */
+static void fail_for_peer_instead(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_RESTART) {
+        step->machine->stop_reason = AGENT_STOP_PEER_FAILURE;
+    }
+    believe_failure(step);
+}
+
+/* The doubted failure stands: it is this node's own, and not a consequence of a lost node. */
+static void believe_failure(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        step->machine->stop_reason = AGENT_STOP_FAILURE;
+    }
+}
+
+static void fail_after_doubt(struct agent_step *step) {
+    agent_step_finish(step, AGENT_OUTCOME_FAILED);
+}
+
+/* New rounds. They are no failure, so they cost no restart and are not announced. */
+
+static void stop_for_new_round(struct agent_step *step) {
+    agent_step_begin_stop(step, AGENT_STOP_RESTART, signal_for_workers(step));
+}
+
+/* This node's workers are done, or their failure was the consequence of a lost node. They run again
+ * in the new round. */
+static void restart_for_new_round(struct agent_step *step) {
+    if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP ||
+        step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        step->machine->stop_reason = AGENT_STOP_RESTART;
+    }
+}

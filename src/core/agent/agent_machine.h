@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an agent: the machine decides what one node does from joining the job until it exits.
+ * It is a pure function of (machine, event). The agent floor turns facts of the kernel into events
+ * and carries out the effects. The machine knows no process ids, files, sockets or ranks. Compare
+ * SimpleElasticAgent._invoke_run in torch/distributed/elastic/agent/server/api.py, which polls
+ * where this machine gets events.
+ *
+ *   IDLE -> JOINING -> STARTING -> RUNNING -> STOPPING -> LEAVING or DOUBTING -> DONE
+ *              ^                                 |                   |
+ *              +------- restart, new round ------+-------------------+
+ *
+ * The contract with the performer:
+ * - The performer answers START_WORKERS by WORKERS_STARTED, or by one START_FAILED for the first
+ *   worker that could not be started. SIGNAL_WORKERS and KILL_WORKERS end an unfinished start: no
+ *   worker is started after them, and the answer may not come.
+ * - Each started worker gives exactly one WORKER_EXITED per attempt. WORKER_STUCK comes at most
+ *   once before it.
+ * - ALL_GONE comes once per attempt, after the last WORKER_EXITED. It says that no process of any
+ *   worker's session is left and that the start is over. It also comes when no worker could be
+ *   started. It never comes before the SIGNAL_WORKERS that stops the attempt, even if no process is
+ *   left by then.
+ * - SIGNAL_WORKERS and KILL_WORKERS reach whole sessions. They do nothing to a session without
+ *   processes.
+ * - A look finds out what a worker is doing before it is ended, or while it hangs. Each look begins
+ *   with LOOK_BEGUN, or with the effect LOOK_AT_WORKERS, and ends with a LOOK_OVER within a bounded
+ *   time. Signals to the workers wait until all looks are over. A look that is not over at the next
+ *   START_WORKERS is dropped.
+ * - At most one timer is armed; ARM_TIMER replaces it. The machine ignores a TIMER_FIRED before the
+ *   deadline.
+ * - JOIN replaces a join under way. Its answer is JOINED or JOIN_FAILED with its ticket, or
+ *   JOB_OVER. The machine ignores answers with another ticket.
+ * - The performer answers ENTER_BARRIER by BARRIER_PASSED or BARRIER_FAILED, at once if the job has
+ *   failed.
+ * - The performer answers DOUBT_FAILURE by FAILURE_STANDS, ROUND_OVER or PEER_FAILED.
+ * - ROUND_OVER may come at any time between a JOINED and the next JOIN.
+ * - FINISH is the last effect and comes once. ANNOUNCE_* need no answer. They come before the stop
+ *   that they explain, and only where the job may have other nodes. */
+#ifndef MUSTER_CORE_AGENT_AGENT_MACHINE_H
+#define MUSTER_CORE_AGENT_AGENT_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/workers/process_exit.h"
+#include "core/agent/restart_policy.h"
+#include "core/workers/worker_group.h"
+
+/* How long the agent waits for processes to vanish after SIGKILL before it abandons them. Such
+ * processes are in an uninterruptible system call. */
+#define AGENT_KILL_PATIENCE_MILLISECONDS 30000
+
+enum agent_phase {
+    AGENT_IDLE,
+    AGENT_JOINING,
+    AGENT_STARTING,
+    AGENT_RUNNING,
+    AGENT_STOPPING,
+    AGENT_LEAVING,  /* in the exit barrier */
+    AGENT_DOUBTING, /* its workers have failed, and no restart is left; a lost node may be the cause
+                     */
+    AGENT_DONE,
+    AGENT_PHASE_COUNT,
+};
+
+enum agent_stop_reason {
+    AGENT_STOP_NONE,
+    AGENT_STOP_CLEAN_UP, /* all workers exited with 0; the processes that they left behind are ended
+                          */
+    AGENT_STOP_RESTART,
+    AGENT_STOP_DOUBTED_FAILURE, /* becomes RESTART or FAILURE, or stays doubted until the stop is
+                                   over */
+    AGENT_STOP_FAILURE,
+    AGENT_STOP_PEER_FAILURE,
+    AGENT_STOP_SIGNAL,
+};
+
+enum agent_event_kind {
+    AGENT_EVENT_START,
+    AGENT_EVENT_JOINED,
+    AGENT_EVENT_JOIN_FAILED,
+    AGENT_EVENT_WORKERS_STARTED,
+    AGENT_EVENT_START_FAILED,
+    AGENT_EVENT_WORKER_EXITED,
+    AGENT_EVENT_WORKER_STUCK, /* the worker has hung in the kernel for too long */
+    AGENT_EVENT_ALL_GONE,
+    AGENT_EVENT_LOOK_BEGUN,
+    AGENT_EVENT_LOOK_OVER,
+    AGENT_EVENT_TIMER_FIRED,
+    AGENT_EVENT_SIGNAL_RECEIVED,
+    AGENT_EVENT_BARRIER_PASSED,
+    AGENT_EVENT_BARRIER_FAILED,
+    AGENT_EVENT_PEER_RESTART, /* another node asks to restart with `attempt` */
+    AGENT_EVENT_PEER_FAILED,  /* another node has failed for good, or the host of the store is gone
+                               */
+    AGENT_EVENT_FAILURE_STANDS, /* no node was lost, so the doubted failure is the job's */
+    /* The world changes, which costs no restart: another node came, left or restarts, or this node
+     * lost its connection to the job. */
+    AGENT_EVENT_ROUND_OVER,
+    AGENT_EVENT_JOB_OVER, /* the job succeeded while this node waited for a place in it */
+    AGENT_EVENT_COUNT,
+};
+
+struct agent_event {
+    enum agent_event_kind kind;
+    struct instant now;
+    union {
+        struct {
+            int64_t ticket;
+            int restarts;   /* how many restarts the job has used */
+            int node_count; /* only for transcripts */
+        } joined;
+        struct {
+            int local_rank;
+            const char *message; /* borrowed; "exec of 'x' failed: No such file or directory" */
+            struct wall_time observed;
+        } start_failed;
+        struct {
+            int local_rank;
+            struct process_exit exit;
+            struct wall_time observed;
+        } worker_exited;
+        struct {
+            int local_rank;
+            struct duration stuck;
+            struct wall_time observed;
+        } worker_stuck;
+        /* SIGNAL_RECEIVED: the signal. ROUND_OVER and PEER_FAILED: the signal that told another
+         * node to end, and that the workers get; 0: there was none, and the workers get SIGTERM. */
+        int signal;
+        int attempt;    /* PEER_RESTART: the next attempt */
+        int64_t ticket; /* JOIN_FAILED */
+    };
+};
+
+enum agent_outcome_kind {
+    AGENT_OUTCOME_SUCCEEDED, /* perhaps without having run a worker */
+    /* The report names worker_group's failures. It has none when this node cannot go on only
+     * because of abandoned processes. */
+    AGENT_OUTCOME_FAILED,
+    AGENT_OUTCOME_PEER_FAILED, /* this node's workers were stopped because another node failed */
+    AGENT_OUTCOME_JOIN_FAILED, /* the performer knows the reason */
+    AGENT_OUTCOME_SIGNALLED,
+};
+
+struct agent_outcome {
+    enum agent_outcome_kind kind;
+    int signal;                   /* SIGNALLED */
+    bool has_abandoned_processes; /* some processes did not vanish after SIGKILL */
+};
+
+enum agent_effect_kind {
+    AGENT_EFFECT_JOIN,
+    AGENT_EFFECT_START_WORKERS,
+    AGENT_EFFECT_SIGNAL_WORKERS,
+    AGENT_EFFECT_LOOK_AT_WORKERS, /* finds out what they are doing, before they are killed */
+    AGENT_EFFECT_KILL_WORKERS,
+    AGENT_EFFECT_ARM_TIMER,
+    AGENT_EFFECT_DISARM_TIMER,
+    AGENT_EFFECT_ENTER_BARRIER,
+    AGENT_EFFECT_ANNOUNCE_RESTART,
+    AGENT_EFFECT_DOUBT_FAILURE,    /* the job has failed, unless a lost node is the cause */
+    AGENT_EFFECT_ANNOUNCE_FAILURE, /* the job has failed */
+    AGENT_EFFECT_ANNOUNCE_LEAVE,   /* this node leaves; the job may go on without it */
+    AGENT_EFFECT_ANNOUNCE_SUCCESS, /* the job has succeeded: all nodes were in the exit barrier */
+    AGENT_EFFECT_FINISH,
+    AGENT_EFFECT_COUNT,
+};
+
+struct agent_effect {
+    enum agent_effect_kind kind;
+    union {
+        struct {
+            int64_t ticket; /* grows with each JOIN */
+            int attempt;
+        } join;
+        int attempt;                  /* START_WORKERS, ENTER_BARRIER, ANNOUNCE_RESTART */
+        int signal;                   /* SIGNAL_WORKERS; ANNOUNCE_LEAVE: its reason, or 0 */
+        struct instant deadline;      /* ARM_TIMER */
+        struct agent_outcome outcome; /* FINISH */
+    };
+};
+
+/* No step has more effects than this. */
+#define AGENT_EFFECTS_MAXIMUM 8
+
+struct agent_effects {
+    struct agent_effect items[AGENT_EFFECTS_MAXIMUM];
+    size_t count;
+};
+
+struct agent_settings {
+    int worker_count;
+    int max_restarts;
+    struct duration shutdown_timeout; /* from the first stop signal to SIGKILL, on every path */
+    bool has_peers;                   /* the job may have other nodes, now or later */
+    bool may_lose_peers;              /* the job goes on when another node is lost */
+    bool looks_before_killing;        /* except when the user sends a second signal */
+};
+
+/* What waits until all looks at workers are over. */
+struct agent_hold {
+    int look_count;
+    bool is_kill_due;
+    int signal; /* to be sent to the workers; 0: none */
+};
+
+struct agent_machine {
+    enum agent_phase phase;
+    enum agent_stop_reason stop_reason;
+    struct duration shutdown_timeout;
+    bool has_peers;
+    bool looks_before_killing;
+    bool may_lose_peers;
+    struct restart_policy restarts;
+    int64_t ticket;              /* of the last JOIN; 0: there was none */
+    struct worker_group workers; /* of the running attempt; the report reads it */
+    int stop_signal;             /* last signal sent to the workers of this attempt; 0: none */
+    bool is_killing;             /* SIGKILL was sent */
+    struct agent_hold hold;
+    int received_signal; /* the handled signal that ends this agent; 0: none */
+    bool has_abandoned_processes;
+    bool is_timer_armed;
+    struct instant deadline;
+};
+
+void agent_machine_init(struct agent_machine *machine, const struct agent_settings *settings);
+void agent_machine_clear(struct agent_machine *machine);
+
+/* Takes one event. It empties `effects` first, and then fills it with what the performer is to do,
+ * in order. Events that have no handler in the phase are ignored. */
+void agent_machine_step(
+    struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects);
+
+/* The attempt that runs or is being joined. While the agent stops for a restart, it is the next
+ * attempt. */
+int agent_machine_attempt(const struct agent_machine *machine);
+
+#endif

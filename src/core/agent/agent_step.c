@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/agent/agent_step.h"
+
+#include <assert.h>
+
+void agent_step_push(struct agent_step *step, struct agent_effect effect) {
+    assert(step->effects->count < AGENT_EFFECTS_MAXIMUM);
+    step->effects->items[step->effects->count++] = effect;
+}
+
+void agent_step_push_kind(struct agent_step *step, enum agent_effect_kind kind) {
+    agent_step_push(step, (struct agent_effect){.kind = kind});
+}
+
+void agent_step_push_attempt(struct agent_step *step, enum agent_effect_kind kind) {
+    agent_step_push(
+        step, (struct agent_effect){.kind = kind, .attempt = agent_machine_attempt(step->machine)});
+}
+
+void agent_step_arm_timer(struct agent_step *step, struct instant deadline) {
+    step->machine->is_timer_armed = true;
+    step->machine->deadline = deadline;
+    agent_step_push(
+        step, (struct agent_effect){.kind = AGENT_EFFECT_ARM_TIMER, .deadline = deadline});
+}
+
+void agent_step_disarm_timer(struct agent_step *step) {
+    if (step->machine->is_timer_armed) {
+        step->machine->is_timer_armed = false;
+        agent_step_push_kind(step, AGENT_EFFECT_DISARM_TIMER);
+    }
+}
+
+void agent_step_announce(struct agent_step *step, enum agent_effect_kind kind) {
+    if (step->machine->has_peers && step->machine->ticket > 0) {
+        agent_step_push(
+            step, (struct agent_effect){.kind = kind, .signal = step->machine->received_signal});
+    }
+}
+
+void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind) {
+    struct agent_outcome outcome = {
+        .kind = kind,
+        .signal = step->machine->received_signal,
+        .has_abandoned_processes = step->machine->has_abandoned_processes,
+    };
+    agent_step_disarm_timer(step);
+    step->machine->phase = AGENT_DONE;
+    agent_step_push(step, (struct agent_effect){.kind = AGENT_EFFECT_FINISH, .outcome = outcome});
+}
+
+void agent_step_signal_workers(struct agent_step *step, int signal) {
+    struct agent_machine *machine = step->machine;
+    if (machine->hold.look_count > 0) {
+        machine->hold.signal = signal;
+        return;
+    }
+    machine->hold.signal = 0;
+    machine->stop_signal = signal;
+    agent_step_push(
+        step, (struct agent_effect){.kind = AGENT_EFFECT_SIGNAL_WORKERS, .signal = signal});
+    if (!machine->is_timer_armed) {
+        agent_step_arm_timer(step, instant_after(step->event->now, machine->shutdown_timeout));
+    }
+}
+
+void agent_step_begin_stop(struct agent_step *step, enum agent_stop_reason reason, int signal) {
+    step->machine->phase = AGENT_STOPPING;
+    step->machine->stop_reason = reason;
+    agent_step_signal_workers(step, signal);
+}
+
+void agent_step_kill_workers(struct agent_step *step) {
+    struct duration patience = duration_from_milliseconds(AGENT_KILL_PATIENCE_MILLISECONDS);
+    step->machine->is_killing = true;
+    step->machine->hold = (struct agent_hold){.look_count = step->machine->hold.look_count};
+    agent_step_push_kind(step, AGENT_EFFECT_KILL_WORKERS);
+    agent_step_arm_timer(step, instant_after(step->event->now, patience));
+}

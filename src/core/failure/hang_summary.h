@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Describes in one line what a process was doing that is about to be killed: "in uninterruptible
+ * sleep in read (nfs_wait), 12 threads, at train.py:17 in step". The whole evidence is in a file.
+ */
+#ifndef MUSTER_CORE_FAILURE_HANG_SUMMARY_H
+#define MUSTER_CORE_FAILURE_HANG_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+/* A zeroed struct is valid: nothing is known of the process. All members but the last one are about
+ * its first thread. */
+struct hang_summary {
+    char state;     /* as in /proc/<pid>/stat; 0: unknown, it may be gone */
+    char *call;     /* the system call in which it is; NULL: none, or unknown */
+    char *waits_in; /* the function of the kernel in which it sleeps, or NULL */
+    char *place;    /* the innermost line of Python code, or NULL */
+    size_t thread_count;
+};
+
+void hang_summary_clear(struct hang_summary *summary);
+
+/* The caller clears `out_copy` too. */
+void hang_summary_copy(const struct hang_summary *summary, struct hang_summary *out_copy);
+
+void hang_summary_append(const struct hang_summary *summary, struct text *out);
+
+/* The state in words, for example "sleeping" for 'S'. */
+const char *hang_summary_state_words(char state);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user asked for, after parsing and validation. It consists of plain values; only the
+ * numbers of devices are not known yet, because they depend on the machine. options/config_builder
+ * builds it, and all higher floors read it. Matches torch/distributed/launcher/api.py LaunchConfig
+ * and torch/distributed/run.py config_from_args. */
+#ifndef MUSTER_CORE_LAUNCH_LAUNCH_CONFIG_H
+#define MUSTER_CORE_LAUNCH_LAUNCH_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "core/launch/rendezvous_settings.h"
+
+/* The largest values that a command line may ask for. */
+#define LAUNCH_MAXIMUM_NODES 65536
+#define LAUNCH_MAXIMUM_WORKERS_PER_NODE 4096
+#define LAUNCH_MAXIMUM_RESTARTS 1000000000
+#define LAUNCH_MAXIMUM_SIGNALS 64
+/* The most bytes in the run id of a dynamic rendezvous. The run id is part of every key in the
+ * store. torchrun's limit is a little smaller: it uses the run id in the name of a directory. */
+#define LAUNCH_MAXIMUM_RUN_ID 256
+
+enum launch_rendezvous {
+    /* The job has only this node. The workers' store is on a free port. */
+    LAUNCH_RENDEZVOUS_SINGLE,
+    /* Master and node ranks are fixed. The workers' store is at the master's endpoint. */
+    LAUNCH_RENDEZVOUS_STATIC,
+    /* The nodes agree on each round through a shared record; see struct launch_dynamic. */
+    LAUNCH_RENDEZVOUS_DYNAMIC,
+};
+
+/* The store that holds the record of a dynamic rendezvous. */
+enum launch_record_store {
+    LAUNCH_RECORD_TCP_STORE,
+    LAUNCH_RECORD_FILE_STORE,
+};
+
+/* Whether this node hosts the TCP store of a dynamic rendezvous (rdzv-conf is_host). */
+enum launch_is_host {
+    /* A node hosts the store if the endpoint is its machine and no other node there hosts it. */
+    LAUNCH_IS_HOST_UNSET,
+    LAUNCH_IS_HOST_YES,
+    LAUNCH_IS_HOST_NO,
+};
+
+/* A dynamic rendezvous. Matches the parameters that create_backend and create_handler read in
+ * elastic/rendezvous/c10d_rendezvous_backend.py and dynamic_rendezvous.py. */
+struct launch_dynamic {
+    struct rendezvous_settings settings; /* its sizes are minimum_nodes and maximum_nodes */
+    enum launch_record_store store;
+    char *host; /* TCP store: the host without brackets; else NULL */
+    int port;   /* TCP store: 0..65535; 0: the host of the store takes a free port */
+    char *file; /* file store: the path of the file; else NULL */
+    enum launch_is_host is_host;
+    struct duration read_timeout; /* for one answer of the TCP store; the default is 60 s */
+};
+
+/* How many workers a node has: a number, or the devices to count. */
+enum launch_worker_count {
+    LAUNCH_COUNT_NUMBER,
+    LAUNCH_COUNT_CPU,
+    LAUNCH_COUNT_GPU,
+    LAUNCH_COUNT_XPU,
+    LAUNCH_COUNT_AUTO, /* GPUs if there are any, else CPUs */
+};
+
+enum launch_entry {
+    LAUNCH_ENTRY_SCRIPT,  /* python -u SCRIPT ARG… */
+    LAUNCH_ENTRY_MODULE,  /* python -u -m MODULE ARG… */
+    LAUNCH_ENTRY_PROGRAM, /* PROGRAM ARG… (--no-python) */
+    /* runpy.run_path(SCRIPT, run_name="__main__") in a new interpreter (--run-path). */
+    LAUNCH_ENTRY_RUN_PATH,
+};
+
+enum launch_numa_binding {
+    LAUNCH_NUMA_NONE,
+    LAUNCH_NUMA_NODE,
+    LAUNCH_NUMA_SOCKET,
+    LAUNCH_NUMA_EXCLUSIVE,
+    LAUNCH_NUMA_CORE_COMPLEX,
+};
+
+enum launch_exit_code {
+    LAUNCH_EXIT_CODE_TORCHRUN, /* 1 for every failed job */
+    /* The exit code of the first failed worker, or 128 + its signal. For a signal that ends the
+     * agent: 128 + signal. */
+    LAUNCH_EXIT_CODE_WORKER,
+};
+
+/* Where the event records of the job go (core/event_record). */
+enum launch_event_handler {
+    LAUNCH_EVENTS_NULL,
+    LAUNCH_EVENTS_CONSOLE, /* stderr */
+    LAUNCH_EVENTS_FILE,
+};
+
+/* Which evidence the agent collects before it kills a worker that does not end by itself. */
+enum launch_evidence {
+    LAUNCH_EVIDENCE_OFF,
+    LAUNCH_EVIDENCE_BASIC, /* evidence that does not disturb the worker */
+    LAUNCH_EVIDENCE_FULL,  /* also evidence of debuggers, which stop the worker meanwhile */
+};
+
+/* Bits of a redirect or tee value. */
+#define LAUNCH_STREAM_STDOUT 1
+#define LAUNCH_STREAM_STDERR 2
+
+/* The value of -r or -t: one value for all ranks, or values for some ranks. */
+struct launch_streams {
+    int for_all; /* 0-3; used when `by_rank` is NULL */
+    /* The values by local rank; -1 where the rank was not mentioned, and 0 applies. NULL when one
+     * value is for all ranks. */
+    int *by_rank;
+    size_t rank_count; /* entries of by_rank */
+};
+
+/* What happens after a worker was ended because its timer expired. */
+enum launch_timer_expiry {
+    LAUNCH_TIMER_EXPIRY_RESTART_WORKER, /* the same as after any other failure */
+    LAUNCH_TIMER_EXPIRY_EXIT_AGENT,     /* the agent ends too, as after SIGTERM */
+};
+
+struct launch_config {
+    /* size */
+    int minimum_nodes;
+    int maximum_nodes;
+    enum launch_worker_count worker_count_kind;
+    /* LAUNCH_COUNT_NUMBER: 1..LAUNCH_MAXIMUM_WORKERS_PER_NODE. Else 0 until the devices were
+     * counted. */
+    int worker_count;
+
+    /* rendezvous */
+    enum launch_rendezvous rendezvous;
+    char *rdzv_backend; /* as given, after torchrun's rewriting ("static", "c10d", …) */
+    /* NULL: the agent makes a random one (standalone). Dynamic: 1 to LAUNCH_MAXIMUM_RUN_ID bytes of
+     * any kind. */
+    char *run_id;
+    struct launch_dynamic dynamic; /* set with LAUNCH_RENDEZVOUS_DYNAMIC; else zero */
+    char *master_host;             /* static: the host of the store, without brackets; else NULL */
+    int master_port;               /* static: 0..65535; 0 takes a free port (one node only) */
+    int node_rank;
+    char *local_address; /* --local-addr, or NULL */
+    /* Static: how long to wait for the other nodes (rdzv-conf timeout; the default is 900 s). */
+    struct duration store_timeout;
+    struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
+
+    /* what to run */
+    enum launch_entry entry;
+    char *script;
+    struct text_list script_arguments; /* macros are not substituted yet */
+    char *python;                      /* $PYTHON_EXEC; NULL: found on PATH */
+    char *role;
+    int max_restarts;
+    /* Between looks at facts that the kernel does not report by itself. */
+    struct duration monitor_interval;
+    struct duration stuck_timeout; /* how long a worker may hang in the kernel; zero: no limit */
+    bool serves_timers;            /* workers may set timers that end them at a deadline */
+    char *timer_file;              /* the FIFO for their requests; NULL: a new one */
+    enum launch_timer_expiry on_timer_expiry;
+    bool serves_health;             /* the agent reports its health over HTTP */
+    int health_port;                /* its port; 0: a free port */
+    char *health_address;           /* its address; NULL: all addresses */
+    struct duration health_timeout; /* how long a timer may be overdue */
+    enum launch_evidence evidence;
+    struct duration evidence_timeout; /* how long collecting evidence may delay a kill */
+    bool is_virtual_local_rank;
+    /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */
+    bool sets_omp_num_threads;
+    enum launch_numa_binding numa_binding;
+
+    /* stopping */
+    int signals[LAUNCH_MAXIMUM_SIGNALS]; /* the agent handles them and forwards them to the workers
+                                          */
+    size_t signal_count;
+    char *signals_to_handle; /* the same, as given; for $TORCHELASTIC_SIGNALS_TO_HANDLE */
+    struct duration shutdown_timeout;
+    /* How long a node whose workers are done waits for the other nodes. */
+    struct duration exit_barrier_timeout;
+    /* How long the workers run on after another node was told to end by a signal, which may still
+     * reach this node. */
+    struct duration settling_time;
+    enum launch_exit_code exit_code;
+
+    /* logs */
+    char *log_dir; /* NULL: a new temporary directory; "/dev/null": none */
+    struct launch_streams redirects;
+    struct launch_streams tee;
+    char *log_line_prefix_template; /* NULL: [${role_name}${local_rank}]: */
+    bool has_local_ranks_filter;
+    int *local_ranks_filter; /* sorted */
+    size_t local_ranks_filter_count;
+    struct text_list duplicate_stdout_filters;
+    struct text_list duplicate_stderr_filters;
+
+    /* events */
+    enum launch_event_handler event_handler;
+    char *event_file; /* set with LAUNCH_EVENTS_FILE */
+
+    /* the warnings that torchrun gives too; main prints them */
+    struct text_list warnings;
+};
+
+void launch_config_clear(struct launch_config *config);
+
+/* The LAUNCH_STREAM_* bits for one local rank. */
+int launch_streams_for(const struct launch_streams *streams, int local_rank);
+
+#endif

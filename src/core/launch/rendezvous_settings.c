@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/launch/rendezvous_settings.h"
+
+#define SECOND INT64_C(1000000000)
+
+void rendezvous_settings_init(struct rendezvous_settings *settings) {
+    *settings = (struct rendezvous_settings){
+        .minimum_nodes = 1,
+        .maximum_nodes = 1,
+        .join_timeout = {600 * SECOND},
+        .last_call_timeout = {30 * SECOND},
+        .close_timeout = {30 * SECOND},
+        .heartbeat_timeout = {5 * SECOND},
+        .keep_alive_interval = {5 * SECOND},
+        .keep_alive_max_attempt = 3,
+        .silence_timeout = {3 * SECOND},
+        .exit_barrier_timeout = {300 * SECOND},
+        .on_node_loss = RENDEZVOUS_ON_NODE_LOSS_RESTART,
+        .scale_up = RENDEZVOUS_SCALE_UP_ALLOWED,
+        .scale_up_interval = {0},
+    };
+}
+
+bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings) {
+    return settings->on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings of a dynamic rendezvous: sizes, timeouts, policies. The defaults of the first part
+ * are TorchElastic's; see RendezvousSettings and RendezvousTimeout in
+ * torch/distributed/elastic/rendezvous/dynamic_rendezvous.py. */
+#ifndef MUSTER_CORE_LAUNCH_RENDEZVOUS_SETTINGS_H
+#define MUSTER_CORE_LAUNCH_RENDEZVOUS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/duration.h"
+
+/* What the remaining nodes do when a node is gone. */
+enum rendezvous_on_node_loss {
+    RENDEZVOUS_ON_NODE_LOSS_RESTART,  /* go on at once if enough nodes remain */
+    RENDEZVOUS_ON_NODE_LOSS_WAIT,     /* wait for a new node until the join timeout, then go on */
+    RENDEZVOUS_ON_NODE_LOSS_TORCHRUN, /* do nothing until a worker fails */
+};
+
+enum rendezvous_scale_up {
+    /* A new node is admitted once `scale_up_interval` has passed since the round began; zero: at
+     * once. */
+    RENDEZVOUS_SCALE_UP_ALLOWED,
+    RENDEZVOUS_SCALE_UP_NEVER, /* a new node only replaces a node that is gone */
+};
+
+struct rendezvous_settings {
+    int minimum_nodes;                   /* at least 1 */
+    int maximum_nodes;                   /* at least minimum_nodes */
+    struct duration join_timeout;        /* join_timeout, 600 s */
+    struct duration last_call_timeout;   /* last_call_timeout, 30 s */
+    struct duration close_timeout;       /* close_timeout, 30 s */
+    struct duration heartbeat_timeout;   /* heartbeat_timeout, 5 s; accepted, but without effect */
+    struct duration keep_alive_interval; /* keep_alive_interval, 5 s */
+    int keep_alive_max_attempt;          /* keep_alive_max_attempt, 3 */
+    /* Muster's own */
+    struct duration silence_timeout; /* silence_timeout, 3 s: for a machine that does not answer */
+    struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */
+    enum rendezvous_on_node_loss on_node_loss;
+    enum rendezvous_scale_up scale_up;
+    struct duration scale_up_interval;
+};
+
+/* Sets TorchElastic's defaults for one node. Muster's own defaults are: go on at once when a node
+ * is lost, and admit new nodes at once. */
+void rendezvous_settings_init(struct rendezvous_settings *settings);
+
+/* Whether the nodes of this job react to a lost node before one of their workers fails. */
+bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/machine/cpu_plan.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* The usable CPUs of one physical core, core complex, NUMA node or socket. */
+struct cpu_group {
+    int node;
+    int key; /* identifies what these CPUs share */
+    size_t size;
+    struct cpu_set_bits cpus;
+};
+
+struct cpu_groups {
+    struct cpu_group *items;
+    size_t count;
+    size_t capacity;
+};
+
+enum group_by {
+    GROUP_BY_NODE,
+    GROUP_BY_PACKAGE,
+    GROUP_BY_CORE,
+    GROUP_BY_CACHE,
+};
+
+static int key_of(const struct machine_cpu *cpu, enum group_by by) {
+    switch (by) {
+    case GROUP_BY_NODE:
+        return cpu->node;
+    case GROUP_BY_PACKAGE:
+        return cpu->package;
+    case GROUP_BY_CORE:
+        return cpu->core;
+    case GROUP_BY_CACHE:
+        break;
+    }
+    return cpu->cache_group;
+}
+
+static struct cpu_group *find_or_add_group(struct cpu_groups *groups, int node, int key) {
+    for (size_t i = groups->count; i > 0;
+         /* Neighbouring CPUs usually share a group, so the search begins at the last group. */
+         i--) {
+        if (groups->items[i - 1].key == key) {
+            return &groups->items[i - 1];
+        }
+    }
+    groups->items =
+        memory_reserve(groups->items, &groups->capacity, groups->count + 1, sizeof *groups->items);
+    struct cpu_group *group = &groups->items[groups->count++];
+    *group = (struct cpu_group){.node = node, .key = key};
+    return group;
+}
+
+static int compare_numbers(long left, long right) {
+    return (left > right) - (left < right);
+}
+
+static int compare_by_node_and_key(const void *left, const void *right) {
+    const struct cpu_group *a = left;
+    const struct cpu_group *b = right;
+    int order = compare_numbers(a->node, b->node);
+    return order != 0 ? order : compare_numbers(a->key, b->key);
+}
+
+static int compare_by_size_and_key(const void *left, const void *right) {
+    const struct cpu_group *a = left;
+    const struct cpu_group *b = right;
+    int order = compare_numbers((long)b->size, (long)a->size);
+    return order != 0 ? order : compare_numbers(a->key, b->key);
+}
+
+static int compare_by_key(const void *left, const void *right) {
+    const struct cpu_group *a = left;
+    const struct cpu_group *b = right;
+    return compare_numbers(a->key, b->key);
+}
+
+/* Groups the CPUs of one NUMA node, or with MACHINE_NODE_UNKNOWN those of the whole machine. The
+ * groups are in the order in which ranks take them. */
+static struct cpu_groups collect_groups(
+    const struct machine_description *machine, int node, enum group_by by) {
+    struct cpu_groups groups = {0};
+    for (size_t i = 0; i < machine->cpu_count; i++) {
+        const struct machine_cpu *cpu = &machine->cpus[i];
+        if (node == MACHINE_NODE_UNKNOWN || cpu->node == node) {
+            struct cpu_group *group = find_or_add_group(&groups, cpu->node, key_of(cpu, by));
+            cpu_set_add(&group->cpus, cpu->cpu);
+            group->size++;
+        }
+    }
+    int (*compare)(const void *, const void *) = compare_by_key;
+    if (by == GROUP_BY_CORE) {
+        compare = compare_by_node_and_key;
+    } else if (by == GROUP_BY_CACHE) {
+        compare = compare_by_size_and_key;
+    }
+    if (groups.count > 1) {
+        qsort(groups.items, groups.count, sizeof *groups.items, compare);
+    }
+    return groups;
+}
+
+/* The place of one worker: its position among the workers that share a part of the machine. */
+struct seat {
+    size_t local_rank;
+    int node; /* the shared NUMA node; MACHINE_NODE_UNKNOWN: the whole machine */
+    size_t position;
+    size_t neighbours; /* how many workers share it, with this one */
+};
+
+static enum failure_code take_cores(const struct cpu_groups *cores, const struct seat *seat,
+    struct cpu_set_bits *set, struct cpu_plan_problem *problem) {
+    size_t each = cores->count / seat->neighbours;
+    size_t extra = cores->count % seat->neighbours;
+    if (each == 0) {
+        *problem = (struct cpu_plan_problem){.trouble = CPU_PLAN_TOO_FEW_CORES,
+            .local_rank = seat->local_rank,
+            .node = seat->node,
+            .available = cores->count,
+            .wanted = seat->neighbours};
+        return FAILURE_INVALID;
+    }
+    size_t start = seat->position * each + (seat->position < extra ? seat->position : extra);
+    size_t end = start + each + (seat->position < extra ? 1 : 0);
+    for (size_t i = start; i < end; i++) {
+        cpu_set_unite(set, &cores->items[i].cpus);
+    }
+    return FAILURE_NONE;
+}
+
+/* Returns NULL when the node has no usable CPU. */
+static const struct machine_cpu *lowest_cpu_of_node(
+    const struct machine_description *machine, int node) {
+    for (size_t i = 0; i < machine->cpu_count; i++) {
+        if (machine->cpus[i].node == node) {
+            return &machine->cpus[i];
+        }
+    }
+    return NULL;
+}
+
+/* The socket of a NUMA node is the socket of its lowest usable CPU, so that a node is never split.
+ */
+static void take_socket_of_node(
+    const struct machine_description *machine, int node, struct cpu_set_bits *set) {
+    int package = lowest_cpu_of_node(machine, node)->package;
+    struct cpu_groups nodes = collect_groups(machine, MACHINE_NODE_UNKNOWN, GROUP_BY_NODE);
+    for (size_t i = 0; i < nodes.count; i++) {
+        if (lowest_cpu_of_node(machine, nodes.items[i].key)->package == package) {
+            cpu_set_unite(set, &nodes.items[i].cpus);
+        }
+    }
+    free(nodes.items);
+}
+
+static enum failure_code take_group(const struct machine_description *machine, enum group_by by,
+    const struct seat *seat, struct cpu_set_bits *set, struct cpu_plan_problem *problem) {
+    struct cpu_groups groups = collect_groups(machine, seat->node, by);
+    enum failure_code code = FAILURE_NONE;
+    if (groups.count == 0) {
+        *problem = (struct cpu_plan_problem){
+            .trouble = CPU_PLAN_NODE_EMPTY, .local_rank = seat->local_rank, .node = seat->node};
+        code = FAILURE_INVALID;
+    } else if (by == GROUP_BY_CORE) {
+        code = take_cores(&groups, seat, set, problem);
+    } else {
+        cpu_set_unite(set, &groups.items[seat->position % groups.count].cpus);
+    }
+    free(groups.items);
+    return code;
+}
+
+static enum failure_code take_seat(const struct machine_description *machine,
+    enum launch_numa_binding binding, const struct seat *seat, struct cpu_set_bits *set,
+    struct cpu_plan_problem *problem) {
+    switch (binding) {
+    case LAUNCH_NUMA_NODE:
+        return take_group(machine, GROUP_BY_NODE, seat, set, problem);
+    case LAUNCH_NUMA_SOCKET:
+        if (seat->node == MACHINE_NODE_UNKNOWN) {
+            return take_group(machine, GROUP_BY_PACKAGE, seat, set, problem);
+        }
+        take_socket_of_node(machine, seat->node, set);
+        return FAILURE_NONE;
+    case LAUNCH_NUMA_EXCLUSIVE:
+        return take_group(machine, GROUP_BY_CORE, seat, set, problem);
+    case LAUNCH_NUMA_CORE_COMPLEX:
+        return take_group(machine, GROUP_BY_CACHE, seat, set, problem);
+    case LAUNCH_NUMA_NONE:
+        break;
+    }
+    return FAILURE_NONE;
+}
+
+/* A device whose node is unknown belongs to the only NUMA node, if the machine has just one. */
+static int node_of_device(const struct machine_description *machine, size_t device) {
+    int node = machine->device_nodes[device];
+    if (node != MACHINE_NODE_UNKNOWN) {
+        return node;
+    }
+    for (size_t i = 1; i < machine->cpu_count; i++) {
+        if (machine->cpus[i].node != machine->cpus[0].node) {
+            return MACHINE_NODE_UNKNOWN;
+        }
+    }
+    return machine->cpus[0].node;
+}
+
+/* Finds the seat of a worker near its device. */
+static enum failure_code find_seat_at_device(const struct machine_description *machine,
+    size_t local_rank, struct seat *out_seat, struct cpu_plan_problem *problem) {
+    *problem = (struct cpu_plan_problem){
+        .local_rank = local_rank, .node = MACHINE_NODE_UNKNOWN, .available = machine->device_count};
+    if (local_rank >= machine->device_count) {
+        problem->trouble = CPU_PLAN_NO_DEVICE;
+        return FAILURE_INVALID;
+    }
+    struct seat seat = {.local_rank = local_rank, .node = node_of_device(machine, local_rank)};
+    if (seat.node == MACHINE_NODE_UNKNOWN) {
+        problem->trouble = CPU_PLAN_DEVICE_NODE_LOST;
+        return FAILURE_INVALID;
+    }
+    if (lowest_cpu_of_node(machine, seat.node) == NULL) {
+        problem->trouble = CPU_PLAN_NODE_EMPTY;
+        problem->node = seat.node;
+        return FAILURE_INVALID;
+    }
+    for (size_t device = 0; device < machine->device_count; device++) {
+        if (node_of_device(machine, device) == seat.node) {
+            seat.neighbours++;
+            seat.position += device < local_rank ? 1 : 0;
+        }
+    }
+    *out_seat = seat;
+    return FAILURE_NONE;
+}
+
+static enum failure_code plan_worker(const struct machine_description *machine,
+    enum launch_numa_binding binding, size_t local_rank, struct cpu_plan *plan,
+    struct cpu_plan_problem *problem) {
+    struct seat seat = {.local_rank = local_rank,
+        .node = MACHINE_NODE_UNKNOWN,
+        .position = local_rank,
+        .neighbours = plan->count};
+    if (machine->device_count > 0) {
+        enum failure_code code = find_seat_at_device(machine, local_rank, &seat, problem);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+    }
+    return take_seat(machine, binding, &seat, &plan->sets[local_rank], problem);
+}
+
+enum failure_code cpu_plan_make(const struct machine_description *machine,
+    enum launch_numa_binding binding, size_t worker_count, struct cpu_plan *out_plan,
+    struct cpu_plan_problem *out_problem) {
+    struct cpu_plan plan = {0};
+    struct cpu_plan_problem problem = {.node = MACHINE_NODE_UNKNOWN};
+    enum failure_code code = FAILURE_NONE;
+    if (binding != LAUNCH_NUMA_NONE && machine->cpu_count == 0) {
+        problem.trouble = CPU_PLAN_NO_CPUS;
+        code = FAILURE_INVALID;
+    } else if (binding != LAUNCH_NUMA_NONE) {
+        plan.sets = memory_allocate(worker_count * sizeof *plan.sets);
+        plan.count = worker_count;
+    }
+    for (size_t rank = 0; rank < plan.count && code == FAILURE_NONE; rank++) {
+        code = plan_worker(machine, binding, rank, &plan, &problem);
+    }
+    if (code == FAILURE_NONE) {
+        *out_plan = plan;
+        return FAILURE_NONE;
+    }
+    cpu_plan_clear(&plan);
+    if (out_problem != NULL) {
+        *out_problem = problem;
+    }
+    return code;
+}
+
+void cpu_plan_clear(struct cpu_plan *plan) {
+    free(plan->sets);
+    *plan = (struct cpu_plan){0};
+}
+
+void cpu_plan_explain(const struct cpu_plan_problem *problem, struct text *text) {
+    switch (problem->trouble) {
+    case CPU_PLAN_NO_TROUBLE:
+        break;
+    case CPU_PLAN_NO_CPUS:
+        text_append(text, "no CPU of this machine may be used");
+        break;
+    case CPU_PLAN_NO_DEVICE:
+        text_append_format(text, "local rank %zu has no device to be near to: devices here: %zu",
+            problem->local_rank, problem->available);
+        break;
+    case CPU_PLAN_DEVICE_NODE_LOST:
+        text_append_format(
+            text, "the NUMA node of device %zu cannot be found out", problem->local_rank);
+        break;
+    case CPU_PLAN_NODE_EMPTY:
+        text_append_format(text,
+            "device %zu is on NUMA node %d, which has no CPU that may be used here",
+            problem->local_rank, problem->node);
+        break;
+    case CPU_PLAN_TOO_FEW_CORES:
+        if (problem->node == MACHINE_NODE_UNKNOWN) {
+            text_append_format(text, "%zu physical cores cannot be divided among %zu workers",
+                problem->available, problem->wanted);
+        } else {
+            text_append_format(text,
+                "%zu physical cores of NUMA node %d cannot be divided among its %zu devices",
+                problem->available, problem->node, problem->wanted);
+        }
+        break;
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the value of CUDA_VISIBLE_DEVICES, or of the same variables for AMD: which physical devices
+ * a process sees, and in which order. Matches torch/cuda/__init__.py (_parse_visible_devices,
+ * _transform_uuid_to_ordinals, _device_count_nvml). */
+#ifndef MUSTER_CORE_MACHINE_VISIBLE_DEVICES_H
+#define MUSTER_CORE_MACHINE_VISIBLE_DEVICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+
+/* The most devices of a machine. Every device index is smaller. */
+#define VISIBLE_DEVICES_CEILING 4096
+
+/* The ordinals of physical devices, in the order in which the process numbers them. A zeroed struct
+ * is valid and empty. */
+struct visible_devices {
+    int *ordinals;
+    size_t count;
+};
+
+/* Selects the visible devices. With a NULL `value` they are all `physical_count` devices; with an
+ * empty value there are none. Else `value` is a comma-separated list of ordinals (each is read up
+ * to its first non-digit, so "1gpu" is 1) or of beginnings of UUIDs ("GPU-8932f937"). The list ends
+ * before the first entry that is negative, is not a number, names no device, or fits several UUIDs.
+ * A repeated entry means that no device is visible.
+ *
+ * `uuids` are the UUIDs of the physical devices by ordinal, or NULL when they are unknown.
+ * FAILURE_MISSING for a list of UUIDs when `uuids` is NULL. FAILURE_UNSUPPORTED for "MIG-…" (one
+ * slice of a device), since ordinals cannot tell slices apart. FAILURE_LIMIT when `physical_count`
+ * is above the ceiling. The caller clears the result. */
+__attribute__((warn_unused_result)) enum failure_code visible_devices_select(const char *value,
+    size_t physical_count, const struct text_list *uuids, struct visible_devices *out_visible);
+void visible_devices_clear(struct visible_devices *visible);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/node/node_event.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/agent/agent_transcript.h"
+#include "core/node/membership_transcript.h"
+#include "core/rendezvous/rendezvous_transcript.h"
+#include "core/round/round_transcript.h"
+
+/* Copies of the things to which an event may point. */
+
+static void *own_block(struct node_event_owned *owned, void *block) {
+    if (block != NULL) {
+        owned->blocks = memory_reserve(
+            owned->blocks, &owned->block_capacity, owned->block_count + 1, sizeof *owned->blocks);
+        owned->blocks[owned->block_count++] = block;
+    }
+    return block;
+}
+
+static void own_text(struct node_event_owned *owned, const char **text) {
+    *text = own_block(owned, memory_duplicate_string(*text));
+}
+
+static void own_state(struct node_event_owned *owned, const struct rendezvous_state **state) {
+    if (*state != NULL) {
+        rendezvous_state_copy(*state, &owned->state);
+        *state = &owned->state;
+    }
+}
+
+static void own_account(struct node_event_owned *owned, const struct failure_account **account) {
+    if (*account != NULL) {
+        failure_account_copy(*account, &owned->account);
+        *account = &owned->account;
+    }
+}
+
+static void own_identity(struct node_event_owned *owned, const struct node_identity **identity) {
+    if (*identity != NULL) {
+        *identity = own_block(owned, memory_duplicate(*identity, sizeof **identity));
+    }
+}
+
+static void own_role_infos(
+    struct node_event_owned *owned, const struct role_info **infos, size_t count) {
+    struct role_info *copies = own_block(owned, memory_duplicate(*infos, count * sizeof *copies));
+    for (size_t i = 0; i < count; i++) {
+        copies[i].role = own_block(owned, memory_duplicate_string(copies[i].role));
+    }
+    *infos = copies;
+}
+
+/* Which of these things each event of each machine has. */
+
+static void own_agent(struct node_event_owned *owned, struct agent_event *event) {
+    if (event->kind == AGENT_EVENT_START_FAILED) {
+        own_text(owned, &event->start_failed.message);
+    }
+}
+
+static void own_membership(struct node_event_owned *owned, struct membership_event *event) {
+    if (membership_event_has_account(event->kind)) {
+        own_account(owned, &event->account);
+    }
+}
+
+static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_event *event) {
+    switch (event->kind) {
+    case RENDEZVOUS_EVENT_RESTART_ASKED:
+    case RENDEZVOUS_EVENT_FAILURE_ASKED:
+    case RENDEZVOUS_EVENT_CLOSE_ASKED:
+    case RENDEZVOUS_EVENT_BROKEN:
+        own_text(owned, &event->reason);
+        break;
+    case RENDEZVOUS_EVENT_CONNECTION_LOST:
+        own_text(owned, &event->lost.reason);
+        break;
+    case RENDEZVOUS_EVENT_RECORD:
+        own_state(owned, &event->state);
+        break;
+    case RENDEZVOUS_EVENT_WRITTEN:
+        own_state(owned, &event->written.state);
+        break;
+    case RENDEZVOUS_EVENT_JOIN_ASKED:
+    case RENDEZVOUS_EVENT_PLACED:
+    case RENDEZVOUS_EVENT_DONE_ASKED:
+    case RENDEZVOUS_EVENT_LEAVE_ASKED:
+    case RENDEZVOUS_EVENT_CONNECTED:
+    case RENDEZVOUS_EVENT_CHANGED:
+    case RENDEZVOUS_EVENT_STRANGER_WROTE:
+    case RENDEZVOUS_EVENT_NODE_GONE:
+    case RENDEZVOUS_EVENT_FINISHED_COUNT:
+    case RENDEZVOUS_EVENT_ROLL_ANSWERED:
+    case RENDEZVOUS_EVENT_TIMER_FIRED:
+    case RENDEZVOUS_EVENT_KIND_COUNT:
+        break;
+    }
+}
+
+static void own_round(struct node_event_owned *owned, struct round_event *event) {
+    switch (event->kind) {
+    case ROUND_EVENT_BEGIN:
+        own_state(owned, &event->begin.state);
+        own_identity(owned, &event->begin.identity);
+        own_text(owned, &event->begin.master_address);
+        break;
+    case ROUND_EVENT_STORE_OPENED:
+        own_text(owned, &event->opened.address);
+        break;
+    case ROUND_EVENT_STORE_FAILED:
+        own_text(owned, &event->reason);
+        break;
+    case ROUND_EVENT_ROLE_INFOS:
+        own_role_infos(owned, &event->role_infos.infos, event->role_infos.count);
+        break;
+    case ROUND_EVENT_VALUES:
+        own_text(owned, &event->values.address);
+        own_text(owned, &event->values.publisher);
+        own_text(owned, &event->values.decision);
+        break;
+    case ROUND_EVENT_ABANDON:
+    case ROUND_EVENT_BARRIER_ASKED:
+    case ROUND_EVENT_RESTART_ASKED:
+    case ROUND_EVENT_FAILURE_ASKED:
+    case ROUND_EVENT_CONNECTED:
+    case ROUND_EVENT_CONNECTION_LOST:
+    case ROUND_EVENT_WAITED:
+    case ROUND_EVENT_CHECKED:
+    case ROUND_EVENT_COUNTED:
+    case ROUND_EVENT_TIMER_FIRED:
+    case ROUND_EVENT_KIND_COUNT:
+        break;
+    }
+}
+
+void node_event_own(const struct node_event *event, struct node_event_owned *out_owned) {
+    *out_owned = (struct node_event_owned){.event = *event};
+    switch (event->part) {
+    case NODE_AGENT:
+        own_agent(out_owned, &out_owned->event.agent);
+        break;
+    case NODE_MEMBERSHIP:
+        own_membership(out_owned, &out_owned->event.membership);
+        break;
+    case NODE_RENDEZVOUS:
+        own_rendezvous(out_owned, &out_owned->event.rendezvous);
+        break;
+    case NODE_ROUND:
+        own_round(out_owned, &out_owned->event.round);
+        break;
+    case NODE_PART_COUNT:
+        break;
+    }
+}
+
+void node_event_owned_clear(struct node_event_owned *owned) {
+    for (size_t i = 0; i < owned->block_count; i++) {
+        free(owned->blocks[i]);
+    }
+    free(owned->blocks);
+    rendezvous_state_clear(&owned->state);
+    failure_account_clear(&owned->account);
+    *owned = (struct node_event_owned){0};
+}
+
+void node_event_set_now(struct node_event *event, struct instant now, struct wall_time wall_now) {
+    switch (event->part) {
+    case NODE_AGENT:
+        event->agent.now = now;
+        break;
+    case NODE_MEMBERSHIP:
+        event->membership.now = now;
+        break;
+    case NODE_RENDEZVOUS:
+        event->rendezvous.now = now;
+        event->rendezvous.wall_now = wall_now;
+        break;
+    case NODE_ROUND:
+        event->round.now = now;
+        break;
+    case NODE_PART_COUNT:
+        break;
+    }
+}
+
+void node_event_describe(const struct node_event *event, struct text *out) {
+    switch (event->part) {
+    case NODE_AGENT:
+        agent_event_describe(&event->agent, out);
+        break;
+    case NODE_MEMBERSHIP:
+        membership_event_describe(&event->membership, out);
+        break;
+    case NODE_RENDEZVOUS:
+        rendezvous_event_describe(&event->rendezvous, out);
+        break;
+    case NODE_ROUND:
+        round_event_describe(&event->round, out);
+        break;
+    case NODE_PART_COUNT:
+        break;
+    }
+}

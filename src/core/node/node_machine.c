@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/node/node_machine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/agent/agent_transcript.h"
+#include "core/node/membership_transcript.h"
+#include "core/rendezvous/rendezvous_transcript.h"
+#include "core/round/round_transcript.h"
+
+/* An event in the list. It has its own memory and does not move, because it points into itself. */
+struct waiting_event {
+    struct node_event_owned owned;
+    struct wall_time wall_now;
+    struct waiting_event *next;
+};
+
+struct event_list {
+    struct waiting_event *first;
+    struct waiting_event **last; /* where the next event is put */
+};
+
+struct node_machine {
+    struct agent_machine agent;
+    struct node_membership membership;
+    struct rendezvous_machine *rendezvous;
+    struct round_exchange *round;
+    struct event_list following;   /* the first part of the queue: what follows from a fact */
+    struct event_list facts;       /* the second part: facts that wait */
+    struct waiting_event *current; /* the event of the current or the previous step */
+    struct node_effect *effects;
+    size_t effect_count;
+    size_t effect_capacity;
+    struct text_list notes; /* of the last step */
+};
+
+/* Life. */
+
+struct node_machine *node_machine_new(const struct node_settings *settings) {
+    struct node_machine *machine = memory_allocate(sizeof *machine);
+    machine->following.last = &machine->following.first;
+    machine->facts.last = &machine->facts.first;
+    agent_machine_init(&machine->agent, &settings->agent);
+    node_membership_init(&machine->membership, &settings->membership);
+    switch (settings->membership.kind) {
+    case MEMBERSHIP_CHANGING:
+        machine->rendezvous = rendezvous_machine_new(&settings->rendezvous);
+        machine->round = round_exchange_new(&settings->round);
+        break;
+    case MEMBERSHIP_FIXED:
+        machine->round = round_exchange_new(&settings->round);
+        break;
+    case MEMBERSHIP_ALONE:
+    case MEMBERSHIP_KIND_COUNT:
+        break;
+    }
+    return machine;
+}
+
+static void free_waiting(struct waiting_event *waiting) {
+    if (waiting != NULL) {
+        node_event_owned_clear(&waiting->owned);
+        free(waiting);
+    }
+}
+
+static struct waiting_event *take_first(struct event_list *list) {
+    struct waiting_event *waiting = list->first;
+    list->first = waiting->next;
+    if (list->first == NULL) {
+        list->last = &list->first;
+    }
+    return waiting;
+}
+
+static void free_list(struct event_list *list) {
+    while (list->first != NULL) {
+        free_waiting(take_first(list));
+    }
+}
+
+void node_machine_free(struct node_machine *machine) {
+    if (machine == NULL) {
+        return;
+    }
+    free_list(&machine->following);
+    free_list(&machine->facts);
+    free_waiting(machine->current);
+    agent_machine_clear(&machine->agent);
+    node_membership_clear(&machine->membership);
+    rendezvous_machine_free(machine->rendezvous);
+    round_exchange_free(machine->round);
+    text_list_clear(&machine->notes);
+    free(machine->effects);
+    free(machine);
+}
+
+const struct agent_machine *node_machine_agent(const struct node_machine *machine) {
+    return &machine->agent;
+}
+
+const struct membership_knowledge *node_machine_knowledge(const struct node_machine *machine) {
+    return &machine->membership.knowledge;
+}
+
+struct worker_group *node_machine_workers(struct node_machine *machine) {
+    return &machine->agent.workers;
+}
+
+const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine) {
+    return machine->rendezvous;
+}
+
+/* The queue. */
+
+/* Puts a copy of the event into the list, and returns the copy. */
+static const struct node_event *put(struct event_list *list, const struct node_event *event,
+    struct instant now, struct wall_time wall_now) {
+    struct waiting_event *waiting = memory_allocate(sizeof *waiting);
+    node_event_own(event, &waiting->owned);
+    node_event_set_now(&waiting->owned.event, now, wall_now);
+    waiting->wall_now = wall_now;
+    *list->last = waiting;
+    list->last = &waiting->next;
+    return &waiting->owned.event;
+}
+
+/* An announcement comes before the next fact. END_ASKED is not an announcement: it waits until all
+ * announcements are done. */
+static bool is_announcement(const struct node_event *event) {
+    if (event->part != NODE_MEMBERSHIP) {
+        return false;
+    }
+    enum membership_event_kind kind = event->membership.kind;
+    return kind == MEMBERSHIP_EVENT_RESTART_ASKED || kind == MEMBERSHIP_EVENT_DOUBT_ASKED ||
+           kind == MEMBERSHIP_EVENT_FAILURE_ASKED;
+}
+
+void node_machine_post(struct node_machine *machine, const struct node_event *event,
+    struct instant now, struct wall_time wall_now) {
+    (void)put(is_announcement(event) ? &machine->following : &machine->facts, event, now, wall_now);
+}
+
+const struct node_event *node_machine_next(const struct node_machine *machine) {
+    const struct waiting_event *first = machine->following.first;
+    first = first != NULL ? first : machine->facts.first;
+    return first != NULL ? &first->owned.event : NULL;
+}
+
+/* Effects. */
+
+static struct node_effect *append(struct node_machine *machine, enum node_part part) {
+    machine->effects = memory_reserve(machine->effects, &machine->effect_capacity,
+        machine->effect_count + 1, sizeof *machine->effects);
+    struct node_effect *effect = &machine->effects[machine->effect_count++];
+    *effect = (struct node_effect){.part = part};
+    return effect;
+}
+
+/* One step of the node may include several steps of the membership, and each of them overwrites the
+ * note. So the node keeps all notes of its step. */
+static void keep_note(struct node_machine *machine, struct membership_effect *effect) {
+    if (effect->kind == MEMBERSHIP_EFFECT_NOTE) {
+        text_list_add(&machine->notes, effect->note.text);
+        effect->note.text = machine->notes.items[machine->notes.count - 1];
+    }
+}
+
+/* Makes an event for the queue from an effect of the membership that is for a machine. Returns
+ * false when the effect is for the performer. */
+static bool make_event(const struct membership_effect *effect, struct node_event *out_event) {
+    switch (effect->kind) {
+    case MEMBERSHIP_EFFECT_TELL_AGENT:
+        *out_event = (struct node_event){.part = NODE_AGENT, .agent = effect->agent};
+        return true;
+    case MEMBERSHIP_EFFECT_TELL_RENDEZVOUS:
+        *out_event = (struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = effect->rendezvous};
+        return true;
+    case MEMBERSHIP_EFFECT_TELL_ROUND:
+        *out_event = (struct node_event){.part = NODE_ROUND, .round = effect->round};
+        return true;
+    case MEMBERSHIP_EFFECT_NOTE:
+    case MEMBERSHIP_EFFECT_PUBLISH_ROOT_CAUSE:
+    case MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE:
+    case MEMBERSHIP_EFFECT_ARM_TIMER:
+    case MEMBERSHIP_EFFECT_CANCEL_ROLL:
+    case MEMBERSHIP_EFFECT_RENEW_WORKER_STORE:
+    case MEMBERSHIP_EFFECT_DISCONNECT:
+    case MEMBERSHIP_EFFECT_LINGER:
+    case MEMBERSHIP_EFFECT_FLUSH:
+    case MEMBERSHIP_EFFECT_SETTLED:
+    case MEMBERSHIP_EFFECT_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* Replaces the event in the effect by the one in the queue, which lives until the effect was used.
+ */
+static void show_event(const struct node_event *event, struct membership_effect *effect) {
+    switch (event->part) {
+    case NODE_AGENT:
+        effect->agent = event->agent;
+        break;
+    case NODE_RENDEZVOUS:
+        effect->rendezvous = event->rendezvous;
+        break;
+    case NODE_ROUND:
+        effect->round = event->round;
+        break;
+    case NODE_MEMBERSHIP:
+    case NODE_PART_COUNT:
+        break;
+    }
+}
+
+static void step_membership(struct node_machine *machine, const struct membership_event *event) {
+    struct membership_effects effects;
+    node_membership_step(&machine->membership, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        struct node_event told;
+        struct node_effect *effect = append(machine, NODE_MEMBERSHIP);
+        effect->membership = effects.items[i];
+        effect->is_internal = make_event(&effects.items[i], &told);
+        if (effect->is_internal) {
+            show_event(put(&machine->following, &told, event->now, machine->current->wall_now),
+                &effect->membership);
+        } else {
+            keep_note(machine, &effect->membership);
+        }
+    }
+}
+
+static struct membership_event membership_event_asked(const struct agent_effect *effect) {
+    struct membership_event asked = {.kind = membership_event_of_agent(effect->kind)};
+    if (effect->kind == AGENT_EFFECT_JOIN) {
+        asked.join.ticket = effect->join.ticket;
+        asked.join.attempt = effect->join.attempt;
+    } else if (effect->kind == AGENT_EFFECT_ANNOUNCE_LEAVE) {
+        asked.signal = effect->signal;
+    }
+    return asked;
+}
+
+/* One step of one machine. The membership takes the effects of the machine at once. Its own effects
+ * for machines wait in the queue. */
+
+static void step_agent(struct node_machine *machine, const struct agent_event *event) {
+    struct agent_effects effects;
+    agent_machine_step(&machine->agent, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        const struct agent_effect *item = &effects.items[i];
+        struct node_effect *effect = append(machine, NODE_AGENT);
+        effect->agent = *item;
+        effect->is_internal = membership_event_of_agent(item->kind) != MEMBERSHIP_EVENT_NONE;
+        if (effect->is_internal) {
+            struct membership_event asked = membership_event_asked(item);
+            asked.now = event->now;
+            step_membership(machine, &asked);
+        }
+    }
+}
+
+static void step_rendezvous(struct node_machine *machine, const struct rendezvous_event *event) {
+    struct rendezvous_effects effects;
+    rendezvous_machine_step(machine->rendezvous, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        enum membership_event_kind told = membership_event_of_rendezvous(&effects.items[i]);
+        struct node_effect *effect = append(machine, NODE_RENDEZVOUS);
+        effect->rendezvous = effects.items[i];
+        effect->is_internal = told != MEMBERSHIP_EVENT_NONE;
+        if (effect->is_internal) {
+            step_membership(machine, &(struct membership_event){.kind = told,
+                                         .now = event->now,
+                                         .rendezvous = {&effects.items[i],
+                                             event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST}});
+        }
+    }
+}
+
+static void step_round(struct node_machine *machine, const struct round_event *event) {
+    struct round_effects effects;
+    round_exchange_step(machine->round, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        enum membership_event_kind told = membership_event_of_round(effects.items[i].kind);
+        struct node_effect *effect = append(machine, NODE_ROUND);
+        effect->round = effects.items[i];
+        effect->is_internal = told != MEMBERSHIP_EVENT_NONE;
+        if (effect->is_internal) {
+            step_membership(
+                machine, &(struct membership_event){
+                             .kind = told, .now = event->now, .round = &effects.items[i]});
+        }
+    }
+}
+
+void node_machine_step(struct node_machine *machine, struct node_effects *out_effects) {
+    struct event_list *list =
+        machine->following.first != NULL ? &machine->following : &machine->facts;
+    assert(list->first != NULL);
+    free_waiting(machine->current);
+    machine->current = take_first(list);
+    machine->effect_count = 0;
+    text_list_clear(&machine->notes);
+    const struct node_event *event = &machine->current->owned.event;
+    switch (event->part) {
+    case NODE_AGENT:
+        step_agent(machine, &event->agent);
+        break;
+    case NODE_MEMBERSHIP:
+        step_membership(machine, &event->membership);
+        break;
+    case NODE_RENDEZVOUS:
+        step_rendezvous(machine, &event->rendezvous);
+        break;
+    case NODE_ROUND:
+        step_round(machine, &event->round);
+        break;
+    case NODE_PART_COUNT:
+        break;
+    }
+    *out_effects = (struct node_effects){machine->effects, machine->effect_count};
+}
+
+void node_effect_describe(const struct node_effect *effect, struct text *out) {
+    switch (effect->part) {
+    case NODE_AGENT:
+        agent_effect_describe(&effect->agent, out);
+        break;
+    case NODE_MEMBERSHIP:
+        membership_effect_describe(&effect->membership, out);
+        break;
+    case NODE_RENDEZVOUS:
+        rendezvous_effect_describe(&effect->rendezvous, out);
+        break;
+    case NODE_ROUND:
+        round_effect_describe(&effect->round, out);
+        break;
+    case NODE_PART_COUNT:
+        break;
+    }
+}

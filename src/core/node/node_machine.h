@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One whole node as a machine: the agent, its membership in the job, the rendezvous and the round.
+ * All of them share ONE queue of owned events, one list of effects and one transcript. The agent
+ * floor performs it on a real machine. tests/simulation plays thousands of nodes on a virtual
+ * clock.
+ *
+ *     facts -> node_machine_post -> queue -> node_machine_step -> effects -> performer
+ *                                     ^            |
+ *                                     +------------+  what the machines tell each other
+ *
+ * The contract with the performer:
+ * - Facts may be posted at any time, also while effects are carried out. No fact is lost, and facts
+ *   are taken in the order in which they were posted. The performer steps until the queue is empty.
+ * - The events that follow from a fact are taken before the next fact: events of the machines for
+ *   each other, and the answers to announcements. So no machine takes a fact before it knows what
+ *   another machine has decided.
+ * - What an effect points to is valid until the next step. An internal effect was for another
+ *   machine of the node, and is listed only for the transcript.
+ * - The contracts in the headers of the machines hold too. The performer answers ANNOUNCE_RESTART,
+ *   DOUBT_FAILURE and ANNOUNCE_FAILURE by RESTART_, DOUBT_ and FAILURE_ASKED of the membership,
+ *   with the account of the worker that is the root cause; and FINISH by END_ASKED. It posts these
+ *   answers while it carries the effect out, so that they have the order of the effects.
+ * - MEMBERSHIP_EFFECT_SETTLED follows END_ASKED, and is the last of all effects. */
+#ifndef MUSTER_CORE_NODE_NODE_MACHINE_H
+#define MUSTER_CORE_NODE_NODE_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "core/node/node_event.h"
+#include "core/node/node_membership.h"
+
+struct node_effect {
+    enum node_part part; /* the machine that wants it */
+    bool is_internal;
+    union {
+        struct agent_effect agent;
+        struct membership_effect membership;
+        struct rendezvous_effect rendezvous;
+        struct round_effect round;
+    };
+};
+
+struct node_effects {
+    const struct node_effect *items; /* owned by the machine; valid until the next step */
+    size_t count;
+};
+
+struct node_settings {
+    struct agent_settings agent;
+    struct membership_settings membership;         /* its pointers outlive the machine */
+    struct rendezvous_machine_settings rendezvous; /* for nodes that come and go */
+    struct round_settings round;                   /* for several nodes, of both kinds */
+};
+
+struct node_machine;
+
+/* The caller frees the machine with node_machine_free, which accepts NULL. */
+struct node_machine *node_machine_new(const struct node_settings *settings);
+void node_machine_free(struct node_machine *machine);
+
+/* Puts an event on the queue, with a copy of everything to which it points. `now` and `wall_now`
+ * are written into the event. */
+void node_machine_post(struct node_machine *machine, const struct node_event *event,
+    struct instant now, struct wall_time wall_now);
+
+/* The event that the next step takes; NULL when the queue is empty. */
+const struct node_event *node_machine_next(const struct node_machine *machine);
+
+/* Takes the first event of the queue, which must not be empty. */
+void node_machine_step(struct node_machine *machine, struct node_effects *out_effects);
+
+/* What the node knows, for reports and for starting workers. */
+const struct agent_machine *node_machine_agent(const struct node_machine *machine);
+const struct membership_knowledge *node_machine_knowledge(const struct node_machine *machine);
+/* The workers of the agent. The performer adds what it reads in their error files. */
+struct worker_group *node_machine_workers(struct node_machine *machine);
+/* The rendezvous machine of nodes that come and go; else NULL. */
+const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine);
+
+/* Appends one line for transcripts, as the machine's own transcript has it. */
+void node_effect_describe(const struct node_effect *effect, struct text *out);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/address_choice.h"
+
+#include <string.h>
+
+#define IPV4_LENGTH 4
+#define IPV6_LENGTH 16
+#define IPV6_GROUPS 8
+
+static const uint8_t mapped_ipv4_start[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool network_address_equals(
+    const struct network_address *left, const struct network_address *right) {
+    size_t length = left->is_ipv6 ? IPV6_LENGTH : IPV4_LENGTH;
+    return left->is_ipv6 == right->is_ipv6 && memcmp(left->bytes, right->bytes, length) == 0;
+}
+
+bool network_address_is_loopback(const struct network_address *address) {
+    static const uint8_t ipv6_loopback[IPV6_LENGTH] = {[15] = 1};
+    if (!address->is_ipv6) {
+        return address->bytes[0] == 127;
+    }
+    if (memcmp(address->bytes, mapped_ipv4_start, sizeof mapped_ipv4_start) == 0) {
+        return address->bytes[sizeof mapped_ipv4_start] == 127;
+    }
+    return memcmp(address->bytes, ipv6_loopback, IPV6_LENGTH) == 0;
+}
+
+bool network_address_is_link_local(const struct network_address *address) {
+    if (!address->is_ipv6) {
+        return address->bytes[0] == 169 && address->bytes[1] == 254;
+    }
+    return address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
+}
+
+const char *address_choice_qualified_name(
+    const char *host_name, const char *canonical_name, const char *const *aliases) {
+    if (canonical_name == NULL) {
+        return host_name;
+    }
+    if (strchr(canonical_name, '.') != NULL) {
+        return canonical_name;
+    }
+    for (const char *const *alias = aliases; alias != NULL && *alias != NULL; alias++) {
+        if (strchr(*alias, '.') != NULL) {
+            return *alias;
+        }
+    }
+    return canonical_name;
+}
+
+static bool is_own_address(
+    const struct address_candidates *candidates, const struct network_address *address) {
+    if (network_address_is_loopback(address)) {
+        return true;
+    }
+    for (size_t i = 0; i < candidates->local_address_count; i++) {
+        if (network_address_equals(&candidates->local_addresses[i], address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every address must be this machine's. A client tries the addresses of a name in an order of its
+ * own, and may hang at the first one that is another machine's. */
+static bool name_resolves_only_here(const struct address_candidates *candidates) {
+    for (size_t i = 0; i < candidates->name_address_count; i++) {
+        if (!is_own_address(candidates, &candidates->name_addresses[i])) {
+            return false;
+        }
+    }
+    return candidates->name_address_count > 0;
+}
+
+static bool name_resolves_beyond_loopback(const struct address_candidates *candidates) {
+    for (size_t i = 0; i < candidates->name_address_count; i++) {
+        if (!network_address_is_loopback(&candidates->name_addresses[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_only_loopback(const struct address_candidates *candidates) {
+    for (size_t i = 0; i < candidates->local_address_count; i++) {
+        if (!network_address_is_loopback(&candidates->local_addresses[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const struct network_address *first_reachable(
+    const struct address_candidates *candidates, bool is_ipv6) {
+    for (size_t i = 0; i < candidates->local_address_count; i++) {
+        const struct network_address *address = &candidates->local_addresses[i];
+        if (address->is_ipv6 == is_ipv6 && !network_address_is_loopback(address) &&
+            !network_address_is_link_local(address)) {
+            return address;
+        }
+    }
+    return NULL;
+}
+
+void address_choice_for_one_node(const struct address_candidates *candidates, struct text *text) {
+    const char *loopback = candidates->lacks_localhost ? "127.0.0.1" : "localhost";
+    text_append(text, name_resolves_only_here(candidates) ? candidates->qualified_name : loopback);
+}
+
+void address_choice_for_many_nodes(const struct address_candidates *candidates, struct text *text) {
+    if (has_only_loopback(candidates)) {
+        address_choice_for_one_node(candidates, text);
+        return;
+    }
+    if (name_resolves_beyond_loopback(candidates)) {
+        text_append(text, candidates->qualified_name);
+        return;
+    }
+    const struct network_address *address = first_reachable(candidates, false);
+    if (address == NULL) {
+        address = first_reachable(candidates, true);
+    }
+    if (address == NULL) {
+        text_append(text, candidates->host_name);
+    } else {
+        network_address_format(address, text);
+    }
+}
+
+/* RFC 5952 writes the longest run of at least two zero groups as "::". */
+static void find_zero_run(const unsigned *groups, int *out_start, int *out_length) {
+    *out_start = -1;
+    *out_length = 1;
+    for (int start = 0; start < IPV6_GROUPS; start++) {
+        int end = start;
+        while (end < IPV6_GROUPS && groups[end] == 0) {
+            end++;
+        }
+        if (end - start > *out_length) {
+            *out_start = start;
+            *out_length = end - start;
+        }
+    }
+}
+
+void network_address_format(const struct network_address *address, struct text *text) {
+    const uint8_t *bytes = address->bytes;
+    if (!address->is_ipv6) {
+        text_append_format(text, "%d.%d.%d.%d", bytes[0], bytes[1], bytes[2], bytes[3]);
+        return;
+    }
+    unsigned groups[IPV6_GROUPS];
+    for (size_t i = 0; i < IPV6_GROUPS; i++) {
+        groups[i] = (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
+    }
+    int zero_start;
+    int zero_length;
+    find_zero_run(groups, &zero_start, &zero_length);
+    for (int i = 0; i < IPV6_GROUPS; i++) {
+        if (i == zero_start) {
+            text_append(text, "::");
+            i += zero_length - 1;
+        } else {
+            bool follows_zeros = zero_start >= 0 && i == zero_start + zero_length;
+            text_append_format(text, "%s%x", i > 0 && !follows_zeros ? ":" : "", groups[i]);
+        }
+    }
+}

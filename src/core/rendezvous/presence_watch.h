@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* With this module the host of the store finds the agents that have stalled. The connection of a
+ * stalled agent is open, but the agent has sent nothing for too long: it is stopped, or gets no CPU
+ * time. Only time in which the host itself was looking counts. So a host that was stopped for a
+ * minute does not take the agents for stalled. */
+#ifndef MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
+#define MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
+
+#include <stddef.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+
+struct presence_entry {
+    char *name;
+    struct instant counted_until; /* the time of its last sign of life, or of the last look */
+    struct duration silent_for;
+};
+
+/* A zeroed struct is valid and empty. */
+struct presence_watch {
+    struct presence_entry *entries;
+    size_t count;
+    size_t capacity;
+};
+
+void presence_watch_clear(struct presence_watch *watch);
+
+void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
+void presence_watch_forget(struct presence_watch *watch, const char *name);
+
+/* Appends the names of the agents that have been silent for more than `limit`. One look adds at
+ * most `patience` to the silence of an agent. It should be about twice the time between two looks.
+ */
+void presence_watch_look(struct presence_watch *watch, struct instant now, struct duration patience,
+    struct duration limit, struct text_list *out_stalled);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_evaluation.h"
+
+#include "core/rendezvous/rendezvous_action.h"
+#include "core/rendezvous/rendezvous_joining.h"
+#include "core/rendezvous/rendezvous_regroup.h"
+#include "core/rendezvous/rendezvous_renewal.h"
+
+enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *view) {
+    static const struct rendezvous_node nobody;
+    const struct rendezvous_node *self = rendezvous_view_self(view);
+    self = self != NULL ? self : &nobody;
+    if (view->seen.is_closed) {
+        return RENDEZVOUS_SITUATION_CLOSED;
+    }
+    if (self->is_participant && view->seen.is_complete) {
+        return RENDEZVOUS_SITUATION_COMPLETE;
+    }
+    if (self->is_redundant) {
+        return RENDEZVOUS_SITUATION_SPARE;
+    }
+    if (self->is_participant) {
+        return RENDEZVOUS_SITUATION_OPEN;
+    }
+    return self->is_waiting ? RENDEZVOUS_SITUATION_WAITING : RENDEZVOUS_SITUATION_UNKNOWN;
+}
+
+/* The end of this node's part. */
+
+/* The record is closed. If this node doubts a failure of its workers, and the record tells of no
+ * failure, the failure stands, since no other node will report it. If the record was closed without
+ * a failure, the workers may finish, and this node gives signs of life as long as they run. */
+static void end_with_job(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    bool has_failed = machine->view.seen.has_failed;
+    if (rendezvous_failure_is_doubted(&machine->failure) && !has_failed) {
+        rendezvous_let_failure_stand(step);
+        rendezvous_settle(step);
+    } else if (machine->place.is_in_world && !has_failed) {
+        rendezvous_tell_closing(step);
+    } else {
+        rendezvous_close_part(step);
+    }
+}
+
+static void close_record(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct rendezvous_state *draft = rendezvous_draft_begin(step);
+    rendezvous_apply(draft, &machine->settings, &machine->view.me, RENDEZVOUS_MARK_CLOSED,
+        step->event->wall_now);
+    draft->has_failed = machine->purpose.message[0] != '\0';
+    rendezvous_regroup_explain(draft, machine->purpose.message);
+    draft->signal = machine->purpose.signal;
+    (void)rendezvous_draft_write(step, false);
+}
+
+/* The world in which this node runs. */
+
+/* torchrun's nodes restart their workers when a node waits, and Muster's nodes beside them do the
+ * same. They do not before the workers run: until then torchrun's nodes do not look for waiting
+ * nodes, and would wait in vain for what this node had to tell them. They do not when a node has
+ * finished its workers either: that node is in the exit barrier, where torchrun's nodes no longer
+ * look for waiting nodes. */
+static bool heeds_waiting(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return rendezvous_state_has_foreign_participant(seen) && rendezvous_state_waiting(seen) > 0 &&
+           rendezvous_state_participants(seen) < (size_t)machine->settings.maximum_nodes &&
+           machine->place.is_placed && !seen->is_draining && !machine->finish.is_here &&
+           !rendezvous_is_any_node_done(step);
+}
+
+static void check_world(struct rendezvous_step *step, enum rendezvous_situation situation) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_place *place = &machine->place;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (!place->is_in_world) {
+        return;
+    }
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    if (situation != RENDEZVOUS_SITUATION_COMPLETE || seen->round != place->world.round) {
+        rendezvous_place_explain_end(place, &machine->view, reason, sizeof reason);
+        rendezvous_end_world(step, reason);
+    } else if (rendezvous_state_participants(seen) < rendezvous_state_participants(&place->world) &&
+               rendezvous_settings_heed_losses(&machine->settings)) {
+        rendezvous_place_name_missing(place, seen, seen->round, reason, sizeof reason);
+        rendezvous_end_world(step, reason);
+    } else if (heeds_waiting(step)) {
+        rendezvous_end_world(step, "a node waits to join");
+    }
+}
+
+/* Doubted failures. */
+
+/* A node that leaves does not answer the roll call: an answer says that the node stays in the
+ * round. */
+static void answer_roll(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_LEAVE &&
+        rendezvous_view_is_participant(&machine->view) &&
+        rendezvous_failure_answer_roll(&machine->failure, seen)) {
+        rendezvous_step_push(
+            step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ANSWER_ROLL,
+                      .roll = {seen->round, (int)rendezvous_view_self(&machine->view)->rank}});
+    }
+}
+
+static bool pursue_doubt(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct rendezvous_failure *failure = &machine->failure;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (!rendezvous_failure_is_doubted(failure)) {
+        return false;
+    }
+    if (rendezvous_failure_stands(failure, step->event->now)) {
+        rendezvous_let_failure_stand(step);
+        close_record(step);
+        return true;
+    }
+    if (!seen->is_doubted) {
+        rendezvous_draft_begin(step)->is_doubted = true;
+        return rendezvous_draft_write(step, false);
+    }
+    if (rendezvous_failure_call_roll(failure)) {
+        rendezvous_step_push(
+            step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL,
+                      .roll = {seen->round, (int)rendezvous_state_participants(seen)}});
+    }
+    return false;
+}
+
+/* Marks and heartbeats. */
+
+static bool park_the_waiting(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (!rendezvous_regroup_would_park(&machine->view.seen, &machine->settings)) {
+        return false;
+    }
+    rendezvous_regroup_park(rendezvous_draft_begin(step), &machine->settings);
+    return rendezvous_draft_write(step, false);
+}
+
+static bool mark_draining(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    if (!machine->finish.is_here || seen->is_draining ||
+        seen->round != rendezvous_place_round(&machine->place)) {
+        return false;
+    }
+    rendezvous_draft_begin(step)->is_draining = true;
+    return rendezvous_draft_write(step, true);
+}
+
+/* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes
+ * the heartbeats of all nodes whose presence it knows. Where no host serves presence, a node writes
+ * its own heartbeat. */
+static bool writes_heartbeat_of(
+    const struct rendezvous_machine *machine, const struct node_identity *identity) {
+    if (!machine->link.has_presence) {
+        return node_identity_equals(identity, &machine->view.me);
+    }
+    return machine->link.is_host && node_identity_is_muster(identity) &&
+           !rendezvous_losses_include(&machine->losses, identity);
+}
+
+static bool keep_alive(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!rendezvous_link_is_heartbeat_due(&machine->link, step->event->now)) {
+        return false;
+    }
+    struct rendezvous_state *draft = rendezvous_draft_begin(step);
+    bool has_changed = false;
+    for (size_t i = 0; i < draft->count; i++) {
+        struct rendezvous_node *node = &draft->nodes[i];
+        if (writes_heartbeat_of(machine, &node->identity)) {
+            node->has_heartbeat = true;
+            node->heartbeat = step->event->wall_now;
+            has_changed = true;
+        }
+    }
+    if (has_changed) {
+        return rendezvous_draft_write_heartbeats(step);
+    }
+    rendezvous_link_put_off_heartbeat(
+        &machine->link, step->event->now, machine->settings.keep_alive_interval);
+    return false;
+}
+
+/* The table. */
+
+/* Each evaluation stops at the first of these functions that has written. Functions before it may
+ * have told the agent something. */
+
+static void run(struct rendezvous_step *step) {
+    (void)(rendezvous_take_out_losses(step) || pursue_doubt(step) || rendezvous_restart(step) ||
+           rendezvous_admit(step) || rendezvous_go_with_round(step) || park_the_waiting(step) ||
+           mark_draining(step) || keep_alive(step));
+}
+
+static void join(struct rendezvous_step *step) {
+    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
+           rendezvous_join(step) || park_the_waiting(step) || keep_alive(step));
+}
+
+static void wait(struct rendezvous_step *step) {
+    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
+           rendezvous_wait_beside(step) || park_the_waiting(step) || keep_alive(step));
+}
+
+/* A node ignores the record before its agent has asked to join, and when its part is over. */
+static void idle(struct rendezvous_step *step) {
+    (void)step;
+}
+
+static void (*const handlers[RENDEZVOUS_SITUATION_COUNT][RENDEZVOUS_GOAL_COUNT])(
+    struct rendezvous_step *step) = {
+    /* goals: NONE, TAKE_PART, CLOSE, LEAVE, OVER */
+    [RENDEZVOUS_SITUATION_CLOSED] = {idle, end_with_job, rendezvous_settle, rendezvous_settle,
+        idle},
+    [RENDEZVOUS_SITUATION_UNKNOWN] = {idle, join, close_record, rendezvous_leave_lists, idle},
+    [RENDEZVOUS_SITUATION_OPEN] = {idle, join, close_record, rendezvous_leave_lists, idle},
+    [RENDEZVOUS_SITUATION_COMPLETE] = {idle, run, close_record, rendezvous_leave_round, idle},
+    [RENDEZVOUS_SITUATION_WAITING] = {idle, wait, close_record, rendezvous_leave_lists, idle},
+    [RENDEZVOUS_SITUATION_SPARE] = {idle, wait, close_record, rendezvous_leave_lists, idle},
+};
+
+static void take_note(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    struct instant now = step->event->now;
+    rendezvous_losses_look(&machine->losses, seen, now, machine->settings.keep_alive_interval);
+    rendezvous_place_look(&machine->place, &machine->view);
+    rendezvous_growth_look(&machine->growth, seen, now);
+    rendezvous_failure_look(&machine->failure, seen, now);
+}
+
+void rendezvous_evaluate(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    enum rendezvous_goal goal = machine->purpose.goal;
+    enum rendezvous_situation situation = rendezvous_situation(&machine->view);
+    take_note(step);
+    if (situation != RENDEZVOUS_SITUATION_CLOSED) {
+        if (goal == RENDEZVOUS_GOAL_TAKE_PART) {
+            check_world(step, situation);
+        }
+        answer_roll(step);
+        if (rendezvous_link_is_pausing(&machine->link)) {
+            return;
+        }
+    }
+    handlers[situation][goal](step);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The heart of a rendezvous machine. It looks at the record as this node knows it, and does the
+ * next thing: it makes a write, or tells the agent something. It is one table, situation × goal;
+ * rendezvous_machine.h describes the same table in words. rendezvous_joining has the ways into a
+ * round, rendezvous_renewal the rounds that this node begins. This module sees all parts of the
+ * machine, and changes each part through the module of that part. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_EVALUATION_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_EVALUATION_H
+
+#include "core/rendezvous/rendezvous_step.h"
+
+/* Where a node stands in the record. */
+enum rendezvous_situation {
+    RENDEZVOUS_SITUATION_CLOSED,   /* the record is closed, in whatever list the node is */
+    RENDEZVOUS_SITUATION_UNKNOWN,  /* in no list */
+    RENDEZVOUS_SITUATION_OPEN,     /* a participant of a round that is not complete */
+    RENDEZVOUS_SITUATION_COMPLETE, /* a participant of a complete round */
+    RENDEZVOUS_SITUATION_WAITING,  /* on the wait list */
+    RENDEZVOUS_SITUATION_SPARE,    /* on the redundancy list */
+    RENDEZVOUS_SITUATION_COUNT,
+};
+
+enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *view);
+
+/* The machine calls it after every event, while the link is ready and the node has seen the record.
+ */
+void rendezvous_evaluate(struct rendezvous_step *step);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_failure.h"
+
+#include <stdio.h>
+
+#define NO_ROUND (-1)
+/* The time that a busy machine may need to write the loss into the record and to read it. */
+#define SLACK_SECONDS 2
+
+void rendezvous_failure_init(struct rendezvous_failure *failure) {
+    *failure = (struct rendezvous_failure){.answered_round = NO_ROUND};
+}
+
+void rendezvous_failure_want_restart(struct rendezvous_failure *failure, const char *reason) {
+    rendezvous_failure_note(failure, reason);
+    failure->stage = RENDEZVOUS_FAILURE_RESTART_WANTED;
+}
+
+void rendezvous_failure_note(struct rendezvous_failure *failure, const char *reason) {
+    snprintf(failure->reason, sizeof failure->reason, "%s", reason);
+}
+
+void rendezvous_failure_doubt(
+    struct rendezvous_failure *failure, struct instant now, struct duration patience) {
+    failure->stage = RENDEZVOUS_FAILURE_DOUBTED;
+    moment_set_after(&failure->doubt_deadline, now, patience);
+}
+
+void rendezvous_failure_end(struct rendezvous_failure *failure) {
+    failure->stage = RENDEZVOUS_FAILURE_NONE;
+    moment_clear(&failure->doubt_deadline);
+}
+
+bool rendezvous_failure_wants_restart(const struct rendezvous_failure *failure) {
+    return failure->stage == RENDEZVOUS_FAILURE_RESTART_WANTED;
+}
+
+bool rendezvous_failure_is_doubted(const struct rendezvous_failure *failure) {
+    return failure->stage >= RENDEZVOUS_FAILURE_DOUBTED;
+}
+
+bool rendezvous_failure_stands(const struct rendezvous_failure *failure, struct instant now) {
+    return failure->stage == RENDEZVOUS_FAILURE_ROLL_ANSWERED ||
+           moment_has_come(&failure->doubt_deadline, now);
+}
+
+bool rendezvous_failure_call_roll(struct rendezvous_failure *failure) {
+    if (failure->stage != RENDEZVOUS_FAILURE_DOUBTED) {
+        return false;
+    }
+    failure->stage = RENDEZVOUS_FAILURE_ROLL_CALLED;
+    return true;
+}
+
+void rendezvous_failure_take_roll(struct rendezvous_failure *failure) {
+    if (failure->stage == RENDEZVOUS_FAILURE_ROLL_CALLED) {
+        failure->stage = RENDEZVOUS_FAILURE_ROLL_ANSWERED;
+    }
+}
+
+bool rendezvous_failure_answer_roll(
+    struct rendezvous_failure *failure, const struct rendezvous_state *seen) {
+    if (!seen->is_doubted || seen->round == failure->answered_round) {
+        return false;
+    }
+    failure->answered_round = seen->round;
+    return true;
+}
+
+struct duration rendezvous_failure_patience(
+    const struct rendezvous_settings *settings, bool has_presence) {
+    int64_t silence = has_presence ? settings->silence_timeout.nanoseconds
+                                   : settings->keep_alive_interval.nanoseconds *
+                                         (settings->keep_alive_max_attempt + 1);
+    return (struct duration){silence + duration_from_seconds(SLACK_SECONDS).nanoseconds};
+}
+
+/* A restart is given back only together with the beginning of a round. So a record with fewer
+ * restarts in the same round or an earlier one was begun anew. */
+static bool is_begun_anew(
+    const struct rendezvous_failure *failure, const struct rendezvous_state *seen) {
+    return failure->knows_restarts && seen->restarts < failure->restarts_seen &&
+           seen->round <= failure->restarts_round;
+}
+
+void rendezvous_failure_look(
+    struct rendezvous_failure *failure, const struct rendezvous_state *seen, struct instant now) {
+    if (is_begun_anew(failure, seen)) {
+        /* No smaller number is believed until a node has corrected the record. */
+        failure->restarts_round = INT64_MAX;
+        return;
+    }
+    if (failure->knows_restarts && seen->restarts > failure->restarts_seen) {
+        moment_set(&failure->charged_at, now);
+    }
+    failure->knows_restarts = true;
+    failure->restarts_seen = seen->restarts;
+    failure->restarts_round = seen->round;
+}
+
+int64_t rendezvous_failure_restarts(const struct rendezvous_failure *failure) {
+    return failure->restarts_seen;
+}
+
+bool rendezvous_failure_may_be_consequence(const struct rendezvous_failure *failure,
+    const struct rendezvous_state *seen, struct instant now, struct duration patience) {
+    return seen->is_charged && failure->charged_at.is_set &&
+           instant_until(failure->charged_at.at, now).nanoseconds <= patience.nanoseconds;
+}
+
+void rendezvous_failure_wake(
+    const struct rendezvous_failure *failure, struct instant now, struct moment *next) {
+    moment_wake(&failure->doubt_deadline, now, next);
+}

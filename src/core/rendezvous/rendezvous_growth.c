@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_growth.h"
+
+#define NO_ROUND (-1)
+/* Nodes that come within this time are admitted together. */
+#define GATHER_MILLISECONDS 10
+/* When the round loses nodes within this time after an admission, the next admission waits, longer
+ * each time. */
+#define SHORT_STAY_SECONDS 10
+#define LONG_STAY_SECONDS 60
+#define PENALTY_MAXIMUM_SECONDS 60
+
+void rendezvous_growth_init(struct rendezvous_growth *growth) {
+    *growth = (struct rendezvous_growth){.round = NO_ROUND};
+}
+
+void rendezvous_growth_look(
+    struct rendezvous_growth *growth, const struct rendezvous_state *seen, struct instant now) {
+    if (!seen->is_complete || seen->round == growth->round) {
+        return;
+    }
+    size_t size = rendezvous_state_participants(seen);
+    double lived = duration_seconds(instant_until(growth->began, now));
+    double penalty = duration_seconds(growth->penalty);
+    if (growth->has_grown && size < growth->size && lived < SHORT_STAY_SECONDS) {
+        penalty = penalty < 1 ? 1 : penalty * 2;
+        penalty = penalty > PENALTY_MAXIMUM_SECONDS ? PENALTY_MAXIMUM_SECONDS : penalty;
+    } else if (lived >= LONG_STAY_SECONDS) {
+        penalty = 0;
+    }
+    growth->penalty = duration_from_seconds(penalty);
+    growth->has_grown = growth->round != NO_ROUND && size > growth->size;
+    growth->began = now;
+    growth->round = seen->round;
+    growth->size = size;
+}
+
+static struct instant admission_time(
+    const struct rendezvous_growth *growth, struct instant now, struct duration scale_up_interval) {
+    struct instant gathered = instant_after(now, duration_from_milliseconds(GATHER_MILLISECONDS));
+    struct instant allowed =
+        instant_after(instant_after(growth->began, scale_up_interval), growth->penalty);
+    return instant_is_before(allowed, gathered) ? gathered : allowed;
+}
+
+bool rendezvous_growth_is_due(struct rendezvous_growth *growth, bool is_wanted, struct instant now,
+    struct duration scale_up_interval) {
+    if (is_wanted && !growth->admission_at.is_set) {
+        moment_set(&growth->admission_at, admission_time(growth, now, scale_up_interval));
+    }
+    bool is_due = is_wanted && moment_has_come(&growth->admission_at, now);
+    if (is_due || !is_wanted) {
+        moment_clear(&growth->admission_at);
+    }
+    return is_due;
+}
+
+void rendezvous_growth_wake(
+    const struct rendezvous_growth *growth, struct instant now, struct moment *next) {
+    moment_wake(&growth->admission_at, now, next);
+}

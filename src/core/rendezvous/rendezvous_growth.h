@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* When a running world admits nodes that wait. Nodes that come at about the same time are admitted
+ * together. Two admissions are at least scale_up_interval apart, and further apart while admitted
+ * nodes do not stay. rendezvous_regroup decides whether a node may be admitted at all. The struct
+ * is one part of a rendezvous machine. Only this module uses it. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_GROWTH_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_GROWTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/rendezvous/moment.h"
+#include "core/rendezvous/rendezvous_state.h"
+
+struct rendezvous_growth {
+    int64_t round; /* the last round that was seen complete */
+    size_t size;   /* the number of its participants */
+    struct instant began;
+    bool has_grown; /* that round had more participants than the one before */
+    /* Extra time before the next admission, since admitted nodes did not stay. */
+    struct duration penalty;
+    struct moment admission_at;
+};
+
+void rendezvous_growth_init(struct rendezvous_growth *growth);
+
+/* Takes note of a record that this node has just seen: when a new round is complete, of how long
+ * the one before ran and whether it lost nodes. */
+void rendezvous_growth_look(
+    struct rendezvous_growth *growth, const struct rendezvous_state *seen, struct instant now);
+
+/* Whether it is time to admit the nodes that wait. `is_wanted`: such nodes exist, and this node has
+ * the task to admit them. */
+bool rendezvous_growth_is_due(struct rendezvous_growth *growth, bool is_wanted, struct instant now,
+    struct duration scale_up_interval);
+
+void rendezvous_growth_wake(
+    const struct rendezvous_growth *growth, struct instant now, struct moment *next);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_link.h"
+
+#include "core/rendezvous/node_identity.h"
+
+/* torchrun's nodes do not announce what they write, so the record is polled at this interval. */
+#define POLL_INTERVAL_SECONDS 1
+#define RETRY_FIRST_MILLISECONDS 1
+#define RETRY_DOUBLINGS_MAXIMUM 6
+#define RETRY_LONGEST_SECONDS 5
+
+void rendezvous_link_init(struct rendezvous_link *link, uint64_t seed) {
+    *link = (struct rendezvous_link){.phase = RENDEZVOUS_LINK_CLOSED};
+    random_init(&link->random, seed);
+}
+
+bool rendezvous_link_is_open(const struct rendezvous_link *link) {
+    return link->phase >= RENDEZVOUS_LINK_READY;
+}
+
+bool rendezvous_link_is_fetching(const struct rendezvous_link *link) {
+    return link->phase == RENDEZVOUS_LINK_FETCHING;
+}
+
+bool rendezvous_link_is_writing(const struct rendezvous_link *link) {
+    return link->phase == RENDEZVOUS_LINK_WRITING ||
+           link->phase == RENDEZVOUS_LINK_WRITING_HEARTBEATS;
+}
+
+bool rendezvous_link_is_pausing(const struct rendezvous_link *link) {
+    return link->retry_at.is_set;
+}
+
+/* Connections. */
+
+void rendezvous_link_connect(struct rendezvous_link *link) {
+    link->phase = RENDEZVOUS_LINK_CONNECTING;
+}
+
+bool rendezvous_link_open(struct rendezvous_link *link, bool has_presence, bool is_host,
+    struct instant now, struct duration keep_alive_interval) {
+    if (link->phase != RENDEZVOUS_LINK_CONNECTING) {
+        return false;
+    }
+    link->phase = RENDEZVOUS_LINK_READY;
+    link->was_open = true;
+    link->has_presence = has_presence;
+    link->is_host = is_host;
+    link->is_refetch_wanted = true;
+    link->has_untold_news = false;
+    link->lost_writes = 0;
+    moment_clear(&link->retry_at);
+    moment_set_after(&link->beat_at, now, keep_alive_interval);
+    moment_set_after(&link->heartbeat_at, now, keep_alive_interval);
+    return true;
+}
+
+bool rendezvous_link_close(struct rendezvous_link *link) {
+    bool was_open = rendezvous_link_is_open(link);
+    link->phase = RENDEZVOUS_LINK_CLOSED;
+    return was_open;
+}
+
+int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link) {
+    return node_identity_muster_local_id((uint32_t)random_next(&link->random));
+}
+
+/* Requests. */
+
+void rendezvous_link_fetch(struct rendezvous_link *link, struct instant now) {
+    link->phase = RENDEZVOUS_LINK_FETCHING;
+    link->is_refetch_wanted = false;
+    moment_set_after(&link->poll_at, now, duration_from_seconds(POLL_INTERVAL_SECONDS));
+}
+
+void rendezvous_link_write(struct rendezvous_link *link, bool is_heartbeats, struct instant now) {
+    link->phase = is_heartbeats ? RENDEZVOUS_LINK_WRITING_HEARTBEATS : RENDEZVOUS_LINK_WRITING;
+    link->write_began = now;
+}
+
+bool rendezvous_link_end_fetch(struct rendezvous_link *link) {
+    bool is_to_be_told = link->has_untold_news && !link->is_change_told;
+    link->phase = RENDEZVOUS_LINK_READY;
+    link->has_untold_news = false;
+    link->is_change_told = link->is_refetch_wanted && link->is_change_told;
+    return is_to_be_told;
+}
+
+void rendezvous_link_win_write(
+    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval) {
+    if (link->phase == RENDEZVOUS_LINK_WRITING_HEARTBEATS) {
+        moment_set_after(&link->heartbeat_at, now, keep_alive_interval);
+    }
+    link->phase = RENDEZVOUS_LINK_READY;
+    link->lost_writes = 0;
+    moment_clear(&link->retry_at);
+}
+
+static int64_t within(int64_t value, int64_t least, int64_t most) {
+    if (value < least) {
+        return least;
+    }
+    return value < most ? value : most;
+}
+
+/* A node that loses its writes again and again pauses longer each time. The pause is random and
+ * grows with the time that a write takes, since all nodes that lost to the same write learn of it
+ * at the same time. */
+static void pause_after_lost_write(struct rendezvous_link *link, struct instant now) {
+    int doublings = link->lost_writes++ - 1;
+    if (doublings < 0) {
+        return;
+    }
+    if (doublings > RETRY_DOUBLINGS_MAXIMUM) {
+        doublings = RETRY_DOUBLINGS_MAXIMUM;
+    }
+    int64_t least = duration_from_milliseconds(RETRY_FIRST_MILLISECONDS).nanoseconds;
+    int64_t most = duration_from_seconds(RETRY_LONGEST_SECONDS).nanoseconds;
+    int64_t taken = instant_until(link->write_began, now).nanoseconds;
+    int64_t range = within(within(taken / 2, least, most) << doublings, least, most);
+    struct duration delay = {1 + (int64_t)random_below(&link->random, (uint64_t)range)};
+    moment_set_after(&link->retry_at, now, delay);
+}
+
+void rendezvous_link_lose_write(struct rendezvous_link *link, struct instant now) {
+    link->phase = RENDEZVOUS_LINK_READY;
+    moment_clear(&link->retry_at);
+    if (link->has_untold_news) { /* the writer may still announce it */
+        moment_set_after(&link->poll_at, now, duration_from_seconds(POLL_INTERVAL_SECONDS));
+    }
+    pause_after_lost_write(link, now);
+}
+
+/* News. */
+
+void rendezvous_link_note_change(struct rendezvous_link *link, bool is_told) {
+    link->is_refetch_wanted = true;
+    link->is_change_told = link->is_change_told || is_told;
+}
+
+void rendezvous_link_note_news(struct rendezvous_link *link) {
+    link->has_untold_news = true;
+}
+
+/* Time. */
+
+void rendezvous_link_end_pause(struct rendezvous_link *link, struct instant now) {
+    if (moment_has_come(&link->retry_at, now)) {
+        moment_clear(&link->retry_at);
+        link->is_refetch_wanted = true;
+    }
+}
+
+bool rendezvous_link_beat(
+    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval) {
+    if (!rendezvous_link_is_open(link) || !moment_has_come(&link->beat_at, now)) {
+        return false;
+    }
+    moment_set_after(&link->beat_at, now, keep_alive_interval);
+    return true;
+}
+
+bool rendezvous_link_is_heartbeat_due(const struct rendezvous_link *link, struct instant now) {
+    return moment_has_come(&link->heartbeat_at, now);
+}
+
+void rendezvous_link_put_off_heartbeat(
+    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval) {
+    moment_set_after(&link->heartbeat_at, now, keep_alive_interval);
+}
+
+/* Where presence is served, the host of the store notices each write of torchrun's nodes and tells
+ * the watchers. But the host may end before the other nodes, so all nodes poll once a node of
+ * torchrun is in the record. Without presence no node notices such writes, so all nodes poll. A
+ * node that has seen a change which was perhaps not announced fetches the record once more before
+ * it tells the watchers. */
+bool rendezvous_link_is_poll_due(
+    const struct rendezvous_link *link, bool has_strangers, struct instant now) {
+    bool wants_poll = !link->has_presence || link->has_untold_news || has_strangers;
+    return link->phase == RENDEZVOUS_LINK_READY && wants_poll &&
+           moment_has_come(&link->poll_at, now);
+}
+
+void rendezvous_link_wake(
+    const struct rendezvous_link *link, struct instant now, struct moment *next) {
+    moment_wake(&link->beat_at, now, next);
+    moment_wake(&link->retry_at, now, next);
+    moment_wake(&link->heartbeat_at, now, next);
+    moment_wake(&link->poll_at, now, next);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which nodes of the record are gone. This node knows it in one of two ways. It hosts a store that
+ * serves presence, and the backend told it that the connection of a node ended. Or the heartbeat of
+ * a node in the record has not changed for too long. This module does not decide what is done about
+ * it. The struct is one part of a rendezvous machine. Only this module uses it. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LOSSES_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_LOSSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/launch/rendezvous_settings.h"
+#include "core/rendezvous/heartbeat_watch.h"
+#include "core/rendezvous/rendezvous_view.h"
+
+struct gone_node {
+    struct node_identity identity;
+    bool had_finished;
+};
+
+/* A zeroed struct is valid: no node is known to be gone. */
+struct rendezvous_losses {
+    struct gone_node *gone; /* nodes that the backend has reported */
+    size_t count;
+    size_t capacity;
+    struct heartbeat_watch heartbeats;
+};
+
+enum rendezvous_loss {
+    RENDEZVOUS_LOSS_NONE,
+    RENDEZVOUS_LOSS_GONE,
+    RENDEZVOUS_LOSS_FINISHED, /* gone after its workers were done: the round runs on without it */
+    RENDEZVOUS_LOSS_SILENT,   /* a silent node of torchrun, which may be gone or in the exit barrier
+                               */
+};
+
+void rendezvous_losses_clear(struct rendezvous_losses *losses);
+
+/* `note` remembers that a node is gone. `forget` drops the nodes that are no longer in the record.
+ */
+void rendezvous_losses_note(
+    struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished);
+void rendezvous_losses_forget(
+    struct rendezvous_losses *losses, const struct rendezvous_state *seen);
+/* Drops all nodes that the backend has reported: the connection to the store has ended. */
+void rendezvous_losses_forget_all(struct rendezvous_losses *losses);
+bool rendezvous_losses_include(
+    const struct rendezvous_losses *losses, const struct node_identity *identity);
+
+/* Takes note of the heartbeats in the record. */
+void rendezvous_losses_look(struct rendezvous_losses *losses, const struct rendezvous_state *seen,
+    struct instant now, struct duration keep_alive_interval);
+
+/* What is known of a node of the record seen. `has_presence`: the backend reports Muster's nodes
+ * that are gone, and their heartbeats are ignored. */
+enum rendezvous_loss rendezvous_losses_judge(const struct rendezvous_losses *losses,
+    const struct rendezvous_view *view, const struct rendezvous_node *node,
+    const struct rendezvous_settings *settings, bool has_presence);
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/rendezvous/rendezvous_evaluation.h"
+#include "core/rendezvous/rendezvous_regroup.h"
+#include "core/rendezvous/rendezvous_step.h"
+
+/* How long this node tries to connect again when the store has refused or closed the connection.
+ * Then the process of the store has ended and the record is lost with it, so a longer wait would
+ * only delay the error. */
+#define HOST_PATIENCE_SECONDS 5
+
+static void ask_join(struct rendezvous_step *step);
+static void ask_restart(struct rendezvous_step *step);
+static void ask_failure(struct rendezvous_step *step);
+static void note_placed(struct rendezvous_step *step);
+static void ask_done(struct rendezvous_step *step);
+static void ask_close(struct rendezvous_step *step);
+static void ask_leave(struct rendezvous_step *step);
+static void take_connected(struct rendezvous_step *step);
+static void take_lost(struct rendezvous_step *step);
+static void take_record(struct rendezvous_step *step);
+static void take_written(struct rendezvous_step *step);
+static void take_changed(struct rendezvous_step *step);
+static void take_strangers_write(struct rendezvous_step *step);
+static void take_gone(struct rendezvous_step *step);
+static void take_finished_count(struct rendezvous_step *step);
+static void take_roll(struct rendezvous_step *step);
+static void take_broken(struct rendezvous_step *step);
+static void take_timer(struct rendezvous_step *step);
+
+static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_step *step) = {
+    [RENDEZVOUS_EVENT_JOIN_ASKED] = ask_join,
+    [RENDEZVOUS_EVENT_RESTART_ASKED] = ask_restart,
+    [RENDEZVOUS_EVENT_FAILURE_ASKED] = ask_failure,
+    [RENDEZVOUS_EVENT_PLACED] = note_placed,
+    [RENDEZVOUS_EVENT_DONE_ASKED] = ask_done,
+    [RENDEZVOUS_EVENT_CLOSE_ASKED] = ask_close,
+    [RENDEZVOUS_EVENT_LEAVE_ASKED] = ask_leave,
+    [RENDEZVOUS_EVENT_CONNECTED] = take_connected,
+    [RENDEZVOUS_EVENT_CONNECTION_LOST] = take_lost,
+    [RENDEZVOUS_EVENT_RECORD] = take_record,
+    [RENDEZVOUS_EVENT_WRITTEN] = take_written,
+    [RENDEZVOUS_EVENT_CHANGED] = take_changed,
+    [RENDEZVOUS_EVENT_STRANGER_WROTE] = take_strangers_write,
+    [RENDEZVOUS_EVENT_NODE_GONE] = take_gone,
+    [RENDEZVOUS_EVENT_FINISHED_COUNT] = take_finished_count,
+    [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
+    [RENDEZVOUS_EVENT_BROKEN] = take_broken,
+    [RENDEZVOUS_EVENT_TIMER_FIRED] = take_timer,
+};
+
+struct rendezvous_machine *rendezvous_machine_new(
+    const struct rendezvous_machine_settings *settings) {
+    struct rendezvous_machine *machine = memory_allocate(sizeof *machine);
+    machine->settings = settings->rendezvous;
+    machine->view.me = settings->identity;
+    rendezvous_link_init(&machine->link, settings->seed);
+    rendezvous_place_init(&machine->place);
+    rendezvous_failure_init(&machine->failure);
+    rendezvous_growth_init(&machine->growth);
+    return machine;
+}
+
+void rendezvous_machine_free(struct rendezvous_machine *machine) {
+    if (machine == NULL) {
+        return;
+    }
+    rendezvous_view_clear(&machine->view);
+    rendezvous_place_clear(&machine->place);
+    rendezvous_losses_clear(&machine->losses);
+    free(machine);
+}
+
+const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine) {
+    return &machine->view.seen;
+}
+
+const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
+    return &machine->view.me;
+}
+
+/* Asked by the agent. */
+
+static void ask_join(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->purpose.goal == RENDEZVOUS_GOAL_OVER) {
+        rendezvous_repeat_end(step);
+        return;
+    }
+    rendezvous_place_ask_join(&machine->place);
+    rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
+    if (machine->purpose.goal == RENDEZVOUS_GOAL_NONE) {
+        machine->purpose.goal = RENDEZVOUS_GOAL_TAKE_PART;
+        rendezvous_connect_until(step, machine->patience.join_deadline.at);
+    }
+}
+
+static void ask_restart(struct rendezvous_step *step) {
+    if (step->machine->place.is_in_world) {
+        rendezvous_leave_world(step);
+        rendezvous_failure_want_restart(&step->machine->failure, step->event->reason);
+    }
+}
+
+/* Whether the loss of a node may have caused the failure. It may if the round is over already,
+ * although the agent does not know it yet; or if the world has other nodes, all nodes are Muster's,
+ * and the job heeds losses. */
+static bool is_doubtful(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return seen->round != rendezvous_place_round(&machine->place) ||
+           (rendezvous_state_participants(&machine->place.world) > 1 &&
+               rendezvous_regroup_is_possible(seen) &&
+               rendezvous_settings_heed_losses(&machine->settings));
+}
+
+/* Does nothing when the node is no longer in a world: the agent was told then that the round is
+ * over. */
+static void ask_failure(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    bool takes_part = machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART;
+    if (takes_part && !machine->place.is_in_world) {
+        return;
+    }
+    rendezvous_failure_note(&machine->failure, step->event->reason);
+    if (takes_part && rendezvous_link_is_open(&machine->link) && is_doubtful(machine)) {
+        rendezvous_failure_doubt(&machine->failure, step->event->now,
+            rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+    } else {
+        rendezvous_let_failure_stand(step);
+    }
+}
+
+static void note_placed(struct rendezvous_step *step) {
+    rendezvous_place_note_placed(&step->machine->place);
+}
+
+static void ask_done(struct rendezvous_step *step) {
+    if (step->machine->place.is_in_world) {
+        rendezvous_finish_enter(&step->machine->finish);
+        rendezvous_step_present(step);
+    }
+}
+
+static void ask_close(struct rendezvous_step *step) {
+    struct rendezvous_purpose *purpose = &step->machine->purpose;
+    snprintf(purpose->message, sizeof purpose->message, "%s", step->event->reason);
+    purpose->signal = step->event->signal;
+    rendezvous_end_part(step, RENDEZVOUS_GOAL_CLOSE);
+}
+
+static void ask_leave(struct rendezvous_step *step) {
+    step->machine->purpose.signal = step->event->signal;
+    rendezvous_end_part(step, RENDEZVOUS_GOAL_LEAVE);
+}
+
+/* Told by the backend. */
+
+/* After a new connection the node has a new name. Where no host serves presence, only this node
+ * knows that the node of its old name is gone. */
+static void rename_node(struct rendezvous_machine *machine) {
+    if (!machine->link.has_presence) {
+        rendezvous_losses_note(&machine->losses, &machine->view.me, false);
+    }
+    rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
+    rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
+}
+
+static void take_connected(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_event *event = step->event;
+    bool had_connection = machine->link.was_open;
+    if (machine->purpose.goal == RENDEZVOUS_GOAL_OVER ||
+        !rendezvous_link_open(&machine->link, event->connected.has_presence,
+            event->connected.is_host, event->now, machine->settings.keep_alive_interval)) {
+        return;
+    }
+    rendezvous_view_begin(&machine->view);
+    if (had_connection) {
+        rename_node(machine);
+    }
+    rendezvous_step_present(step);
+}
+
+static void reconnect(struct rendezvous_step *step) {
+    struct instant deadline = step->machine->patience.join_deadline.at;
+    struct instant soon =
+        instant_after(step->event->now, duration_from_seconds(HOST_PATIENCE_SECONDS));
+    if (!step->event->lost.is_silent && instant_is_before(soon, deadline)) {
+        deadline = soon;
+    }
+    rendezvous_connect_until(step, deadline);
+}
+
+static void lose_record(struct rendezvous_step *step, bool was_open) {
+    struct rendezvous_machine *machine = step->machine;
+    const char *reason = step->event->lost.reason;
+    rendezvous_end_world(step, reason);
+    rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
+    if (was_open && !machine->link.is_host) {
+        reconnect(step);
+    } else {
+        rendezvous_fail(step, reason);
+    }
+}
+
+static void take_lost(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    bool was_open = rendezvous_link_close(&machine->link);
+    rendezvous_failure_end(&machine->failure);
+    rendezvous_losses_forget_all(&machine->losses);
+    switch (machine->purpose.goal) {
+    case RENDEZVOUS_GOAL_TAKE_PART:
+        lose_record(step, was_open);
+        break;
+    case RENDEZVOUS_GOAL_CLOSE:
+    case RENDEZVOUS_GOAL_LEAVE:
+        rendezvous_settle(step);
+        break;
+    case RENDEZVOUS_GOAL_NONE:
+    case RENDEZVOUS_GOAL_OVER:
+    case RENDEZVOUS_GOAL_COUNT:
+        break;
+    }
+}
+
+/* Whether this node has the task to tell the watchers of changes that their writers have not
+ * announced. It is the host of a store that serves presence, or, without presence, the first node
+ * of the round. */
+static bool tells_for_others(const struct rendezvous_machine *machine) {
+    return machine->link.has_presence ? machine->link.is_host
+                                      : rendezvous_view_is_first(&machine->view);
+}
+
+/* A node that tells for others notes news which were perhaps not announced: torchrun's nodes do not
+ * announce what they write, and a node of Muster may die between its write and its announcement. */
+static void see(struct rendezvous_machine *machine, const struct rendezvous_state *state_or_null) {
+    if (tells_for_others(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
+        rendezvous_link_note_news(&machine->link);
+    }
+    rendezvous_view_see(&machine->view, state_or_null);
+}
+
+static void take_record(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!rendezvous_link_is_fetching(&machine->link)) {
+        return;
+    }
+    see(machine, step->event->state);
+    if (rendezvous_link_end_fetch(&machine->link)) {
+        rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_TELL_WATCHERS);
+    }
+}
+
+static void take_written(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!rendezvous_link_is_writing(&machine->link)) {
+        return;
+    }
+    if (step->event->written.has_won) {
+        rendezvous_view_adopt_draft(&machine->view);
+        rendezvous_link_win_write(
+            &machine->link, step->event->now, machine->settings.keep_alive_interval);
+    } else {
+        see(machine, step->event->written.state);
+        rendezvous_link_lose_write(&machine->link, step->event->now);
+    }
+}
+
+static void take_changed(struct rendezvous_step *step) {
+    rendezvous_link_note_change(&step->machine->link, true);
+}
+
+/* A node without presence does not announce its write, so the watchers still have to be told. */
+static void take_strangers_write(struct rendezvous_step *step) {
+    rendezvous_link_note_change(&step->machine->link, false);
+}
+
+static void take_gone(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct node_identity *gone = &step->event->gone.identity;
+    if (!node_identity_equals(gone, &machine->view.me)) {
+        rendezvous_losses_note(&machine->losses, gone, step->event->gone.has_finished);
+        /* This node may not have seen the last write of the lost node yet. */
+        rendezvous_link_note_change(&machine->link, false);
+    }
+}
+
+static void take_finished_count(struct rendezvous_step *step) {
+    rendezvous_finish_take_count(&step->machine->finish, step->event->finished_count);
+}
+
+static void take_roll(struct rendezvous_step *step) {
+    rendezvous_failure_take_roll(&step->machine->failure);
+}
+
+static void take_broken(struct rendezvous_step *step) {
+    switch (step->machine->purpose.goal) {
+    case RENDEZVOUS_GOAL_TAKE_PART:
+        rendezvous_fail(step, step->event->reason);
+        break;
+    case RENDEZVOUS_GOAL_NONE:
+    case RENDEZVOUS_GOAL_CLOSE:
+    case RENDEZVOUS_GOAL_LEAVE:
+        rendezvous_settle(step);
+        break;
+    case RENDEZVOUS_GOAL_OVER:
+    case RENDEZVOUS_GOAL_COUNT:
+        break;
+    }
+}
+
+/* Every event makes time pass, so the timer needs no handling of its own. */
+static void take_timer(struct rendezvous_step *step) {
+    (void)step;
+}
+
+/* After every event. */
+
+static void let_time_pass(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    rendezvous_link_end_pause(&machine->link, now);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
+        rendezvous_patience_has_ended(&machine->patience, now)) {
+        rendezvous_settle(step);
+    }
+}
+
+static void beat(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (rendezvous_link_beat(
+            &machine->link, step->event->now, machine->settings.keep_alive_interval)) {
+        rendezvous_finish_forget_count(&machine->finish);
+        rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_BEAT);
+    }
+}
+
+static void fetch(struct rendezvous_step *step) {
+    rendezvous_link_fetch(&step->machine->link, step->event->now);
+    rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_FETCH);
+}
+
+static void use_link(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_link *link = &machine->link;
+    if (link->phase == RENDEZVOUS_LINK_READY && link->is_refetch_wanted) {
+        fetch(step);
+    }
+    if (link->phase == RENDEZVOUS_LINK_READY && machine->view.has_record) {
+        rendezvous_evaluate(step);
+    }
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
+        rendezvous_link_is_poll_due(
+            link, rendezvous_state_has_foreign_node(&machine->view.seen), step->event->now)) {
+        fetch(step);
+    }
+}
+
+static void arm_timer(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    struct moment next = {0};
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER && rendezvous_link_is_open(&machine->link)) {
+        rendezvous_link_wake(&machine->link, now, &next);
+        rendezvous_patience_wake(&machine->patience, now, &next);
+        rendezvous_failure_wake(&machine->failure, now, &next);
+        rendezvous_growth_wake(&machine->growth, now, &next);
+    }
+    if (next.is_set) {
+        rendezvous_step_push(step,
+            (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ARM_TIMER, .deadline = next.at});
+    }
+}
+
+void rendezvous_machine_step(struct rendezvous_machine *machine,
+    const struct rendezvous_event *event, struct rendezvous_effects *effects) {
+    effects->count = 0;
+    struct rendezvous_step step = {.machine = machine, .event = event, .effects = effects};
+    handlers[event->kind](&step);
+    let_time_pass(&step);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+        beat(&step);
+        use_link(&step);
+    }
+    arm_timer(&step);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of one node in a dynamic rendezvous. The machine decides when to read and write the
+ * shared record, what to write, and what to tell the agent. It follows torchrun's rules
+ * (rendezvous_decision) whenever one of torchrun's nodes is a participant, else Muster's rules
+ * (rendezvous_regroup). The record is changed only by compare-and-set. Matches
+ * DynamicRendezvousHandler and _DistributedRendezvousOpExecutor in
+ * torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, which poll the record where this
+ * machine is told of changes. docs/dynamic-rendezvous.md has the protocol.
+ *
+ * A node that has joined always tries to get into the newest round. When its round ends, the
+ * machine tells the agent (ROUND_OVER), which stops its workers, and goes on to join the next round
+ * meanwhile. It tells the agent the new world (WORLD) when the agent asks for it with JOIN_ASKED.
+ *
+ * The place of the node in the record (rows) and its goal (columns) decide what the node does. It
+ * takes part from JOIN_ASKED on. CLOSE_ASKED makes it close the record, LEAVE_ASKED makes it leave.
+ * Its part is over with CLOSED, FAILED or SETTLED. A node that is asked to close or leave before it
+ * is connected, or when its part is over, tells SETTLED at once.
+ *
+ *                      | takes part                           | closes         | leaves
+ * ---------------------+--------------------------------------+----------------+------------------
+ * not connected        | CONNECT; ROUND_OVER, if in a world;  | SETTLED        | SETTLED
+ *                      | FAILED, if it hosts the store or     |                |
+ *                      | could not connect                    |                |
+ * connecting           | waits for the answer                 | SETTLED        | SETTLED
+ * no record seen yet,  | waits for the answer                 | waits, up to   | waits, up to
+ * or a request is      |                                      | close_timeout  | close_timeout
+ * under way            |                                      |                |
+ * record closed        | CLOSED. If it doubts a failure, and  | SETTLED        | SETTLED
+ *                      | the job has not failed:              |                |
+ *                      | FAILURE_STANDS, SETTLED. If it is in |                |
+ *                      | a world and the job has not failed,  |                |
+ *                      | its part goes on with signs of life  |                |
+ * in no list           | adds itself to the participants, the | closes the     | SETTLED
+ *                      | wait list or the spares              | record         |
+ * participant, round   | completes the round when it has      | closes the     | removes itself
+ * open                 | enough; gives up after join_timeout  | record         |
+ * participant, round   | WORLD, once the agent asks. A        | closes the     | begins the next
+ * complete             | failure here, a lost node or a new   | record         | round without
+ *                      | node ends the round: the node begins |                | itself; SETTLED
+ *                      | the next round, or (torchrun's       |                | if its workers
+ *                      | rules) leaves this one               |                | are done
+ * waiting              | waits as long as Muster's nodes run, | closes the     | removes itself
+ *                      | else up to join_timeout              | record         |
+ * spare                | waits without a deadline             | closes the     | removes itself
+ *                      |                                      | record         |
+ *
+ * In every row below "record closed" a node that takes part also removes nodes that are gone from
+ * the record, and writes heartbeats. A node whose part is over does nothing, except that it answers
+ * JOIN_ASKED by telling its end again.
+ *
+ * The contract with the performer:
+ * - The performer answers CONNECT, for which it retries until the deadline, by CONNECTED or
+ *   CONNECTION_LOST. The machine asks for nothing else before. After CONNECTION_LOST the performer
+ *   answers no request that was under way.
+ * - The performer answers FETCH by RECORD, and WRITE by WRITTEN. At most one of them is under way.
+ *   A write succeeds only if the record is still the one seen last. It tells the watchers unless it
+ *   is quiet.
+ * - CHANGED comes when the record may have changed since it was seen last. Too many of them are
+ *   harmless. A lost one delays the node by one heartbeat interval at most.
+ * - PRESENT is the first effect on a new connection. It ties the identity of the node to the
+ *   connection. When the backend serves presence, the host of the store gets NODE_GONE for each
+ *   identity whose connection ended or fell silent, and STRANGER_WROTE when a node without presence
+ *   has written.
+ * - The machine answers FAILURE_ASKED by FAILURE_STANDS, ROUND_OVER, CLOSED or FAILED. After each
+ *   of them the performer drops a CALL_ROLL that is not answered yet.
+ * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
+ *   this node that the store still answers.
+ * - The machine has one timer. ARM_TIMER replaces it. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_MACHINE_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "base/random.h"
+#include "core/rendezvous/heartbeat_watch.h"
+#include "core/rendezvous/node_identity.h"
+#include "core/launch/rendezvous_settings.h"
+#include "core/rendezvous/rendezvous_state.h"
+
+enum rendezvous_event_kind {
+    /* asked by the agent */
+    RENDEZVOUS_EVENT_JOIN_ASKED,    /* its workers have ended; it asks for a world */
+    RENDEZVOUS_EVENT_RESTART_ASKED, /* a worker failed here, and the job restarts */
+    /* A worker failed here, and the job has no restart left. The failure ends the job unless the
+     * loss of a node was its cause. */
+    RENDEZVOUS_EVENT_FAILURE_ASKED,
+    RENDEZVOUS_EVENT_PLACED,      /* the nodes of its world have exchanged what the workers need */
+    RENDEZVOUS_EVENT_DONE_ASKED,  /* all workers here are done; the node enters the exit barrier */
+    RENDEZVOUS_EVENT_CLOSE_ASKED, /* the job is over; an empty reason is success */
+    RENDEZVOUS_EVENT_LEAVE_ASKED, /* this node leaves; the job may go on without it */
+    /* told by the backend */
+    RENDEZVOUS_EVENT_CONNECTED,
+    RENDEZVOUS_EVENT_CONNECTION_LOST,
+    RENDEZVOUS_EVENT_RECORD,
+    RENDEZVOUS_EVENT_WRITTEN,
+    RENDEZVOUS_EVENT_CHANGED,
+    RENDEZVOUS_EVENT_STRANGER_WROTE, /* a node without presence has written */
+    RENDEZVOUS_EVENT_NODE_GONE,
+    RENDEZVOUS_EVENT_FINISHED_COUNT, /* answers COUNT_FINISHED */
+    RENDEZVOUS_EVENT_ROLL_ANSWERED,  /* answers CALL_ROLL: every participant has answered */
+    /* The record cannot be read. The node leaves it as it is, and ends. */
+    RENDEZVOUS_EVENT_BROKEN,
+    RENDEZVOUS_EVENT_TIMER_FIRED,
+    RENDEZVOUS_EVENT_KIND_COUNT,
+};
+
+struct rendezvous_event {
+    enum rendezvous_event_kind kind;
+    struct instant now;
+    struct wall_time wall_now; /* for the heartbeats that torchrun's nodes read; the machine
+                                  compares no wall times */
+    /* LEAVE_ASKED, CLOSE_ASKED: the signal that told this node to end; 0: none. */
+    int signal;
+    union {
+        const char *reason; /* RESTART_ASKED, FAILURE_ASKED, CLOSE_ASKED, BROKEN; borrowed */
+        struct {
+            const char *reason; /* borrowed */
+            bool is_silent;     /* there was no answer; else the other end closed or refused */
+        } lost;
+        struct {
+            bool has_presence;
+            bool is_host; /* this node gets NODE_GONE */
+        } connected;
+        const struct rendezvous_state *state; /* RECORD; borrowed; NULL: there is no record yet */
+        struct {
+            bool has_won;
+            const struct rendezvous_state *state; /* when lost: the record as it is; borrowed */
+        } written;
+        struct {
+            struct node_identity identity;
+            bool has_finished; /* its workers were done before it was gone */
+        } gone;
+        int64_t finished_count;
+    };
+};
+
+enum rendezvous_effect_kind {
+    RENDEZVOUS_EFFECT_CONNECT,
+    RENDEZVOUS_EFFECT_PRESENT,
+    RENDEZVOUS_EFFECT_BEAT,
+    RENDEZVOUS_EFFECT_FETCH,
+    RENDEZVOUS_EFFECT_WRITE,
+    RENDEZVOUS_EFFECT_TELL_WATCHERS,  /* of a change that its writer has not announced */
+    RENDEZVOUS_EFFECT_COUNT_FINISHED, /* how many nodes are in the exit barrier of the round */
+    RENDEZVOUS_EFFECT_CALL_ROLL,      /* wait until all participants of the round have answered */
+    RENDEZVOUS_EFFECT_ANSWER_ROLL,    /* this node is still in the round */
+    RENDEZVOUS_EFFECT_ARM_TIMER,
+    /* told to the agent */
+    RENDEZVOUS_EFFECT_WORLD,
+    RENDEZVOUS_EFFECT_ROUND_OVER,
+    RENDEZVOUS_EFFECT_CLOSED,
+    RENDEZVOUS_EFFECT_FAILED,
+    RENDEZVOUS_EFFECT_FAILURE_STANDS, /* after FAILURE_ASKED; the node then goes on as after
+                                         CLOSE_ASKED */
+    RENDEZVOUS_EFFECT_SETTLED, /* after CLOSE_ASKED and LEAVE_ASKED: the node is done, or has given
+                                  up */
+    RENDEZVOUS_EFFECT_KIND_COUNT,
+};
+
+struct rendezvous_effect {
+    enum rendezvous_effect_kind kind;
+    union {
+        struct {
+            struct node_identity identity;
+            bool has_finished;
+        } present;
+        struct {
+            const struct rendezvous_state *state; /* the machine's; good until the next step */
+            bool is_quiet;                        /* no watcher needs to know */
+        } write;
+        int64_t round; /* COUNT_FINISHED */
+        struct {
+            int64_t round;
+            int number; /* CALL_ROLL: how many participants; ANSWER_ROLL: this node's rank */
+        } roll;
+        struct instant deadline; /* ARM_TIMER: when it fires; CONNECT: until when to try */
+        struct {
+            const struct rendezvous_state *state; /* the machine's; good until the next step */
+            struct node_identity identity;        /* of this node */
+            int64_t round;
+            int group_rank;
+            int node_count;
+        } world;
+        struct {
+            /* ROUND_OVER, CLOSED, FAILED; the machine's, good until the next step. CLOSED: empty
+             * when the job has not failed. */
+            const char *reason;
+            bool is_spare; /* CLOSED: this node only waited, and may end with success */
+            int signal;    /* ROUND_OVER, CLOSED: the signal that told a node to end; 0: none */
+        } told;
+    };
+};
+
+#define RENDEZVOUS_EFFECTS_MAXIMUM 12
+
+struct rendezvous_effects {
+    struct rendezvous_effect items[RENDEZVOUS_EFFECTS_MAXIMUM];
+    size_t count;
+};
+
+struct rendezvous_machine_settings {
+    struct rendezvous_settings rendezvous;
+    struct node_identity identity;
+    uint64_t seed; /* for the random pauses between attempts to write, and for new names */
+};
+
+struct rendezvous_machine;
+
+/* The caller frees the machine with rendezvous_machine_free, which accepts NULL. */
+struct rendezvous_machine *rendezvous_machine_new(
+    const struct rendezvous_machine_settings *settings);
+void rendezvous_machine_free(struct rendezvous_machine *machine);
+
+/* Takes one event. It empties `effects` first, and then fills it with what the performer is to do,
+ * in order. */
+void rendezvous_machine_step(struct rendezvous_machine *machine,
+    const struct rendezvous_event *event, struct rendezvous_effects *effects);
+
+/* The record as this node saw it last, for reports. */
+const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine);
+/* The current name of this node. It changes with each new connection. */
+const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_regroup.h"
+
+#include <stdio.h>
+
+bool rendezvous_regroup_is_possible(const struct rendezvous_state *state) {
+    return !state->is_closed && state->is_complete && rendezvous_state_participants(state) > 0 &&
+           !rendezvous_state_has_foreign_participant(state);
+}
+
+/* The largest number of nodes with which a round may begin. With scale-up `never` it is the size of
+ * the largest world so far. */
+static size_t largest_size(
+    const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
+    size_t maximum = (size_t)settings->maximum_nodes;
+    size_t before = rendezvous_state_participants(state);
+    before = (size_t)state->size > before ? (size_t)state->size : before;
+    bool is_growing = settings->scale_up != RENDEZVOUS_SCALE_UP_NEVER;
+    return is_growing || before > maximum ? maximum : before;
+}
+
+static void take_out(
+    struct rendezvous_state *state, const struct node_identity *gone, size_t gone_count) {
+    for (size_t i = 0; i < gone_count; i++) {
+        struct rendezvous_node *node = rendezvous_state_find(state, &gone[i]);
+        if (node != NULL) {
+            *node = (struct rendezvous_node){.identity = gone[i]};
+        }
+    }
+    rendezvous_state_prune(state);
+}
+
+/* Moves up to `places` nodes from one list into the round, in the order in which they came. */
+static size_t move_in(struct rendezvous_state *state, bool from_spares, size_t places) {
+    size_t moved = 0;
+    for (size_t i = 0; i < state->count && moved < places; i++) {
+        struct rendezvous_node *node = &state->nodes[i];
+        if (!node->is_participant && (from_spares ? node->is_redundant : node->is_waiting)) {
+            node->is_participant = true;
+            node->is_waiting = false;
+            node->is_redundant = false;
+            moved++;
+        }
+    }
+    return moved;
+}
+
+bool rendezvous_regroup_would_park(
+    const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
+    return state->is_complete && rendezvous_state_waiting(state) > 0 &&
+           rendezvous_state_participants(state) >= (size_t)settings->maximum_nodes;
+}
+
+void rendezvous_regroup_park(
+    struct rendezvous_state *state, const struct rendezvous_settings *settings) {
+    if (!rendezvous_regroup_would_park(state, settings)) {
+        return;
+    }
+    for (size_t i = 0; i < state->count; i++) {
+        if (state->nodes[i].is_waiting) {
+            state->nodes[i].is_waiting = false;
+            state->nodes[i].is_redundant = true;
+        }
+    }
+}
+
+static void open_round(struct rendezvous_state *state, size_t wanted) {
+    for (size_t i = 0; i < state->count; i++) {
+        state->nodes[i].rank = 0;
+    }
+    state->is_complete = false;
+    state->wanted = (int64_t)wanted;
+}
+
+void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reason) {
+    snprintf(state->reason, sizeof state->reason, "%s", reason);
+    for (char *character = state->reason; *character != '\0'; character++) {
+        if (*character < ' ' || *character > '~') {
+            *character = '?';
+        }
+    }
+}
+
+void rendezvous_regroup_name_cause(
+    const struct node_identity *identity, const char *what, char *out, size_t size) {
+    snprintf(out, size, "node %s (pid %lld) %s", identity->address, (long long)identity->pid, what);
+}
+
+/* A restart can be given back once, and only until the next restart. Rounds that began for other
+ * reasons may lie in between. */
+static void charge(struct rendezvous_state *state, const struct rendezvous_regroup *regroup) {
+    if (regroup->is_refunded && state->is_charged) {
+        state->restarts -= state->restarts > 0 ? 1 : 0;
+        state->is_charged = false;
+    }
+    if (regroup->is_charged) {
+        state->restarts++;
+        state->is_charged = true;
+    }
+}
+
+void rendezvous_regroup_apply(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup) {
+    size_t world = rendezvous_state_participants(state);
+    size_t limit = largest_size(state, settings);
+    take_out(state, regroup->gone, regroup->gone_count);
+    size_t count = rendezvous_state_participants(state);
+    bool is_waiting_for_all =
+        count < world && settings->on_node_loss == RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    size_t wanted = is_waiting_for_all ? world : (size_t)settings->minimum_nodes;
+    count += move_in(state, false, limit > count ? limit - count : 0);
+    count += move_in(state, true, limit > count ? limit - count : 0);
+    state->round++;
+    state->has_deadline = false;
+    state->is_draining = false;
+    state->is_doubted = false;
+    charge(state, regroup);
+    rendezvous_regroup_explain(state, regroup->reason);
+    state->signal = regroup->signal;
+    if (count >= wanted) {
+        rendezvous_state_complete(state);
+    } else {
+        open_round(state, wanted);
+    }
+    rendezvous_regroup_park(state, settings);
+}
+
+bool rendezvous_regroup_settle(
+    struct rendezvous_state *state, const struct rendezvous_settings *settings, bool is_late) {
+    size_t count = rendezvous_state_participants(state);
+    bool is_enough = count >= (size_t)state->wanted || (is_late && count > 0);
+    if (state->is_complete || state->wanted == 0 || !is_enough ||
+        count < (size_t)settings->minimum_nodes) {
+        return false;
+    }
+    rendezvous_state_complete(state);
+    return true;
+}
+
+bool rendezvous_regroup_would_admit(
+    const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
+    size_t candidates = rendezvous_state_waiting(state) + rendezvous_state_redundant(state);
+    return rendezvous_regroup_is_possible(state) && !state->is_draining && !state->is_doubted &&
+           candidates > 0 && rendezvous_state_participants(state) < largest_size(state, settings);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void rendezvous_state_clear(struct rendezvous_state *state) {
+    free(state->nodes);
+    *state = (struct rendezvous_state){0};
+}
+
+void rendezvous_state_copy(
+    const struct rendezvous_state *state, struct rendezvous_state *out_copy) {
+    if (state == out_copy) {
+        return;
+    }
+    rendezvous_state_clear(out_copy);
+    *out_copy = *state;
+    out_copy->capacity = state->count;
+    out_copy->nodes = state->count == 0
+                          ? NULL
+                          : memory_duplicate(state->nodes, state->count * sizeof *state->nodes);
+}
+
+/* Orders of nodes. */
+
+static int compare_as_torchrun(const void *left, const void *right) {
+    const struct rendezvous_node *const *left_node = left;
+    const struct rendezvous_node *const *right_node = right;
+    return node_identity_compare(&(*left_node)->identity, &(*right_node)->identity);
+}
+
+static int compare_naturally(const void *left, const void *right) {
+    const struct rendezvous_node *const *left_node = left;
+    const struct rendezvous_node *const *right_node = right;
+    return node_identity_compare_naturally(&(*left_node)->identity, &(*right_node)->identity);
+}
+
+/* The nodes of the record in the given order. The list points into the record; the caller frees it.
+ */
+static struct rendezvous_node **sort_nodes(
+    const struct rendezvous_state *state, int (*compare)(const void *left, const void *right)) {
+    struct rendezvous_node **sorted = memory_allocate(state->count * sizeof *sorted);
+    for (size_t i = 0; i < state->count; i++) {
+        sorted[i] = &state->nodes[i];
+    }
+    qsort(sorted, state->count, sizeof *sorted, compare);
+    return sorted;
+}
+
+/* Equality. */
+
+static bool are_nodes_equal(
+    const struct rendezvous_node *left, const struct rendezvous_node *right) {
+    return node_identity_equals(&left->identity, &right->identity) &&
+           left->is_participant == right->is_participant && left->is_waiting == right->is_waiting &&
+           left->is_redundant == right->is_redundant &&
+           left->has_heartbeat == right->has_heartbeat &&
+           (!left->is_participant || left->rank == right->rank) &&
+           (!left->has_heartbeat || left->heartbeat.nanoseconds == right->heartbeat.nanoseconds);
+}
+
+static bool are_rounds_equal(
+    const struct rendezvous_state *left, const struct rendezvous_state *right) {
+    return left->round == right->round && left->is_complete == right->is_complete &&
+           left->is_closed == right->is_closed && left->has_deadline == right->has_deadline &&
+           (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
+           left->restarts == right->restarts && left->wanted == right->wanted &&
+           left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
+           left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
+           left->size == right->size && left->signal == right->signal &&
+           strcmp(left->reason, right->reason) == 0;
+}
+
+bool rendezvous_state_equals(
+    const struct rendezvous_state *left, const struct rendezvous_state *right) {
+    if (left->count != right->count || !are_rounds_equal(left, right)) {
+        return false;
+    }
+    struct rendezvous_node **left_nodes = sort_nodes(left, compare_as_torchrun);
+    struct rendezvous_node **right_nodes = sort_nodes(right, compare_as_torchrun);
+    size_t same = 0;
+    while (same < left->count && are_nodes_equal(left_nodes[same], right_nodes[same])) {
+        same++;
+    }
+    free(left_nodes);
+    free(right_nodes);
+    return same == left->count;
+}
+
+/* Nodes come and go. */
+
+struct rendezvous_node *rendezvous_state_find(
+    const struct rendezvous_state *state, const struct node_identity *identity) {
+    for (size_t i = 0; i < state->count; i++) {
+        if (node_identity_equals(&state->nodes[i].identity, identity)) {
+            return &state->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+struct rendezvous_node *rendezvous_state_obtain(
+    struct rendezvous_state *state, const struct node_identity *identity) {
+    struct rendezvous_node *found = rendezvous_state_find(state, identity);
+    if (found != NULL) {
+        return found;
+    }
+    struct rendezvous_node node = {.identity = *identity};
+    state->nodes =
+        memory_reserve(state->nodes, &state->capacity, state->count + 1, sizeof *state->nodes);
+    state->nodes[state->count] = node;
+    return &state->nodes[state->count++];
+}
+
+static bool has_flag(const struct rendezvous_node *node) {
+    return node->is_participant || node->is_waiting || node->is_redundant || node->has_heartbeat;
+}
+
+void rendezvous_state_prune(struct rendezvous_state *state) {
+    size_t kept = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        if (has_flag(&state->nodes[i])) {
+            if (kept != i) {
+                state->nodes[kept] = state->nodes[i];
+            }
+            kept++;
+        }
+    }
+    state->count = kept;
+}
+
+static void begin_next_round(struct rendezvous_state *state) {
+    state->round++;
+    state->is_complete = false;
+    state->wanted = 0;
+    state->is_draining = false;
+    state->is_doubted = false;
+    state->reason[0] = '\0';
+    state->signal = 0;
+}
+
+void rendezvous_state_settle(
+    struct rendezvous_state *state, const struct rendezvous_settings *settings) {
+    size_t participants = rendezvous_state_participants(state);
+    if (state->is_complete) {
+        if (participants == 0) {
+            begin_next_round(state);
+        }
+    } else if (participants < (size_t)settings->minimum_nodes) {
+        state->has_deadline = false;
+    }
+}
+
+void rendezvous_state_expel(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct node_identity *identity) {
+    struct rendezvous_node *node = rendezvous_state_find(state, identity);
+    if (node == NULL) {
+        return;
+    }
+    bool was_participant = node->is_participant;
+    *node = (struct rendezvous_node){.identity = node->identity};
+    rendezvous_state_prune(state);
+    if (was_participant) {
+        rendezvous_state_settle(state, settings);
+    }
+}
+
+/* Questions. */
+
+size_t rendezvous_state_participants(const struct rendezvous_state *state) {
+    size_t count = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        count += state->nodes[i].is_participant ? 1 : 0;
+    }
+    return count;
+}
+
+size_t rendezvous_state_waiting(const struct rendezvous_state *state) {
+    size_t count = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        count += state->nodes[i].is_waiting ? 1 : 0;
+    }
+    return count;
+}
+
+size_t rendezvous_state_redundant(const struct rendezvous_state *state) {
+    size_t count = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        count += state->nodes[i].is_redundant ? 1 : 0;
+    }
+    return count;
+}
+
+bool rendezvous_state_is_participant(
+    const struct rendezvous_state *state, const struct node_identity *identity) {
+    const struct rendezvous_node *node = rendezvous_state_find(state, identity);
+    return node != NULL && node->is_participant;
+}
+
+bool rendezvous_state_has_foreign_participant(const struct rendezvous_state *state) {
+    for (size_t i = 0; i < state->count; i++) {
+        if (state->nodes[i].is_participant && !node_identity_is_muster(&state->nodes[i].identity)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state) {
+    for (size_t i = 0; i < state->count; i++) {
+        if (!node_identity_is_muster(&state->nodes[i].identity)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rendezvous_state_is_whole(const struct rendezvous_state *state) {
+    size_t count = rendezvous_state_participants(state);
+    bool *is_taken = memory_allocate(count * sizeof *is_taken);
+    size_t taken = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        int64_t rank = state->nodes[i].rank;
+        if (state->nodes[i].is_participant && rank >= 0 && rank < (int64_t)count &&
+            !is_taken[rank]) {
+            is_taken[rank] = true;
+            taken++;
+        }
+    }
+    free(is_taken);
+    return taken == count;
+}
+
+void rendezvous_state_rank(struct rendezvous_state *state) {
+    struct rendezvous_node **sorted = sort_nodes(state,
+        rendezvous_state_has_foreign_participant(state) ? compare_as_torchrun : compare_naturally);
+    int64_t rank = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        if (sorted[i]->is_participant) {
+            sorted[i]->rank = rank++;
+        }
+    }
+    free(sorted);
+}
+
+void rendezvous_state_complete(struct rendezvous_state *state) {
+    int64_t size = (int64_t)rendezvous_state_participants(state);
+    state->is_complete = true;
+    state->has_deadline = false;
+    state->wanted = 0;
+    state->size = size > state->size ? size : state->size;
+    rendezvous_state_rank(state);
+}
+
+/* Transcripts. */
+
+static void describe_participants(const struct rendezvous_state *state, struct text *out) {
+    const char *gap = "";
+    text_append(out, " [");
+    for (size_t i = 0; i < state->count; i++) {
+        const struct rendezvous_node *node = &state->nodes[i];
+        if (!node->is_participant) {
+            continue;
+        }
+        text_append(out, gap);
+        node_identity_describe(&node->identity, out);
+        if (state->is_complete) {
+            text_append_format(out, ":%" PRId64, node->rank);
+        }
+        gap = " ";
+    }
+    text_append(out, "]");
+}
+
+static void describe_spares(
+    const struct rendezvous_state *state, bool is_waiting, struct text *out) {
+    const char *gap = "";
+    text_append(out, is_waiting ? " wait [" : " spare [");
+    for (size_t i = 0; i < state->count; i++) {
+        const struct rendezvous_node *node = &state->nodes[i];
+        if (is_waiting ? node->is_waiting : node->is_redundant) {
+            text_append(out, gap);
+            node_identity_describe(&node->identity, out);
+            gap = " ";
+        }
+    }
+    text_append(out, "]");
+}
+
+static void describe_rest(const struct rendezvous_state *state, struct text *out) {
+    if (state->is_closed) {
+        text_append(out, state->has_failed ? " closed failed" : " closed");
+    }
+    if (state->is_draining) {
+        text_append(out, " draining");
+    }
+    if (state->is_doubted) {
+        text_append(out, " doubted");
+    }
+    if (state->restarts != 0) {
+        text_append_format(out, " restarts %" PRId64, state->restarts);
+    }
+    if (state->is_charged) {
+        text_append(out, " charged");
+    }
+    if (state->wanted != 0) {
+        text_append_format(out, " wanted %" PRId64, state->wanted);
+    }
+    if (state->signal != 0) {
+        text_append_format(out, " signal %" PRId64, state->signal);
+    }
+    if (state->reason[0] != '\0') {
+        text_append_format(out, " because %s", state->reason);
+    }
+}
+
+void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out) {
+    const char *phase = state->is_complete    ? "complete"
+                        : state->has_deadline ? "last_call"
+                                              : "open";
+    text_append_format(out, "round %" PRId64 " %s", state->round, phase);
+    describe_participants(state, out);
+    describe_spares(state, true, out);
+    describe_spares(state, false, out);
+    describe_rest(state, out);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The record that all nodes of a job share: the round and its participants, the wait list and the
+ * spares. This module has the record as a value, and the ways to change it. rendezvous_decision
+ * decides when to change it by torchrun's rules, rendezvous_regroup makes the changes of Muster's
+ * nodes among themselves, and wire/rendezvous_state_pickle spells it. Matches _RendezvousState and
+ * the actions of _DistributedRendezvousOpExecutor in
+ * torch/distributed/elastic/rendezvous/dynamic_rendezvous.py. Its four maps are one list of nodes
+ * here. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_STATE_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/rendezvous/node_identity.h"
+#include "core/launch/rendezvous_settings.h"
+
+/* The largest number of nodes in a record that is read from a store. */
+#define RENDEZVOUS_NODES_MAXIMUM 65536
+#define RENDEZVOUS_REASON_SIZE 256
+
+struct rendezvous_node {
+    struct node_identity identity;
+    bool is_participant;
+    bool is_waiting;    /* on the wait list: the node asks for a new round */
+    bool is_redundant;  /* on the redundancy list: the node is a spare */
+    bool has_heartbeat; /* torchrun keeps heartbeats in a map of its own */
+    int64_t rank;       /* the rank of a participant of a complete round; else 0 */
+    struct wall_time heartbeat;
+};
+
+struct rendezvous_state {
+    int64_t round;
+    bool is_complete; /* the round has its participants and ranks */
+    bool has_deadline;
+    bool is_closed;                /* a closed record stays closed */
+    struct wall_time deadline;     /* the end of the last call, in an open round */
+    struct rendezvous_node *nodes; /* in the order in which they came; each has a flag set */
+    size_t count;
+    size_t capacity;
+    /* Only Muster's nodes use the following members. torchrun's nodes keep them as they are. */
+    int64_t restarts; /* how many restarts the job has used */
+    /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
+    int64_t wanted;
+    int64_t size;     /* of the largest world so far */
+    bool is_draining; /* the workers of a participant are done: no node is admitted */
+    bool is_charged;  /* the last restart was charged, and not given back */
+    bool is_doubted;  /* a participant doubts a failure: all participants answer a roll call */
+    bool has_failed;  /* closed because of a failure; `reason` describes it */
+    /* A node was told to end by this signal, and therefore began this round or closed the record;
+     * 0: none. */
+    int64_t signal;
+    /* Why this round was begun, or why the record was closed; UTF-8. */
+    char reason[RENDEZVOUS_REASON_SIZE];
+};
+
+/* A zeroed struct is valid: it is the empty record. */
+void rendezvous_state_clear(struct rendezvous_state *state);
+/* `out_copy` is cleared first. */
+void rendezvous_state_copy(const struct rendezvous_state *state, struct rendezvous_state *out_copy);
+/* Whether both records say the same. The order of their nodes does not matter. */
+bool rendezvous_state_equals(
+    const struct rendezvous_state *left, const struct rendezvous_state *right);
+
+/* The node, or NULL. The pointer is valid until a node is added or removed. */
+struct rendezvous_node *rendezvous_state_find(
+    const struct rendezvous_state *state, const struct node_identity *identity);
+/* The node. When it is missing it is added without a flag, and the caller sets one. */
+struct rendezvous_node *rendezvous_state_obtain(
+    struct rendezvous_state *state, const struct node_identity *identity);
+/* Drops nodes without any flag. */
+void rendezvous_state_prune(struct rendezvous_state *state);
+
+size_t rendezvous_state_participants(const struct rendezvous_state *state);
+size_t rendezvous_state_waiting(const struct rendezvous_state *state);
+size_t rendezvous_state_redundant(const struct rendezvous_state *state);
+bool rendezvous_state_is_participant(
+    const struct rendezvous_state *state, const struct node_identity *identity);
+
+/* Whether a foreign node (one that is not Muster's) is a participant, or is in the record at all.
+ */
+bool rendezvous_state_has_foreign_participant(const struct rendezvous_state *state);
+bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state);
+
+/* Settles the record after participants have left (_remove_participant_epilogue). After a complete
+ * round without participants the next round begins. An open round with too few participants loses
+ * its deadline. What Muster notes of a round (wanted, is_draining, is_doubted, reason, signal) is
+ * cleared when the next round begins. */
+void rendezvous_state_settle(
+    struct rendezvous_state *state, const struct rendezvous_settings *settings);
+
+/* Removes a node from every list, as torchrun removes a dead node (_sanitize), and settles the
+ * record if the node was a participant. `identity` may point into the record. */
+void rendezvous_state_expel(struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct node_identity *identity);
+
+/* Whether the n participants have the ranks 0 to n - 1. A participant that leaves a complete round
+ * leaves a gap in the ranks, unless its rank was the highest. */
+bool rendezvous_state_is_whole(const struct rendezvous_state *state);
+
+/* Completes the round: it has all its participants. Assigns their ranks. */
+void rendezvous_state_complete(struct rendezvous_state *state);
+
+/* Assigns the ranks of the participants: in torchrun's order when one of torchrun's nodes is a
+ * participant, else in the natural order. */
+void rendezvous_state_rank(struct rendezvous_state *state);
+
+/* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
+ * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow
+ * if they are set: "closed", "closed failed", "draining", "doubted", "restarts 2", "charged",
+ * "wanted 4", "signal 15", "because REASON". */
+void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
+
+#endif

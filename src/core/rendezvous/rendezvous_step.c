@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_step.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* The largest signal number. */
+#define SIGNAL_MAXIMUM 64
+
+/* Effects. */
+
+void rendezvous_step_push(struct rendezvous_step *step, struct rendezvous_effect effect) {
+    assert(step->effects->count < RENDEZVOUS_EFFECTS_MAXIMUM);
+    step->effects->items[step->effects->count++] = effect;
+}
+
+void rendezvous_step_push_kind(struct rendezvous_step *step, enum rendezvous_effect_kind kind) {
+    rendezvous_step_push(step, (struct rendezvous_effect){.kind = kind});
+}
+
+void rendezvous_step_present(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
+                                   .present = {machine->view.me, machine->finish.is_here}});
+}
+
+/* The store. */
+
+bool rendezvous_is_any_node_done(struct rendezvous_step *step) {
+    struct rendezvous_finish *finish = &step->machine->finish;
+    int64_t round = step->machine->view.seen.round;
+    if (rendezvous_finish_ask(finish, round)) {
+        rendezvous_step_push(step,
+            (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = round});
+    }
+    return rendezvous_finish_is_anywhere(finish);
+}
+
+struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
+    struct rendezvous_state *draft = rendezvous_view_begin_draft(&step->machine->view);
+    int64_t restarts = rendezvous_failure_restarts(&step->machine->failure);
+    draft->restarts = draft->restarts < restarts ? restarts : draft->restarts;
+    return draft;
+}
+
+static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_heartbeats) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_link_write(&machine->link, is_heartbeats, step->event->now);
+    rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE,
+                                   .write = {&machine->view.draft, is_quiet}});
+    return true;
+}
+
+bool rendezvous_draft_write(struct rendezvous_step *step, bool is_quiet) {
+    return write_draft(step, is_quiet, false);
+}
+
+bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step) {
+    return write_draft(step, true, true);
+}
+
+void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadline) {
+    rendezvous_link_connect(&step->machine->link);
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+}
+
+/* What the agent is told. */
+
+static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind, const char *reason,
+    int64_t signal) {
+    struct rendezvous_purpose *purpose = &step->machine->purpose;
+    if (reason != purpose->message) {
+        snprintf(purpose->message, sizeof purpose->message, "%s", reason);
+    }
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = kind,
+                  .told = {.reason = purpose->message,
+                      .is_spare = step->machine->place.was_parked,
+                      .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
+}
+
+void rendezvous_tell_world(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    rendezvous_place_enter(&machine->place, seen);
+    rendezvous_patience_end(&machine->patience);
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
+                  .world = {.state = seen,
+                      .identity = machine->view.me,
+                      .round = seen->round,
+                      .group_rank = (int)rendezvous_view_self(&machine->view)->rank,
+                      .node_count = (int)rendezvous_state_participants(seen)}});
+}
+
+/* This node's workers no longer count as done, since their round is over. The host of the store is
+ * told so. */
+static void forget_finish(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->finish.is_here) {
+        rendezvous_finish_leave(&machine->finish);
+        if (rendezvous_link_is_open(&machine->link)) {
+            rendezvous_step_present(step);
+        }
+    }
+}
+
+void rendezvous_leave_world(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_place_leave(&machine->place);
+    rendezvous_failure_end(&machine->failure);
+    rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
+    forget_finish(step);
+}
+
+void rendezvous_end_world(struct rendezvous_step *step, const char *reason) {
+    if (step->machine->place.is_in_world) {
+        int64_t round = step->machine->place.world.round;
+        const struct rendezvous_state *seen = &step->machine->view.seen;
+        rendezvous_leave_world(step);
+        tell(step, RENDEZVOUS_EFFECT_ROUND_OVER, reason, seen->round > round ? seen->signal : 0);
+    }
+}
+
+void rendezvous_end_part(struct rendezvous_step *step, enum rendezvous_goal goal) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_failure_end(&machine->failure);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_TAKE_PART ||
+        !rendezvous_link_is_open(&machine->link)) {
+        rendezvous_settle(step);
+        return;
+    }
+    machine->purpose.goal = goal;
+    rendezvous_patience_begin_end(
+        &machine->patience, step->event->now, machine->settings.close_timeout);
+}
+
+void rendezvous_let_failure_stand(struct rendezvous_step *step) {
+    struct rendezvous_purpose *purpose = &step->machine->purpose;
+    snprintf(purpose->message, sizeof purpose->message, "%s", step->machine->failure.reason);
+    rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_FAILURE_STANDS);
+    rendezvous_end_part(step, RENDEZVOUS_GOAL_CLOSE);
+}
+
+static void end_with(struct rendezvous_step *step, enum rendezvous_effect_kind end) {
+    step->machine->purpose.goal = RENDEZVOUS_GOAL_OVER;
+    step->machine->purpose.end = end;
+}
+
+void rendezvous_close_part(struct rendezvous_step *step) {
+    const struct rendezvous_state *seen = &step->machine->view.seen;
+    end_with(step, RENDEZVOUS_EFFECT_CLOSED);
+    tell(step, RENDEZVOUS_EFFECT_CLOSED, seen->has_failed ? seen->reason : "",
+        seen->has_failed ? seen->signal : 0);
+}
+
+void rendezvous_tell_closing(struct rendezvous_step *step) {
+    if (!step->machine->purpose.is_closing_told) {
+        step->machine->purpose.is_closing_told = true;
+        tell(step, RENDEZVOUS_EFFECT_CLOSED, "", 0);
+    }
+}
+
+void rendezvous_fail(struct rendezvous_step *step, const char *reason) {
+    end_with(step, RENDEZVOUS_EFFECT_FAILED);
+    tell(step, RENDEZVOUS_EFFECT_FAILED, reason, 0);
+}
+
+void rendezvous_settle(struct rendezvous_step *step) {
+    end_with(step, RENDEZVOUS_EFFECT_SETTLED);
+    rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_SETTLED);
+}
+
+void rendezvous_repeat_end(struct rendezvous_step *step) {
+    tell(step, step->machine->purpose.end, step->machine->purpose.message, 0);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_view.h"
+
+static const struct rendezvous_state absent;
+
+void rendezvous_view_clear(struct rendezvous_view *view) {
+    rendezvous_state_clear(&view->seen);
+    rendezvous_state_clear(&view->draft);
+}
+
+void rendezvous_view_begin(struct rendezvous_view *view) {
+    view->has_record = false;
+}
+
+void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
+    view->me.local_id = local_id;
+}
+
+/* Whether both records have the same round and the same lists. Heartbeats do not count. */
+static bool is_same_but_for_heartbeats(
+    const struct rendezvous_state *left, const struct rendezvous_state *right) {
+    if (left->round != right->round || left->is_complete != right->is_complete ||
+        left->is_closed != right->is_closed || left->count != right->count) {
+        return false;
+    }
+    for (size_t i = 0; i < left->count; i++) {
+        const struct rendezvous_node *one = &left->nodes[i];
+        const struct rendezvous_node *other = rendezvous_state_find(right, &one->identity);
+        if (other == NULL || one->is_participant != other->is_participant ||
+            one->is_waiting != other->is_waiting || one->is_redundant != other->is_redundant) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool rendezvous_view_is_news(
+    const struct rendezvous_view *view, const struct rendezvous_state *state_or_null) {
+    const struct rendezvous_state *state = state_or_null != NULL ? state_or_null : &absent;
+    return view->has_record && !is_same_but_for_heartbeats(&view->seen, state);
+}
+
+void rendezvous_view_see(
+    struct rendezvous_view *view, const struct rendezvous_state *state_or_null) {
+    rendezvous_state_copy(state_or_null != NULL ? state_or_null : &absent, &view->seen);
+    view->has_record = true;
+}
+
+struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view) {
+    rendezvous_state_copy(&view->seen, &view->draft);
+    return &view->draft;
+}
+
+void rendezvous_view_adopt_draft(struct rendezvous_view *view) {
+    struct rendezvous_state written = view->draft;
+    view->draft = view->seen;
+    view->seen = written;
+}
+
+const struct rendezvous_node *rendezvous_view_self(const struct rendezvous_view *view) {
+    return rendezvous_state_find(&view->seen, &view->me);
+}
+
+bool rendezvous_view_is_participant(const struct rendezvous_view *view) {
+    return rendezvous_state_is_participant(&view->seen, &view->me);
+}
+
+bool rendezvous_view_is_first(const struct rendezvous_view *view) {
+    const struct rendezvous_node *self = rendezvous_view_self(view);
+    if (self == NULL || !self->is_participant || !view->seen.is_complete) {
+        return false;
+    }
+    for (size_t i = 0; i < view->seen.count; i++) {
+        const struct rendezvous_node *other = &view->seen.nodes[i];
+        if (other->is_participant && other->rank < self->rank) {
+            return false;
+        }
+    }
+    return true;
+}

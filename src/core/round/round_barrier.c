@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/round/round_barrier.h"
+
+#include <inttypes.h>
+
+/* How long this node waits for the store to say how many nodes are in the barrier. */
+#define COUNTING_SECONDS 2
+
+#define ANY_VALUE "<val_ignored>" /* the value that torchrun writes */
+
+static bool is_in_barrier(const struct round_step *step) {
+    return step->exchange->phase == ROUND_LEAVING || step->exchange->phase == ROUND_COUNTING;
+}
+
+static void count(struct round_step *step, int64_t amount) {
+    round_step_add(step, round_step_key(step, ROUND_KEY_NUM_MEMBERS), amount);
+}
+
+void round_barrier_enter(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->phase != ROUND_JOINED || exchange->is_cut_off) {
+        text_clear(&exchange->reason);
+        text_append(&exchange->reason, "this node is in no round");
+        round_step_end(step, ROUND_EFFECT_BARRIER_FAILED);
+        return;
+    }
+    exchange->phase = ROUND_LEAVING;
+    exchange->stays_in_barrier = step->event->is_host;
+    round_step_arm_timer(
+        step, instant_after(step->event->now, exchange->settings.exit_barrier_timeout));
+    if (exchange->is_coordinated) {
+        round_step_add(step, round_step_attempt_key(step, ROUND_KEY_FINISHED, 0), 1);
+    } else {
+        count(step, 1);
+        round_step_want(step, round_step_key(step, ROUND_KEY_LAST_MEMBER));
+    }
+}
+
+static void let_all_go(struct round_step *step) {
+    round_step_set(step, ROUND_KEY_LAST_MEMBER, ANY_VALUE);
+}
+
+static void pass(struct round_step *step) {
+    round_step_disarm_timer(step);
+    step->exchange->phase = ROUND_ENDED;
+    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED});
+}
+
+static void end_late(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    text_clear(&exchange->reason);
+    text_append_format(&exchange->reason,
+        "%" PRId64 " of %d nodes had come to the exit barrier within %g s", exchange->arrived,
+        exchange->node_count, duration_seconds(exchange->settings.exit_barrier_timeout));
+    if (exchange->stays_in_barrier) {
+        exchange->phase = ROUND_LEAVING;
+        round_step_disarm_timer(step);
+        round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_LATE,
+                                  .reason = text_string(&exchange->reason)});
+    } else {
+        round_step_end(step, ROUND_EFFECT_BARRIER_FAILED);
+    }
+}
+
+/* Every node that sees the barrier complete writes LAST_MEMBER, since the node that came last may
+ * have died before it could. */
+void round_barrier_take_count(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (!is_in_barrier(step)) {
+        return;
+    }
+    exchange->arrived = step->event->count;
+    bool is_complete = exchange->arrived >= exchange->node_count;
+    if (is_complete) {
+        let_all_go(step);
+    }
+    if (exchange->phase == ROUND_COUNTING) {
+        (is_complete ? pass : end_late)(step);
+    }
+}
+
+void round_barrier_take_waited(struct round_step *step) {
+    if (is_in_barrier(step)) {
+        pass(step);
+    }
+}
+
+void round_barrier_time_out(struct round_step *step) {
+    if (step->exchange->phase == ROUND_COUNTING) {
+        end_late(step);
+        return;
+    }
+    step->exchange->phase = ROUND_COUNTING;
+    round_step_arm_timer(
+        step, instant_after(step->event->now, duration_from_seconds(COUNTING_SECONDS)));
+    count(step, 0);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/round/round_exchange.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/round/round_address.h"
+#include "core/round/round_barrier.h"
+#include "core/round/round_diagnosis.h"
+#include "core/round/round_fixed.h"
+#include "core/round/round_step.h"
+
+static void begin(struct round_step *step);
+static void abandon(struct round_step *step);
+static void take_connected(struct round_step *step);
+static void take_opened(struct round_step *step);
+static void take_store_failure(struct round_step *step);
+static void take_waited(struct round_step *step);
+static void take_checked(struct round_step *step);
+static void take_count(struct round_step *step);
+static void take_role_infos(struct round_step *step);
+static void take_values(struct round_step *step);
+static void time_out(struct round_step *step);
+
+static const struct {
+    void (*handle)(struct round_step *step);
+    bool is_answer; /* ignored when it belongs to another round */
+} handlers[ROUND_EVENT_KIND_COUNT] = {
+    [ROUND_EVENT_BEGIN] = {begin, false},
+    [ROUND_EVENT_ABANDON] = {abandon, false},
+    [ROUND_EVENT_BARRIER_ASKED] = {round_barrier_enter, false},
+    [ROUND_EVENT_RESTART_ASKED] = {round_fixed_restart, false},
+    [ROUND_EVENT_FAILURE_ASKED] = {round_fixed_fail, false},
+    [ROUND_EVENT_CONNECTED] = {take_connected, false},
+    [ROUND_EVENT_CONNECTION_LOST] = {round_fixed_lose_connection, false},
+    [ROUND_EVENT_STORE_OPENED] = {take_opened, true},
+    [ROUND_EVENT_STORE_FAILED] = {take_store_failure, true},
+    [ROUND_EVENT_WAITED] = {take_waited, true},
+    [ROUND_EVENT_CHECKED] = {take_checked, true},
+    [ROUND_EVENT_COUNTED] = {take_count, true},
+    [ROUND_EVENT_ROLE_INFOS] = {take_role_infos, true},
+    [ROUND_EVENT_VALUES] = {take_values, true},
+    [ROUND_EVENT_TIMER_FIRED] = {time_out, false},
+};
+
+struct round_exchange *round_exchange_new(const struct round_settings *settings) {
+    struct round_exchange *exchange = memory_allocate(sizeof *exchange);
+    exchange->settings = *settings;
+    return exchange;
+}
+
+/* Forgets the round. It keeps the members that hold for the whole run. */
+static void forget_round(struct round_exchange *exchange) {
+    free(exchange->nodes);
+    free(exchange->assignments);
+    text_clear(&exchange->address.text);
+    text_clear(&exchange->address.owner_text);
+    text_clear(&exchange->address.own_text);
+    text_clear(&exchange->reason);
+    struct round_settings settings = exchange->settings;
+    bool has_opened = exchange->address.has_opened;
+    int64_t cleared = exchange->cleared;
+    int largest_count = exchange->largest_count;
+    *exchange = (struct round_exchange){.settings = settings,
+        .cleared = cleared,
+        .largest_count = largest_count,
+        .address = {.has_opened = has_opened}};
+}
+
+void round_exchange_free(struct round_exchange *exchange) {
+    if (exchange != NULL) {
+        forget_round(exchange);
+        free(exchange);
+    }
+}
+
+void round_exchange_step(struct round_exchange *exchange, const struct round_event *event,
+    struct round_effects *effects) {
+    effects->count = 0;
+    struct round_step step = {.exchange = exchange, .event = event, .effects = effects};
+    if (handlers[event->kind].is_answer &&
+        (exchange->phase == ROUND_IDLE || event->round != exchange->round)) {
+        return;
+    }
+    handlers[event->kind].handle(&step);
+}
+
+/* The beginning. */
+
+static void abandon(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->is_waiting) {
+        round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_CANCEL_WAIT});
+    }
+    round_step_disarm_timer(step);
+    forget_round(exchange);
+}
+
+/* Takes the nodes of the round by rank. Returns whether every rank has one node, and this node has
+ * the rank that the record gives it. */
+static bool take_nodes(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    const struct rendezvous_state *state = step->event->begin.state;
+    size_t count = rendezvous_state_participants(state);
+    int rank = step->event->begin.group_rank;
+    if (count == 0 || count != (size_t)step->event->begin.node_count || rank < 0 ||
+        (size_t)rank >= count || state->round < 0) {
+        return false;
+    }
+    exchange->nodes = memory_allocate(count * sizeof *exchange->nodes);
+    bool *is_taken = memory_allocate(count * sizeof *is_taken);
+    size_t taken = 0;
+    for (size_t i = 0; i < state->count; i++) {
+        const struct rendezvous_node *node = &state->nodes[i];
+        if (node->is_participant && node->rank >= 0 && (uint64_t)node->rank < count &&
+            !is_taken[node->rank]) {
+            is_taken[node->rank] = true;
+            exchange->nodes[node->rank] = node->identity;
+            taken++;
+        }
+    }
+    free(is_taken);
+    return taken == count &&
+           node_identity_equals(&exchange->nodes[rank], step->event->begin.identity);
+}
+
+static void set_assignments(struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    round_step_push(step, (struct round_effect){
+                              .kind = ROUND_EFFECT_SET_ASSIGNMENTS,
+                              .key = round_step_key(step, ROUND_KEY_ASSIGNED_RANKS),
+                              .assignments = {.items = exchange->assignments,
+                                  .count = (size_t)exchange->node_count,
+                                  .is_coordinated = exchange->is_coordinated},
+                          });
+}
+
+static void assign(struct round_step *step, const struct node_role *roles) {
+    struct round_exchange *exchange = step->exchange;
+    size_t count = (size_t)exchange->node_count;
+    exchange->assignments = memory_allocate(count * sizeof *exchange->assignments);
+    if (rank_assignment_compute(roles, count, exchange->assignments) != FAILURE_NONE) {
+        round_step_fail(step, "the workers of %zu nodes are too many", count);
+        return;
+    }
+    exchange->ranks = exchange->assignments[0];
+    exchange->has_ranks = true;
+    set_assignments(step);
+    round_step_join(step);
+}
+
+/* Starts what does not need the address: writes this node's role info, and computes the ranks where
+ * no other node is needed for them. */
+static void start_ranks(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    const struct round_settings *settings = &exchange->settings;
+    if (settings->is_uniform) {
+        int before = exchange->group_rank * settings->local_world_size;
+        int all = exchange->node_count * settings->local_world_size;
+        exchange->ranks = (struct rank_assignment){before, all, before, all};
+        exchange->has_ranks = true;
+        return;
+    }
+    struct node_role role = {settings->role, settings->local_world_size};
+    round_step_push(
+        step, (struct round_effect){
+                  .kind = ROUND_EFFECT_SET_ROLE_INFO,
+                  .key = round_step_node_key(step, ROUND_KEY_ROLE_INFO, exchange->group_rank),
+                  .node = role,
+              });
+    if (exchange->node_count == 1) {
+        assign(step, &role);
+    }
+}
+
+static void begin_with_record(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    abandon(step);
+    exchange->round = step->event->round;
+    exchange->phase = ROUND_JOINING;
+    if (!take_nodes(step)) {
+        round_step_fail(step,
+            "the record of round %" PRId64 " makes no sense: its ranks are not those of its nodes",
+            exchange->round);
+        return;
+    }
+    exchange->group_rank = step->event->begin.group_rank;
+    exchange->node_count = step->event->begin.node_count;
+    exchange->restarts = step->event->begin.state->restarts;
+    if (exchange->node_count > exchange->largest_count) {
+        exchange->largest_count = exchange->node_count;
+    }
+    exchange->has_foreign = rendezvous_state_has_foreign_participant(step->event->begin.state);
+    exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
+    round_step_arm_timer(step, exchange->deadline);
+    start_ranks(step);
+    round_address_start(step);
+}
+
+static void begin(struct round_step *step) {
+    if (step->event->round == ROUND_OF_FIXED_NODES) {
+        round_fixed_begin(step);
+    } else {
+        begin_with_record(step);
+    }
+}
+
+/* Fixed nodes have no record, and begin with their role info. */
+static void take_connected(struct round_step *step) {
+    if (step->exchange->phase == ROUND_CONNECTING) {
+        round_fixed_meet(step);
+        start_ranks(step);
+        round_fixed_start(step);
+    }
+}
+
+/* Answers. */
+
+static void take_opened(struct round_step *step) {
+    if (step->exchange->phase == ROUND_JOINING) {
+        (round_step_is_fixed(step) ? round_fixed_take_renewed : round_address_take_opened)(step);
+    }
+}
+
+static void take_store_failure(struct round_step *step) {
+    if (step->exchange->phase == ROUND_JOINING) {
+        round_step_fail(
+            step, "the store for the workers cannot be opened: %s", step->event->reason);
+    }
+}
+
+static void take_waited(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    struct round_key key = exchange->waiting;
+    if (!exchange->is_waiting) {
+        return;
+    }
+    exchange->is_waiting = false;
+    if (exchange->phase == ROUND_ENDED) {
+        return;
+    }
+    if (exchange->has_wanted) {
+        exchange->has_wanted = false;
+        round_step_want(step, exchange->wanted);
+    }
+    if (key.kind == ROUND_KEY_LAST_MEMBER) {
+        round_barrier_take_waited(step);
+    } else if (exchange->phase != ROUND_JOINING && !round_key_is_decision(key.kind)) {
+        return;
+    } else if (key.kind == ROUND_KEY_ROLE_INFO) {
+        round_address_take_sign(step);
+    } else {
+        if (key.kind == ROUND_KEY_ASSIGNED_RANKS) {
+            round_step_push_key(
+                step, ROUND_EFFECT_CHECK, round_step_key(step, ROUND_KEY_COORDINATED));
+        }
+        round_step_push_key(step, ROUND_EFFECT_GET, key);
+    }
+}
+
+static void take_checked(struct round_step *step) {
+    if (step->exchange->phase == ROUND_DIAGNOSING) {
+        round_diagnosis_take_checked(step);
+    } else if (step->event->key.kind == ROUND_KEY_COORDINATED) {
+        step->exchange->is_coordinated = step->event->is_present;
+    } else if (step->exchange->phase == ROUND_JOINING) {
+        round_address_take_checked(step);
+    }
+}
+
+static void take_count(struct round_step *step) {
+    bool is_barrier = step->event->key.kind == ROUND_KEY_NUM_MEMBERS;
+    (is_barrier ? round_barrier_take_count : round_fixed_take_count)(step);
+}
+
+/* "node 1 (b_2_0) reported a role that makes no sense" */
+static void fail_on_node(struct round_step *step, int node, const char *what) {
+    struct text name = {0};
+    round_step_describe_node(step, node, &name);
+    round_step_fail(step, "%s %s", text_string(&name), what);
+    text_clear(&name);
+}
+
+/* What this node was told to be there has been cleared away since: it was stopped meanwhile, and
+ * the others have left the round behind. It will be told so. */
+static bool is_left_behind(const struct round_step *step) {
+    return step->event->is_gone && step->event->key.round == step->exchange->round;
+}
+
+static void take_role_infos(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    size_t count = step->event->role_infos.count;
+    if (exchange->phase != ROUND_JOINING || is_left_behind(step) || exchange->assignments != NULL ||
+        !round_step_is_first(step) || count != (size_t)exchange->node_count) {
+        return;
+    }
+    struct node_role *roles = memory_allocate(count * sizeof *roles);
+    exchange->is_coordinated = round_step_is_fixed(step);
+    for (size_t i = 0; i < count; i++) {
+        const struct role_info *info = &step->event->role_infos.infos[i];
+        if (info->role == NULL || info->group_rank != (int)i) {
+            fail_on_node(step, (int)i, "reported a role info that makes no sense");
+            free(roles);
+            return;
+        }
+        roles[i] = (struct node_role){info->role, info->local_world_size};
+        if (info->muster_version != ROUND_EXCHANGE_MUSTER_VERSION) {
+            exchange->is_coordinated = false;
+        }
+    }
+    assign(step, roles);
+    free(roles);
+}
+
+static bool take_address(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    const struct round_values *values = &step->event->values;
+    if (values->address == NULL || values->port == 0) {
+        round_step_fail(
+            step, "the address of the workers' store that was published makes no sense");
+        return false;
+    }
+    text_clear(&exchange->address.text);
+    text_append(&exchange->address.text, values->address);
+    exchange->address.port = values->port;
+    exchange->address.stage = ROUND_ADDRESS_KNOWN;
+    return true;
+}
+
+/* GET of WORLD, or of a part of it, in this round: that on which the nodes have agreed. */
+static void take_agreed(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    const struct round_values *values = &step->event->values;
+    enum round_key_kind kind = step->event->key.kind;
+    if (kind != ROUND_KEY_ASSIGNED_RANKS && !take_address(step)) {
+        return;
+    }
+    if (kind != ROUND_KEY_ADDRESS) {
+        if (!values->has_ranks || values->ranks.world_size - values->ranks.base_rank <
+                                      exchange->settings.local_world_size) {
+            fail_on_node(step, 0, "assigned ranks that make no sense");
+            return;
+        }
+        exchange->ranks = values->ranks;
+        exchange->has_ranks = true;
+    }
+    round_step_join(step);
+}
+
+static void take_values(struct round_step *step) {
+    const struct round_key *key = &step->event->key;
+    if (round_key_is_decision(key->kind)) {
+        round_fixed_take_decision(step);
+        return;
+    }
+    if (step->exchange->phase != ROUND_JOINING || is_left_behind(step)) {
+        return;
+    }
+    if (key->round != step->exchange->round) {
+        round_address_take_found(step);
+    } else if (key->kind == ROUND_KEY_PUBLISHER) {
+        round_address_take_publisher(step);
+    } else {
+        take_agreed(step);
+    }
+}
+
+static void time_out(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    struct instant now = step->event->now;
+    if (!exchange->is_timer_armed || instant_is_before(now, exchange->timer)) {
+        return;
+    }
+    exchange->is_timer_armed = false;
+    switch (exchange->phase) {
+    case ROUND_CONNECTING:
+        round_fixed_join_late(step);
+        break;
+    case ROUND_JOINING:
+        if (round_step_is_fixed(step)) {
+            round_fixed_join_late(step);
+        } else if (instant_is_before(now, exchange->deadline)) {
+            round_step_arm_timer(step, exchange->deadline);
+            round_address_take_silence(step);
+        } else {
+            round_diagnosis_start(step);
+        }
+        break;
+    case ROUND_DIAGNOSING:
+        round_diagnosis_time_out(step);
+        break;
+    case ROUND_LEAVING:
+    case ROUND_COUNTING:
+        (exchange->is_coordinated ? round_fixed_leave_late : round_barrier_time_out)(step);
+        break;
+    case ROUND_IDLE:
+    case ROUND_JOINED:
+    case ROUND_ENDED:
+        break;
+    }
+}

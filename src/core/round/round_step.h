@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inside of the round exchange: its state, and what all its parts do in a step. Only
+ * round_exchange and its parts use it: round_address agrees on the workers' store, round_barrier is
+ * the exit barrier, round_diagnosis finds what a failed join was missing, and round_fixed is what
+ * only fixed nodes do. */
+#ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
+#define MUSTER_CORE_ROUND_ROUND_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "core/rendezvous/node_identity.h"
+#include "core/workers/rank_assignment.h"
+#include "core/round/round_exchange.h"
+#include "core/round/round_key.h"
+
+enum round_phase {
+    ROUND_IDLE,
+    ROUND_CONNECTING, /* fixed nodes */
+    ROUND_JOINING,
+    ROUND_DIAGNOSING, /* too late: the node finds out which nodes are missing */
+    ROUND_JOINED,
+    ROUND_LEAVING,  /* in the exit barrier */
+    ROUND_COUNTING, /* too late: the node finds out how many nodes have arrived */
+    ROUND_ENDED,    /* the agent knows the result; nothing happens until the next round */
+};
+
+enum round_address_stage {
+    ROUND_ADDRESS_UNKNOWN,
+    ROUND_ADDRESS_OPENING, /* this node's store is being opened */
+    ROUND_ADDRESS_SEEKING, /* the node looks for it in earlier rounds */
+    /* The node waits for the role info of torchrun's node, which may use an earlier address. */
+    ROUND_ADDRESS_LISTENING,
+    ROUND_ADDRESS_SUMMONED, /* rank 0 has named another node to publish */
+    ROUND_ADDRESS_EXPECTED, /* another node will publish, or has published */
+    ROUND_ADDRESS_KNOWN,
+};
+
+struct round_address {
+    enum round_address_stage stage;
+    struct text text; /* the address of the workers' store, once found or published */
+    int port;
+    char port_text[12];
+    int owner;              /* the rank of the node whose store it is */
+    struct text owner_text; /* the identity of the owner */
+    int64_t sought;         /* the earlier round in which the node looks */
+    bool is_open;           /* this node's store is open for this round */
+    struct text own_text;   /* the address of this node's store */
+    int own_port;
+    bool has_opened; /* this node has opened a store in some round */
+};
+
+struct round_exchange {
+    struct round_settings settings;
+    enum round_phase phase;
+    int64_t round;
+    int group_rank;
+    int node_count;
+    int64_t restarts;            /* fixed nodes: the attempt */
+    int largest_count;           /* of nodes, in all rounds in which this node was */
+    int64_t cleared;             /* this node has cleared the rounds before this one */
+    bool has_foreign;            /* a node of torchrun takes part */
+    struct node_identity *nodes; /* by rank */
+    struct instant deadline;     /* of the join */
+    bool is_timer_armed;
+    struct instant timer;
+    bool is_waiting; /* a WAIT for `waiting` is under way */
+    struct round_key waiting;
+    bool has_wanted; /* a WAIT for `wanted` follows it */
+    struct round_key wanted;
+    struct round_address address;
+    bool is_gathering; /* rank 0 waits for the role infos, or has them */
+    bool has_ranks;
+    struct rank_assignment ranks;
+    struct rank_assignment *assignments; /* rank 0: the ranks of all nodes, once computed */
+    bool is_coordinated;                 /* fixed nodes: every agent is Muster's */
+    bool is_cut_off;                     /* fixed nodes: the connection was lost */
+    char failure[ROUND_DECISION_SIZE];   /* fixed nodes: this node's, as it is written */
+    bool stays_in_barrier;               /* other nodes need this node's store */
+    int64_t arrived;                     /* how many nodes were in the barrier when last seen */
+    int examined;                        /* diagnosis: the node whose role info is checked */
+    int missing;
+    struct text reason;
+};
+
+struct round_step {
+    struct round_exchange *exchange;
+    const struct round_event *event;
+    struct round_effects *effects;
+};
+
+/* Adds the effect, and sets its round to that of the exchange. */
+void round_step_push(struct round_step *step, struct round_effect effect);
+void round_step_push_key(
+    struct round_step *step, enum round_effect_kind kind, struct round_key key);
+/* SET; `text` is good until the next step. */
+void round_step_set(struct round_step *step, enum round_key_kind key, const char *text);
+void round_step_add(struct round_step *step, struct round_key key, int64_t amount);
+
+/* A key of the present round: one without a number, and one that is by node. */
+struct round_key round_step_key(const struct round_step *step, enum round_key_kind kind);
+struct round_key round_step_node_key(
+    const struct round_step *step, enum round_key_kind kind, int node);
+/* A key of fixed nodes that is by attempt: of the present one, or `attempts_on` later. */
+struct round_key round_step_attempt_key(
+    const struct round_step *step, enum round_key_kind kind, int attempts_on);
+
+/* Waits for the key as soon as the waiting connection is free. */
+void round_step_want(struct round_step *step, struct round_key key);
+
+void round_step_arm_timer(struct round_step *step, struct instant deadline);
+void round_step_disarm_timer(struct round_step *step);
+
+/* Ends the join or the barrier with the reason in `exchange->reason`. */
+void round_step_end(struct round_step *step, enum round_effect_kind kind);
+/* Ends the join with a reason that this node knows, so no diagnosis is needed. */
+__attribute__((format(printf, 2, 3))) void round_step_fail(
+    struct round_step *step, const char *format, ...);
+
+/* Appends "node 1 (b_2_0)", or "node 1" for fixed nodes. */
+void round_step_describe_node(const struct round_step *step, int node, struct text *out);
+
+bool round_step_is_fixed(const struct round_step *step);
+/* Whether this node is the one of rank 0. */
+bool round_step_is_first(const struct round_step *step);
+bool round_step_is_foreign(const struct round_step *step, int node);
+
+/* Tells JOINED as soon as the workers' store and the ranks are known. */
+void round_step_join(struct round_step *step);
+/* Rank 0: waits for the role infos, unless it does already. */
+void round_step_gather(struct round_step *step);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/store/store_apply.h"
+
+/* Values and counters. */
+
+void store_apply_set(const struct store_step *step) {
+    struct store_entry *entry = store_step_find(step, step->request->key);
+    entry = store_step_write(step, entry, step->request->value);
+    if (entry != NULL) {
+        store_step_wake_all(step, entry);
+    }
+}
+
+void store_apply_append(const struct store_step *step) {
+    struct slice key = step->request->key;
+    struct slice value = step->request->value;
+    struct store_entry *entry = store_step_find(step, key);
+    size_t length = store_entry_value(entry).length + value.length;
+    if (!store_step_admit(step, store_step_write_size(entry, key, length))) {
+        return;
+    }
+    entry = store_step_obtain(step, entry, key);
+    store_entry_append_value(step->entries, entry, value);
+    store_step_wake_all(step, entry);
+}
+
+/* A missing key differs from an empty value. Only an empty expected value matches it; any other
+ * expected value is the reply, as in compareAndSet of PyTorch's libuv server. */
+void store_apply_compare_set(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    struct store_entry *entry = store_step_find(step, request->key);
+    bool is_missing = entry == NULL || !entry->has_value;
+    bool is_expected = is_missing ? request->expected.length == 0
+                                  : slice_equals(store_entry_value(entry), request->expected);
+    if (!is_expected) {
+        store_step_reply_blob(step, is_missing ? request->expected : store_entry_value(entry));
+        return;
+    }
+    entry = store_step_write(step, entry, request->value);
+    if (entry != NULL) {
+        store_step_reply_blob(step, store_entry_value(entry));
+        store_step_wake_all(step, entry);
+    }
+}
+
+void store_apply_get(const struct store_step *step) {
+    store_step_reply_blob(step, store_entry_value(store_step_find(step, step->request->key)));
+}
+
+void store_apply_add(const struct store_step *step) {
+    int64_t value = 0;
+    struct store_entry *entry = store_step_count(step, step->request->number, 0, &value);
+    if (entry != NULL) {
+        store_step_reply_integer(step, value);
+        store_step_wake_all(step, entry);
+    }
+}
+
+void store_apply_delete(const struct store_step *step) {
+    struct store_entry *entry = store_step_find(step, step->request->key);
+    bool is_deleted = entry != NULL && entry->has_value;
+    if (is_deleted) {
+        store_entry_remove_value(step->entries, entry);
+        store_entries_release(step->entries, entry);
+    }
+    store_step_reply_integer(step, is_deleted ? 1 : 0);
+}
+
+void store_apply_multi_get(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    struct slice *blobs = store_effects_blobs(step->effects, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        blobs[i] = store_entry_value(store_step_find(step, request->keys[i]));
+    }
+    store_step_reply(step, &(struct store_reply){.kind = STORE_REPLY_BLOBS,
+                               .list = {.items = blobs, .count = request->count}});
+}
+
+/* First uses an estimate that is too large but cheap, as admit_wait does. */
+static bool admit_multi_set(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    size_t size = 0;
+    for (size_t i = 0; i < request->count; i++) {
+        size += store_step_write_size(NULL, request->keys[i], request->values[i].length);
+    }
+    if (store_entries_have_room(step->entries, size)) {
+        return true;
+    }
+    size = 0;
+    for (size_t i = 0; i < request->count; i++) {
+        size += store_step_write_size(
+            store_step_find(step, request->keys[i]), request->keys[i], request->values[i].length);
+    }
+    return store_step_admit(step, size);
+}
+
+void store_apply_multi_set(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    if (!admit_multi_set(step)) {
+        return;
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        struct slice key = request->keys[i];
+        struct store_entry *entry = store_step_obtain(step, store_step_find(step, key), key);
+        store_entry_set_value(step->entries, entry, request->values[i]);
+        store_step_wake_all(step, entry);
+    }
+}
+
+static bool collect_key(void *context, struct slice key, void *value) {
+    struct slice **end = context;
+    const struct store_entry *entry = value;
+    if (entry->has_value) {
+        *(*end)++ = key;
+    }
+    return true;
+}
+
+void store_apply_list_keys(const struct store_step *step) {
+    size_t count = step->entries->value_count;
+    struct slice *keys = store_effects_blobs(step->effects, count);
+    struct slice *end = keys;
+    table_each(step->entries->table, collect_key, &end);
+    store_step_reply(step,
+        &(struct store_reply){.kind = STORE_REPLY_KEYS, .list = {.items = keys, .count = count}});
+}
+
+void store_apply_count_keys(const struct store_step *step) {
+    store_step_reply_integer(step, (int64_t)step->entries->value_count);
+}
+
+/* Queues. */
+
+void store_apply_queue_push(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    struct store_entry *entry = store_step_find(step, request->key);
+    size_t size = store_queue_item_size(request->value.length) +
+                  (entry == NULL ? store_entries_add_size(request->key) : 0);
+    if (!store_step_admit(step, size)) {
+        return;
+    }
+    entry = store_step_obtain(step, entry, request->key);
+    store_queue_push(step->entries, entry, request->value);
+    store_waiters_wake_one(step->waiters, entry, step->effects);
+}
+
+static int64_t queue_length(const struct store_entry *entry) {
+    return entry == NULL ? 0 : (int64_t)entry->queue_length;
+}
+
+void store_apply_queue_pop(const struct store_step *step) {
+    struct store_entry *entry = store_step_find(step, step->request->key);
+    struct store_reply answer = {.kind = STORE_REPLY_POP};
+    answer.pop.length = queue_length(entry);
+    answer.pop.front = (struct slice){0};
+    if (answer.pop.length > 0) {
+        struct store_queue_item *item = store_queue_pop(entry);
+        *step->popped = item;
+        answer.pop.front = (struct slice){item->data, item->length};
+        store_entries_release(step->entries, entry);
+    }
+    store_step_reply(step, &answer);
+}
+
+void store_apply_queue_length(const struct store_step *step) {
+    store_step_reply_integer(step, queue_length(store_step_find(step, step->request->key)));
+}
+
+/* Checking for keys, waiting for keys, and the barrier. */
+
+void store_apply_barrier(const struct store_step *step) {
+    int64_t arrived = 0;
+    struct store_entry *entry = store_step_count(step, 1, store_wait_size(1), &arrived);
+    if (entry == NULL) {
+        return;
+    }
+    struct store_waiters *waiters = step->waiters;
+    store_waiters_drop(waiters, step->connection);
+    if (arrived >= step->request->number) {
+        store_step_reply_byte(step, STORE_STOP_WAITING);
+        store_step_wake_all(step, entry);
+        return;
+    }
+    store_wait_add(store_wait_begin(waiters, step->connection, 1), entry);
+}
+
+void store_apply_check(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    for (size_t i = 0; i < request->count; i++) {
+        if (!store_entry_is_present(store_step_find(step, request->keys[i]))) {
+            store_step_reply_byte(step, STORE_NOT_READY);
+            return;
+        }
+    }
+    store_step_reply_byte(step, STORE_READY);
+}
+
+/* Whether there is room for a wait for all these keys. The first estimate assumes that all keys are
+ * missing and new, and needs no look at them. Only if there is no room for that, it looks at each
+ * key. */
+static bool admit_wait(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    size_t size = store_wait_size(request->count);
+    for (size_t i = 0; i < request->count; i++) {
+        size += store_entries_add_size(request->keys[i]);
+    }
+    if (store_entries_have_room(step->entries, size)) {
+        return true;
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        if (store_step_find(step, request->keys[i]) != NULL) {
+            size -= store_entries_add_size(request->keys[i]);
+        }
+    }
+    return store_step_admit(step, size);
+}
+
+void store_apply_wait(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    if (!admit_wait(step)) {
+        return;
+    }
+    store_waiters_drop(step->waiters, step->connection);
+    struct store_wait *wait = NULL;
+    for (size_t i = 0; i < request->count; i++) {
+        struct store_entry *entry = store_step_find(step, request->keys[i]);
+        if (store_entry_is_present(entry)) {
+            continue;
+        }
+        if (wait == NULL) {
+            wait = store_wait_begin(step->waiters, step->connection, request->count - i);
+        }
+        store_wait_add(wait, store_step_obtain(step, entry, request->keys[i]));
+    }
+    if (wait == NULL) {
+        store_step_reply_byte(step, STORE_STOP_WAITING);
+    }
+}
+
+void store_apply_cancel_wait(const struct store_step *step) {
+    store_waiters_drop(step->waiters, step->connection);
+    store_step_reply_byte(step, STORE_WAIT_CANCELLED);
+}

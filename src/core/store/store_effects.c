@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/store/store_effects.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* An array that is larger than this is freed at the reset. */
+#define KEPT_EFFECTS 1024
+#define KEPT_BLOBS 4096
+
+void store_effects_reset(struct store_effects *effects) {
+    effects->count = 0;
+    if (effects->capacity > KEPT_EFFECTS) {
+        free(effects->items);
+        effects->items = NULL;
+        effects->capacity = 0;
+    }
+    if (effects->blob_capacity > KEPT_BLOBS) {
+        free(effects->blobs);
+        effects->blobs = NULL;
+        effects->blob_capacity = 0;
+    }
+}
+
+void store_effects_clear(struct store_effects *effects) {
+    free(effects->items);
+    free(effects->blobs);
+    *effects = (struct store_effects){0};
+}
+
+static struct store_effect *append(struct store_effects *effects) {
+    effects->items = memory_reserve(
+        effects->items, &effects->capacity, effects->count + 1, sizeof *effects->items);
+    return &effects->items[effects->count++];
+}
+
+void store_effects_reply(struct store_effects *effects, struct store_connection *connection,
+    const struct store_reply *reply) {
+    struct store_effect *effect = append(effects);
+    effect->kind = STORE_EFFECT_REPLY;
+    effect->connection = connection;
+    effect->reply = *reply;
+}
+
+void store_effects_close(
+    struct store_effects *effects, struct store_connection *connection, const char *reason) {
+    struct store_effect *effect = append(effects);
+    effect->kind = STORE_EFFECT_CLOSE;
+    effect->connection = connection;
+    effect->reason = reason;
+}
+
+struct slice *store_effects_blobs(struct store_effects *effects, size_t count) {
+    effects->blobs =
+        memory_reserve(effects->blobs, &effects->blob_capacity, count, sizeof *effects->blobs);
+    return effects->blobs;
+}

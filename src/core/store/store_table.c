@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/store/store_table.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/store/store_apply.h"
+
+struct store_table {
+    struct store_entries entries;
+    struct store_waiters waiters;
+    struct store_queue_item *popped; /* the reply of the last step borrows from it */
+};
+
+struct store_table *store_table_new(const struct store_limits *limits) {
+    struct store_table *table = memory_allocate(sizeof *table);
+    store_entries_init(&table->entries, limits->memory_bytes);
+    table->waiters.entries = &table->entries;
+    return table;
+}
+
+static void free_popped(struct store_table *table) {
+    store_queue_free_item(&table->entries, table->popped);
+    table->popped = NULL;
+}
+
+/* The arguments of a renewal, for each entry. */
+struct renewal {
+    struct store_table *table;
+    struct slice kept_prefix;
+    struct store_effects *effects;
+};
+
+static bool forget_entry(void *context, struct slice key, void *value) {
+    const struct renewal *renewal = context;
+    struct store_table *table = renewal->table;
+    struct store_entry *entry = value;
+    if (!slice_starts_with(key, renewal->kept_prefix) || renewal->kept_prefix.length == 0) {
+        store_waiters_expel(&table->waiters, entry,
+            "the store was renewed while this client waited", renewal->effects);
+        store_entry_remove_value(&table->entries, entry);
+        store_queue_empty(&table->entries, entry);
+    }
+    return true;
+}
+
+/* `effects` is NULL when the connections are not to be closed. */
+static void renew(
+    struct store_table *table, struct slice kept_prefix, struct store_effects *effects) {
+    struct renewal renewal = {table, kept_prefix, effects};
+    free_popped(table);
+    table_each(table->entries.table, forget_entry, &renewal);
+    store_entries_sweep(&table->entries);
+}
+
+void store_table_renew(
+    struct store_table *table, struct slice kept_prefix, struct store_effects *effects) {
+    renew(table, kept_prefix, effects);
+}
+
+void store_table_free(struct store_table *table) {
+    if (table == NULL) {
+        return;
+    }
+    renew(table, (struct slice){0}, NULL);
+    store_entries_clear(&table->entries);
+    free(table);
+}
+
+void store_table_disconnect(struct store_table *table, struct store_connection *connection) {
+    store_waiters_drop(&table->waiters, connection);
+}
+
+void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
+    table->entries.reserved = taken_bytes;
+}
+
+size_t store_table_memory(const struct store_table *table) {
+    return table->entries.memory;
+}
+
+size_t store_table_count(const struct store_table *table) {
+    return table->entries.value_count;
+}
+
+size_t store_table_waiting(const struct store_table *table) {
+    return table->waiters.count;
+}
+
+static void apply_nothing(const struct store_step *step) {
+    (void)step;
+}
+
+static void apply_ping(const struct store_step *step) {
+    const struct store_reply reply = {.kind = STORE_REPLY_NONCE, .nonce = step->request->nonce};
+    store_step_reply(step, &reply);
+}
+
+static void (*const operations[STORE_OPERATION_COUNT])(const struct store_step *step) = {
+    [STORE_VALIDATE] = apply_nothing, /* the decoder has checked it */
+    [STORE_SET] = store_apply_set,
+    [STORE_COMPARE_SET] = store_apply_compare_set,
+    [STORE_GET] = store_apply_get,
+    [STORE_ADD] = store_apply_add,
+    [STORE_CHECK] = store_apply_check,
+    [STORE_WAIT] = store_apply_wait,
+    [STORE_COUNT_KEYS] = store_apply_count_keys,
+    [STORE_DELETE] = store_apply_delete,
+    [STORE_APPEND] = store_apply_append,
+    [STORE_MULTI_GET] = store_apply_multi_get,
+    [STORE_MULTI_SET] = store_apply_multi_set,
+    [STORE_CANCEL_WAIT] = store_apply_cancel_wait,
+    [STORE_PING] = apply_ping,
+    [STORE_QUEUE_PUSH] = store_apply_queue_push,
+    [STORE_QUEUE_POP] = store_apply_queue_pop,
+    [STORE_QUEUE_LENGTH] = store_apply_queue_length,
+    [STORE_LIST_KEYS] = store_apply_list_keys,
+    [STORE_BARRIER] = store_apply_barrier,
+};
+
+void store_table_apply(struct store_table *table, struct store_connection *connection,
+    const struct store_request *request, struct store_effects *effects) {
+    const struct store_step step = {
+        .entries = &table->entries,
+        .waiters = &table->waiters,
+        .popped = &table->popped,
+        .connection = connection,
+        .request = request,
+        .effects = effects,
+    };
+    free_popped(table);
+    operations[request->operation](&step);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers of what an agent has done so far: how often and how long it joined, and started, watched
+ * and stopped its workers; why it restarted them; and what its watchdog did. It counts from the
+ * events of the agent machine. It reads no clock, and does not know how the numbers are spelled.
+ * Compare the functions that are profiled in torch/distributed/elastic/agent/server/api.py and
+ * local_elastic_agent.py (@prof). */
+#ifndef MUSTER_CORE_TELLING_JOB_METRICS_H
+#define MUSTER_CORE_TELLING_JOB_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/agent/agent_machine.h"
+#include "core/telling/event_record.h"
+
+/* What the agent spends its time on. */
+enum job_activity {
+    JOB_ACTIVITY_RENDEZVOUS,
+    JOB_ACTIVITY_START,
+    JOB_ACTIVITY_MONITOR, /* the workers run */
+    JOB_ACTIVITY_STOP,
+    JOB_ACTIVITY_EXIT_BARRIER,
+    JOB_ACTIVITY_COUNT,
+};
+
+enum job_restart_cause {
+    JOB_RESTART_WORKER_FAILURE,    /* a worker of this node failed */
+    JOB_RESTART_PEER,              /* a worker of another node failed */
+    JOB_RESTART_MEMBERSHIP_CHANGE, /* nodes came or went, and no worker had failed */
+    JOB_RESTART_COUNT,
+};
+
+/* How often, how long in total, and how often it failed. */
+struct job_times {
+    uint64_t count;
+    struct duration sum;
+    uint64_t failures;
+};
+
+/* A zeroed struct is valid: the agent has not begun. */
+struct job_metrics {
+    struct job_times activities[JOB_ACTIVITY_COUNT];
+    uint64_t restarts[JOB_RESTART_COUNT];
+    uint64_t succeeded_workers; /* workers that exited with 0, in all attempts */
+    uint64_t failed_workers;
+    uint64_t expired_timers;
+    struct job_times kills; /* of processes by the watchdog; from the deadline to the signal */
+    struct instant since;   /* the beginning of the present phase */
+    bool has_cause;         /* the cause of the restart under way is known */
+    enum job_restart_cause cause;
+    bool is_cause_open;    /* a restart is under way, and the next round tells its cause */
+    int64_t restarts_paid; /* restarts that the job had used when the last round was joined */
+};
+
+/* `machine` has just taken `event`; before it was in the phase `before`. */
+void job_metrics_step(struct job_metrics *metrics, enum agent_phase before,
+    const struct agent_machine *machine, const struct agent_event *event);
+
+void job_metrics_watchdog(struct job_metrics *metrics, enum event_watchdog what,
+    const struct event_timer_record *timer, struct wall_time now);
+
+/* The names, for example "rendezvous" and "worker_failure". */
+const char *job_activity_name(enum job_activity activity);
+const char *job_restart_cause_name(enum job_restart_cause cause);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/workers/log_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/template.h"
+#include "core/workers/log_tree.h"
+
+/* The names that a prefix template may use, in the order of set_values. */
+static const char *const value_names[] = {"role_name", "local_rank", "rank", "hostname"};
+#define VALUE_COUNT (sizeof value_names / sizeof *value_names)
+
+static void set_values(struct template_value *out_values, const char *const *values) {
+    for (size_t i = 0; i < VALUE_COUNT; i++) {
+        out_values[i] = (struct template_value){value_names[i], values[i]};
+    }
+}
+
+bool log_plan_has_directory(const struct launch_config *config) {
+    return config->log_dir == NULL || !log_tree_is_discarded(config->log_dir);
+}
+
+static bool has_template(const struct launch_config *config) {
+    return config->log_line_prefix_template != NULL && *config->log_line_prefix_template != '\0';
+}
+
+/* Whether a part of the prefix is too long already. Then the prefix is not made at all. */
+static bool has_oversized_part(
+    const struct launch_config *config, const struct log_worker *worker) {
+    return strlen(worker->role_name) > LOG_PLAN_HEADER_CEILING ||
+           strlen(worker->hostname) > LOG_PLAN_HEADER_CEILING ||
+           (has_template(config) &&
+               strlen(config->log_line_prefix_template) > LOG_PLAN_HEADER_CEILING);
+}
+
+enum log_plan_problem log_plan_check(
+    const struct launch_config *config, const struct log_worker *worker) {
+    bool has_filters =
+        config->duplicate_stdout_filters.count > 0 || config->duplicate_stderr_filters.count > 0;
+    if (has_filters && !log_plan_has_directory(config)) {
+        return LOG_PLAN_FILTERS_NEED_DIRECTORY;
+    }
+    if (has_oversized_part(config, worker)) {
+        return LOG_PLAN_HEADER_TOO_LONG;
+    }
+    char *header = log_plan_header(config, worker);
+    bool is_too_long = strlen(header) > LOG_PLAN_HEADER_CEILING;
+    free(header);
+    return is_too_long ? LOG_PLAN_HEADER_TOO_LONG : LOG_PLAN_FITS;
+}
+
+const char *log_plan_problem_text(enum log_plan_problem problem) {
+    switch (problem) {
+    case LOG_PLAN_FITS:
+        return "the log settings fit together";
+    case LOG_PLAN_FILTERS_NEED_DIRECTORY:
+        return "--duplicate-stdout-filters and --duplicate-stderr-filters write files: they need a "
+               "--log-dir other than /dev/null";
+    case LOG_PLAN_HEADER_TOO_LONG:
+        return "the prefix of --log-line-prefix-template is longer than 4096 bytes";
+    }
+    return "";
+}
+
+static bool passes_filter(const struct launch_config *config, int local_rank) {
+    if (!config->has_local_ranks_filter || config->local_ranks_filter_count == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < config->local_ranks_filter_count; i++) {
+        if (config->local_ranks_filter[i] == local_rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct log_stream_plan log_plan_stream(
+    const struct launch_config *config, int local_rank, int stream) {
+    if (!log_plan_has_directory(config)) {
+        return (struct log_stream_plan){LOG_DESTINATION_INHERIT, false};
+    }
+    bool is_shown = passes_filter(config, local_rank);
+    if ((launch_streams_for(&config->tee, local_rank) & stream) != 0 && is_shown) {
+        const struct text_list *needles = stream == LAUNCH_STREAM_STDOUT
+                                              ? &config->duplicate_stdout_filters
+                                              : &config->duplicate_stderr_filters;
+        return (struct log_stream_plan){LOG_DESTINATION_FILE_AND_CONSOLE, needles->count > 0};
+    }
+    int to_file = launch_streams_for(&config->redirects, local_rank) |
+                  launch_streams_for(&config->tee, local_rank);
+    if ((to_file & stream) != 0) {
+        return (struct log_stream_plan){LOG_DESTINATION_FILE, false};
+    }
+    return (struct log_stream_plan){
+        is_shown ? LOG_DESTINATION_INHERIT : LOG_DESTINATION_DISCARD, false};
+}
+
+char *log_plan_header(const struct launch_config *config, const struct log_worker *worker) {
+    if (!has_template(config)) {
+        return text_format("[%s%d]:", worker->role_name, worker->local_rank);
+    }
+    char *local_rank = text_format("%d", worker->local_rank);
+    char *rank = text_format("%d", worker->rank);
+    struct template_value values[VALUE_COUNT];
+    set_values(values, (const char *[]){worker->role_name, local_rank, rank, worker->hostname});
+    char *header = template_substitute(config->log_line_prefix_template, values, VALUE_COUNT);
+    free(local_rank);
+    free(rank);
+    return header;
+}
+
+void log_plan_unknown_names(const struct launch_config *config, struct text_list *out_names) {
+    if (has_template(config)) {
+        struct template_value values[VALUE_COUNT];
+        set_values(values, (const char *[]){"", "", "", ""});
+        template_unknown_names(config->log_line_prefix_template, values, VALUE_COUNT, out_names);
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans where each stream of each worker goes, and its prefix. The plan depends only on the launch
+ * configuration, so that no file is opened for a job whose settings contradict each other.
+ * core/log_tree has the paths, and host/log_thread opens and writes the files. Matches
+ * torch/distributed/elastic/multiprocessing/api.py DefaultLogsSpecs.reify and
+ * torch/distributed/elastic/agent/server/local_elastic_agent.py (log line prefixes). */
+#ifndef MUSTER_CORE_WORKERS_LOG_PLAN_H
+#define MUSTER_CORE_WORKERS_LOG_PLAN_H
+
+#include <stdbool.h>
+
+#include "core/launch/launch_config.h"
+
+/* The most bytes of a prefix template, and of the prefix that it becomes. */
+#define LOG_PLAN_HEADER_CEILING 4096
+
+enum log_destination {
+    LOG_DESTINATION_INHERIT,          /* the worker writes to the agent's stream directly */
+    LOG_DESTINATION_DISCARD,          /* /dev/null, because of --local-ranks-filter */
+    LOG_DESTINATION_FILE,             /* its log file */
+    LOG_DESTINATION_FILE_AND_CONSOLE, /* its log file, and line by line the agent's stream */
+};
+
+struct log_stream_plan {
+    enum log_destination destination;
+    bool is_filtered; /* matching lines also go to the filtered file of the attempt */
+};
+
+/* The worker that writes the lines. Strings are borrowed. */
+struct log_worker {
+    const char *role_name;
+    const char *hostname; /* the result of gethostname */
+    int local_rank;
+    int rank;
+};
+
+/* Whether the job has a log directory: false for --log-dir /dev/null. */
+bool log_plan_has_directory(const struct launch_config *config);
+
+/* Settings that contradict each other, or exceed a limit. */
+enum log_plan_problem {
+    LOG_PLAN_FITS,
+    LOG_PLAN_FILTERS_NEED_DIRECTORY, /* duplicate filters with --log-dir /dev/null */
+    LOG_PLAN_HEADER_TOO_LONG,        /* the prefix template or the prefix exceeds the limit */
+};
+
+/* Checks the configuration for a worker, before a worker is started. The length of the prefix
+ * depends on the strings of `worker`. */
+enum log_plan_problem log_plan_check(
+    const struct launch_config *config, const struct log_worker *worker);
+
+/* A sentence for the user, without a full stop. */
+const char *log_plan_problem_text(enum log_plan_problem problem);
+
+/* The plan of one stream (LAUNCH_STREAM_STDOUT or _STDERR) of one worker. */
+struct log_stream_plan log_plan_stream(
+    const struct launch_config *config, int local_rank, int stream);
+
+/* The prefix of each line of this worker on the console: the template of the configuration with
+ * role_name, local_rank, rank and hostname substituted. Without a template, or with an empty one,
+ * it is "[<role_name><local_rank>]:". The caller frees it. */
+char *log_plan_header(const struct launch_config *config, const struct log_worker *worker);
+
+/* Appends the names in the prefix template that are unknown, for a warning. */
+void log_plan_unknown_names(const struct launch_config *config, struct text_list *out_names);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Builds the command line of one worker. Matches config_from_args in torch/distributed/run.py, and
+ * replace_macros in torch/distributed/elastic/utils/api.py: in arguments, but not in argv[0],
+ * `${local_rank}` and `$local_rank` become the local rank, and `$$` becomes a dollar. All other
+ * text stays. */
+#ifndef MUSTER_CORE_WORKERS_WORKER_COMMAND_H
+#define MUSTER_CORE_WORKERS_WORKER_COMMAND_H
+
+#include "base/text.h"
+#include "core/launch/launch_config.h"
+
+/* Appends argv to `out_arguments`. The caller looks argv[0] up on the worker's PATH. `python` is
+ * the interpreter: config->python if it is set, else the one that was found on PATH.
+ *
+ * With --run-path the script runs under runpy.run_path in a new interpreter. Where torch can be
+ * imported it also runs under torch's @record, so that an uncaught exception leaves an error file,
+ * as with torchrun. */
+void worker_command_build(const struct launch_config *config, const char *python, int local_rank,
+    struct text_list *out_arguments);
+
+/* The name of the job in the failure report: the script or module, the program of --no-python, or
+ * "run_script_path" with --run-path. Matches _get_entrypoint_name in
+ * torch/distributed/launcher/api.py. The text belongs to `config`. */
+const char *worker_command_display_name(const struct launch_config *config);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workers of one node during one attempt: the state of each worker, and the failures in the
+ * order in which they were observed. This module starts and stops no worker. The order and the
+ * choice of the root cause match torch/distributed/elastic/multiprocessing/errors/__init__.py
+ * ChildFailedError.get_first_failure, with one difference: a worker that died from the signal which
+ * stopped the group is the root cause only when no other worker failed. */
+#ifndef MUSTER_CORE_WORKERS_WORKER_GROUP_H
+#define MUSTER_CORE_WORKERS_WORKER_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/workers/process_exit.h"
+
+enum worker_state {
+    WORKER_RUNNING,   /* starting or running */
+    WORKER_SUCCEEDED, /* exited with 0 */
+    WORKER_FAILED,    /* any other end; also when it could not be started or hangs in the kernel */
+};
+
+struct worker_failure {
+    int local_rank;
+    struct wall_time observed;
+    struct process_exit exit; /* not set with a start_message, and when stuck */
+    char *start_message;      /* why the worker could not be started; NULL when it ran */
+    struct duration stuck;    /* how long it hung in the kernel; zero when it ended */
+    bool is_from_our_signal;  /* it died from the signal that stopped the group */
+    bool has_error_time;      /* the worker wrote an error file */
+    int64_t error_seconds;    /* the timestamp in the error file, Unix seconds */
+};
+
+struct worker_group {
+    size_t count;
+    enum worker_state *states; /* by local rank */
+    size_t running_count;
+    struct worker_failure *failures; /* in the order of observation; one per failed worker */
+    size_t failure_count;
+};
+
+/* All `count` workers are WORKER_RUNNING. */
+void worker_group_init(struct worker_group *group, size_t count);
+void worker_group_clear(struct worker_group *group);
+
+/* Begins a new attempt: all workers run again, and earlier failures are forgotten. */
+void worker_group_reset(struct worker_group *group);
+
+/* Records the end of a worker. Returns false, and changes nothing, for a worker that is not
+ * running. */
+bool worker_group_record_exit(struct worker_group *group, int local_rank, struct process_exit exit,
+    struct wall_time observed, bool is_from_our_signal);
+
+/* Records that a worker could not be started. Copies the message. Returns false as above. */
+bool worker_group_record_start_failure(
+    struct worker_group *group, int local_rank, const char *message, struct wall_time observed);
+
+/* Records that a worker hangs in the kernel and was given up. When it ends after all, its end is
+ * not recorded. Returns false as above. */
+bool worker_group_record_stuck(
+    struct worker_group *group, int local_rank, struct duration stuck, struct wall_time observed);
+
+bool worker_group_has_failure(const struct worker_group *group);
+bool worker_group_is_running(const struct worker_group *group);
+/* Whether every worker exited with 0. */
+bool worker_group_has_succeeded(const struct worker_group *group);
+
+/* Notes the timestamp in the error file of a failed worker. A later call replaces it. Ignores
+ * workers that did not fail. */
+void worker_group_set_error_time(struct worker_group *group, int local_rank, int64_t seconds);
+
+/* The failure that is the root cause, as an index into `failures`; SIZE_MAX when no worker failed.
+ * A worker that could not be started comes first. Then the smallest time in whole seconds decides,
+ * which is from the error file if there is one, and else from the observation. Then the order of
+ * observation decides. */
+size_t worker_group_root_cause(const struct worker_group *group);
+
+#endif
