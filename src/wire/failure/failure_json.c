@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/failure/failure_json.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/utf8.h"
+#include "core/launch/launch_config.h"
+#include "wire/json/json_document.h"
+#include "wire/json/json_repair.h"
+
+#define EXIT_CODE_MAXIMUM 255
+#define SIGNAL_MAXIMUM 64
+#define LAST_SECOND_OF_9999 INT64_C(253402300799)
+
+static const char left_out[] = "(the beginning is left out)\n";
+
+/* Writing. */
+
+/* Where the last `length` bytes of a valid text begin, rounded up to the start of a character. */
+static const char *last_bytes(const struct text *text, size_t length) {
+    const char *start = text->data + text->length - length;
+    while (((unsigned char)*start & 0xc0) == 0x80) {
+        start++;
+    }
+    return start;
+}
+
+/* Cuts the text to at most `length` bytes, rounded down to whole characters. */
+static void cut(struct text *text, size_t length) {
+    while (((unsigned char)text->data[length] & 0xc0) == 0x80) {
+        length--;
+    }
+    text->data[length] = '\0';
+    text->length = length;
+}
+
+static void write_text(const char *name, const char *value, struct text *out) {
+    if (value == NULL) {
+        return;
+    }
+    struct text valid = {0};
+    json_repair_text(slice_from_string(value), &valid);
+    if (valid.length > FAILURE_JSON_TEXT_MAXIMUM) {
+        cut(&valid, FAILURE_JSON_TEXT_MAXIMUM);
+    }
+    text_append_format(out, ", \"%s\": ", name);
+    json_text_write(text_string(&valid), out);
+    text_clear(&valid);
+}
+
+static void write_message(const struct failure_account *account, struct text *out) {
+    if (account->message == NULL) {
+        return;
+    }
+    struct text valid = {0};
+    struct text shown = {0};
+    json_repair_text(slice_from_string(account->message), &valid);
+    if (valid.length > FAILURE_JSON_MESSAGE_MAXIMUM) {
+        text_append(&shown, left_out);
+        text_append(&shown, last_bytes(&valid, FAILURE_JSON_MESSAGE_MAXIMUM - strlen(left_out)));
+    } else {
+        text_append(&shown, text_string(&valid));
+    }
+    text_append_format(out, ", \"%s\": ", account->is_message_object ? "traceback" : "message");
+    json_text_write(text_string(&shown), out);
+    text_clear(&valid);
+    text_clear(&shown);
+}
+
+static void write_end(const struct failure_account *account, struct text *out) {
+    if (account->stuck.nanoseconds > 0) {
+        text_append_format(out, ", \"stuck_milliseconds\": %" PRId64,
+            duration_milliseconds_ceiling(account->stuck));
+    } else if (account->start_message == NULL) {
+        text_append_format(out, ", \"%s\": %d", account->exit.is_signal ? "signal" : "exit_code",
+            account->exit.value);
+        if (account->exit.has_dumped_core) {
+            text_append(out, ", \"has_dumped_core\": true");
+        }
+    }
+}
+
+void failure_json_write(const struct failure_account *account, struct text *out) {
+    text_append_format(out,
+        "{\"rank\": %d, \"local_rank\": %d, \"group_rank\": %d, \"role_rank\": %d, \"time\": "
+        "%" PRId64 ", \"pid\": %" PRId64,
+        account->rank, account->local_rank, account->group_rank, account->role_rank,
+        account->seconds, account->pid);
+    write_end(account, out);
+    write_text("host", account->host, out);
+    write_text("node", account->node, out);
+    write_text("start_message", account->start_message, out);
+    write_text("error_file", account->error_file, out);
+    write_text("summary", account->summary, out);
+    write_text("evidence", account->evidence, out);
+    write_text("note", account->note, out);
+    write_message(account, out);
+    text_append(out, "}");
+}
+
+/* Reading. */
+
+/* `code` is the first failure; after it, nothing more is read. */
+struct reader {
+    const struct json_value *root;
+    enum failure_code code;
+};
+
+static void refuse(struct reader *reader, enum failure_code code) {
+    if (reader->code == FAILURE_NONE) {
+        reader->code = code;
+    }
+}
+
+static int64_t read_integer(
+    struct reader *reader, const char *name, int64_t minimum, int64_t maximum) {
+    int64_t value;
+    if (!json_value_integer(json_value_member(reader->root, name), &value)) {
+        refuse(reader, FAILURE_MALFORMED);
+        return minimum;
+    }
+    if (value < minimum || value > maximum) {
+        refuse(reader, FAILURE_LIMIT);
+        return minimum;
+    }
+    return value;
+}
+
+static bool has_member(const struct reader *reader, const char *name) {
+    return json_value_member(reader->root, name) != NULL;
+}
+
+/* Returns a copy of the text, or NULL when the member is absent. */
+static char *read_text(struct reader *reader, const char *name, size_t maximum) {
+    if (!has_member(reader, name)) {
+        return NULL;
+    }
+    const char *text = json_value_text(json_value_member(reader->root, name));
+    if (text == NULL) {
+        refuse(reader, FAILURE_MALFORMED);
+    } else if (strlen(text) > maximum) {
+        refuse(reader, FAILURE_LIMIT);
+        text = NULL;
+    }
+    return memory_duplicate_string(text);
+}
+
+static void read_end(struct reader *reader, struct failure_account *account) {
+    if (has_member(reader, "stuck_milliseconds")) {
+        account->stuck = duration_from_milliseconds(
+            read_integer(reader, "stuck_milliseconds", 1, INT64_MAX / NANOSECONDS_PER_MILLISECOND));
+    } else if (account->start_message == NULL) {
+        account->exit.is_signal = has_member(reader, "signal");
+        account->exit.value = account->exit.is_signal
+                                  ? (int)read_integer(reader, "signal", 1, SIGNAL_MAXIMUM)
+                                  : (int)read_integer(reader, "exit_code", 0, EXIT_CODE_MAXIMUM);
+        account->exit.has_dumped_core =
+            account->exit.is_signal &&
+            json_value_is_true(json_value_member(reader->root, "has_dumped_core"));
+    }
+}
+
+static void read_numbers(struct reader *reader, struct failure_account *account) {
+    account->rank = (int)read_integer(reader, "rank", 0, INT_MAX);
+    account->local_rank =
+        (int)read_integer(reader, "local_rank", 0, LAUNCH_MAXIMUM_WORKERS_PER_NODE - 1);
+    account->group_rank = (int)read_integer(reader, "group_rank", 0, LAUNCH_MAXIMUM_NODES - 1);
+    account->role_rank = (int)read_integer(reader, "role_rank", 0, INT_MAX);
+    account->seconds = read_integer(reader, "time", 0, LAST_SECOND_OF_9999);
+    account->pid = read_integer(reader, "pid", 0, INT64_MAX);
+}
+
+static void read_texts(struct reader *reader, struct failure_account *account) {
+    account->host = read_text(reader, "host", FAILURE_JSON_TEXT_MAXIMUM);
+    account->node = read_text(reader, "node", FAILURE_JSON_TEXT_MAXIMUM);
+    account->start_message = read_text(reader, "start_message", FAILURE_JSON_TEXT_MAXIMUM);
+    account->error_file = read_text(reader, "error_file", FAILURE_JSON_TEXT_MAXIMUM);
+    account->summary = read_text(reader, "summary", FAILURE_JSON_TEXT_MAXIMUM);
+    account->evidence = read_text(reader, "evidence", FAILURE_JSON_TEXT_MAXIMUM);
+    account->note = read_text(reader, "note", FAILURE_JSON_TEXT_MAXIMUM);
+    account->is_message_object = has_member(reader, "traceback");
+    account->message = read_text(
+        reader, account->is_message_object ? "traceback" : "message", FAILURE_JSON_MESSAGE_MAXIMUM);
+    if (account->host == NULL) {
+        refuse(reader, FAILURE_MALFORMED);
+    }
+}
+
+enum failure_code failure_json_read(struct slice input, struct failure_account *out_account) {
+    struct json_document *document;
+    enum failure_code code = json_document_parse(input, FAILURE_JSON_MAXIMUM_SIZE, &document, NULL);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    struct reader reader = {.root = json_document_root(document)};
+    struct failure_account account = {0};
+    read_numbers(&reader, &account);
+    read_texts(&reader, &account);
+    read_end(&reader, &account);
+    json_document_free(document);
+    if (reader.code != FAILURE_NONE) {
+        failure_account_clear(&account);
+        return reader.code;
+    }
+    *out_account = account;
+    return FAILURE_NONE;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/failure/kernel_text.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Positions in /proc/<pid>/stat, counted from 1 as proc(5) does. */
+#define SESSION_FIELD 6
+#define START_TIME_FIELD 22
+#define ARGUMENTS_START_FIELD 48
+
+/* Takes a number off the front; false when there are no digits or the number does not fit. */
+static bool take_number(struct slice *text, uint64_t *out_value) {
+    uint64_t value = 0;
+    size_t length = 0;
+    for (; length < text->length && text_is_digit(text->data[length]); length++) {
+        uint64_t digit = (uint64_t)(text->data[length] - '0');
+        if (value > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        value = value * 10 + digit;
+    }
+    if (length == 0) {
+        return false;
+    }
+    *text = slice_from(*text, length);
+    *out_value = value;
+    return true;
+}
+
+/* Takes a number of at most 32 bits, which may be negative: the kernel's pids have that size. */
+static bool take_process_id(struct slice *text, int64_t *out_value) {
+    bool is_negative = text->length > 0 && text->data[0] == '-';
+    if (is_negative) {
+        *text = slice_from(*text, 1);
+    }
+    uint64_t value;
+    if (!take_number(text, &value) || value > INT32_MAX) {
+        return false;
+    }
+    *out_value = is_negative ? -(int64_t)value : (int64_t)value;
+    return true;
+}
+
+static bool take_byte(struct slice *text, char byte) {
+    if (text->length == 0 || text->data[0] != (uint8_t)byte) {
+        return false;
+    }
+    *text = slice_from(*text, 1);
+    return true;
+}
+
+/* Takes `count` fields, each with the blank behind it. */
+static bool take_fields(struct slice *text, int count) {
+    for (; count > 0; count--) {
+        const uint8_t *blank = text->length == 0 ? NULL : memchr(text->data, ' ', text->length);
+        if (blank == NULL) {
+            return false;
+        }
+        *text = slice_from(*text, (size_t)(blank - text->data) + 1);
+    }
+    return true;
+}
+
+/* Takes everything up to and including the last closing parenthesis. A command name may contain
+ * parentheses; the fields behind it do not. */
+static bool take_command(struct slice *text) {
+    for (size_t end = text->length; end > 0; end--) {
+        if (text->data[end - 1] == ')') {
+            *text = slice_from(*text, end);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum failure_code kernel_text_read_stat(struct slice text, struct kernel_process_stat *out_stat) {
+    struct kernel_process_stat stat;
+    if (!take_process_id(&text, &stat.pid) || !take_byte(&text, ' ') || !take_command(&text) ||
+        !take_byte(&text, ' ') || text.length == 0) {
+        return FAILURE_MALFORMED;
+    }
+    stat.state = (char)text.data[0];
+    text = slice_from(text, 1);
+    if (!take_byte(&text, ' ') || !take_process_id(&text, &stat.parent) || !take_byte(&text, ' ') ||
+        !take_process_id(&text, &stat.group) || !take_byte(&text, ' ') ||
+        !take_process_id(&text, &stat.session) || !take_byte(&text, ' ')) {
+        return FAILURE_MALFORMED;
+    }
+    if (!take_fields(&text, START_TIME_FIELD - SESSION_FIELD - 1) ||
+        !take_number(&text, &stat.start_time)) {
+        return FAILURE_MALFORMED;
+    }
+    if (!take_byte(&text, ' ') ||
+        !take_fields(&text, ARGUMENTS_START_FIELD - START_TIME_FIELD - 1) ||
+        !take_number(&text, &stat.arguments_start) || !take_byte(&text, ' ') ||
+        !take_number(&text, &stat.arguments_end)) {
+        stat.arguments_start = 0;
+        stat.arguments_end = 0;
+    }
+    *out_stat = stat;
+    return FAILURE_NONE;
+}
+
+/* Where `needle` begins, or NULL. */
+static const uint8_t *find(struct slice text, const char *needle) {
+    size_t length = strlen(needle);
+    for (size_t start = 0; start + length <= text.length; start++) {
+        if (memcmp(text.data + start, needle, length) == 0) {
+            return text.data + start;
+        }
+    }
+    return NULL;
+}
+
+/* Moves the text behind the first `needle`; false when the needle does not occur. */
+static bool skip_past(struct slice *text, const char *needle) {
+    const uint8_t *found = find(*text, needle);
+    if (found == NULL) {
+        return false;
+    }
+    *text = slice_from(*text, (size_t)(found - text->data) + strlen(needle));
+    return true;
+}
+
+static struct slice first_line(struct slice text) {
+    const uint8_t *end = text.length == 0 ? NULL : memchr(text.data, '\n', text.length);
+    return end == NULL ? text : (struct slice){text.data, (size_t)(end - text.data)};
+}
+
+enum failure_code kernel_text_read_oom_kill(struct slice record, struct kernel_oom_kill *out_kill) {
+    static const char announcement[] = "Killed process ";
+    struct slice line = first_line(record);
+    struct kernel_oom_kill kill = {0};
+    if (!skip_past(&line, ";")) {
+        return FAILURE_MISSING;
+    }
+    const uint8_t *announced = find(line, announcement);
+    if (announced == NULL) {
+        return FAILURE_MISSING;
+    }
+    /* The kernel writes "Out of memory: Killed process 1 (…)" or "Memory cgroup out of memory:
+     * Killed process 1 (…)". Any other introduction means that another program logged a similar
+     * line. */
+    struct slice introduction = {line.data, (size_t)(announced - line.data)};
+    kill.is_memory_cgroup = find(introduction, "Memory cgroup out of memory") != NULL;
+    if (!kill.is_memory_cgroup && find(introduction, "Out of memory") == NULL) {
+        return FAILURE_MISSING;
+    }
+    line = slice_from(line, introduction.length + strlen(announcement));
+    if (!take_process_id(&line, &kill.pid) || kill.pid <= 0) {
+        return FAILURE_MISSING;
+    }
+    if (!take_command(&line) || !skip_past(&line, "anon-rss:") ||
+        !take_number(&line, &kill.resident_kib)) {
+        kill.resident_kib = 0;
+    }
+    *out_kill = kill;
+    return FAILURE_NONE;
+}
+
+/* Takes the first line off the front, with its newline. */
+static struct slice take_line(struct slice *text) {
+    struct slice line = first_line(*text);
+    size_t taken = line.length < text->length ? line.length + 1 : line.length;
+    *text = slice_from(*text, taken);
+    return line;
+}
+
+enum failure_code kernel_text_read_counter(
+    struct slice text, const char *name, uint64_t *out_value) {
+    while (text.length > 0) {
+        struct slice line = take_line(&text);
+        if (!slice_starts_with(line, slice_from_string(name))) {
+            continue;
+        }
+        line = slice_from(line, strlen(name));
+        if (!take_byte(&line, ' ')) {
+            continue; /* `name` is only the beginning of this line's name */
+        }
+        uint64_t value;
+        if (!take_number(&line, &value) || line.length != 0) {
+            return FAILURE_MALFORMED;
+        }
+        *out_value = value;
+        return FAILURE_NONE;
+    }
+    return FAILURE_MISSING;
+}
+
+/* Whether the comma-separated list contains the item. An empty item stands for the empty list. */
+static bool list_has(struct slice list, const char *item) {
+    struct slice wanted = slice_from_string(item);
+    if (list.length == 0 || wanted.length == 0) {
+        return list.length == wanted.length;
+    }
+    while (list.length > 0) {
+        const uint8_t *comma = memchr(list.data, ',', list.length);
+        size_t length = comma == NULL ? list.length : (size_t)(comma - list.data);
+        if (slice_equals((struct slice){list.data, length}, wanted)) {
+            return true;
+        }
+        list = slice_from(list, comma == NULL ? length : length + 1);
+    }
+    return false;
+}
+
+enum failure_code kernel_text_find_cgroup(
+    struct slice text, const char *controller, struct slice *out_path) {
+    while (text.length > 0) {
+        /* The lines look like "4:memory:/path", "4:cpu,cpuacct:/path" and "0::/path". */
+        struct slice path = take_line(&text);
+        if (!skip_past(&path, ":")) {
+            continue;
+        }
+        struct slice controllers = path;
+        if (!skip_past(&path, ":")) {
+            continue;
+        }
+        controllers.length = (size_t)(path.data - controllers.data) - 1;
+        if (list_has(controllers, controller)) {
+            *out_path = path;
+            return FAILURE_NONE;
+        }
+    }
+    return FAILURE_MISSING;
+}

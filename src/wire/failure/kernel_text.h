@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads what the kernel writes about processes: /proc/<pid>/stat, the OOM killer's log records, the
+ * counters of memory cgroups. Takes text, returns values. It allocates nothing and does not depend
+ * on the locale, so it is safe in a child between fork and exec. */
+#ifndef MUSTER_WIRE_FAILURE_KERNEL_TEXT_H
+#define MUSTER_WIRE_FAILURE_KERNEL_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+
+/* What Muster reads of /proc/<pid>/stat. */
+struct kernel_process_stat {
+    int64_t pid;
+    char state; /* 'R', 'S', 'D', 'Z' (zombie), … */
+    int64_t parent;
+    int64_t group;
+    int64_t session;
+    uint64_t start_time; /* clock ticks since boot; together with the pid it identifies a process */
+    uint64_t arguments_start; /* address range of the command line in the process' memory … */
+    uint64_t arguments_end;   /* … both are 0 when the kernel does not show them */
+};
+
+/* FAILURE_MALFORMED for text of another form. A command name may contain blanks and parentheses. */
+__attribute__((warn_unused_result)) enum failure_code kernel_text_read_stat(
+    struct slice text, struct kernel_process_stat *out_stat);
+
+/* A process that the OOM killer has killed. */
+struct kernel_oom_kill {
+    int64_t pid;           /* in the machine's first pid namespace */
+    uint64_t resident_kib; /* anon-rss; 0: not known */
+    bool is_memory_cgroup; /* the limit of a cgroup was reached, not that of the machine */
+};
+
+/* Reads one record of /dev/kmsg ("6,1234,5678,-;text\n…"). FAILURE_MISSING when the record does not
+ * report a process killed by the OOM killer. */
+__attribute__((warn_unused_result)) enum failure_code kernel_text_read_oom_kill(
+    struct slice record, struct kernel_oom_kill *out_kill);
+
+/* Reads the value of the line "<name> <number>" in files such as memory.events and
+ * memory.oom_control. FAILURE_MISSING when there is no such line, FAILURE_MALFORMED when it holds
+ * no number. */
+__attribute__((warn_unused_result)) enum failure_code kernel_text_read_counter(
+    struct slice text, const char *name, uint64_t *out_value);
+
+/* Finds in /proc/<pid>/cgroup the path of the process within the hierarchy of `controller`
+ * ("memory"), or within the unified hierarchy (""). The result points into the text.
+ * FAILURE_MISSING when the hierarchy is not listed. */
+__attribute__((warn_unused_result)) enum failure_code kernel_text_find_cgroup(
+    struct slice text, const char *controller, struct slice *out_path);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the call stacks of a CPython interpreter from its memory; the interpreter does not have to
+ * help. The runtime state of CPython 3.13 and 3.14 begins with a table of offsets that is made for
+ * debuggers (Include/internal/pycore_debug_offsets.h). The caller gives a function that reads
+ * memory, so this module is pure. It trusts nothing it reads, because the process may go on running
+ * meanwhile: every loop and every size has a ceiling. Free-threaded builds and other versions are
+ * not supported. */
+#ifndef MUSTER_WIRE_FAILURE_PYTHON_STACK_H
+#define MUSTER_WIRE_FAILURE_PYTHON_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+
+/* The first bytes of the runtime state, at an address divisible by 8. */
+#define PYTHON_RUNTIME_COOKIE "xdebugpy"
+
+#define PYTHON_MAXIMUM_INTERPRETERS 16
+#define PYTHON_MAXIMUM_THREADS 512
+#define PYTHON_MAXIMUM_FRAMES 256
+#define PYTHON_MAXIMUM_NAME 1024 /* characters */
+#define PYTHON_MAXIMUM_LINE_TABLE (256 * 1024)
+
+/* Memory of another process. `read` fills all of `buffer` or returns false. */
+struct python_memory {
+    bool (*read)(void *context, uint64_t address, void *buffer, size_t size);
+    void *context;
+};
+
+struct python_runtime {
+    uint64_t address;
+    int major;
+    int minor;
+    int micro;
+    const struct python_layout *layout;
+    uint64_t offsets[96]; /* as in the process' memory; `layout` says which offset is which */
+};
+
+/* FAILURE_MALFORMED when the address holds no runtime state. FAILURE_UNSUPPORTED when the runtime
+ * is of a version that this module does not know; the version in `out_runtime` is set then, too. */
+__attribute__((warn_unused_result)) enum failure_code python_runtime_read(
+    const struct python_memory *memory, uint64_t address, struct python_runtime *out_runtime);
+
+struct python_frame {
+    const char *file;     /* valid UTF-8 without control characters; so is the function's name */
+    const char *function; /* qualified */
+    int line;             /* 0: unknown */
+};
+
+/* `thread` is called for each thread of each interpreter, then `frame` for each of its frames, the
+ * innermost first. If a callback returns false, the walk ends. */
+struct python_visitor {
+    bool (*thread)(void *context, uint64_t native_id);
+    bool (*frame)(void *context, const struct python_frame *frame);
+    void *context;
+};
+
+/* Walks the interpreters, threads and frames. Ends early where the memory makes no sense. */
+void python_stack_walk(const struct python_memory *memory, const struct python_runtime *runtime,
+    const struct python_visitor *visitor);
+
+#endif

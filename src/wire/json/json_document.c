@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/json/json_document.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/memory.h"
+#include "wire/json/json_repair.h"
+
+struct json_document {
+    json_t *root;
+};
+
+static json_t *node(const struct json_value *value) {
+    return (json_t *)(uintptr_t)value;
+}
+
+static struct json_value *value_of(json_t *json) {
+    return (struct json_value *)json;
+}
+
+static enum failure_code refuse(
+    enum failure_code code, struct text *out_reason, const char *reason) {
+    if (out_reason != NULL) {
+        text_append(out_reason, reason);
+    }
+    return code;
+}
+
+enum failure_code json_document_parse(struct slice input, size_t ceiling,
+    struct json_document **out_document, struct text *out_reason) {
+    if (input.length > ceiling) {
+        return refuse(FAILURE_LIMIT, out_reason, "too long");
+    }
+    struct text repaired = {0};
+    if (json_repair(input, JSON_DOCUMENT_MAXIMUM_DEPTH, &repaired) != FAILURE_NONE) {
+        text_clear(&repaired);
+        return refuse(FAILURE_LIMIT, out_reason, "nested too deep");
+    }
+    json_error_t error;
+    json_t *root = json_loadb(text_string(&repaired), repaired.length, JSON_DECODE_ANY, &error);
+    text_clear(&repaired);
+    if (root == NULL) {
+        refuse(FAILURE_MALFORMED, out_reason, "no JSON");
+        if (out_reason != NULL) {
+            text_append_format(
+                out_reason, " (line %d, column %d: %s)", error.line, error.column, error.text);
+        }
+        return FAILURE_MALFORMED;
+    }
+    *out_document = memory_allocate(sizeof **out_document);
+    (*out_document)->root = root;
+    return FAILURE_NONE;
+}
+
+void json_document_free(struct json_document *document) {
+    if (document != NULL) {
+        json_decref(document->root);
+        free(document);
+    }
+}
+
+struct json_value *json_document_root(struct json_document *document) {
+    return value_of(document->root);
+}
+
+bool json_value_is_object(const struct json_value *value) {
+    return json_is_object(node(value));
+}
+
+bool json_value_is_array(const struct json_value *value) {
+    return json_is_array(node(value));
+}
+
+struct json_value *json_value_member(const struct json_value *object, const char *name) {
+    return value_of(json_object_get(node(object), name));
+}
+
+struct json_value *json_value_item(const struct json_value *array, size_t index) {
+    return value_of(json_array_get(node(array), index));
+}
+
+size_t json_value_item_count(const struct json_value *array) {
+    return json_array_size(node(array));
+}
+
+const char *json_value_text(const struct json_value *value) {
+    return json_string_value(node(value));
+}
+
+bool json_value_is_true(const struct json_value *value) {
+    return json_is_true(node(value));
+}
+
+bool json_value_integer(const struct json_value *value, int64_t *out_value) {
+    if (!json_is_integer(node(value))) {
+        return false;
+    }
+    *out_value = json_integer_value(node(value));
+    return true;
+}
+
+bool json_value_number(const struct json_value *value, double *out_value) {
+    if (!json_is_number(node(value))) {
+        return false;
+    }
+    *out_value = json_number_value(node(value));
+    return true;
+}
+
+void json_value_set_integer(struct json_value *object, const char *name, int64_t value) {
+    /* This fails only without memory or with a name that is not UTF-8. */
+    if (json_object_set_new(node(object), name, json_integer(value)) != 0) {
+        abort();
+    }
+}
+
+/* Writing. */
+
+static void write_code_unit(struct text *out, unsigned unit) {
+    text_append_format(out, "\\u%04x", unit);
+}
+
+/* Decodes one character of valid UTF-8 and returns its length. */
+static size_t decode_character(const unsigned char *bytes, unsigned *out_character) {
+    if (bytes[0] < 0x80) {
+        *out_character = bytes[0];
+        return 1;
+    }
+    size_t length = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
+    unsigned character = bytes[0] & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        character = (character << 6) | (bytes[i] & 0x3fu);
+    }
+    *out_character = character;
+    return length;
+}
+
+static void write_character(struct text *out, unsigned character) {
+    static const char escaped[] = "\"\\\n\r\t\f\b";
+    static const char letters[] = "\"\\nrtfb";
+    const char *place = character != 0 && character < 0x80 ? strchr(escaped, (int)character) : NULL;
+    if (place != NULL) {
+        text_append_format(out, "\\%c", letters[place - escaped]);
+    } else if (character >= 0x10000) {
+        write_code_unit(out, 0xd800 + ((character - 0x10000) >> 10));
+        write_code_unit(out, 0xdc00 + ((character - 0x10000) & 0x3ff));
+    } else if (character < 0x20 || character >= 0x80) {
+        write_code_unit(out, character);
+    } else {
+        char byte = (char)character;
+        text_append_bytes(out, &byte, 1);
+    }
+}
+
+static void write_string(struct text *out, const char *string, size_t length) {
+    text_append(out, "\"");
+    for (size_t i = 0; i < length;) {
+        unsigned character;
+        i += decode_character((const unsigned char *)string + i, &character);
+        write_character(out, character);
+    }
+    text_append(out, "\"");
+}
+
+void json_text_write(const char *string, struct text *out) {
+    struct text valid = {0};
+    json_repair_text(slice_from_string(string), &valid);
+    write_string(out, text_string(&valid), valid.length);
+    text_clear(&valid);
+}
+
+/* Writes the shortest digits that give the same number when read, as Python's repr does. */
+static void write_real(struct text *out, double value) {
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value) {
+            break;
+        }
+    }
+    text_append(out, digits);
+    if (strpbrk(digits, ".e") == NULL) {
+        text_append(out, ".0");
+    }
+}
+
+static void write_object(struct text *out, json_t *object) {
+    text_append(out, "{");
+    const char *separator = "";
+    for (void *place = json_object_iter(object); place != NULL;
+         place = json_object_iter_next(object, place)) {
+        const char *name = json_object_iter_key(place);
+        text_append(out, separator);
+        write_string(out, name, strlen(name));
+        text_append(out, ": ");
+        json_value_write(value_of(json_object_iter_value(place)), out);
+        separator = ", ";
+    }
+    text_append(out, "}");
+}
+
+static void write_array(struct text *out, json_t *array) {
+    text_append(out, "[");
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        text_append(out, i == 0 ? "" : ", ");
+        json_value_write(value_of(json_array_get(array, i)), out);
+    }
+    text_append(out, "]");
+}
+
+/* The recursion is bounded: a document is at most JSON_DOCUMENT_MAXIMUM_DEPTH deep. */
+void json_value_write(const struct json_value *value, struct text *out) {
+    json_t *json = node(value);
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        write_object(out, json);
+        break;
+    case JSON_ARRAY:
+        write_array(out, json);
+        break;
+    case JSON_STRING:
+        write_string(out, json_string_value(json), json_string_length(json));
+        break;
+    case JSON_INTEGER:
+        text_append_format(out, "%" PRId64, (int64_t)json_integer_value(json));
+        break;
+    case JSON_REAL:
+        write_real(out, json_real_value(json));
+        break;
+    case JSON_TRUE:
+        text_append(out, "true");
+        break;
+    case JSON_FALSE:
+        text_append(out, "false");
+        break;
+    case JSON_NULL:
+        text_append(out, "null");
+        break;
+    }
+}

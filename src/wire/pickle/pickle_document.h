@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The content of a pickle as data: values that refer to each other by index, all in one arena.
+ * Objects are inert: an object is a class from a fixed list, the arguments that Python would have
+ * called it with, and a state. wire/pickle_reader builds a document; other modules read it.
+ *
+ * A value may have several parents (pickles refer back), so a document is not a tree, and a walk
+ * over all of it may take very long. Read only the parts that you know. A document has no cycle and
+ * its depth is bounded: a value that is part of another value cannot grow any more. */
+#ifndef MUSTER_WIRE_PICKLE_PICKLE_DOCUMENT_H
+#define MUSTER_WIRE_PICKLE_PICKLE_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "wire/pickle/pickle_class.h"
+
+/* The maximum depth of nested values. A rendezvous record needs 11. */
+#define PICKLE_MAXIMUM_DEPTH 32
+/* The maximum number of attributes of an object. */
+#define PICKLE_MAXIMUM_ATTRIBUTES 64
+
+enum pickle_kind {
+    PICKLE_VALUE_NONE,
+    PICKLE_VALUE_BOOLEAN,
+    PICKLE_VALUE_INTEGER,
+    PICKLE_VALUE_TEXT,
+    PICKLE_VALUE_BYTES,
+    PICKLE_VALUE_TUPLE,
+    PICKLE_VALUE_LIST,
+    PICKLE_VALUE_DICT,
+    PICKLE_VALUE_SET,
+    PICKLE_VALUE_CLASS,
+    PICKLE_VALUE_OBJECT,
+};
+
+struct pickle_value {
+    enum pickle_kind kind;
+    enum pickle_class of_class; /* for CLASS and OBJECT */
+    uint8_t height;             /* depth of the values below this one, itself included */
+    bool is_placed;             /* the value is part of another value */
+    union {
+        bool boolean;
+        int64_t integer;
+        struct slice bytes; /* TEXT (UTF-8) and BYTES; borrows from the input */
+        struct {            /* TUPLE, LIST, DICT, SET: a chain of links */
+            uint32_t first;
+            uint32_t last;
+            uint32_t count; /* number of links: two for each pair of a dict */
+        };
+        struct { /* OBJECT: indices; an object without a state has its own index as `state` */
+            uint32_t arguments;
+            uint32_t state;
+        };
+    };
+};
+
+struct pickle_link {
+    uint32_t value;
+    uint32_t next;
+};
+
+/* A zeroed struct is valid, and may be cleared. */
+struct pickle_document {
+    struct pickle_value *values;
+    size_t value_count;
+    size_t value_capacity;
+    struct pickle_link *links;
+    size_t link_count;
+    size_t link_capacity;
+    size_t maximum_values; /* counts values and links */
+    size_t maximum_items;  /* items of one tuple, list or set; pairs of one dict */
+    uint32_t root;
+};
+
+void pickle_document_clear(struct pickle_document *document);
+
+/* Building. Reasons are appended. */
+
+/* FAILURE_LIMIT when there are too many values. */
+__attribute__((warn_unused_result)) enum failure_code pickle_document_add(
+    struct pickle_document *document, const struct pickle_value *value, uint32_t *out_index,
+    struct text *out_reason);
+/* Adds an object without a state. Fails as pickle_document_put does. */
+__attribute__((warn_unused_result)) enum failure_code pickle_document_add_object(
+    struct pickle_document *document, enum pickle_class of_class, uint32_t arguments,
+    uint32_t *out_index, struct text *out_reason);
+/* Puts values at the end of a tuple, list, set or dict (for a dict: keys and values in turn).
+ * FAILURE_MALFORMED when the container is already part of another value, or is among the items
+ * itself. FAILURE_LIMIT for too many items or too deep nesting. After a failure the document must
+ * not be used any more. */
+__attribute__((warn_unused_result)) enum failure_code pickle_document_put(
+    struct pickle_document *document, uint32_t container, const uint32_t *items, size_t count,
+    struct text *out_reason);
+/* Gives an object its state, a dict. FAILURE_MALFORMED when the object is part of another value or
+ * already has a state, FAILURE_LIMIT for more than PICKLE_MAXIMUM_ATTRIBUTES. */
+__attribute__((warn_unused_result)) enum failure_code pickle_document_set_state(
+    struct pickle_document *document, uint32_t object, uint32_t state, struct text *out_reason);
+
+/* Reading. Values belong to the document. */
+
+const struct pickle_value *pickle_document_root(const struct pickle_document *document);
+/* "an integer", "a dict", …, for messages. */
+const char *pickle_kind_name(enum pickle_kind kind);
+bool pickle_value_is_object(const struct pickle_value *value, enum pickle_class of_class);
+
+/* A walk over the items of a tuple, list, set or dict (for a dict: keys and values in turn). */
+struct pickle_walk {
+    const struct pickle_document *document;
+    uint32_t link;
+    size_t left;
+};
+/* For values of other kinds the walk has no items. */
+struct pickle_walk pickle_walk_begin(
+    const struct pickle_document *document, const struct pickle_value *value);
+/* The next item, or NULL. */
+const struct pickle_value *pickle_walk_next(struct pickle_walk *walk);
+
+/* The arguments of an object; they are a tuple. */
+const struct pickle_value *pickle_document_arguments(
+    const struct pickle_document *document, const struct pickle_value *object);
+/* The value of the attribute, or NULL. If the name occurs twice, the last one counts, as in
+ * Python. */
+const struct pickle_value *pickle_document_attribute(
+    const struct pickle_document *document, const struct pickle_value *object, const char *name);
+
+#endif

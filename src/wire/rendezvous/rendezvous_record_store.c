@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/rendezvous/rendezvous_record_store.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "wire/rendezvous/record_answer.h"
+#include "wire/rendezvous/rendezvous_record_store_state.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* How often lanes are opened when each time a connection ends before the node is connected. A
+ * server that ends all of them is no store. */
+#define ATTEMPTS_MAXIMUM 10
+
+/* The end of a connection. */
+
+static void forget_connection(struct rendezvous_record_store *store) {
+    store->phase = RECORD_PHASE_DROPPED;
+    store->pending_count = 0;
+    store->changes.known = 0;
+    store->changes.awaited = 0;
+    store->changes.own = 0;
+    free(store->presence.key);
+    store->presence.key = NULL;
+    text_list_clear(&store->clearing.keys);
+    store->clearing.begun = 0;
+}
+
+static void drop(struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->phase != RECORD_PHASE_DROPPED) {
+        forget_connection(store);
+        (void)record_effects_add(effects, RECORD_EFFECT_DROP);
+    }
+}
+
+void record_store_break_down(
+    struct rendezvous_record_store *store, const char *reason, struct record_effects *effects) {
+    drop(store, effects);
+    record_effects_tell(
+        effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_BROKEN, .reason = reason});
+}
+
+static void open_lanes(struct rendezvous_record_store *store, struct record_effects *effects) {
+    drop(store, effects);
+    bytes_clear(&store->record.token);
+    store->phase = RECORD_PHASE_OPENING;
+    record_effects_add(effects, RECORD_EFFECT_OPEN)->deadline = store->deadline;
+}
+
+/* A connection that ends before the node is connected is one more attempt that failed. Lanes that
+ * could not be opened have been tried until the deadline. */
+static bool may_try_again(const struct rendezvous_record_store *store, enum failure_code code) {
+    bool has_begun = store->phase == RECORD_PHASE_GREETING ||
+                     (store->phase == RECORD_PHASE_OPENING && code != FAILURE_TIMEOUT);
+    return has_begun && store->attempts < ATTEMPTS_MAXIMUM;
+}
+
+/* Errors that would come again at the next attempt mean that the record cannot be used. All other
+ * errors mean a lost connection. */
+static void end(struct rendezvous_record_store *store, enum failure_code code, const char *message,
+    struct record_effects *effects) {
+    if (code == FAILURE_PROTOCOL || code == FAILURE_LIMIT || code == FAILURE_MALFORMED ||
+        code == FAILURE_INVALID) {
+        record_store_break_down(store, message, effects);
+        return;
+    }
+    if (may_try_again(store, code)) {
+        store->attempts++;
+        open_lanes(store, effects);
+        return;
+    }
+    drop(store, effects);
+    record_effects_tell(
+        effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                     .lost = {message, code == FAILURE_TIMEOUT}});
+}
+
+/* Requests. */
+
+static enum rendezvous_lane lane_of(enum record_question_kind kind) {
+    if (kind == RECORD_QUESTION_NEXT_CHANGE) {
+        return RENDEZVOUS_LANE_WATCHER;
+    }
+    return kind == RECORD_QUESTION_ROLL ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
+}
+
+void record_store_send(struct rendezvous_record_store *store, struct record_question question,
+    struct record_effects *effects) {
+    struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_SEND);
+    enum rendezvous_lane lane = lane_of(question.kind);
+    effect->send.lane = lane;
+    effect->send.tag = ++store->last_tag;
+    effect->send.timeout = lane == RENDEZVOUS_LANE_ASKER ? store->answer_timeout : DURATION_FOREVER;
+    record_request_build(&question, store->run_id, &effect->send.own);
+    store->pending = memory_reserve(
+        store->pending, &store->pending_capacity, store->pending_count + 1, sizeof *store->pending);
+    store->pending[store->pending_count++] =
+        (struct record_pending){store->last_tag, question.kind};
+}
+
+void record_store_ask(struct rendezvous_record_store *store, enum record_question_kind kind,
+    int64_t number, struct record_effects *effects) {
+    record_store_send(store, (struct record_question){.kind = kind, .number = number}, effects);
+}
+
+static void connect(struct rendezvous_record_store *store, struct instant deadline,
+    struct record_effects *effects) {
+    store->deadline = deadline;
+    store->attempts = 1;
+    open_lanes(store, effects);
+}
+
+/* The record. */
+
+static void ask_write(struct rendezvous_record_store *store, const struct rendezvous_state *state,
+    bool is_quiet, struct record_effects *effects) {
+    store->record.is_quiet = is_quiet;
+    bytes_clear(&store->record.writing);
+    if (rendezvous_state_write_text(state, &store->record.writing) != FAILURE_NONE) {
+        record_store_break_down(store,
+            "the record cannot be written: too many nodes, or an address that is no UTF-8",
+            effects);
+        return;
+    }
+    record_store_send(store,
+        (struct record_question){.kind = RECORD_QUESTION_WRITE,
+            .expected = bytes_slice(&store->record.token),
+            .value = bytes_slice(&store->record.writing)},
+        effects);
+}
+
+/* Nodes. */
+
+static void show_presence(struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->presence.is_served && store->presence.key != NULL) {
+        const char *value = store->presence.has_finished ? RENDEZVOUS_PRESENCE_FINISHED
+                                                         : RENDEZVOUS_PRESENCE_RUNNING;
+        record_store_send(store,
+            (struct record_question){.kind = RECORD_QUESTION_PRESENCE,
+                .key = store->presence.key,
+                .value = slice_from_string(value)},
+            effects);
+    }
+}
+
+static void announce_presence(struct rendezvous_record_store *store,
+    const struct node_identity *identity, bool has_finished, struct record_effects *effects) {
+    struct text key = {0};
+    char *old = store->presence.key;
+    rendezvous_key_write_presence(store->run_id, identity, &key);
+    if (old != NULL && !text_equals(old, text_string(&key))) {
+        record_store_send(
+            store, (struct record_question){.kind = RECORD_QUESTION_DELETE, .key = old}, effects);
+    }
+    free(old);
+    store->presence.key = text_take(&key);
+    store->presence.has_finished = has_finished;
+    show_presence(store, effects);
+}
+
+static void ask_roll(struct rendezvous_record_store *store, enum record_question_kind kind,
+    const struct rendezvous_effect *asked, struct record_effects *effects) {
+    record_store_send(store,
+        (struct record_question){
+            .kind = kind, .number = asked->roll.round, .node = asked->roll.number},
+        effects);
+}
+
+/* Requests of the machine. */
+
+static void ask_when_up(struct rendezvous_record_store *store,
+    const struct rendezvous_effect *asked, struct record_effects *effects) {
+    switch (asked->kind) {
+    case RENDEZVOUS_EFFECT_PRESENT:
+        announce_presence(store, &asked->present.identity, asked->present.has_finished, effects);
+        break;
+    case RENDEZVOUS_EFFECT_BEAT:
+        show_presence(store, effects);
+        record_store_ask(store, RECORD_QUESTION_CHANGE_COUNT, 0, effects);
+        break;
+    case RENDEZVOUS_EFFECT_FETCH: /* the count is asked first, so that no change is missed */
+        record_store_ask(store, RECORD_QUESTION_CHANGE_COUNT, 0, effects);
+        record_store_ask(store, RECORD_QUESTION_RECORD, 0, effects);
+        break;
+    case RENDEZVOUS_EFFECT_WRITE:
+        ask_write(store, asked->write.state, asked->write.is_quiet, effects);
+        break;
+    case RENDEZVOUS_EFFECT_TELL_WATCHERS:
+        record_store_ask(store, RECORD_QUESTION_NEW_CHANGE, 0, effects);
+        break;
+    case RENDEZVOUS_EFFECT_COUNT_FINISHED:
+        record_store_ask(store, RECORD_QUESTION_FINISHED_COUNT, asked->round, effects);
+        break;
+    case RENDEZVOUS_EFFECT_CALL_ROLL:
+        ask_roll(store, RECORD_QUESTION_ROLL, asked, effects);
+        break;
+    case RENDEZVOUS_EFFECT_ANSWER_ROLL:
+        ask_roll(store, RECORD_QUESTION_ROLL_ANSWER, asked, effects);
+        break;
+    case RENDEZVOUS_EFFECT_CONNECT:
+    case RENDEZVOUS_EFFECT_ARM_TIMER:
+    case RENDEZVOUS_EFFECT_WORLD:
+    case RENDEZVOUS_EFFECT_ROUND_OVER:
+    case RENDEZVOUS_EFFECT_CLOSED:
+    case RENDEZVOUS_EFFECT_FAILED:
+    case RENDEZVOUS_EFFECT_FAILURE_STANDS:
+    case RENDEZVOUS_EFFECT_SETTLED:
+    case RENDEZVOUS_EFFECT_KIND_COUNT:
+        break; /* not for the store */
+    }
+}
+
+void rendezvous_record_store_ask(struct rendezvous_record_store *store,
+    const struct rendezvous_effect *asked, struct record_effects *effects) {
+    if (asked->kind == RENDEZVOUS_EFFECT_CONNECT) {
+        connect(store, asked->deadline, effects);
+    } else if (store->phase == RECORD_PHASE_UP) {
+        ask_when_up(store, asked, effects);
+    }
+}
+
+void record_store_clear_next(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->clearing.begun < store->clearing.keys.count) {
+        const char *key = store->clearing.keys.items[store->clearing.begun++];
+        record_store_send(
+            store, (struct record_question){.kind = RECORD_QUESTION_CLEAR, .key = key}, effects);
+    } else {
+        text_list_clear(&store->clearing.keys);
+        store->clearing.begun = 0;
+    }
+}
+
+void rendezvous_record_store_delete(
+    struct rendezvous_record_store *store, const char *key, struct record_effects *effects) {
+    if (store->phase == RECORD_PHASE_UP && !store->is_file) {
+        text_list_add(&store->clearing.keys, key);
+        if (store->clearing.begun == 0) {
+            record_store_clear_next(store, effects);
+        }
+    }
+}
+
+void rendezvous_record_store_cancel_waits(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    size_t kept = 0;
+    for (size_t i = 0; i < store->pending_count; i++) {
+        if (lane_of(store->pending[i].kind) != RENDEZVOUS_LANE_WAITER) {
+            store->pending[kept++] = store->pending[i];
+        }
+    }
+    store->pending_count = kept;
+    if (store->phase == RECORD_PHASE_UP) {
+        (void)record_effects_add(effects, RECORD_EFFECT_RENEW_WAITER);
+    }
+}
+
+void rendezvous_record_store_disconnect(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    drop(store, effects);
+}
+
+/* Answers of the performer. */
+
+/* Removes and returns the pending request with this tag; false when it was dropped meanwhile. */
+static bool take_pending(
+    struct rendezvous_record_store *store, uint64_t tag, enum record_question_kind *out_kind) {
+    for (size_t i = 0; i < store->pending_count; i++) {
+        if (store->pending[i].tag == tag) {
+            *out_kind = store->pending[i].kind;
+            store->pending[i] = store->pending[--store->pending_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+void rendezvous_record_store_take_opened(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->phase == RECORD_PHASE_OPENING) {
+        store->phase = RECORD_PHASE_GREETING;
+        record_store_ask(store, RECORD_QUESTION_PRESENCE_SERVED, 0, effects);
+    }
+}
+
+void rendezvous_record_store_take_end(struct rendezvous_record_store *store, enum failure_code code,
+    const char *message, struct record_effects *effects) {
+    if (store->phase != RECORD_PHASE_DROPPED) {
+        end(store, code, message, effects);
+    }
+}
+
+void rendezvous_record_store_take_reply(struct rendezvous_record_store *store, uint64_t tag,
+    const struct store_reply *reply, struct record_effects *effects) {
+    enum record_question_kind kind;
+    if (take_pending(store, tag, &kind)) {
+        record_answer_take(store, kind, reply, effects);
+    }
+}
+
+void rendezvous_record_store_take_failure(struct rendezvous_record_store *store, uint64_t tag,
+    enum failure_code code, const char *message, struct record_effects *effects) {
+    enum record_question_kind kind;
+    if (!take_pending(store, tag, &kind) || code == FAILURE_CANCELLED) {
+        return;
+    }
+    if (code == FAILURE_LIMIT) {
+        record_answer_take_excess(store, kind, message, effects);
+    } else {
+        end(store, code, message, effects);
+    }
+}
+
+/* Creation and end. */
+
+struct rendezvous_record_store *rendezvous_record_store_new(
+    const struct rendezvous_record_store_settings *settings) {
+    struct rendezvous_record_store *store = memory_allocate(sizeof *store);
+    store->run_id = memory_duplicate_string(settings->run_id);
+    store->sizes = text_format("%d:%d", settings->minimum_nodes, settings->maximum_nodes);
+    store->answer_timeout = settings->answer_timeout;
+    store->is_file = settings->is_file;
+    return store;
+}
+
+void rendezvous_record_store_free(struct rendezvous_record_store *store) {
+    if (store == NULL) {
+        return;
+    }
+    forget_connection(store);
+    bytes_clear(&store->record.token);
+    bytes_clear(&store->record.writing);
+    free(store->pending);
+    free(store->sizes);
+    free(store->run_id);
+    free(store);
+}
+
+bool rendezvous_record_store_is_up(const struct rendezvous_record_store *store) {
+    return store->phase == RECORD_PHASE_UP;
+}

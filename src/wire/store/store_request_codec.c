@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decoding is two walks over the same bytes. The scan finds the end of the request and checks every
+ * announced size; it can stop and continue at any byte. The fill makes the slices, once the request
+ * is complete. So an incomplete request needs only a few words of state, however long it is. */
+#include "wire/store/store_request_codec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/little_endian.h"
+#include "wire/store/store_grammar.h"
+
+#define LENGTH_BYTES 8
+#define KEPT_BLOBS 64 /* lists up to this long keep their memory for the next request */
+
+void store_request_decoder_init(
+    struct store_request_decoder *decoder, const struct store_limits *limits) {
+    *decoder = (struct store_request_decoder){.limits = *limits};
+}
+
+void store_request_decoder_clear(struct store_request_decoder *decoder) {
+    free(decoder->blobs);
+    *decoder = (struct store_request_decoder){.limits = decoder->limits};
+}
+
+/* FAILURE_INCOMPLETE when fewer than `length` more bytes are there. At least `following` more bytes
+ * come after them. */
+static enum failure_code require(const struct store_request_decoder *decoder, struct slice input,
+    size_t length, size_t following, struct store_decoded_request *out) {
+    if (input.length - decoder->scanned >= length) {
+        return FAILURE_NONE;
+    }
+    out->needed = decoder->scanned + length + following;
+    return FAILURE_INCOMPLETE;
+}
+
+static enum failure_code refuse_size(struct store_decoded_request *out, uint8_t operation,
+    const char *what, uint64_t size, size_t limit) {
+    (void)snprintf(out->reason, sizeof out->reason, "%s: %s of %" PRIu64 ", the limit is %zu",
+        store_operation_name((enum store_operation)operation), what, size, limit);
+    return FAILURE_LIMIT;
+}
+
+/* Scans one blob. At least `following` more bytes come after it within the request. */
+static enum failure_code scan_blob(struct store_request_decoder *decoder, struct slice input,
+    bool is_key, size_t following, struct store_decoded_request *out) {
+    enum failure_code code = require(decoder, input, LENGTH_BYTES, following, out);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    uint64_t length = little_endian_load64(input.data + decoder->scanned);
+    size_t limit = is_key ? decoder->limits.key_bytes : decoder->limits.value_bytes;
+    if (length > limit) {
+        return refuse_size(
+            out, input.data[0], is_key ? "a key length" : "a value length", length, limit);
+    }
+    code = require(decoder, input, LENGTH_BYTES + (size_t)length, following, out);
+    if (code == FAILURE_NONE) {
+        decoder->scanned += LENGTH_BYTES + (size_t)length;
+    }
+    return code;
+}
+
+static enum failure_code scan_count(struct store_request_decoder *decoder, struct slice input,
+    bool is_pairs, struct store_decoded_request *out) {
+    enum failure_code code = require(decoder, input, LENGTH_BYTES, 0, out);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    uint64_t count = little_endian_load64(input.data + decoder->scanned);
+    if (count > decoder->limits.keys_per_request) {
+        return refuse_size(
+            out, input.data[0], "a key count", count, decoder->limits.keys_per_request);
+    }
+    decoder->scanned += LENGTH_BYTES;
+    decoder->count = (size_t)count;
+    decoder->blobs_left = is_pairs ? 2 * decoder->count : decoder->count;
+    return FAILURE_NONE;
+}
+
+static enum failure_code scan_list(struct store_request_decoder *decoder, struct slice input,
+    bool is_pairs, struct store_decoded_request *out) {
+    while (decoder->blobs_left > 0) {
+        /* While an even number of blobs is left, the next one is the key of a pair. */
+        bool is_key = !is_pairs || decoder->blobs_left % 2 == 0;
+        size_t following = (decoder->blobs_left - 1) * LENGTH_BYTES;
+        enum failure_code code = scan_blob(decoder, input, is_key, following, out);
+        size_t least = (code == FAILURE_INCOMPLETE ? out->needed : decoder->scanned + following);
+        if (code != FAILURE_LIMIT && least > decoder->limits.request_bytes) {
+            return refuse_size(
+                out, input.data[0], "a request size", least, decoder->limits.request_bytes);
+        }
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        decoder->blobs_left--;
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code scan_fixed(struct store_request_decoder *decoder, struct slice input,
+    size_t length, struct store_decoded_request *out) {
+    enum failure_code code = require(decoder, input, length, 0, out);
+    if (code == FAILURE_NONE) {
+        decoder->scanned += length;
+    }
+    return code;
+}
+
+static enum failure_code scan_operand(struct store_request_decoder *decoder, struct slice input,
+    const uint8_t *operands, struct store_decoded_request *out) {
+    switch ((enum store_operand)operands[decoder->field]) {
+    case STORE_OPERAND_END:
+        break;
+    case STORE_OPERAND_MAGIC:
+    case STORE_OPERAND_NONCE:
+        return scan_fixed(decoder, input, 4, out);
+    case STORE_OPERAND_NUMBER:
+        return scan_fixed(decoder, input, 8, out);
+    case STORE_OPERAND_KEY:
+        return scan_blob(decoder, input, true, 0, out);
+    case STORE_OPERAND_VALUE:
+    case STORE_OPERAND_EXPECTED:
+        return scan_blob(decoder, input, false, 0, out);
+    case STORE_OPERAND_COUNT:
+        return scan_count(decoder, input, operands[decoder->field + 1] == STORE_OPERAND_PAIRS, out);
+    case STORE_OPERAND_KEYS:
+        return scan_list(decoder, input, false, out);
+    case STORE_OPERAND_PAIRS:
+        return scan_list(decoder, input, true, out);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code check_operation(const struct store_request_decoder *decoder,
+    uint8_t operation, struct store_decoded_request *out) {
+    if (!decoder->is_validated && operation != STORE_VALIDATE) {
+        (void)snprintf(out->reason, sizeof out->reason,
+            "first byte 0x%02x where VALIDATE is due: not a TCPStore client, or one of a PyTorch "
+            "older than 2.1, which has no such handshake",
+            operation);
+        return FAILURE_PROTOCOL;
+    }
+    if (decoder->is_validated && operation == STORE_VALIDATE) {
+        (void)snprintf(out->reason, sizeof out->reason, "VALIDATE a second time");
+        return FAILURE_PROTOCOL;
+    }
+    if (operation >= STORE_OPERATION_COUNT) {
+        (void)snprintf(out->reason, sizeof out->reason, "unknown operation 0x%02x", operation);
+        return FAILURE_PROTOCOL;
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code check_magic(const uint8_t *operand, struct store_decoded_request *out) {
+    uint32_t magic = little_endian_load32(operand);
+    if (magic == STORE_VALIDATE_MAGIC) {
+        return FAILURE_NONE;
+    }
+    (void)snprintf(out->reason, sizeof out->reason,
+        "VALIDATE with 0x%08" PRIx32 " instead of 0x%08" PRIx32 ": not a TCPStore client, or one "
+        "of a PyTorch older than 2.1, which has no such handshake",
+        magic, (uint32_t)STORE_VALIDATE_MAGIC);
+    return FAILURE_PROTOCOL;
+}
+
+static struct slice fill_blob(const uint8_t **position) {
+    struct slice blob = {*position + LENGTH_BYTES, (size_t)little_endian_load64(*position)};
+    *position = blob.data + blob.length;
+    return blob;
+}
+
+static void fill_list(struct store_request_decoder *decoder, bool is_pairs,
+    const uint8_t **position, struct store_request *request) {
+    size_t count = decoder->count;
+    decoder->blobs = memory_reserve(decoder->blobs, &decoder->blob_capacity,
+        is_pairs ? 2 * count : count, sizeof *decoder->blobs);
+    for (size_t i = 0; i < count; i++) {
+        decoder->blobs[i] = fill_blob(position);
+        if (is_pairs) {
+            decoder->blobs[count + i] = fill_blob(position);
+        }
+    }
+    request->count = count;
+    request->keys = decoder->blobs;
+    request->values = is_pairs && count > 0 ? decoder->blobs + count : NULL;
+}
+
+static void fill_operand(struct store_request_decoder *decoder, uint8_t operand,
+    const uint8_t **position, struct store_request *request) {
+    switch ((enum store_operand)operand) {
+    case STORE_OPERAND_END:
+        break;
+    case STORE_OPERAND_MAGIC:
+        *position += 4;
+        break;
+    case STORE_OPERAND_NONCE:
+        request->nonce = little_endian_load32(*position);
+        *position += 4;
+        break;
+    case STORE_OPERAND_NUMBER:
+        request->number = (int64_t)little_endian_load64(*position);
+        *position += 8;
+        break;
+    case STORE_OPERAND_KEY:
+        request->key = fill_blob(position);
+        break;
+    case STORE_OPERAND_VALUE:
+        request->value = fill_blob(position);
+        break;
+    case STORE_OPERAND_EXPECTED:
+        request->expected = fill_blob(position);
+        break;
+    case STORE_OPERAND_COUNT:
+        *position += LENGTH_BYTES;
+        break;
+    case STORE_OPERAND_KEYS:
+        fill_list(decoder, false, position, request);
+        break;
+    case STORE_OPERAND_PAIRS:
+        fill_list(decoder, true, position, request);
+        break;
+    }
+}
+
+static void fill(
+    struct store_request_decoder *decoder, struct slice input, struct store_request *request) {
+    *request = (struct store_request){.operation = (enum store_operation)input.data[0]};
+    const uint8_t *operands = store_grammar[input.data[0]];
+    const uint8_t *position = input.data + 1;
+    for (size_t i = 0; operands[i] != STORE_OPERAND_END; i++) {
+        fill_operand(decoder, operands[i], &position, request);
+    }
+}
+
+static void forget_large_list(struct store_request_decoder *decoder) {
+    if (decoder->blob_capacity > KEPT_BLOBS) {
+        free(decoder->blobs);
+        decoder->blobs = NULL;
+        decoder->blob_capacity = 0;
+    }
+}
+
+/* Reads the operation byte at the beginning of a request. */
+static enum failure_code begin(
+    struct store_request_decoder *decoder, struct slice input, struct store_decoded_request *out) {
+    forget_large_list(decoder);
+    if (input.length == 0) {
+        out->needed = 1;
+        return FAILURE_INCOMPLETE;
+    }
+    enum failure_code code = check_operation(decoder, input.data[0], out);
+    if (code == FAILURE_NONE) {
+        decoder->scanned = 1;
+        decoder->field = 0;
+    }
+    return code;
+}
+
+enum failure_code store_request_decoder_next(
+    struct store_request_decoder *decoder, struct slice input, struct store_decoded_request *out) {
+    enum failure_code code = FAILURE_NONE;
+    if (decoder->scanned == 0) {
+        code = begin(decoder, input, out);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+    }
+    const uint8_t *operands = store_grammar[input.data[0]];
+    while (operands[decoder->field] != STORE_OPERAND_END) {
+        code = scan_operand(decoder, input, operands, out);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        decoder->field++;
+    }
+    if (!decoder->is_validated) {
+        code = check_magic(input.data + 1, out);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        decoder->is_validated = true;
+    }
+    fill(decoder, input, &out->request);
+    out->consumed = decoder->scanned;
+    decoder->scanned = 0;
+    return FAILURE_NONE;
+}
+
+static size_t operand_size(uint8_t operand, const struct store_request *request) {
+    size_t size = 0;
+    switch ((enum store_operand)operand) {
+    case STORE_OPERAND_END:
+        break;
+    case STORE_OPERAND_MAGIC:
+    case STORE_OPERAND_NONCE:
+        return 4;
+    case STORE_OPERAND_NUMBER:
+    case STORE_OPERAND_COUNT:
+        return 8;
+    case STORE_OPERAND_KEY:
+        return LENGTH_BYTES + request->key.length;
+    case STORE_OPERAND_VALUE:
+        return LENGTH_BYTES + request->value.length;
+    case STORE_OPERAND_EXPECTED:
+        return LENGTH_BYTES + request->expected.length;
+    case STORE_OPERAND_KEYS:
+    case STORE_OPERAND_PAIRS:
+        for (size_t i = 0; i < request->count; i++) {
+            size += LENGTH_BYTES + request->keys[i].length;
+            if (operand == STORE_OPERAND_PAIRS) {
+                size += LENGTH_BYTES + request->values[i].length;
+            }
+        }
+        break;
+    }
+    return size;
+}
+
+size_t store_request_encoded_size(const struct store_request *request) {
+    const uint8_t *operands = store_grammar[request->operation];
+    size_t size = 1;
+    for (size_t i = 0; operands[i] != STORE_OPERAND_END; i++) {
+        size += operand_size(operands[i], request);
+    }
+    return size;
+}
+
+static uint8_t *write_blob(uint8_t *position, struct slice blob) {
+    little_endian_store64(position, blob.length);
+    if (blob.length > 0) {
+        memcpy(position + LENGTH_BYTES, blob.data, blob.length);
+    }
+    return position + LENGTH_BYTES + blob.length;
+}
+
+static uint8_t *write_operand(
+    uint8_t *position, uint8_t operand, const struct store_request *request) {
+    switch ((enum store_operand)operand) {
+    case STORE_OPERAND_END:
+        break;
+    case STORE_OPERAND_MAGIC:
+        little_endian_store32(position, STORE_VALIDATE_MAGIC);
+        return position + 4;
+    case STORE_OPERAND_NONCE:
+        little_endian_store32(position, request->nonce);
+        return position + 4;
+    case STORE_OPERAND_NUMBER:
+        little_endian_store64(position, (uint64_t)request->number);
+        return position + 8;
+    case STORE_OPERAND_COUNT:
+        little_endian_store64(position, request->count);
+        return position + 8;
+    case STORE_OPERAND_KEY:
+        return write_blob(position, request->key);
+    case STORE_OPERAND_VALUE:
+        return write_blob(position, request->value);
+    case STORE_OPERAND_EXPECTED:
+        return write_blob(position, request->expected);
+    case STORE_OPERAND_KEYS:
+    case STORE_OPERAND_PAIRS:
+        for (size_t i = 0; i < request->count; i++) {
+            position = write_blob(position, request->keys[i]);
+            if (operand == STORE_OPERAND_PAIRS) {
+                position = write_blob(position, request->values[i]);
+            }
+        }
+        break;
+    }
+    return position;
+}
+
+enum failure_code store_request_encode(const struct store_request *request, struct bytes *out) {
+    size_t size = store_request_encoded_size(request);
+    enum failure_code code = bytes_reserve(out, size);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    const uint8_t *operands = store_grammar[request->operation];
+    uint8_t *position = out->data + out->length;
+    *position++ = (uint8_t)request->operation;
+    for (size_t i = 0; operands[i] != STORE_OPERAND_END; i++) {
+        position = write_operand(position, operands[i], request);
+    }
+    out->length += size;
+    return FAILURE_NONE;
+}

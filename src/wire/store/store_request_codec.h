@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests of PyTorch's TCPStore protocol, both ways: the server's incremental decoder and the
+ * client's encoder. A request is one operation byte and its operands. Integers are little endian; a
+ * blob is a 64-bit length and that many bytes. A request does not carry its own length, so the
+ * decoder must find its end (c10d/store/TCPStoreLibUvBackend.cpp reads the same grammar). The
+ * meaning of requests is in core/store_table, replies are in wire/store_reply_codec. */
+#ifndef MUSTER_WIRE_STORE_STORE_REQUEST_CODEC_H
+#define MUSTER_WIRE_STORE_STORE_REQUEST_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "core/store/store_effects.h"
+#include "core/store/store_limits.h"
+#include "core/store/store_request.h"
+
+/* The number in a VALIDATE request (detail::validationMagicNumber in TCPStoreBackend.hpp). */
+#define STORE_VALIDATE_MAGIC 0x3C85F7CEU
+
+/* The state of decoding on one connection, kept between two pieces of input. It records how much of
+ * the current request has been scanned, so that no byte is parsed twice even if the pieces are
+ * small. */
+struct store_request_decoder {
+    struct store_limits limits;
+    bool is_validated;   /* the handshake has been seen */
+    uint8_t field;       /* operand that the scan has reached */
+    size_t scanned;      /* bytes of the current request already scanned */
+    size_t blobs_left;   /* blobs of the current list operand not yet scanned */
+    size_t count;        /* keys of the current list operand */
+    struct slice *blobs; /* the lists of the last request */
+    size_t blob_capacity;
+};
+
+/* The result of one call. Only the fields that belong to the result are set. */
+struct store_decoded_request {
+    struct store_request request; /* borrows from the input and from the decoder's lists */
+    size_t consumed;              /* bytes of the input that belong to the request */
+    size_t needed; /* FAILURE_INCOMPLETE: the next call needs at least this much input */
+    char reason[STORE_REASON_SIZE]; /* other failures: what was wrong, for the log */
+};
+
+/* Copies the limits. */
+void store_request_decoder_init(
+    struct store_request_decoder *decoder, const struct store_limits *limits);
+void store_request_decoder_clear(struct store_request_decoder *decoder);
+
+/* Looks for one request at the front of `input`, which holds every byte received and not yet
+ * consumed. After FAILURE_INCOMPLETE call again with the same bytes (at any address) and more after
+ * them. After FAILURE_NONE carry out the request, drop `consumed` bytes, and call again. The
+ * request is valid until the next call, and only while the input stays at its address.
+ *
+ * Nothing is allocated until the whole request is there. Sizes that a client announces are checked
+ * against the limits first. The first request must be VALIDATE with the magic number.
+ * FAILURE_INCOMPLETE sets `needed`, which may be large because the client announced it.
+ * FAILURE_LIMIT and FAILURE_PROTOCOL set `reason`; the caller must then close the connection. */
+__attribute__((warn_unused_result)) enum failure_code store_request_decoder_next(
+    struct store_request_decoder *decoder, struct slice input, struct store_decoded_request *out);
+
+/* Appends the request's bytes; VALIDATE gets its magic number here. FAILURE_LIMIT at the buffer's
+ * ceiling; the buffer is then unchanged. */
+__attribute__((warn_unused_result)) enum failure_code store_request_encode(
+    const struct store_request *request, struct bytes *out);
+/* The number of bytes that store_request_encode appends. */
+size_t store_request_encoded_size(const struct store_request *request);
+
+#endif
