@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/failure/error_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "host/loop/random_seed.h"
+#include "host/loop/whole_file.h"
+
+#define RANDOM_LENGTH 8
+#define FILE_MODE 0666 /* less what umask takes, as any program's files */
+
+enum failure_code error_file_read(
+    const char *path, size_t ceiling, struct bytes *out_bytes, struct failure *failure) {
+    return whole_file_read(path, false, ceiling, out_bytes, failure);
+}
+
+static int write_all(int fd, struct slice content) {
+    while (content.length > 0) {
+        ssize_t count = write(fd, content.data, content.length);
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count < 0) {
+            return errno;
+        }
+        content.data += count;
+        content.length -= (size_t)count;
+    }
+    return 0;
+}
+
+/* Writes what `open` gave; returns an errno. */
+static int write_and_close(int fd, struct slice content) {
+    if (fd < 0) {
+        return errno;
+    }
+    int error = write_all(fd, content);
+    if (close(fd) != 0 && error == 0) {
+        error = errno;
+    }
+    return error;
+}
+
+static int replace(const char *path, struct slice content) {
+    char random[RANDOM_LENGTH + 1];
+    random_seed_name(random, RANDOM_LENGTH);
+    char *fresh = text_format("%s.%s", path, random);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    bool is_made = fd >= 0;
+    int error = write_and_close(fd, content);
+    if (error == 0 && rename(fresh, path) != 0) {
+        error = errno;
+    }
+    if (error != 0 && is_made) {
+        (void)unlink(fresh); /* the first failure is the one to tell */
+    }
+    free(fresh);
+    return error;
+}
+
+/* O_NONBLOCK: a FIFO nobody reads is a failure, not a wait. */
+static int write_in_place(const char *path, struct slice content) {
+    return write_and_close(
+        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE),
+        content);
+}
+
+/* A new file can take the place of nothing and of a regular file only: renaming over /dev/null
+ * would succeed for root. */
+static bool can_be_replaced(const char *path) {
+    struct stat status;
+    return stat(path, &status) != 0 ? errno == ENOENT : S_ISREG(status.st_mode);
+}
+
+/* Whether the place, and not the disk, is what forbids a new file. */
+static bool is_about_the_place(int error) {
+    return error == EACCES || error == EPERM || error == EROFS || error == EBUSY ||
+           error == EXDEV || error == ENAMETOOLONG;
+}
+
+enum failure_code error_file_write(
+    const char *path, struct slice content, struct failure *failure) {
+    char *target = realpath(path, NULL); /* a symbolic link stays; its target is replaced */
+    const char *place = target != NULL ? target : path;
+    int error = EPERM;
+    if (can_be_replaced(place)) {
+        error = replace(place, content);
+    }
+    if (is_about_the_place(error)) {
+        error = write_in_place(place, content);
+    }
+    free(target);
+    if (error != 0) {
+        return failure_set_system(failure, error, "cannot write the error file %s", path);
+    }
+    return FAILURE_NONE;
+}

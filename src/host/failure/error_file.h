@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files in which workers tell why they died (TORCHELASTIC_ERROR_FILE): reads those of workers,
+ * which may be anything, and writes the launcher's own. What is inside is wire/error_file_json's
+ * business. */
+#ifndef MUSTER_HOST_FAILURE_ERROR_FILE_H
+#define MUSTER_HOST_FAILURE_ERROR_FILE_H
+
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+
+/* Largest file worth reading; a traceback has a few KiB. */
+#define ERROR_FILE_CEILING (1024 * 1024)
+
+/* Appends the file's bytes to `out_bytes`. FAILURE_MISSING when there is none (the usual case),
+ * FAILURE_INVALID for anything but a regular file (a symbolic link too), FAILURE_LIMIT, with the
+ * size in the message, over `ceiling` bytes, FAILURE_SYSTEM otherwise. Never blocks. */
+__attribute__((warn_unused_result)) enum failure_code error_file_read(
+    const char *path, size_t ceiling, struct bytes *out_bytes, struct failure *failure);
+
+/* Writes a new file and renames it over `path`, so that a reader sees all of it or the one before.
+ * Where that cannot be done (a device, a mounted file such as Kubernetes' /dev/termination-log, a
+ * directory that takes no new files) writes in place. FAILURE_SYSTEM when neither works. */
+__attribute__((warn_unused_result)) enum failure_code error_file_write(
+    const char *path, struct slice content, struct failure *failure);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/failure/hang_evidence.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/failure/hang_evidence_files.h"
+#include "host/failure/hang_evidence_python.h"
+#include "host/failure/hang_evidence_threads.h"
+#include "host/failure/hang_evidence_tool.h"
+#include "host/failure/hang_report.h"
+#include "host/process/process_table.h"
+
+#define TAIL_LINES 20
+#define TAIL_SIZE 8192
+#define COMMAND_CEILING 4096
+#define PATH_SIZE 64
+
+struct look {
+    const struct hang_evidence_request *request;
+    struct hang_report report;
+    struct hang_summary summary;
+};
+
+static void publish_summary(const struct look *look) {
+    if (look->request->learnt != NULL) {
+        look->request->learnt(look->request->context, &look->summary);
+    }
+}
+
+/* The heading has microseconds, because benchmarks compare it with the deadline. */
+static void write_heading(struct hang_report *report, const struct hang_evidence_request *request) {
+    struct timespec now;
+    struct tm local;
+    char words[64] = "";
+    char zone[16] = "";
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (localtime_r(&now.tv_sec, &local) != NULL) {
+        strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S", &local);
+        strftime(zone, sizeof zone, "%z", &local);
+    }
+    text_append_format(&report->text, "=== process %d before it is ended, %s.%06ld %s: %s\n",
+        (int)request->pid, words, now.tv_nsec / 1000, zone, request->reason);
+}
+
+/* The last lines of its output files. */
+
+static size_t start_of_tail(const char *bytes, size_t length) {
+    size_t lines = 0;
+    size_t at = length > 0 && bytes[length - 1] == '\n' ? length - 1 : length;
+    while (at > 0) {
+        lines += bytes[at - 1] == '\n' ? 1 : 0;
+        if (lines == TAIL_LINES) {
+            break;
+        }
+        at--;
+    }
+    return at;
+}
+
+static void write_tail(struct hang_report *report, const char *path) {
+    char bytes[TAIL_SIZE];
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return;
+    }
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
+        off_t start = file.st_size > TAIL_SIZE ? file.st_size - TAIL_SIZE : 0;
+        ssize_t length = pread(fd, bytes, sizeof bytes, start);
+        if (length > 0) {
+            size_t tail = start_of_tail(bytes, (size_t)length);
+            text_append_format(&report->text, "end of %s:\n", path);
+            hang_report_append_safely(&report->text, bytes + tail, (size_t)length - tail);
+            text_append(&report->text, bytes[length - 1] == '\n' ? "" : "\n");
+        }
+    }
+    close(fd);
+    hang_report_flush(report);
+}
+
+/* Processes. */
+
+static void write_command(struct hang_report *report, pid_t pid) {
+    char path[PATH_SIZE];
+    struct bytes command = {0};
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    text_append_format(&report->text, "command of process %d: ", (int)pid);
+    if (hang_report_read(path, COMMAND_CEILING, &command)) {
+        for (size_t i = 0; i + 1 < command.length; i++) {
+            if (command.data[i] == '\0' || command.data[i] == '\n') {
+                command.data[i] = ' ';
+            }
+        }
+        command.length -= command.data[command.length - 1] == '\0' ? 1 : 0;
+        hang_report_append_safely(&report->text, (const char *)command.data, command.length);
+    }
+    text_append(&report->text, "\n");
+    bytes_clear(&command);
+}
+
+/* Reports what the kernel and the process' memory show. The kernel's facts come first: they are the
+ * quickest, they say most about any program, and the process cannot delay them. */
+static bool write_activity(struct look *look, pid_t pid, struct hang_summary *summary) {
+    text_append_format(&look->report.text, "process %d:\n", (int)pid);
+    hang_evidence_write_threads(&look->report, pid, summary);
+    publish_summary(look);
+    write_command(&look->report, pid);
+    bool is_told = hang_evidence_write_python(&look->report, pid, &summary->place);
+    publish_summary(look);
+    return is_told;
+}
+
+/* `has_stacks`: the Python stacks have already been reported. */
+static void write_surroundings(
+    struct look *look, pid_t pid, bool has_stacks, struct hang_summary *summary) {
+    text_append_format(&look->report.text, "open files of process %d:\n", (int)pid);
+    hang_evidence_write_files(&look->report, pid);
+    if (!has_stacks && look->request->is_full && !hang_report_is_over(&look->report)) {
+        hang_evidence_write_py_spy(&look->report, pid, &summary->place);
+        publish_summary(look);
+    }
+}
+
+static void add_descendants(struct process_ids *processes) {
+    for (size_t next = 0;
+         next < processes->count && processes->count <= HANG_EVIDENCE_MAXIMUM_PROCESSES; next++) {
+        process_table_children(processes->items[next], processes);
+    }
+    if (processes->count > HANG_EVIDENCE_MAXIMUM_PROCESSES) {
+        processes->count = HANG_EVIDENCE_MAXIMUM_PROCESSES;
+    }
+}
+
+/* A worker may be a shell that waits for a Python it has started. Then the summary gets the place
+ * of that Python. */
+static void write_descendant(struct look *look, pid_t pid) {
+    struct hang_summary own = {0};
+    text_append(&look->report.text, "child, or child's child: ");
+    bool has_stacks = write_activity(look, pid, &own);
+    write_surroundings(look, pid, has_stacks, &own);
+    if (look->summary.place == NULL) {
+        look->summary.place = own.place;
+        own.place = NULL;
+        publish_summary(look);
+    }
+    hang_summary_clear(&own);
+}
+
+static void write_native_stacks(struct hang_report *report, const struct process_ids *processes) {
+    for (size_t i = 0; i < processes->count && !hang_report_is_over(report); i++) {
+        hang_evidence_write_gdb(report, processes->items[i]);
+    }
+}
+
+static bool write_rest(struct look *look, const struct process_ids *processes) {
+    struct hang_report *report = &look->report;
+    for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
+        if (look->request->outputs[i] != NULL && !hang_report_is_over(report)) {
+            write_tail(report, look->request->outputs[i]);
+        }
+    }
+    for (size_t i = 1; i < processes->count && !hang_report_is_over(report); i++) {
+        write_descendant(look, processes->items[i]);
+    }
+    if (look->request->is_full) {
+        write_native_stacks(report, processes);
+    }
+    bool is_over = hang_report_is_over(report);
+    if (is_over) {
+        text_append(&report->text, "the time was up before everything could be read\n");
+    }
+    text_append(&report->text, "\n");
+    return !is_over;
+}
+
+bool hang_evidence_collect(const struct hang_evidence_request *request) {
+    struct look look = {
+        .request = request,
+        .report = {.fd = -1,
+            .is_held = true,
+            .is_abandoned = request->is_abandoned,
+            .end = request->end},
+    };
+    struct process_ids processes = {0};
+    write_heading(&look.report, request);
+    process_ids_add(&processes, request->pid);
+    add_descendants(&processes);
+    bool has_stacks = write_activity(&look, request->pid, &look.summary);
+    hang_report_open(&look.report, request->path);
+    hang_report_flush(&look.report);
+    write_surroundings(&look, request->pid, has_stacks, &look.summary);
+    bool is_complete = write_rest(&look, &processes);
+    hang_report_close(&look.report);
+    process_ids_clear(&processes);
+    hang_summary_clear(&look.summary);
+    return is_complete;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's stdout or stderr as an output for whole lines: a queue in front of a descriptor that
+ * may be slow, stopped or closed. It never blocks and never changes the flags of the descriptor,
+ * which the workers and the shell share. Lines stay whole: a line that fits into PIPE_BUF is
+ * written in one piece. Log files are not known here. A caller whose line is refused reads it again
+ * later (host/console_feed). */
+#ifndef MUSTER_HOST_LOG_CONSOLE_H
+#define MUSTER_HOST_LOG_CONSOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "host/loop/event_loop.h"
+
+/* The bytes that may wait. Workers' lines can be read again from their file; the agent's records
+ * cannot, so they get more room. */
+#define CONSOLE_LINE_CEILING ((size_t)256 * 1024)
+#define CONSOLE_RECORD_CEILING ((size_t)1024 * 1024)
+
+struct console;
+
+struct console_events {
+    /* A console that was stalled has accepted bytes, or is found closed. */
+    void (*moved)(void *context);
+    /* Called once. If `is_closed`, the console is closed and everything from now on is discarded.
+     * If not, a write failed and the bytes that waited are lost. */
+    void (*failed)(void *context, int system_error, bool is_closed);
+    void *context;
+};
+
+/* `fd` stays the caller's and must be open as long as the console exists. SIGPIPE must be ignored
+ * or blocked. */
+__attribute__((warn_unused_result)) enum failure_code console_new(struct event_loop *loop, int fd,
+    const struct console_events *events, struct console **out_console, struct failure *failure);
+/* Discards the bytes that are still queued. Accepts NULL. */
+void console_free(struct console *console);
+
+/* Whether `fd` leads to the same place, so that both need one queue. */
+bool console_is_same(const struct console *console, int fd);
+
+/* Queues header and line as one. Returns false and takes nothing when the console is stalled and
+ * its queue is full. A closed console accepts and discards everything. */
+__attribute__((warn_unused_result)) bool console_add_line(
+    struct console *console, struct slice header, struct slice line);
+/* As console_add_line, for a record of the agent, which may fill the queue up to
+ * CONSOLE_RECORD_CEILING. */
+__attribute__((warn_unused_result)) bool console_add_record(
+    struct console *console, struct slice record);
+
+/* Writes as much as the descriptor accepts now. The rest follows when it accepts more. */
+void console_flush(struct console *console);
+
+/* Discards the queue. */
+void console_drop(struct console *console);
+
+/* console_queued is the number of bytes in the queue. console_taken is the total of bytes written
+ * or discarded; it grows as long as the console makes progress. */
+size_t console_queued(const struct console *console);
+uint64_t console_taken(const struct console *console);
+bool console_is_stalled(const struct console *console);
+bool console_is_closed(const struct console *console);
+
+#endif

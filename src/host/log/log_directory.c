@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/log/log_directory.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/loop/errands.h"
+#include "host/loop/random_seed.h"
+
+#define PRIVATE_MODE 0700
+#define SHARED_MODE 0777 /* less what umask takes */
+#define NAME_TRIES 100
+#define WALK_DESCRIPTORS 8
+
+static enum failure_code fail_to_make(const char *path, int error, struct failure *failure) {
+    if (error == ENOTDIR || error == ENAMETOOLONG) {
+        enum failure_code code = error == ENOTDIR ? FAILURE_INVALID : FAILURE_LIMIT;
+        return failure_set(failure, code, "cannot make the directory %s: %s", path,
+            error == ENOTDIR ? "something on the way is not a directory" : "the name is too long");
+    }
+    return failure_set_system(failure, error, "cannot make the directory %s", path);
+}
+
+static enum failure_code make_directory_if_missing(const char *path, struct failure *failure) {
+    struct stat status;
+    if (stat(path, &status) == 0) {
+        if (!S_ISDIR(status.st_mode)) {
+            return failure_set(failure, FAILURE_INVALID, "%s is not a directory", path);
+        }
+        return FAILURE_NONE;
+    }
+    if (errno != ENOENT) {
+        return fail_to_make(path, errno, failure);
+    }
+    if (mkdir(path, SHARED_MODE) != 0 && errno != EEXIST) { /* another node on a shared disk */
+        return fail_to_make(path, errno, failure);
+    }
+    return FAILURE_NONE;
+}
+
+/* Makes an absolute path's directories, parents first. */
+static enum failure_code make_directories(const char *path, struct failure *failure) {
+    struct text prefix = {0};
+    enum failure_code code = FAILURE_NONE;
+    for (const char *end = path + 1; code == FAILURE_NONE; end++) {
+        if (*end == '/' || *end == '\0') {
+            prefix.length = 0;
+            text_append_bytes(&prefix, path, (size_t)(end - path));
+            code = make_directory_if_missing(text_string(&prefix), failure);
+        }
+        if (*end == '\0') {
+            break;
+        }
+    }
+    text_clear(&prefix);
+    return code;
+}
+
+/* Makes a directory of a fresh name; `append_name` writes the name after "<parent>/". */
+static enum failure_code make_fresh_directory(const char *parent,
+    void (*append_name)(struct text *text, const char *subject, const char *random),
+    const char *subject, char **out_path, struct failure *failure) {
+    for (int i = 0; i < NAME_TRIES; i++) {
+        char random[LOG_TREE_RANDOM_LENGTH + 1];
+        random_seed_name(random, LOG_TREE_RANDOM_LENGTH);
+        struct text path = {0};
+        text_append_format(&path, "%s/", parent);
+        append_name(&path, subject, random);
+        if (mkdir(text_string(&path), PRIVATE_MODE) == 0) {
+            *out_path = text_take(&path);
+            return FAILURE_NONE;
+        }
+        int error = errno;
+        enum failure_code code = fail_to_make(text_string(&path), error, failure);
+        text_clear(&path);
+        if (error != EEXIST) {
+            return code;
+        }
+    }
+    return failure_set(
+        failure, FAILURE_SYSTEM, "cannot find an unused name for a directory in %s", parent);
+}
+
+static void append_temporary_name(struct text *text, const char *subject, const char *random) {
+    text_append_format(text, "%s_%s", subject, random);
+}
+
+static enum failure_code append_absolute(
+    struct text *path, const char *given, struct failure *failure) {
+    char *working_directory = getcwd(NULL, 0);
+    if (working_directory == NULL && given[0] != '/') {
+        return failure_set_system(failure, errno, "cannot tell the working directory");
+    }
+    log_tree_append_absolute(path, working_directory, given);
+    free(working_directory);
+    return FAILURE_NONE;
+}
+
+static enum failure_code make_temporary_base_in(
+    const char *parent, char **out_path, struct failure *failure) {
+    struct text absolute = {0};
+    enum failure_code code = append_absolute(&absolute, parent, failure);
+    if (code == FAILURE_NONE) {
+        code = make_fresh_directory(
+            text_string(&absolute), append_temporary_name, "torchelastic", out_path, failure);
+    }
+    text_clear(&absolute);
+    return code;
+}
+
+/* CPython Lib/tempfile.py _candidate_tempdir_list. The failure told is that of the first place, the
+ * one the user meant. */
+static enum failure_code make_temporary_base(char **out_path, struct failure *failure) {
+    const char *const candidates[] = {
+        getenv("TMPDIR"), getenv("TEMP"), getenv("TMP"), "/tmp", "/var/tmp", "/usr/tmp", "."};
+    struct failure *reported = failure;
+    enum failure_code first = FAILURE_NONE;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        if (candidates[i] == NULL || candidates[i][0] == '\0') {
+            continue;
+        }
+        enum failure_code code = make_temporary_base_in(candidates[i], out_path, reported);
+        if (code == FAILURE_NONE) {
+            return FAILURE_NONE;
+        }
+        first = first == FAILURE_NONE ? code : first;
+        reported = NULL;
+    }
+    return first;
+}
+
+static enum failure_code make_base(
+    const char *log_dir, struct log_directory *directory, struct failure *failure) {
+    if (log_dir == NULL) {
+        directory->is_temporary = true;
+        return make_temporary_base(&directory->base_path, failure);
+    }
+    struct text path = {0};
+    enum failure_code code = append_absolute(&path, log_dir, failure);
+    if (code == FAILURE_NONE) {
+        code = make_directories(text_string(&path), failure);
+    }
+    if (code == FAILURE_NONE) {
+        directory->base_path = text_take(&path);
+    }
+    text_clear(&path);
+    return code;
+}
+
+enum failure_code log_directory_open(const char *log_dir, const char *run_id,
+    struct log_directory *out_directory, struct failure *failure) {
+    struct log_directory directory = {0};
+    if (log_tree_is_discarded(log_dir)) {
+        *out_directory = directory;
+        return FAILURE_NONE;
+    }
+    enum failure_code code = make_base(log_dir, &directory, failure);
+    if (code == FAILURE_NONE) {
+        code = make_fresh_directory(
+            directory.base_path, log_tree_append_run_name, run_id, &directory.run_path, failure);
+    }
+    if (code != FAILURE_NONE) {
+        (void)log_directory_remove_if_empty(&directory);
+        log_directory_clear(&directory);
+        return code;
+    }
+    *out_directory = directory;
+    return FAILURE_NONE;
+}
+
+void log_directory_clear(struct log_directory *directory) {
+    free(directory->base_path);
+    free(directory->run_path);
+    *directory = (struct log_directory){0};
+}
+
+static enum failure_code make_attempt_directory(const char *run_path,
+    const struct log_tree_attempt *attempt, char **out_path, struct failure *failure) {
+    struct text path = {0};
+    for (int incarnation = 0; incarnation < INT_MAX; incarnation++) {
+        text_clear(&path);
+        text_append_format(&path, "%s/", run_path);
+        log_tree_append_attempt_name(&path, attempt, incarnation);
+        if (mkdir(text_string(&path), SHARED_MODE) == 0) {
+            *out_path = text_take(&path);
+            return FAILURE_NONE;
+        }
+        if (errno != EEXIST) {
+            break;
+        }
+    }
+    enum failure_code code = fail_to_make(text_string(&path), errno, failure);
+    text_clear(&path);
+    return code;
+}
+
+enum failure_code log_directory_begin_attempt(const struct log_directory *directory,
+    const struct log_tree_attempt *attempt, int worker_count, char **out_path,
+    struct failure *failure) {
+    if (directory->run_path == NULL) {
+        *out_path = NULL;
+        return FAILURE_NONE;
+    }
+    char *path = NULL;
+    enum failure_code code = make_attempt_directory(directory->run_path, attempt, &path, failure);
+    for (int rank = 0; rank < worker_count && code == FAILURE_NONE; rank++) {
+        char *rank_path = text_format("%s/%d", path, rank);
+        if (mkdir(rank_path, SHARED_MODE) != 0) {
+            code = fail_to_make(rank_path, errno, failure);
+        }
+        free(rank_path);
+    }
+    if (code != FAILURE_NONE) {
+        free(path);
+        return code;
+    }
+    *out_path = path;
+    return FAILURE_NONE;
+}
+
+static int stop_at_file(const char *path, const struct stat *status, int kind, struct FTW *place) {
+    (void)path;
+    (void)status;
+    (void)place;
+    return kind == FTW_D ? 0 : 1;
+}
+
+/* rmdir() refuses what is not empty, so a file that appears meanwhile is safe. */
+static int remove_directory(
+    const char *path, const struct stat *status, int kind, struct FTW *place) {
+    (void)status;
+    (void)kind;
+    (void)place;
+    return rmdir(path);
+}
+
+bool log_directory_remove_if_empty(const struct log_directory *directory) {
+    return directory->is_temporary && directory->base_path != NULL &&
+           nftw(directory->base_path, stop_at_file, WALK_DESCRIPTORS, FTW_PHYS) == 0 &&
+           nftw(directory->base_path, remove_directory, WALK_DESCRIPTORS, FTW_PHYS | FTW_DEPTH) ==
+               0;
+}
+
+/* By another thread. */
+
+struct directory_errand {
+    struct log_directory directory;
+    char *log_dir; /* NULL: a temporary one */
+    char *run_id;
+    enum failure_code code;
+    struct failure failure;
+};
+
+static void free_directory_errand(void *subject) {
+    struct directory_errand *errand = subject;
+    log_directory_clear(&errand->directory);
+    free(errand->log_dir);
+    free(errand->run_id);
+    free(errand);
+}
+
+static void run_open(void *subject) {
+    struct directory_errand *errand = subject;
+    errand->code =
+        log_directory_open(errand->log_dir, errand->run_id, &errand->directory, &errand->failure);
+}
+
+enum failure_code log_directory_open_within(struct duration patience, const char *log_dir,
+    const char *run_id, struct log_directory *out_directory, struct failure *failure) {
+    struct directory_errand *errand = memory_allocate(sizeof *errand);
+    errand->log_dir = memory_duplicate_string(log_dir);
+    errand->run_id = memory_duplicate_string(run_id);
+    const struct errand_task task = {run_open, free_directory_errand, errand};
+    enum failure_code code = errand_run_within(&task, patience, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "cannot make the log directory %s",
+            log_dir != NULL ? log_dir : "in the directory for temporary files");
+    }
+    code = errand->code;
+    if (code == FAILURE_NONE) {
+        *out_directory = errand->directory;
+        errand->directory = (struct log_directory){0};
+    } else if (failure != NULL) {
+        *failure = errand->failure;
+    }
+    free_directory_errand(errand);
+    return code;
+}
+
+static void run_remove(void *subject) {
+    const struct directory_errand *errand = subject;
+    (void)log_directory_remove_if_empty(&errand->directory);
+}
+
+void log_directory_remove_if_empty_within(
+    struct duration patience, const struct log_directory *directory) {
+    if (!directory->is_temporary || directory->base_path == NULL) {
+        return;
+    }
+    struct directory_errand *errand = memory_allocate(sizeof *errand);
+    errand->directory = (struct log_directory){
+        .base_path = memory_duplicate_string(directory->base_path), .is_temporary = true};
+    const struct errand_task task = {run_remove, free_directory_errand, errand};
+    if (errand_run_within(&task, patience, NULL) == FAILURE_NONE) {
+        free_directory_errand(errand);
+    }
+}

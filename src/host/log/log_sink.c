@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/log/log_sink.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/log/log_thread.h"
+
+/* How long a record or a text waits for a stderr that accepts nothing. */
+#define RECORD_PATIENCE_MILLISECONDS 1000
+#define TEXT_PATIENCE_MILLISECONDS 5000
+
+struct log_sink {
+    struct log log;
+    int fd;
+    pthread_mutex_t mutex;     /* protects `thread`, and keeps records whole in direct writing */
+    struct log_thread *thread; /* NULL: write directly */
+    bool is_stuck; /* stderr did not accept anything last time, so it is not waited for again */
+};
+
+/* Writes without a log thread. Each piece is written only when the descriptor is writable, so that
+ * the write does not block. */
+static void write_directly(struct log_sink *sink, const char *text, int patience) {
+    size_t left = strlen(text);
+    while (left > 0) {
+        struct pollfd poller = {.fd = sink->fd, .events = POLLOUT};
+        sink->is_stuck = poll(&poller, 1, sink->is_stuck ? 0 : patience) == 0;
+        if (sink->is_stuck) {
+            return;
+        }
+        ssize_t written = write(sink->fd, text, left < PIPE_BUF ? left : PIPE_BUF);
+        if (written < 0 && errno != EINTR && errno != EAGAIN) {
+            return;
+        }
+        if (written > 0) {
+            text += written;
+            left -= (size_t)written;
+        }
+    }
+}
+
+static void write_text(struct log_sink *sink, const char *text, int patience) {
+    pthread_mutex_lock(&sink->mutex);
+    if (sink->thread != NULL) {
+        log_thread_write_record(sink->thread, LOG_CONSOLE_STDERR, text);
+    } else {
+        write_directly(sink, text, patience);
+    }
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+/* Local time. TorchElastic's records carry milliseconds, so the last three digits are 000. */
+static struct log_time local_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct tm local;
+    localtime_r(&now.tv_sec, &local);
+    return (struct log_time){
+        .month = local.tm_mon + 1,
+        .day = local.tm_mday,
+        .hour = local.tm_hour,
+        .minute = local.tm_min,
+        .second = local.tm_sec,
+        .microsecond = (int)(now.tv_nsec / 1000000) * 1000,
+    };
+}
+
+static void write_record(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    struct log_time time = local_time();
+    struct text text = {0};
+    log_format(&text, level, &time, getpid(), origin, message);
+    write_text(context, text_string(&text), RECORD_PATIENCE_MILLISECONDS);
+    text_clear(&text);
+}
+
+struct log_sink *log_sink_new(const char *level, int stderr_fd) {
+    struct log_sink *sink = memory_allocate(sizeof *sink);
+    *sink = (struct log_sink){
+        .log = {.threshold = LOG_LEVEL_WARNING, .write = write_record, .context = sink},
+        .fd = stderr_fd,
+    };
+    pthread_mutex_init(&sink->mutex, NULL);
+    if (level != NULL && log_parse_level(level, &sink->log.threshold) != FAILURE_NONE) {
+        log_warning(&sink->log, "LOGLEVEL is %s, which is no log level: WARNING is used", level);
+    }
+    return sink;
+}
+
+void log_sink_free(struct log_sink *sink) {
+    if (sink != NULL) {
+        pthread_mutex_destroy(&sink->mutex);
+        free(sink);
+    }
+}
+
+const struct log *log_sink_log(const struct log_sink *sink) {
+    return &sink->log;
+}
+
+void log_sink_use_thread(struct log_sink *sink, struct log_thread *thread) {
+    pthread_mutex_lock(&sink->mutex);
+    sink->thread = thread;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+void log_sink_write_text(struct log_sink *sink, const char *text) {
+    write_text(sink, text, TEXT_PATIENCE_MILLISECONDS);
+}

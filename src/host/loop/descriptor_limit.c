@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/loop/descriptor_limit.h"
+
+#include <sys/resource.h>
+
+long descriptor_limit_raise(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) {
+        return -1;
+    }
+    long before = (long)limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : -1;
+}
+
+void descriptor_limit_restore(long soft_limit) {
+    struct rlimit limit;
+    if (soft_limit >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = (rlim_t)soft_limit;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The limit on this process' open files. */
+#ifndef MUSTER_HOST_LOOP_DESCRIPTOR_LIMIT_H
+#define MUSTER_HOST_LOOP_DESCRIPTOR_LIMIT_H
+
+/* Raises the soft limit to the hard limit, for which no privilege is needed. Returns the old soft
+ * limit; -1 when nothing was changed. Programs that are started later should get the old limit
+ * back, because many of them use select(), which breaks beyond 1024. */
+long descriptor_limit_raise(void);
+
+/* Sets the soft limit back; -1 changes nothing. Async-signal-safe. */
+void descriptor_limit_restore(long soft_limit);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/loop/errands.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "host/loop/quiet_thread.h"
+
+static const char thread_name[] = "muster-errands";
+
+enum errand_phase {
+    ERRAND_WAITING,
+    ERRAND_TAKEN, /* by a thread */
+    ERRAND_FINISHED,
+};
+
+struct errand {
+    struct errand_task task;     /* unchanging */
+    struct errand_answer answer; /* the loop's */
+    /* Under the desk's mutex. */
+    struct errand *next;
+    enum errand_phase phase;
+    bool is_dropped; /* the thread that has taken it frees it */
+};
+
+/* What the threads and the loop share, freed by the last who uses it. */
+struct desk {
+    pthread_mutex_t mutex;   /* over all that follows */
+    struct errand *first;    /* all that have not been dropped or answered, in order */
+    struct event_wake *wake; /* for errands that have not been dropped: there is a loop then */
+    size_t user_count;
+    size_t thread_count;
+};
+
+struct errands {
+    struct event_wake *wake;
+    struct desk *desk;
+};
+
+static void free_errand(struct errand *errand) {
+    errand->task.free(errand->task.subject);
+    free(errand);
+}
+
+static void release_desk(struct desk *desk) {
+    pthread_mutex_lock(&desk->mutex);
+    size_t users_left = --desk->user_count;
+    pthread_mutex_unlock(&desk->mutex);
+    if (users_left == 0) {
+        pthread_mutex_destroy(&desk->mutex);
+        free(desk);
+    }
+}
+
+/* Under the mutex. */
+
+static struct errand *find(const struct desk *desk, enum errand_phase phase) {
+    struct errand *errand = desk->first;
+    while (errand != NULL && errand->phase != phase) {
+        errand = errand->next;
+    }
+    return errand;
+}
+
+static void append(struct desk *desk, struct errand *errand) {
+    struct errand **link = &desk->first;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = errand;
+}
+
+static void remove_from(struct desk *desk, const struct errand *errand) {
+    struct errand **link = &desk->first;
+    while (*link != errand) {
+        link = &(*link)->next;
+    }
+    *link = errand->next;
+}
+
+/* The threads. */
+
+static struct errand *take(struct desk *desk) {
+    pthread_mutex_lock(&desk->mutex);
+    struct errand *errand = find(desk, ERRAND_WAITING);
+    if (errand != NULL) {
+        errand->phase = ERRAND_TAKEN;
+    } else {
+        desk->thread_count--;
+    }
+    pthread_mutex_unlock(&desk->mutex);
+    return errand;
+}
+
+static void hand_in(struct desk *desk, struct errand *errand) {
+    pthread_mutex_lock(&desk->mutex);
+    bool is_dropped = errand->is_dropped;
+    errand->phase = ERRAND_FINISHED;
+    if (!is_dropped) {
+        event_wake_send(desk->wake);
+    }
+    pthread_mutex_unlock(&desk->mutex);
+    if (is_dropped) {
+        free_errand(errand);
+    }
+}
+
+static void *run(void *context) {
+    struct desk *desk = context;
+    struct errand *errand;
+    while ((errand = take(desk)) != NULL) {
+        errand->task.run(errand->task.subject);
+        hand_in(desk, errand);
+    }
+    release_desk(desk);
+    return NULL;
+}
+
+/* A thread for the errand that was sent last, if there may be one more; those there are take it
+ * otherwise. */
+static enum failure_code start_thread(struct desk *desk, struct failure *failure) {
+    pthread_t thread;
+    pthread_mutex_lock(&desk->mutex);
+    bool is_allowed = desk->thread_count < ERRANDS_MAXIMUM_THREADS;
+    desk->thread_count += is_allowed ? 1 : 0;
+    desk->user_count += is_allowed ? 1 : 0;
+    pthread_mutex_unlock(&desk->mutex);
+    if (!is_allowed) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = quiet_thread_start(thread_name, run, desk, &thread, failure);
+    if (code == FAILURE_NONE) {
+        pthread_detach(thread);
+        return FAILURE_NONE;
+    }
+    pthread_mutex_lock(&desk->mutex);
+    bool is_nobody_there = --desk->thread_count == 0;
+    desk->user_count--;
+    pthread_mutex_unlock(&desk->mutex);
+    return is_nobody_there ? code : FAILURE_NONE;
+}
+
+/* The loop. */
+
+static struct errand *take_finished(struct desk *desk) {
+    pthread_mutex_lock(&desk->mutex);
+    struct errand *errand = find(desk, ERRAND_FINISHED);
+    if (errand != NULL) {
+        remove_from(desk, errand);
+    }
+    pthread_mutex_unlock(&desk->mutex);
+    return errand;
+}
+
+void errands_answer_finished(struct errands *errands) {
+    struct errand *errand;
+    while ((errand = take_finished(errands->desk)) != NULL) {
+        errand->answer.done(errand->answer.context, errand->task.subject);
+        free_errand(errand);
+    }
+}
+
+static void some_are_finished(void *context) {
+    errands_answer_finished(context);
+}
+
+enum failure_code errands_new(
+    struct event_loop *loop, struct errands **out_errands, struct failure *failure) {
+    struct errands *errands = memory_allocate(sizeof *errands);
+    enum failure_code code =
+        event_wake_new(loop, some_are_finished, errands, &errands->wake, failure);
+    if (code != FAILURE_NONE) {
+        free(errands);
+        return code;
+    }
+    errands->desk = memory_allocate(sizeof *errands->desk);
+    pthread_mutex_init(&errands->desk->mutex, NULL);
+    errands->desk->wake = errands->wake;
+    errands->desk->user_count = 1;
+    *out_errands = errands;
+    return FAILURE_NONE;
+}
+
+enum failure_code errands_send(struct errands *errands, const struct errand_task *task,
+    const struct errand_answer *answer, struct errand **out_errand, struct failure *failure) {
+    struct errand *errand = memory_allocate(sizeof *errand);
+    errand->task = *task;
+    errand->answer = *answer;
+    pthread_mutex_lock(&errands->desk->mutex);
+    append(errands->desk, errand);
+    pthread_mutex_unlock(&errands->desk->mutex);
+    enum failure_code code = start_thread(errands->desk, failure);
+    if (code == FAILURE_NONE) {
+        *out_errand = errand;
+    } else {
+        errands_drop(errands, errand);
+    }
+    return code;
+}
+
+void errands_drop(struct errands *errands, struct errand *errand) {
+    struct desk *desk = errands->desk;
+    pthread_mutex_lock(&desk->mutex);
+    bool is_taken = errand->phase == ERRAND_TAKEN;
+    remove_from(desk, errand);
+    errand->is_dropped = true;
+    pthread_mutex_unlock(&desk->mutex);
+    if (!is_taken) {
+        free_errand(errand);
+    }
+}
+
+void errands_free(struct errands *errands) {
+    if (errands == NULL) {
+        return;
+    }
+    struct errand *errand;
+    /* the loop alone adds and removes */
+    while ((errand = errands->desk->first) != NULL) {
+        errands_drop(errands, errand);
+    }
+    event_wake_free(errands->wake);
+    release_desk(errands->desk);
+    free(errands);
+}
+
+/* Without a loop. */
+
+struct wait {
+    struct errand_task task; /* unchanging */
+    pthread_mutex_t mutex;   /* over all that follows */
+    pthread_cond_t changed;
+    bool is_done;
+    bool is_left; /* the thread frees it */
+};
+
+static struct wait *wait_new(const struct errand_task *task) {
+    struct wait *wait = memory_allocate(sizeof *wait);
+    pthread_condattr_t attributes;
+    wait->task = *task;
+    pthread_mutex_init(&wait->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&wait->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return wait;
+}
+
+static void wait_free(struct wait *wait) {
+    pthread_cond_destroy(&wait->changed);
+    pthread_mutex_destroy(&wait->mutex);
+    free(wait);
+}
+
+static void *run_alone(void *context) {
+    struct wait *wait = context;
+    wait->task.run(wait->task.subject);
+    pthread_mutex_lock(&wait->mutex);
+    wait->is_done = true;
+    bool is_left = wait->is_left;
+    pthread_cond_broadcast(&wait->changed);
+    pthread_mutex_unlock(&wait->mutex);
+    if (is_left) {
+        wait->task.free(wait->task.subject);
+        wait_free(wait);
+    }
+    return NULL;
+}
+
+static struct timespec deadline_after(struct duration patience) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    int64_t nanoseconds = deadline.tv_nsec + patience.nanoseconds % NANOSECONDS_PER_SECOND;
+    deadline.tv_sec += (time_t)(patience.nanoseconds / NANOSECONDS_PER_SECOND +
+                                nanoseconds / NANOSECONDS_PER_SECOND);
+    deadline.tv_nsec = (long)(nanoseconds % NANOSECONDS_PER_SECOND);
+    return deadline;
+}
+
+enum failure_code errand_run_within(
+    const struct errand_task *task, struct duration patience, struct failure *failure) {
+    pthread_t thread;
+    struct wait *wait = wait_new(task);
+    struct timespec deadline = deadline_after(patience);
+    enum failure_code code = quiet_thread_start(thread_name, run_alone, wait, &thread, failure);
+    if (code != FAILURE_NONE) {
+        task->free(task->subject);
+        wait_free(wait);
+        return code;
+    }
+    pthread_mutex_lock(&wait->mutex);
+    while (!wait->is_done &&
+           pthread_cond_timedwait(&wait->changed, &wait->mutex, &deadline) != ETIMEDOUT) {
+    }
+    bool is_done = wait->is_done;
+    wait->is_left = !is_done;
+    pthread_mutex_unlock(&wait->mutex);
+    if (is_done) {
+        pthread_join(thread, NULL);
+        wait_free(wait);
+        return FAILURE_NONE;
+    }
+    pthread_detach(thread);
+    return failure_set(
+        failure, FAILURE_TIMEOUT, "no answer within %g s", duration_seconds(patience));
+}

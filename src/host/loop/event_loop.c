@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/loop/event_loop.h"
+
+#include <stdlib.h>
+
+#include <uv.h>
+
+#include "base/memory.h"
+#include "host/loop/clock.h"
+
+struct event_loop {
+    uv_loop_t uv;
+};
+
+struct event_timer {
+    uv_timer_t uv;
+    struct event_loop *loop;
+    struct instant when;
+    void (*fired)(void *context);
+    void *context;
+};
+
+struct event_descriptor {
+    uv_poll_t uv;
+    void (*readable)(void *context);
+    void *context;
+};
+
+struct event_wake {
+    uv_async_t uv;
+    void (*woken)(void *context);
+    void *context;
+};
+
+enum failure_code event_loop_new(struct event_loop **out_loop, struct failure *failure) {
+    struct event_loop *loop = memory_allocate(sizeof *loop);
+    int status = uv_loop_init(&loop->uv);
+    if (status != 0) {
+        free(loop);
+        return failure_set_system(failure, -status, "cannot create an event loop");
+    }
+    *out_loop = loop;
+    return FAILURE_NONE;
+}
+
+bool event_loop_free(struct event_loop *loop) {
+    if (loop == NULL) {
+        return true;
+    }
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* forgets an event_loop_stop that came after the last run */
+    uv_run(&loop->uv, UV_RUN_NOWAIT); /* runs the close callbacks of handles freed just before */
+    if (uv_loop_close(&loop->uv) != 0) {
+        return false;
+    }
+    free(loop);
+    return true;
+}
+
+void event_loop_run(struct event_loop *loop) {
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void event_loop_stop(struct event_loop *loop) {
+    uv_stop(&loop->uv);
+}
+
+bool event_loop_run_ready(struct event_loop *loop) {
+    return uv_run(&loop->uv, UV_RUN_NOWAIT) != 0;
+}
+
+struct instant event_loop_now(const struct event_loop *loop) {
+    (void)loop;
+    return clock_now();
+}
+
+struct wall_time event_loop_wall_time(const struct event_loop *loop) {
+    (void)loop;
+    return clock_wall_time();
+}
+
+struct uv_loop_s *event_loop_uv(struct event_loop *loop) {
+    return &loop->uv;
+}
+
+static void free_handle_owner(uv_handle_t *handle) {
+    free(handle->data);
+}
+
+static void start_timer(struct event_timer *timer);
+
+/* libuv counts whole milliseconds from a truncated clock, so it may fire up to a millisecond
+ * early. */
+static void timer_fired(uv_timer_t *handle) {
+    struct event_timer *timer = handle->data;
+    if (instant_is_before(event_loop_now(timer->loop), timer->when)) {
+        start_timer(timer);
+    } else {
+        timer->fired(timer->context);
+    }
+}
+
+static void start_timer(struct event_timer *timer) {
+    struct duration left = instant_until(event_loop_now(timer->loop), timer->when);
+    uv_update_time(&timer->loop->uv); /* libuv counts from its cached time, which may be old */
+    uv_timer_start(&timer->uv, timer_fired, (uint64_t)duration_milliseconds_ceiling(left), 0);
+}
+
+struct event_timer *event_timer_new(
+    struct event_loop *loop, void (*fired)(void *context), void *context) {
+    struct event_timer *timer = memory_allocate(sizeof *timer);
+    timer->loop = loop;
+    timer->fired = fired;
+    timer->context = context;
+    uv_timer_init(&loop->uv, &timer->uv); /* cannot fail */
+    timer->uv.data = timer;
+    return timer;
+}
+
+void event_timer_free(struct event_timer *timer) {
+    if (timer != NULL) {
+        uv_close((uv_handle_t *)&timer->uv, free_handle_owner);
+    }
+}
+
+void event_timer_set(struct event_timer *timer, struct instant when) {
+    timer->when = when;
+    if (when.nanoseconds == INT64_MAX) {
+        event_timer_stop(timer);
+    } else {
+        start_timer(timer);
+    }
+}
+
+void event_timer_stop(struct event_timer *timer) {
+    uv_timer_stop(&timer->uv);
+}
+
+static void descriptor_readable(uv_poll_t *handle, int status, int events) {
+    (void)status; /* the owner sees an error when it reads */
+    (void)events;
+    struct event_descriptor *descriptor = handle->data;
+    descriptor->readable(descriptor->context);
+}
+
+enum failure_code event_descriptor_new(struct event_loop *loop, int fd,
+    void (*readable)(void *context), void *context, struct event_descriptor **out_descriptor,
+    struct failure *failure) {
+    struct event_descriptor *descriptor = memory_allocate(sizeof *descriptor);
+    descriptor->readable = readable;
+    descriptor->context = context;
+    int status = uv_poll_init(&loop->uv, &descriptor->uv, fd);
+    if (status != 0) {
+        free(descriptor);
+        return failure_set_system(failure, -status, "cannot watch descriptor %d", fd);
+    }
+    descriptor->uv.data = descriptor;
+    uv_poll_start(&descriptor->uv, UV_READABLE | UV_DISCONNECT, descriptor_readable);
+    *out_descriptor = descriptor;
+    return FAILURE_NONE;
+}
+
+void event_descriptor_free(struct event_descriptor *descriptor) {
+    if (descriptor != NULL) {
+        uv_poll_stop(&descriptor->uv);
+        uv_close((uv_handle_t *)&descriptor->uv, free_handle_owner);
+    }
+}
+
+static void wake_woken(uv_async_t *handle) {
+    struct event_wake *wake = handle->data;
+    wake->woken(wake->context);
+}
+
+enum failure_code event_wake_new(struct event_loop *loop, void (*woken)(void *context),
+    void *context, struct event_wake **out_wake, struct failure *failure) {
+    struct event_wake *wake = memory_allocate(sizeof *wake);
+    wake->woken = woken;
+    wake->context = context;
+    int status = uv_async_init(&loop->uv, &wake->uv, wake_woken);
+    if (status != 0) {
+        free(wake);
+        return failure_set_system(failure, -status, "cannot create a wake-up");
+    }
+    wake->uv.data = wake;
+    *out_wake = wake;
+    return FAILURE_NONE;
+}
+
+void event_wake_free(struct event_wake *wake) {
+    if (wake != NULL) {
+        uv_close((uv_handle_t *)&wake->uv, free_handle_owner);
+    }
+}
+
+void event_wake_send(struct event_wake *wake) {
+    uv_async_send(&wake->uv);
+}

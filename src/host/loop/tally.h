@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A number that one thread counts up and another thread reads: how much the store thread and the
+ * log thread have done. It orders nothing: nothing else that those threads do can be concluded from
+ * it. */
+#ifndef MUSTER_HOST_LOOP_TALLY_H
+#define MUSTER_HOST_LOOP_TALLY_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* A zeroed struct is a valid tally. */
+struct tally {
+    _Atomic uint64_t count;
+};
+
+/* Accepts NULL and then counts nothing. */
+static inline void tally_add(struct tally *tally, uint64_t more) {
+    if (tally != NULL) {
+        atomic_fetch_add_explicit(&tally->count, more, memory_order_relaxed);
+    }
+}
+
+static inline uint64_t tally_read(struct tally *tally) {
+    return atomic_load_explicit(&tally->count, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* IP addresses of a name or of this machine, as the system knows them. Other modules decide what to
+ * do with them. The resolver is called directly (no thread is started) and may wait for a name
+ * server. */
+#ifndef MUSTER_HOST_NETWORK_ADDRESS_LIST_H
+#define MUSTER_HOST_NETWORK_ADDRESS_LIST_H
+
+#include <stddef.h>
+
+#include "core/rendezvous/address_choice.h"
+
+/* A zeroed struct is a valid empty list. */
+struct address_list {
+    struct network_address *items;
+    size_t count;
+    size_t capacity;
+};
+
+void address_list_clear(struct address_list *list);
+
+/* The addresses of a name, or of an address as text; empty when it does not resolve.
+ * `out_canonical_name` becomes the resolver's name for it, which the caller frees, or NULL; pass
+ * NULL if it is not wanted. */
+struct address_list address_list_of_name(const char *name, char **out_canonical_name);
+
+/* An address as text; empty when the text is a name. The resolver is not asked. */
+struct address_list address_list_of_address(const char *text);
+
+/* The addresses of all interfaces that are up, in the kernel's order. */
+struct address_list address_list_of_interfaces(void);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/network/local_address.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "core/rendezvous/address_choice.h"
+#include "host/network/address_list.h"
+
+#define LOOKUP_BUFFER_FIRST ((size_t)1024)
+#define LOOKUP_BUFFER_CEILING ((size_t)65536)
+
+/* The facts from which core/address_choice chooses. */
+struct names_and_addresses {
+    char *host_name;
+    char *qualified_name;
+    struct address_list name_addresses;
+    struct address_list local_addresses;
+};
+
+enum failure_code local_address_host_name(char **out_name, struct failure *failure) {
+    char name[HOST_NAME_MAX + 1];
+    if (gethostname(name, sizeof name) != 0) {
+        return failure_set_system(failure, errno, "cannot tell this machine's host name");
+    }
+    name[sizeof name - 1] = '\0';
+    *out_name = memory_duplicate_string(name);
+    return FAILURE_NONE;
+}
+
+/* Reverse lookup: the name that Python's rule chooses among the names of an address, or `host_name`
+ * when there is none. The caller frees the result. */
+static char *name_of_address(const char *host_name, const struct network_address *address) {
+    char *name = NULL;
+    char *buffer = NULL;
+    for (size_t size = LOOKUP_BUFFER_FIRST; name == NULL; size *= 2) {
+        buffer = memory_reallocate(buffer, size);
+        struct hostent entry;
+        struct hostent *found = NULL;
+        int lookup_error;
+        int error = gethostbyaddr_r(address->bytes, address->is_ipv6 ? 16 : 4,
+            address->is_ipv6 ? AF_INET6 : AF_INET, &entry, buffer, size, &found, &lookup_error);
+        if (error == ERANGE && size < LOOKUP_BUFFER_CEILING) {
+            continue;
+        }
+        bool is_found = error == 0 && found != NULL;
+        name = memory_duplicate_string(
+            address_choice_qualified_name(host_name, is_found ? found->h_name : NULL,
+                is_found ? (const char *const *)found->h_aliases : NULL));
+    }
+    free(buffer);
+    return name;
+}
+
+/* Looks up the host name, then the name of the first address, as CPython's gethostbyaddr does. A
+ * lookup that failed is not repeated, because each may take a name server's timeout. */
+static void find_names(struct names_and_addresses *found) {
+    found->name_addresses = address_list_of_name(found->host_name, NULL);
+    if (found->name_addresses.count == 0) {
+        found->qualified_name = memory_duplicate_string(found->host_name);
+        return;
+    }
+    found->qualified_name = name_of_address(found->host_name, &found->name_addresses.items[0]);
+    if (strcmp(found->qualified_name, found->host_name) != 0) {
+        address_list_clear(&found->name_addresses);
+        found->name_addresses = address_list_of_name(found->qualified_name, NULL);
+    }
+}
+
+static void names_and_addresses_clear(struct names_and_addresses *found) {
+    free(found->host_name);
+    free(found->qualified_name);
+    address_list_clear(&found->name_addresses);
+    address_list_clear(&found->local_addresses);
+}
+
+enum failure_code local_address_qualified_name(char **out_name, struct failure *failure) {
+    struct names_and_addresses found = {0};
+    enum failure_code code = local_address_host_name(&found.host_name, failure);
+    if (code == FAILURE_NONE) {
+        struct address_list addresses = address_list_of_name(found.host_name, NULL);
+        *out_name = addresses.count > 0 ? name_of_address(found.host_name, &addresses.items[0])
+                                        : memory_duplicate_string(found.host_name);
+        address_list_clear(&addresses);
+    }
+    names_and_addresses_clear(&found);
+    return code;
+}
+
+static enum failure_code choose(
+    void (*choice)(const struct address_candidates *candidates, struct text *text), char **out_name,
+    struct failure *failure) {
+    struct names_and_addresses found = {0};
+    enum failure_code code = local_address_host_name(&found.host_name, failure);
+    if (code == FAILURE_NONE) {
+        find_names(&found);
+        found.local_addresses = address_list_of_interfaces();
+        struct address_list localhost = address_list_of_name("localhost", NULL);
+        const struct address_candidates candidates = {
+            .host_name = found.host_name,
+            .qualified_name = found.qualified_name,
+            .name_addresses = found.name_addresses.items,
+            .name_address_count = found.name_addresses.count,
+            .local_addresses = found.local_addresses.items,
+            .local_address_count = found.local_addresses.count,
+            .lacks_localhost = localhost.count == 0,
+        };
+        struct text chosen = {0};
+        choice(&candidates, &chosen);
+        *out_name = text_take(&chosen);
+        address_list_clear(&localhost);
+    }
+    names_and_addresses_clear(&found);
+    return code;
+}
+
+enum failure_code local_address_for_one_node(char **out_name, struct failure *failure) {
+    return choose(address_choice_for_one_node, out_name, failure);
+}
+
+enum failure_code local_address_for_many_nodes(char **out_name, struct failure *failure) {
+    return choose(address_choice_for_many_nodes, out_name, failure);
+}

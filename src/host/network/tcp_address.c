@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/network/tcp_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+int tcp_address_port(const union tcp_address *address) {
+    switch (address->any.sa_family) {
+    case AF_INET:
+        return ntohs(address->ipv4.sin_port);
+    case AF_INET6:
+        return ntohs(address->ipv6.sin6_port);
+    default:
+        return 0;
+    }
+}
+
+void tcp_address_describe(
+    const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    bool has_colons = false;
+    if (address->any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &address->ipv4.sin_addr, host, sizeof host);
+    } else if (address->any.sa_family == AF_INET6) {
+        const struct in6_addr *ipv6 = &address->ipv6.sin6_addr;
+        if (IN6_IS_ADDR_V4MAPPED(ipv6)) {
+            inet_ntop(AF_INET, &ipv6->s6_addr[12], host, sizeof host);
+        } else {
+            inet_ntop(AF_INET6, ipv6, host, sizeof host);
+            has_colons = true;
+        }
+    }
+    snprintf(out_text, TCP_ADDRESS_TEXT_SIZE, "%s%s%s:%d", has_colons ? "[" : "", host,
+        has_colons ? "]" : "", tcp_address_port(address));
+}
+
+enum failure_code tcp_address_resolve(const char *host, int port, union tcp_address *out_addresses,
+    size_t most, size_t *out_count, struct failure *failure) {
+    char service[12];
+    snprintf(service, sizeof service, "%d", port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    int status = getaddrinfo(host, service, &hints, &found);
+    if (status == EAI_SYSTEM) {
+        return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
+    }
+    if (status != 0) {
+        return failure_set(
+            failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host, gai_strerror(status));
+    }
+    size_t count = 0;
+    for (const struct addrinfo *each = found; each != NULL && count < most; each = each->ai_next) {
+        if (each->ai_addrlen <= sizeof *out_addresses) {
+            memcpy(&out_addresses[count++], each->ai_addr, each->ai_addrlen);
+        }
+    }
+    freeaddrinfo(found);
+    *out_count = count;
+    return FAILURE_NONE;
+}

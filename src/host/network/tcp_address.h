@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The address of a connection's other end, in readable form. */
+#ifndef MUSTER_HOST_NETWORK_TCP_ADDRESS_H
+#define MUSTER_HOST_NETWORK_TCP_ADDRESS_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+
+#include "base/failure.h"
+
+#define TCP_ADDRESS_TEXT_SIZE 64
+
+/* Room for an address of either family. */
+union tcp_address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+};
+
+/* The port in host byte order; 0 for an address of another family. */
+int tcp_address_port(const union tcp_address *address);
+
+/* Writes "192.0.2.1:29500" or "[2001:db8::1]:29500"; an IPv4 address that arrived on an IPv6 socket
+ * is written as IPv4. */
+void tcp_address_describe(
+    const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]);
+
+/* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
+ * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).
+ * This blocks: the resolver is called on this thread, so that no other thread is started. */
+__attribute__((warn_unused_result)) enum failure_code tcp_address_resolve(const char *host,
+    int port, union tcp_address *out_addresses, size_t most, size_t *out_count,
+    struct failure *failure);
+
+#endif

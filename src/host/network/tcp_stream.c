@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/network/tcp_stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+/* The most bytes one stream may receive per turn of the loop, so that the other streams get their
+ * turn. */
+#define READ_SIZE ((size_t)65536)
+
+void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_owner *owner,
+    size_t queue_ceiling, size_t buffer_ceiling) {
+    *pool = (struct tcp_stream_pool){.owner = owner,
+        .queue_ceiling = queue_ceiling,
+        .buffer_ceiling = buffer_ceiling,
+        .read_buffer = memory_allocate(READ_SIZE)};
+}
+
+void tcp_stream_pool_clear(struct tcp_stream_pool *pool) {
+    free(pool->read_buffer);
+    *pool = (struct tcp_stream_pool){0};
+}
+
+static void clear_buffer(struct tcp_stream *stream, struct bytes *buffer) {
+    stream->pool->buffered_bytes -= buffer->capacity;
+    bytes_clear(buffer);
+}
+
+/* FAILURE_LIMIT when the buffers would grow beyond the pool's ceiling. */
+static enum failure_code append_to_buffer(
+    struct tcp_stream *stream, struct bytes *buffer, const uint8_t *data, size_t length) {
+    struct tcp_stream_pool *pool = stream->pool;
+    if (pool->buffered_bytes + length > pool->buffer_ceiling) {
+        return FAILURE_LIMIT;
+    }
+    size_t before = buffer->capacity;
+    enum failure_code code = bytes_append(buffer, data, length);
+    pool->buffered_bytes += buffer->capacity - before;
+    return code;
+}
+
+static void handle_closed(uv_handle_t *handle) {
+    struct tcp_stream *stream = handle->data;
+    stream->pool->owner->released(stream);
+}
+
+void tcp_stream_close(struct tcp_stream *stream) {
+    if (stream->is_closed) {
+        return;
+    }
+    stream->is_closed = true;
+    clear_buffer(stream, &stream->input);
+    clear_buffer(stream, &stream->output);
+    uv_close((uv_handle_t *)&stream->poll, handle_closed);
+    close(stream->fd);
+}
+
+static void end(struct tcp_stream *stream, const struct failure *failure) {
+    tcp_stream_close(stream);
+    stream->pool->owner->ended(stream, failure);
+}
+
+static void end_by_error(struct tcp_stream *stream, int error) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_DISCONNECTED, "%s", strerror(error));
+    failure.system_error = error;
+    end(stream, &failure);
+}
+
+static void end_by_queue(struct tcp_stream *stream) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_LIMIT, "it has not read more than %zu bytes that wait for it",
+        stream->pool->queue_ceiling);
+    end(stream, &failure);
+}
+
+static void end_by_memory(struct tcp_stream *stream) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_LIMIT,
+        "unfinished input and unread output would pass the %zu bytes of memory left for them",
+        stream->pool->buffer_ceiling);
+    end(stream, &failure);
+}
+
+static void watch(struct tcp_stream *stream);
+
+/* Passes input on and stores what the owner did not consume. */
+static void deliver_fresh(struct tcp_stream *stream, struct slice input) {
+    size_t needed = 0;
+    size_t consumed = stream->pool->owner->received(stream, input, &needed);
+    if (stream->is_closed || consumed == input.length) {
+        return;
+    }
+    stream->input_needed = needed;
+    if (append_to_buffer(stream, &stream->input, input.data + consumed, input.length - consumed) !=
+        FAILURE_NONE) {
+        end_by_memory(stream);
+    }
+}
+
+/* As deliver_fresh, when earlier input is stored already. */
+static void deliver_more(struct tcp_stream *stream, struct slice input) {
+    if (append_to_buffer(stream, &stream->input, input.data, input.length) != FAILURE_NONE) {
+        end_by_memory(stream);
+        return;
+    }
+    if (stream->input.length < stream->input_needed) {
+        return;
+    }
+    size_t needed = 0;
+    size_t consumed = stream->pool->owner->received(stream, bytes_slice(&stream->input), &needed);
+    if (stream->is_closed) {
+        return;
+    }
+    stream->input_needed = needed;
+    bytes_consume(&stream->input, consumed);
+    if (stream->input.length == 0) {
+        clear_buffer(stream, &stream->input);
+    }
+}
+
+/* Receives once. Returns the number of bytes; 0 when there were none or the stream has ended. */
+static size_t receive(struct tcp_stream *stream) {
+    uint8_t *buffer = stream->pool->read_buffer;
+    ssize_t length = recv(stream->fd, buffer, READ_SIZE, 0);
+    if (length < 0) {
+        if (errno != EAGAIN && errno != EINTR) {
+            end_by_error(stream, errno);
+        }
+        return 0;
+    }
+    if (length == 0) {
+        struct failure failure = {0};
+        failure_set(&failure, FAILURE_DISCONNECTED, "closed by the peer");
+        end(stream, &failure);
+        return 0;
+    }
+    struct slice input = {buffer, (size_t)length};
+    if (stream->input.length == 0) {
+        deliver_fresh(stream, input);
+    } else {
+        deliver_more(stream, input);
+    }
+    return stream->is_closed ? 0 : (size_t)length;
+}
+
+/* Returns the number of bytes that the kernel accepted. Ends the stream on an error. */
+static size_t send_now(struct tcp_stream *stream, const uint8_t *data, size_t length) {
+    ssize_t sent = send(stream->fd, data, length, MSG_NOSIGNAL);
+    if (sent >= 0) {
+        return (size_t)sent;
+    }
+    if (errno != EAGAIN && errno != EINTR) {
+        end_by_error(stream, errno);
+    }
+    return 0;
+}
+
+static void queue(struct tcp_stream *stream, const uint8_t *data, size_t length) {
+    struct tcp_stream_pool *pool = stream->pool;
+    if (stream->output_sent > stream->output.length / 2) {
+        bytes_consume(&stream->output, stream->output_sent);
+        stream->output_sent = 0;
+    }
+    size_t unsent = stream->output.length - stream->output_sent;
+    if (length > pool->queue_ceiling || unsent > pool->queue_ceiling - length) {
+        end_by_queue(stream);
+        return;
+    }
+    bool was_empty = stream->output.length == 0;
+    if (append_to_buffer(stream, &stream->output, data, length) != FAILURE_NONE) {
+        end_by_memory(stream);
+        return;
+    }
+    if (was_empty) {
+        watch(stream);
+    }
+}
+
+void tcp_stream_send(struct tcp_stream *stream, struct slice data) {
+    if (stream->is_closed || data.length == 0) {
+        return;
+    }
+    size_t sent = 0;
+    if (stream->output.length == 0 && !stream->is_connecting) {
+        sent = send_now(stream, data.data, data.length);
+    }
+    if (sent < data.length && !stream->is_closed) {
+        queue(stream, data.data + sent, data.length - sent);
+    }
+}
+
+bool tcp_stream_is_drained(const struct tcp_stream *stream) {
+    return stream->output.length == 0;
+}
+
+static void flush(struct tcp_stream *stream) {
+    struct bytes *output = &stream->output;
+    stream->output_sent +=
+        send_now(stream, output->data + stream->output_sent, output->length - stream->output_sent);
+    if (stream->is_closed || stream->output_sent < output->length) {
+        return;
+    }
+    clear_buffer(stream, output);
+    stream->output_sent = 0;
+    watch(stream);
+    if (stream->pool->owner->drained != NULL) {
+        stream->pool->owner->drained(stream);
+    }
+}
+
+static void finish_connecting(struct tcp_stream *stream) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) {
+        end_by_error(stream, error);
+        return;
+    }
+    stream->is_connecting = false;
+    watch(stream);
+    stream->pool->owner->connected(stream);
+}
+
+static void socket_ready(uv_poll_t *handle, int status, int events) {
+    struct tcp_stream *stream = handle->data;
+    if (stream->is_connecting) {
+        finish_connecting(stream);
+        return;
+    }
+    if (status < 0 || (events & UV_READABLE) != 0) {
+        receive(stream);
+    }
+    if (status < 0 && !stream->is_closed) {
+        watch(stream); /* libuv stopped watching, but there was more to read before the error */
+    }
+    if (!stream->is_closed && stream->output.length > 0 && (events & UV_WRITABLE) != 0) {
+        flush(stream);
+    }
+}
+
+static void watch(struct tcp_stream *stream) {
+    int events = stream->is_connecting ? UV_WRITABLE : UV_READABLE;
+    if (stream->output.length > 0) {
+        events |= UV_WRITABLE;
+    }
+    uv_poll_start(&stream->poll, events, socket_ready);
+}
+
+enum failure_code tcp_stream_open(struct tcp_stream *stream, struct event_loop *loop,
+    struct tcp_stream_pool *pool, int fd, bool is_connecting, struct failure *failure) {
+    *stream = (struct tcp_stream){.pool = pool, .fd = fd, .is_connecting = is_connecting};
+    int status = uv_poll_init(event_loop_uv(loop), &stream->poll, fd);
+    if (status != 0) {
+        return failure_set_system(failure, -status, "cannot watch a connection");
+    }
+    stream->poll.data = stream;
+    watch(stream);
+    return FAILURE_NONE;
+}
+
+void tcp_stream_catch_up(struct tcp_stream *stream) {
+    int available = 0;
+    if (stream->is_closed || ioctl(stream->fd, FIONREAD, &available) != 0) {
+        return;
+    }
+    size_t left = available < 0 ? 0 : (size_t)available;
+    while (left > 0) {
+        size_t length = receive(stream);
+        if (length == 0) {
+            return;
+        }
+        left = length < left ? left - length : 0;
+    }
+}

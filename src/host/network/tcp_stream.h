@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A non-blocking TCP connection on an event loop, made for many connections that are mostly idle.
+ * All streams of a pool share one receive buffer. A stream owns memory only while it holds an
+ * incomplete message, or bytes that the kernel did not accept. It does not know what the bytes
+ * mean.
+ *
+ * Data to send goes to the kernel at once; the rest is queued up to a ceiling. Both directions
+ * count towards the pool's ceiling. A stream that passes a ceiling, or whose peer is gone, closes
+ * itself and calls `ended`. */
+#ifndef MUSTER_HOST_NETWORK_TCP_STREAM_H
+#define MUSTER_HOST_NETWORK_TCP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "host/loop/event_loop.h"
+
+struct tcp_stream;
+
+/* Callbacks to the owner of the streams. They may send on and close any stream. */
+struct tcp_stream_owner {
+    /* A stream that was opened while connecting is now connected. NULL when there are no such
+     * streams. */
+    void (*connected)(struct tcp_stream *stream);
+    /* Gets all bytes received and not yet consumed. Returns how many to consume from the front.
+     * Sets `*out_needed` to the length of input that the next call needs (0: any). */
+    size_t (*received)(struct tcp_stream *stream, struct slice input, size_t *out_needed);
+    /* Everything queued has been given to the kernel. May be NULL. */
+    void (*drained)(struct tcp_stream *stream);
+    /* The stream has closed itself: FAILURE_DISCONNECTED, FAILURE_LIMIT or FAILURE_SYSTEM. */
+    void (*ended)(struct tcp_stream *stream, const struct failure *failure);
+    /* Called after the end or tcp_stream_close, when the loop no longer uses the stream. The memory
+     * may now be freed. */
+    void (*released)(struct tcp_stream *stream);
+};
+
+/* State shared by the streams of one loop. */
+struct tcp_stream_pool {
+    const struct tcp_stream_owner *owner;
+    size_t queue_ceiling;  /* maximum unsent bytes of one stream */
+    size_t buffer_ceiling; /* maximum memory of all streams' buffers; the owner may change it */
+    size_t buffered_bytes; /* current memory of all streams' buffers */
+    uint8_t *read_buffer;
+};
+
+void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_owner *owner,
+    size_t queue_ceiling, size_t buffer_ceiling);
+/* All streams of the pool must have been released. */
+void tcp_stream_pool_clear(struct tcp_stream_pool *pool);
+
+/* Embed this struct in the owner's. The fields belong to this module; the owner may read
+ * is_connecting and is_closed. */
+struct tcp_stream {
+    uv_poll_t poll;
+    struct tcp_stream_pool *pool;
+    struct bytes input;  /* the beginning of a message */
+    size_t input_needed; /* the owner is not called before the input has this length */
+    struct bytes output; /* bytes that the kernel did not accept */
+    size_t output_sent;  /* how many of them have been sent meanwhile */
+    int fd;
+    bool is_connecting;
+    bool is_closed;
+};
+
+/* Takes a non-blocking socket. `is_connecting`: connect() returned EINPROGRESS. On failure the
+ * socket stays the caller's, and there is nothing to close and no callback to wait for. */
+__attribute__((warn_unused_result)) enum failure_code tcp_stream_open(struct tcp_stream *stream,
+    struct event_loop *loop, struct tcp_stream_pool *pool, int fd, bool is_connecting,
+    struct failure *failure);
+
+/* Closes the socket and frees the buffers; `released` follows. A second call does nothing. */
+void tcp_stream_close(struct tcp_stream *stream);
+
+/* Sends or queues the data. A failure ends the stream before this returns. Does nothing on a closed
+ * stream. */
+void tcp_stream_send(struct tcp_stream *stream, struct slice data);
+
+/* Whether everything sent has been given to the kernel. */
+bool tcp_stream_is_drained(const struct tcp_stream *stream);
+
+/* Receives what has arrived by now, without waiting for the loop. */
+void tcp_stream_catch_up(struct tcp_stream *stream);
+
+#endif

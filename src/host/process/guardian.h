@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A small process that ends the workers of an agent that was killed by SIGKILL. It outlives the
+ * agent only for that. The kernel's parent-death signal reaches the workers themselves. The
+ * guardian also ends the processes that the workers started: every process of their sessions, and
+ * every process with the job's fingerprint in its environment, whatever its session.
+ *
+ * The guardian notices the agent's death when a pipe ends: only the agent, and its children before
+ * exec, hold the other end. The guardian is no child of the agent, has its own session, holds no
+ * other descriptor, and ignores the signals that people send to whole groups. After guardian_free
+ * it exits at once and ends no process. */
+#ifndef MUSTER_HOST_PROCESS_GUARDIAN_H
+#define MUSTER_HOST_PROCESS_GUARDIAN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+
+struct guardian;
+
+/* Starts the guardian. Call it before other threads and the first worker are started.
+ *
+ * `fingerprint` holds NAME=START assignments. A process belongs to the job when, for each of them,
+ * its environment has a variable NAME whose value begins with START. Choose values that no other
+ * job on the machine can share, such as a directory that was just created. NULL or empty: the
+ * guardian ends sessions only. The list is copied. */
+__attribute__((warn_unused_result)) enum failure_code guardian_start(
+    const struct text_list *fingerprint, struct guardian **out_guardian, struct failure *failure);
+
+/* Tells the guardian to exit without ending any process. Accepts NULL. */
+void guardian_free(struct guardian *guardian);
+
+/* The descriptor on which a child announces itself before exec (process_request.guardian_fd). -1
+ * for NULL. */
+int guardian_descriptor(const struct guardian *guardian);
+
+/* Tells the guardian that the session led by `leader` is over, because its number may be reused. */
+void guardian_end_session(struct guardian *guardian, pid_t leader);
+
+/* The guardian's pid, for logs and tests. */
+pid_t guardian_pid(const struct guardian *guardian);
+
+/* For a child between fork and exec. Tells the guardian that the calling process leads a session to
+ * guard, or that it will not reach exec after all. Async-signal-safe. A guardian that is gone or
+ * does not read is no failure. */
+void guardian_announce_self(int guardian_fd);
+void guardian_withdraw_self(int guardian_fd);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The main function of the guardian process, and the messages it receives. guardian.c starts the
+ * process; the two are connected only by a socket. */
+#ifndef MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
+#define MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
+
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define GUARDIAN_NAME "muster-guardian" /* the longest name that fits into the process table */
+
+enum guardian_notice_kind {
+    GUARDIAN_SESSION_BEGINS,
+    GUARDIAN_SESSION_ENDS,
+    GUARDIAN_FAREWELL,
+};
+
+/* One message. */
+struct guardian_notice {
+    enum guardian_notice_kind kind;
+    int32_t leader;      /* pid of the session's leader, which is also the session's number */
+    uint64_t start_time; /* SESSION_BEGINS: start time of the leader, 0 when unknown */
+};
+
+/* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the
+ * farewell or the end of the socket. It writes its pid (an int32_t) to `ready_fd` when it no longer
+ * depends on anything of the agent's. */
+_Noreturn void guardian_process_run(
+    int notices_fd, int ready_fd, const struct text_list *fingerprint);
+
+#endif

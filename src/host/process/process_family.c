@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/process/process_family.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/process/guardian.h"
+#include "host/process/process_table.h"
+#include "host/process/process_watch.h"
+
+struct process_family {
+    struct process_family_events events;
+    struct guardian *guardian;
+    struct process_watch *watch;
+    struct process_ids strangers;     /* children that existed before the family */
+    struct process_ids open_sessions; /* sessions whose leader has ended while other members live */
+    bool is_gone;                     /* the family is empty, and `gone` was called */
+    bool is_killing;                  /* SIGKILL was sent and is in force */
+};
+
+/* A walk over the descendants of this process. */
+struct descent {
+    const struct process_family *family;
+    int signal;
+    struct process_ids found; /* in the order of finding; each one's children are listed in turn */
+};
+
+/* Whether the process of `stat`, which was listed as a child of `parent`, is still that process.
+ * The parent may have ended meanwhile, which made the process a child of ours. */
+static bool is_descendant(const struct kernel_process_stat *stat, pid_t parent) {
+    return stat->parent == parent || stat->parent == getpid();
+}
+
+static void signal_descendant(
+    const struct descent *descent, const struct kernel_process_stat *stat) {
+    bool has_it_by_group = process_watch_has(descent->family->watch, (pid_t)stat->group);
+    if (!has_it_by_group && stat->state != 'Z') {
+        process_table_signal(stat, descent->signal);
+    }
+}
+
+static void find_children(struct descent *descent, pid_t parent) {
+    struct process_ids children = {0};
+    process_table_children(parent, &children);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t child = children.items[i];
+        struct kernel_process_stat stat;
+        if (!process_ids_have(&descent->found, child) &&
+            !process_ids_have(&descent->family->strangers, child) &&
+            process_table_read(child, &stat) && is_descendant(&stat, parent)) {
+            process_ids_add(&descent->found, child);
+            signal_descendant(descent, &stat);
+        }
+    }
+    process_ids_clear(&children);
+}
+
+/* Signals the descendants that are outside the workers' process groups. A process whose parent ends
+ * meanwhile becomes a child of ours, so our own children are searched until no new process is
+ * found. */
+static void signal_outside_groups(const struct process_family *family, int signal) {
+    struct descent descent = {.family = family, .signal = signal};
+    size_t next = 0;
+    size_t found_before;
+    do {
+        found_before = descent.found.count;
+        find_children(&descent, getpid());
+        while (next < descent.found.count) {
+            find_children(&descent, descent.found.items[next++]);
+        }
+    } while (descent.found.count > found_before);
+    process_ids_clear(&descent.found);
+}
+
+/* The workers have not been waited for, so these group numbers cannot have been reused. */
+static void signal_groups(const struct process_family *family, int signal) {
+    size_t count = process_watch_count(family->watch);
+    for (size_t i = 0; i < count; i++) {
+        kill(-process_watch_pid(family->watch, i), signal);
+    }
+}
+
+void process_family_signal(struct process_family *family, int signal) {
+    if (family->is_gone) {
+        return;
+    }
+    family->is_killing = family->is_killing || signal == SIGKILL;
+    signal_groups(family, signal);
+    signal_outside_groups(family, signal);
+}
+
+/* While there are strangers, the kernel never reports "no child". Then the children must be
+ * listed. */
+static bool has_children_of_ours(const struct process_family *family) {
+    if (!process_watch_has_children(family->watch)) {
+        return false;
+    }
+    if (family->strangers.count == 0) {
+        return true;
+    }
+    struct process_ids children = {0};
+    bool has_ours = false;
+    process_table_children(getpid(), &children);
+    for (size_t i = 0; i < children.count; i++) {
+        has_ours = has_ours || !process_ids_have(&family->strangers, children.items[i]);
+    }
+    process_ids_clear(&children);
+    return has_ours;
+}
+
+static void end_open_sessions(struct process_family *family) {
+    for (size_t i = 0; i < family->open_sessions.count; i++) {
+        guardian_end_session(family->guardian, family->open_sessions.items[i]);
+    }
+    process_ids_clear(&family->open_sessions);
+}
+
+static void children_reaped(void *context) {
+    struct process_family *family = context;
+    if (family->is_gone || process_watch_count(family->watch) > 0) {
+        return;
+    }
+    if (has_children_of_ours(family)) {
+        if (family->is_killing) {
+            signal_outside_groups(family, SIGKILL);
+        }
+        return;
+    }
+    family->is_gone = true;
+    family->is_killing = false;
+    end_open_sessions(family);
+    family->events.gone(family->events.context);
+}
+
+static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
+    struct process_family *family = context;
+    if (kill(-pid, 0) == -1 && errno == ESRCH) {
+        guardian_end_session(family->guardian, pid);
+    } else {
+        process_ids_add(&family->open_sessions, pid);
+    }
+    family->events.exited(family->events.context, pid, how);
+}
+
+enum failure_code process_family_new(struct event_loop *loop,
+    const struct process_family_events *events, struct guardian *guardian,
+    struct process_family **out_family, struct failure *failure) {
+    struct process_family *family = memory_allocate(sizeof *family);
+    family->events = *events;
+    family->guardian = guardian;
+    family->is_gone = true;
+    const struct process_watch_events watch_events = {worker_exited, children_reaped, family};
+    enum failure_code code = process_watch_new(loop, &watch_events, &family->watch, failure);
+    if (code != FAILURE_NONE) {
+        free(family);
+        return code;
+    }
+    process_table_children(getpid(), &family->strangers);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* cannot fail since Linux 3.4 */
+    *out_family = family;
+    return FAILURE_NONE;
+}
+
+void process_family_free(struct process_family *family) {
+    if (family != NULL) {
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+        process_watch_free(family->watch);
+        process_ids_clear(&family->strangers);
+        process_ids_clear(&family->open_sessions);
+        free(family);
+    }
+}
+
+void process_family_add(struct process_family *family, const struct process *process) {
+    family->is_gone = false;
+    process_watch_add(family->watch, process);
+}
+
+void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans) {
+    struct process_ids children = {0};
+    process_table_children(getpid(), &children);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t child = children.items[i];
+        if (!process_watch_has(family->watch, child) &&
+            !process_ids_have(&family->strangers, child)) {
+            process_ids_add(out_orphans, child);
+        }
+    }
+    process_ids_clear(&children);
+}
+
+bool process_family_is_gone(const struct process_family *family) {
+    return family->is_gone;
+}
+
+size_t process_family_worker_count(const struct process_family *family) {
+    return process_watch_count(family->watch);
+}

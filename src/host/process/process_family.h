@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All processes that belong to the workers: the worker processes and all their descendants, in any
+ * process group and session, even when their parents have ended. The agent becomes a "child
+ * subreaper", so such orphans become its own children. The kernel itself reports that no process of
+ * the family is left ("no child"), at once and without a search through /proc.
+ *
+ * Children that the program already had when the family was created are strangers: they are never
+ * signalled and never waited for. A shell that became the agent through exec may have left some.
+ *
+ * The callbacks run from the event loop, never from within a call below. They may call
+ * process_family_add and process_family_signal, but not process_family_free. */
+#ifndef MUSTER_HOST_PROCESS_PROCESS_FAMILY_H
+#define MUSTER_HOST_PROCESS_PROCESS_FAMILY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/failure.h"
+#include "core/workers/process_exit.h"
+#include "host/loop/event_loop.h"
+#include "host/process/process_spawn.h"
+#include "host/process/process_table.h"
+
+struct guardian;
+struct process_family;
+
+struct process_family_events {
+    /* A worker ended. The calls come in the order in which the kernel reported the ends (where it
+     * has pidfds). */
+    void (*exited)(void *context, pid_t pid, const struct process_exit *how);
+    /* No worker and no descendant of a worker is left. Called after the last `exited`, each time
+     * the family has become empty. */
+    void (*gone)(void *context);
+    void *context;
+};
+
+/* `events` is copied. Create the guardian first, then the family, then workers. The guardian is
+ * told when a session is over; it must outlive the family. NULL: there is no guardian. */
+__attribute__((warn_unused_result)) enum failure_code process_family_new(struct event_loop *loop,
+    const struct process_family_events *events, struct guardian *guardian,
+    struct process_family **out_family, struct failure *failure);
+
+/* Stops watching and stops being a subreaper. Processes that are left live on. Accepts NULL. */
+void process_family_free(struct process_family *family);
+
+/* Takes over a worker that process_spawn started; `exited` reports its end. Call it before the loop
+ * runs again. */
+void process_family_add(struct process_family *family, const struct process *process);
+
+/* Sends `signal` once to every process of the family. No other process can be hit: a pid is
+ * signalled only while it cannot have been reused. SIGKILL stays in force until the family is
+ * empty: a process that escapes by forking is killed as soon as it is adopted. For an empty family
+ * this does nothing, and `gone` is not called again. */
+void process_family_signal(struct process_family *family, int signal);
+
+/* Appends the pids of orphans: processes that workers started and whose parent has ended. Their own
+ * descendants are not listed. */
+void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans);
+
+/* Whether the family is empty. Also true before the first worker. */
+bool process_family_is_gone(const struct process_family *family);
+
+/* The number of workers whose exit has not been reported yet. */
+size_t process_family_worker_count(const struct process_family *family);
+
+#endif

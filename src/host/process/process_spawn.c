@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/process/process_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/loop/descriptor_limit.h"
+#include "host/process/guardian.h"
+#include "host/process/inherited_descriptors.h"
+#include "host/process/pidfd.h"
+#include "host/process/spawn_failure.h"
+
+#define DEFAULT_PATH "/bin:/usr/bin"
+
+/* The exit status of a child that did not reach exec. It is not used, because the child's report
+ * counts. */
+#define CHILD_FAILED 127
+
+void process_request_init(struct process_request *request, const struct text_list *arguments,
+    const struct text_list *environment) {
+    *request = (struct process_request){
+        .arguments = arguments,
+        .environment = environment,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .descriptor_limit = -1,
+        .guardian_fd = -1,
+    };
+}
+
+/* Everything the child needs, prepared before the fork. The child shares the agent's memory until
+ * exec, and another thread may hold the allocator's lock. */
+struct spawn_plan {
+    const struct process_request *request;
+    struct text_list candidates; /* paths to try, in order */
+    int report_fd;               /* close-on-exec: end of file means that exec succeeded */
+    pid_t agent;
+};
+
+/* As execvp: a name with a slash is a path; other names are looked up in the PATH, where an empty
+ * item means the working directory. */
+static void list_candidates(
+    const struct process_request *request, struct text_list *out_candidates) {
+    const char *program = request->arguments->items[0];
+    if (strchr(program, '/') != NULL || *program == '\0') {
+        text_list_add(out_candidates, program);
+        return;
+    }
+    const char *path = text_list_variable(request->environment, "PATH");
+    if (path == NULL) {
+        path = DEFAULT_PATH;
+    }
+    for (;;) {
+        size_t length = strcspn(path, ":");
+        text_list_add_taken(out_candidates,
+            text_format("%.*s%s%s", (int)length, path, length == 0 ? "./" : "/", program));
+        if (path[length] == '\0') {
+            break;
+        }
+        path += length + 1;
+    }
+}
+
+static _Noreturn void fail_child(
+    const struct spawn_plan *plan, enum spawn_stage stage, int system_error) {
+    struct spawn_report report = {.stage = stage, .system_error = system_error};
+    guardian_withdraw_self(plan->request->guardian_fd);
+    ssize_t written = write(plan->report_fd, &report, sizeof report);
+    (void)written; /* smaller than PIPE_BUF and the pipe is empty: it is written whole, or the
+                      reader is gone */
+    _exit(CHILD_FAILED);
+}
+
+/* The agent may have died before prctl took effect. Then the child has another parent. */
+static void tie_to_agent(const struct spawn_plan *plan) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        fail_child(plan, SPAWN_STAGE_DEATH_SIGNAL, errno);
+    }
+    if (getppid() != plan->agent) {
+        _exit(CHILD_FAILED);
+    }
+}
+
+static void redirect_output(const struct spawn_plan *plan) {
+    int stdout_fd = plan->request->stdout_fd;
+    int stderr_fd = plan->request->stderr_fd;
+    if (stdout_fd != -1 && stderr_fd == STDOUT_FILENO) {
+        stderr_fd = fcntl(stderr_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (stderr_fd == -1) {
+            fail_child(plan, SPAWN_STAGE_DESCRIPTORS, errno);
+        }
+    }
+    if ((stdout_fd != -1 && dup2(stdout_fd, STDOUT_FILENO) == -1) ||
+        (stderr_fd != -1 && dup2(stderr_fd, STDERR_FILENO) == -1)) {
+        fail_child(plan, SPAWN_STAGE_DESCRIPTORS, errno);
+    }
+    inherited_descriptors_end_at_exec(STDERR_FILENO + 1);
+}
+
+static void bind_to_cpus(const struct spawn_plan *plan) {
+    const struct cpu_set_bits *cpus = plan->request->cpus;
+    if (cpus != NULL && sched_setaffinity(0, sizeof cpus->words, (const void *)cpus->words) != 0) {
+        fail_child(plan, SPAWN_STAGE_CPUS, errno);
+    }
+}
+
+/* exec resets handlers, but it keeps ignored signals and the signal mask. */
+static void reset_signals(void) {
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    for (int signal = 1; signal < NSIG; signal++) {
+        sigaction(signal, &action, NULL); /* fails for a few signals that cannot be changed */
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Returns the errno to report when no candidate could be executed. */
+static int execute_first(const struct spawn_plan *plan) {
+    bool was_denied = false;
+    for (size_t i = 0; i < plan->candidates.count; i++) {
+        execve(plan->candidates.items[i], plan->request->arguments->items,
+            plan->request->environment->items);
+        if (errno == EACCES) {
+            was_denied = true; /* a later directory of the PATH may have an executable one */
+        } else if (errno != ENOENT && errno != ENOTDIR && errno != ESTALE && errno != ENODEV &&
+                   errno != ETIMEDOUT) {
+            return errno;
+        }
+    }
+    return was_denied ? EACCES : errno;
+}
+
+/* From here to exec, only async-signal-safe calls are allowed, and no change to memory other than
+ * this stack. */
+static _Noreturn void run_child(const struct spawn_plan *plan) {
+    signal(SIGPIPE, SIG_IGN); /* if the guardian is gone, the write must not kill the worker */
+    if (setsid() == -1) {
+        fail_child(plan, SPAWN_STAGE_SESSION, errno);
+    }
+    guardian_announce_self(plan->request->guardian_fd);
+    tie_to_agent(plan);
+    redirect_output(plan);
+    bind_to_cpus(plan);
+    descriptor_limit_restore(plan->request->descriptor_limit);
+    reset_signals();
+    fail_child(plan, SPAWN_STAGE_EXECUTE, execute_first(plan));
+}
+
+/* Uses vfork, because its cost does not grow with the agent's memory, and because the calling
+ * thread needs the outcome anyway. Nothing relies on the shared memory, so this also works under
+ * tools that turn vfork into fork. Signals are blocked, since a handler in the child would run on
+ * the agent's memory. */
+static pid_t start_child(const struct spawn_plan *plan) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        run_child(plan);
+    }
+    int system_error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = system_error;
+    return pid;
+}
+
+/* Returns false when the pipe ended without a report, which means that the program runs. */
+static bool receive_report(int fd, struct spawn_report *out_report) {
+    struct spawn_report report;
+    ssize_t length;
+    do {
+        length = read(fd, &report, sizeof report);
+    } while (length < 0 && errno == EINTR);
+    if (length != (ssize_t)sizeof report) {
+        return false;
+    }
+    *out_report = report;
+    return true;
+}
+
+static void reap_failed(pid_t pid) {
+    while (waitpid(pid, NULL, 0) == -1 && errno == EINTR) {
+    }
+}
+
+static enum failure_code start_planned(struct spawn_plan *plan, int report_reader,
+    struct process *out_process, struct failure *failure) {
+    pid_t pid = start_child(plan);
+    int system_error = errno;
+    close(plan->report_fd); /* now only the child holds the writing end */
+    if (pid == -1) {
+        return spawn_failure_set_early(failure, system_error);
+    }
+    struct spawn_report report;
+    if (receive_report(report_reader, &report)) {
+        reap_failed(pid);
+        return spawn_failure_set(
+            failure, &report, plan->request->arguments->items[0], &plan->candidates);
+    }
+    *out_process = (struct process){.pid = pid, .pidfd = pidfd_open_process(pid)};
+    return FAILURE_NONE;
+}
+
+enum failure_code process_spawn(
+    const struct process_request *request, struct process *out_process, struct failure *failure) {
+    if (request->arguments->count == 0) {
+        return failure_set(failure, FAILURE_INVALID, "there is no program to start");
+    }
+    int report_ends[2];
+    if (pipe2(report_ends, O_CLOEXEC) != 0) {
+        return spawn_failure_set_early(failure, errno);
+    }
+    struct spawn_plan plan = {.request = request, .report_fd = report_ends[1], .agent = getpid()};
+    list_candidates(request, &plan.candidates);
+    enum failure_code code = start_planned(&plan, report_ends[0], out_process, failure);
+    text_list_clear(&plan.candidates);
+    close(report_ends[0]);
+    return code;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts one worker process that is isolated from the agent: its own session, no signal blocked or
+ * ignored, no descriptors but the three standard ones. The kernel kills it when the agent dies.
+ * Everything that goes wrong up to exec is reported as a failure with its reason, never as an exit
+ * code. process_watch watches the process.
+ *
+ * Always call it from the same thread, which must live as long as the workers, because the kernel's
+ * parent-death signal (PR_SET_PDEATHSIG) is bound to the thread that started the child. That thread
+ * sleeps until the child has called exec (a fraction of a millisecond); other threads run on.
+ * Descriptors 0, 1 and 2 must be open in the agent. */
+#ifndef MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
+#define MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
+
+#include <sys/types.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/machine/cpu_set.h"
+
+/* A child that has not been waited for. */
+struct process {
+    pid_t pid;
+    int pidfd; /* close-on-exec; -1 before Linux 5.3, or when no descriptor was left */
+};
+
+struct process_request {
+    /* arguments.items[0] is the program. With a slash it is a path; without, it is looked up in the
+     * PATH of `environment` ("/bin:/usr/bin" when there is no PATH), as execvp does. */
+    const struct text_list *arguments;
+    const struct text_list *environment; /* the whole environment, NAME=VALUE */
+    int stdout_fd;                       /* becomes descriptor 1; -1: the agent's own */
+    int stderr_fd;                       /* becomes descriptor 2; -1: the agent's own */
+    const struct cpu_set_bits *cpus;     /* the CPUs it may run on; NULL: those of the agent */
+    long descriptor_limit;               /* its soft limit of open files; -1: that of the agent */
+    int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
+                      */
+};
+
+/* Fills in the agent's own streams, CPUs and limits, and no guardian. Both lists stay the
+ * caller's. */
+void process_request_init(struct process_request *request, const struct text_list *arguments,
+    const struct text_list *environment);
+
+/* Starts the process and returns once its program is running. Everything in the request stays the
+ * caller's. The caller owns the child: it must wait for it and close `pidfd` (process_family_add
+ * takes over both).
+ *
+ * FAILURE_INVALID without arguments, else FAILURE_SYSTEM; no process is left behind then. The
+ * message is a sentence about the stage that failed: "cannot execute './train.sh': Permission
+ * denied (…)", "cannot start a process: Resource temporarily unavailable (limit on processes, see
+ * ulimit -u)". `failure->system_error` is the errno. */
+__attribute__((warn_unused_result)) enum failure_code process_spawn(
+    const struct process_request *request, struct process *out_process, struct failure *failure);
+
+#endif

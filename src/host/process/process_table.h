@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads about other processes from /proc: one process, its children, or all processes. Only
+ * process_table_signal sends signals. A pid that was read here may belong to another process by the
+ * time it is used; process_table_signal makes sure that it does not hit that one. */
+#ifndef MUSTER_HOST_PROCESS_PROCESS_TABLE_H
+#define MUSTER_HOST_PROCESS_PROCESS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "wire/failure/kernel_text.h"
+
+/* False when there is no such process (or no /proc). Async-signal-safe. */
+bool process_table_read(pid_t pid, struct kernel_process_stat *out_stat);
+
+/* A growable list of pids; zeroed is empty. */
+struct process_ids {
+    pid_t *items;
+    size_t count;
+    size_t capacity;
+};
+void process_ids_add(struct process_ids *ids, pid_t pid);
+bool process_ids_have(const struct process_ids *ids, pid_t pid);
+void process_ids_clear(struct process_ids *ids);
+
+/* Appends the children of `pid`: those of all its threads. */
+void process_table_children(pid_t pid, struct process_ids *out_children);
+
+/* The same for kernels that do not list children (CONFIG_PROC_CHILDREN): searches all processes. */
+void process_table_children_by_search(pid_t pid, struct process_ids *out_children);
+
+/* Calls `visit` for every process until it returns false. Returns false when there is no /proc. */
+bool process_table_each(bool (*visit)(void *context, pid_t pid), void *context);
+
+/* Sends `signal` to the process that `known` describes, and never to another process that got its
+ * pid. False when the process is gone, or when permission is missing. */
+bool process_table_signal(const struct kernel_process_stat *known, int signal);
+
+#endif

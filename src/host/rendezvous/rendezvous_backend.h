@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shared record of a dynamic rendezvous, kept in a key-value store: get, compare-and-set, watch
+ * and presence, over a TCPStore server (ours or PyTorch's) or a FileStore. Key, encoding and
+ * compare-and-set are those of C10dRendezvousBackend in
+ * torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py. Watch and presence are described
+ * in docs/dynamic-rendezvous.md. It carries out what core/rendezvous_machine asks.
+ * wire/rendezvous_record_store decides what is sent and what follows; this module only transports
+ * it.
+ *
+ * There are three connections. One carries requests that the store answers at once, and this node's
+ * presence. One waits until the record changes. One waits for keys of other nodes. */
+#ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
+#define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_machine.h"
+#include "core/rendezvous/rendezvous_state.h"
+#include "host/loop/event_loop.h"
+#include "host/store/store_access.h"
+
+struct rendezvous_backend;
+
+/* Called on the loop, never from inside a call below. Strings and states are borrowed. */
+struct rendezvous_backend_observer {
+    /* What core/rendezvous/rendezvous_machine is to be told: CONNECTED (`is_host` is the caller's
+     * to know), CONNECTION_LOST, RECORD, WRITTEN, CHANGED, FINISHED_COUNT, ROLL_ANSWERED or BROKEN.
+     * The event has no time, and is borrowed for the call. */
+    void (*told)(void *context, const struct rendezvous_event *event);
+    void *context;
+};
+
+struct rendezvous_backend_settings {
+    const char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
+    const char *host; /* without brackets */
+    int port;
+    const char *run_id;
+    int minimum_nodes; /* the other nodes compare it with theirs */
+    int maximum_nodes;
+    struct duration silence_timeout; /* how long the kernel of the store's host may be silent */
+    struct duration answer_timeout;  /* how long the store may take to answer */
+    struct rendezvous_backend_observer observer;
+};
+
+/* Copies the settings and their strings. Does not connect yet. Never NULL. */
+struct rendezvous_backend *rendezvous_backend_new(
+    struct event_loop *loop, const struct rendezvous_backend_settings *settings);
+/* Accepts NULL. May be called from inside a callback. */
+void rendezvous_backend_free(struct rendezvous_backend *backend);
+
+/* Tries to connect until the deadline; answered by connected, lost or broken. Drops earlier
+ * connections. */
+void rendezvous_backend_connect(struct rendezvous_backend *backend, struct instant deadline);
+
+/* Sets a new address of the TCPStore; attempts to connect continue there at once. Not for a
+ * connected backend. */
+void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port);
+
+/* Drops every connection. No callback is called. */
+void rendezvous_backend_disconnect(struct rendezvous_backend *backend);
+
+/* The functions below need a connected backend; without a connection they do nothing. */
+
+/* Answered by record or broken. */
+void rendezvous_backend_fetch(struct rendezvous_backend *backend);
+/* Writes only if the record is still the one seen last; answered by written or broken. Tells the
+ * watchers, unless `is_quiet`. */
+void rendezvous_backend_write(
+    struct rendezvous_backend *backend, const struct rendezvous_state *state, bool is_quiet);
+void rendezvous_backend_tell_watchers(struct rendezvous_backend *backend);
+/* Ties this node's name to the connection. It replaces an earlier name. */
+void rendezvous_backend_present(
+    struct rendezvous_backend *backend, const struct node_identity *identity, bool has_finished);
+/* Shows that this node is alive, checks that the store is, and checks whether a change was
+ * missed. */
+void rendezvous_backend_beat(struct rendezvous_backend *backend);
+/* Asks how many nodes are in the round's exit barrier; answered by finished_count. */
+void rendezvous_backend_count_finished(struct rendezvous_backend *backend, int64_t round);
+
+/* Waits for the answers of the nodes ranked 0 to number - 1 in that round; then roll_answered is
+ * called. Without all answers there is no call. cancel_waits ends the waiting. */
+void rendezvous_backend_call_roll(struct rendezvous_backend *backend, int64_t round, int number);
+void rendezvous_backend_answer_roll(struct rendezvous_backend *backend, int64_t round, int rank);
+
+/* Does nothing in a file, where a deletion only makes the file grow. */
+void rendezvous_backend_delete(struct rendezvous_backend *backend, const char *key);
+
+/* Sends a request of the caller's own, answered as host/store_access says. A failure other than
+ * FAILURE_CANCELLED is also reported as lost. Returns false and sends nothing when not
+ * connected. */
+bool rendezvous_backend_ask(
+    struct rendezvous_backend *backend, const struct store_client_call *call);
+bool rendezvous_backend_wait(
+    struct rendezvous_backend *backend, const struct store_client_call *call);
+/* Cancels the waits under way; they are answered with FAILURE_CANCELLED. */
+void rendezvous_backend_cancel_waits(struct rendezvous_backend *backend);
+
+#endif

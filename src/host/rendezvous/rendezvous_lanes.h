@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connections (lanes) of one node to the store that keeps its job's record. One carries
+ * requests that the store answers at once, one waits until the record changes, one waits for keys
+ * of other nodes. If one connection is lost, all are dropped. This is a part of rendezvous_backend
+ * and is not used elsewhere. */
+#ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
+#define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
+
+#include <stdbool.h>
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "host/loop/event_loop.h"
+#include "host/store/store_access.h"
+#include "wire/rendezvous/record_effects.h"
+
+struct rendezvous_lanes {
+    struct event_loop *loop;
+    char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
+    char *host;
+    int port;
+    struct duration silence_timeout;
+    struct duration answer_timeout;
+    struct store_access
+        *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
+    int connected_count;
+    void (*connected)(void *context); /* all three are connected */
+    void (*ended)(
+        void *context, const struct failure *failure); /* the first lane that ended or could not
+                                                          connect; the lanes are not dropped yet */
+    void *context;
+};
+
+/* Tries to connect for that long. Drops earlier connections. */
+void rendezvous_lanes_open(struct rendezvous_lanes *lanes, struct duration patience);
+/* Requests under way are answered with FAILURE_CANCELLED before this returns. */
+void rendezvous_lanes_drop(struct rendezvous_lanes *lanes);
+bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes);
+/* Does nothing while the lanes are dropped. */
+void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
+    const struct store_client_call *call);
+/* Cancels what the waiter lane waits for, by opening a new connection: only so can an old wait's
+ * answer be told from a new one's. */
+void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes);
+
+#endif

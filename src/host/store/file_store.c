@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests are carried out one after the other. Each is a visit to the file. The visit is repeated
+ * later while another process holds the lock, or while the request waits for keys. One timer serves
+ * all of this. */
+#include "host/store/file_store.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "core/store/file_store_answer.h"
+#include "host/store/file_change_watch.h"
+#include "host/store/file_store_file.h"
+#include "host/loop/random_seed.h"
+#include "host/store/store_call.h"
+#include "wire/store/store_request_codec.h"
+
+/* How often a waiting request checks the file by itself: where the watch reports changes, and where
+ * it does not. */
+#define WATCHED_MILLISECONDS 1000
+#define UNWATCHED_MILLISECONDS 50
+/* The pause between two attempts to get the lock grows from about 1 ms to 20 ms. */
+#define FIRST_RETRY_MILLISECONDS 1
+#define LAST_RETRY_MILLISECONDS 20
+/* The number of attempts to get the lock when leaving, a millisecond apart. */
+#define LEAVING_ATTEMPTS 20
+/* Requests answered per turn of the loop. */
+#define REQUESTS_PER_TURN 64
+
+/* The keys in which PyTorch's FileStore counts users that came and users that left. */
+#define USER_COUNT_KEY "refcount/"
+#define LEFT_COUNT_KEY "cleanup/"
+
+enum store_phase {
+    PHASE_OPENING,
+    PHASE_READY,
+    PHASE_OVER, /* `end` holds the reason */
+};
+
+struct file_store {
+    struct event_loop *loop;
+    struct file_store_settings settings;
+    struct file_store_file file;
+    enum store_phase phase;
+    struct failure end; /* the failure of the last visit, or the end of the store */
+    struct instant connect_deadline;
+    struct event_timer *timer;
+    struct random random;
+
+    struct store_call_queue queue; /* calls that have not begun */
+    struct store_call *active;
+    struct store_request_decoder decoder; /* decodes the active call's bytes */
+    struct file_store_answer answer;
+    struct instant next_visit; /* while OPENING, or for the active call */
+    uint64_t retry_milliseconds;
+    bool is_waiting; /* the active call waits for keys */
+
+    struct file_change_watch *watch; /* NULL when the file cannot be watched */
+    bool has_reported_change;        /* the watch reported a change that has not been read yet */
+    bool watch_misses_changes;       /* the watch missed a change */
+
+    int busy; /* callbacks under way; the store must not be freed before they end */
+    bool is_freed;
+};
+
+static struct instant after_milliseconds(struct file_store *store, uint64_t milliseconds) {
+    return instant_after(
+        event_loop_now(store->loop), duration_from_milliseconds((int64_t)milliseconds));
+}
+
+static bool has_passed(struct file_store *store, struct instant instant) {
+    return !instant_is_before(event_loop_now(store->loop), instant);
+}
+
+/* Sets the timer to whatever is due first. */
+static void arm(struct file_store *store) {
+    struct instant due = store_call_queue_deadline(&store->queue);
+    if (store->phase == PHASE_OPENING) {
+        due = instant_earlier(due, instant_earlier(store->next_visit, store->connect_deadline));
+    } else if (store->active != NULL) {
+        due = instant_earlier(due, instant_earlier(store->next_visit, store->active->deadline));
+    } else if (store->queue.first != NULL) {
+        due = event_loop_now(store->loop);
+    }
+    event_timer_set(store->timer, due);
+}
+
+/* Lets callbacks free the store while its own code is still running. */
+static void enter(struct file_store *store) {
+    store->busy++;
+}
+
+static void leave(struct file_store *store) {
+    store->busy--;
+    if (!store->is_freed) {
+        arm(store);
+    } else if (store->busy == 0) {
+        file_store_answer_clear(&store->answer);
+        store_request_decoder_clear(&store->decoder);
+        file_store_file_clear(&store->file);
+        free(store);
+    }
+}
+
+static void finish(struct store_call *call_taken, enum failure_code code, const char *message) {
+    store_call_finish(call_taken, &(struct store_client_result){.code = code, .message = message});
+}
+
+static struct store_call *take_active(struct file_store *store) {
+    struct store_call *call = store->active;
+    store->active = NULL;
+    return call;
+}
+
+/* Fails the calls that are pending now. Calls that the callbacks add fail in the next turn of the
+ * loop. */
+static void fail_pending(struct file_store *store, enum failure_code code, const char *message) {
+    size_t count = 0;
+    for (const struct store_call *each = store->queue.first; each != NULL; each = each->next) {
+        count++;
+    }
+    if (store->active != NULL) {
+        finish(take_active(store), code, message);
+    }
+    for (; count > 0 && store->queue.first != NULL; count--) {
+        finish(store_call_queue_pop(&store->queue), code, message);
+    }
+}
+
+/* The file cannot be used any more, or never could; `end` holds the reason. */
+static void give_up(struct file_store *store) {
+    bool was_ready = store->phase == PHASE_READY;
+    store->phase = PHASE_OVER;
+    file_change_watch_free(store->watch);
+    store->watch = NULL;
+    fail_pending(store, was_ready ? FAILURE_DISCONNECTED : store->end.code, store->end.message);
+    void (*tell)(void *context, const struct failure *failure) =
+        was_ready ? store->settings.lost : store->settings.connected;
+    if (!store->is_freed && tell != NULL) {
+        tell(store->settings.context, &store->end);
+    }
+}
+
+/* Schedules another visit soon, after a random pause, so that several processes that want the lock
+ * do not try at the same moment. */
+static void retry_visit(struct file_store *store) {
+    uint64_t ceiling = store->file.has_more ? FIRST_RETRY_MILLISECONDS : store->retry_milliseconds;
+    store->next_visit = after_milliseconds(store, 1 + random_below(&store->random, ceiling));
+    store->retry_milliseconds =
+        ceiling * 2 < LAST_RETRY_MILLISECONDS ? ceiling * 2 : LAST_RETRY_MILLISECONDS;
+}
+
+static void visit_now(struct file_store *store) {
+    store->next_visit = event_loop_now(store->loop);
+    store->retry_milliseconds = FIRST_RETRY_MILLISECONDS;
+}
+
+/* Adds to one of PyTorch's own counters. Must be called during a visit. */
+static enum failure_code count(struct file_store *store, const char *key, int64_t number) {
+    enum failure_code code = file_store_answer_find(&store->answer, store->file.contents,
+        &(struct store_request){
+            .operation = STORE_ADD, .key = slice_from_string(key), .number = number},
+        false);
+    if (code != FAILURE_NONE) {
+        return failure_set(&store->end, FAILURE_MALFORMED, "%s is no FileStore: %s of '%s'",
+            store->file.path, store->answer.reason, key);
+    }
+    return file_store_file_append(
+        &store->file, store->answer.records, store->answer.record_count, &store->end);
+}
+
+static void file_changed(void *context);
+
+static void become_ready(struct file_store *store) {
+    store->phase = PHASE_READY;
+    store->watch = file_change_watch_new(store->loop, store->file.path, file_changed, store);
+    if (store->settings.connected != NULL) {
+        store->settings.connected(store->settings.context, NULL);
+    }
+}
+
+static void give_up_opening(struct file_store *store) {
+    store->end.code = FAILURE_TIMEOUT;
+    failure_wrap(
+        &store->end, "gave up after %.1f s", duration_seconds(store->settings.connect_timeout));
+    give_up(store);
+}
+
+static void open_file(struct file_store *store) {
+    bool is_visitor = store->settings.is_visitor;
+    enum failure_code code = file_store_file_enter(
+        &store->file, is_visitor ? FILE_STORE_READ : FILE_STORE_CREATE, &store->end);
+    if (code == FAILURE_NONE && !is_visitor) {
+        code = count(store, USER_COUNT_KEY, 1);
+    }
+    file_store_file_leave(&store->file);
+    if (code == FAILURE_NONE) {
+        become_ready(store);
+    } else if (code != FAILURE_INCOMPLETE) {
+        give_up(store);
+    } else if (has_passed(store, store->connect_deadline)) {
+        give_up_opening(store);
+    } else {
+        retry_visit(store);
+    }
+}
+
+/* Ends the visit and waits for the next change. */
+static void wait_for_change(struct file_store *store) {
+    bool is_watched = store->watch != NULL && !store->watch_misses_changes;
+    store->is_waiting = true;
+    store->next_visit =
+        after_milliseconds(store, is_watched ? WATCHED_MILLISECONDS : UNWATCHED_MILLISECONDS);
+}
+
+/* Answers the active call, or leaves it waiting. Must be called during a visit. */
+static void answer_active(struct file_store *store, const struct store_request *request) {
+    struct file_store_answer *answer = &store->answer;
+    const char *message = NULL;
+    enum failure_code code =
+        file_store_answer_find(answer, store->file.contents, request, store->active->waits_first);
+    if (code != FAILURE_NONE) {
+        message = answer->reason;
+    } else if (answer->record_count > 0) {
+        code = file_store_file_append(
+            &store->file, answer->records, answer->record_count, &store->end);
+        message = store->end.message;
+    }
+    file_store_file_leave(&store->file);
+    if (code == FAILURE_SYSTEM) {
+        give_up(store);
+    } else if (code != FAILURE_NONE) {
+        finish(take_active(store), code, message);
+    } else if (answer->is_waiting) {
+        wait_for_change(store);
+    } else {
+        store_call_finish(
+            take_active(store), &(struct store_client_result){.reply = &answer->reply});
+    }
+}
+
+static void init_decoder(struct file_store *store) {
+    static const struct file_store_limits limits = FILE_STORE_LIMITS_DEFAULT;
+    struct store_limits request_limits = STORE_LIMITS_DEFAULT;
+    request_limits.key_bytes = limits.key_bytes;
+    request_limits.value_bytes = limits.value_bytes;
+    store_request_decoder_init(&store->decoder, &request_limits);
+    store->decoder.is_validated = true; /* a file has no handshake */
+}
+
+static void visit_for_active(struct file_store *store) {
+    struct store_decoded_request decoded;
+    enum failure_code code =
+        store_request_decoder_next(&store->decoder, bytes_slice(&store->active->bytes), &decoded);
+    if (code != FAILURE_NONE) {
+        store_request_decoder_clear(&store->decoder);
+        init_decoder(store);
+        finish(take_active(store), code, decoded.reason);
+        return;
+    }
+    bool writes = file_store_request_writes(decoded.request.operation);
+    code = file_store_file_enter(
+        &store->file, writes ? FILE_STORE_WRITE : FILE_STORE_READ, &store->end);
+    if (code == FAILURE_NONE) {
+        store->has_reported_change = false;
+        answer_active(store, &decoded.request);
+    } else if (code == FAILURE_INCOMPLETE) {
+        store->is_waiting = false;
+        retry_visit(store);
+    } else {
+        give_up(store);
+    }
+}
+
+/* Whether a waiting call must visit the file. If the file has news that the watch did not report,
+ * the watch is not reliable. */
+static bool has_reason_to_visit(struct file_store *store) {
+    bool has_reported_change = file_change_watch_drain(store->watch) || store->has_reported_change;
+    if (!has_reported_change && !file_store_file_has_news(&store->file)) {
+        return false;
+    }
+    store->has_reported_change = has_reported_change || file_change_watch_drain(store->watch);
+    store->watch_misses_changes = store->watch_misses_changes || !store->has_reported_change;
+    return true;
+}
+
+static bool can_visit(struct file_store *store) {
+    if (store->is_freed || store->phase != PHASE_READY) {
+        return false;
+    }
+    return store->active != NULL ? has_passed(store, store->next_visit)
+                                 : store->queue.first != NULL;
+}
+
+static void pump(struct file_store *store) {
+    for (int i = 0; i < REQUESTS_PER_TURN && can_visit(store); i++) {
+        if (store->active == NULL) {
+            store->active = store_call_queue_pop(&store->queue);
+            store->is_waiting = false;
+            visit_now(store);
+        }
+        if (store->is_waiting && !has_reason_to_visit(store)) {
+            wait_for_change(store);
+        } else {
+            visit_for_active(store);
+        }
+    }
+    if (!store->is_freed && store->phase == PHASE_OVER) {
+        fail_pending(store, FAILURE_DISCONNECTED, store->end.message);
+    }
+}
+
+static void file_changed(void *context) {
+    struct file_store *store = context;
+    enter(store);
+    store->has_reported_change = true;
+    if (store->active != NULL) {
+        visit_now(store);
+    }
+    pump(store);
+    leave(store);
+}
+
+/* Fails the calls whose time is up. They have not changed the file, so nothing has to be undone. */
+static void expire(struct file_store *store) {
+    if (store->active != NULL && has_passed(store, store->active->deadline)) {
+        bool was_hindered = !store->is_waiting && store->end.message[0] != '\0';
+        finish(
+            take_active(store), FAILURE_TIMEOUT, was_hindered ? store->end.message : "timed out");
+    }
+    struct store_call *expired = NULL;
+    while (!store->is_freed && (expired = store_call_queue_pop_expired(
+                                    &store->queue, event_loop_now(store->loop))) != NULL) {
+        finish(expired, FAILURE_TIMEOUT, "timed out before it was its turn");
+    }
+}
+
+static void timer_fired(void *context) {
+    struct file_store *store = context;
+    enter(store);
+    if (store->phase == PHASE_OPENING) {
+        open_file(store);
+    }
+    pump(store);
+    if (!store->is_freed) {
+        expire(store);
+    }
+    leave(store);
+}
+
+struct file_store *file_store_new(
+    struct event_loop *loop, const struct file_store_settings *settings) {
+    struct file_store *store = memory_allocate(sizeof *store);
+    store->loop = loop;
+    store->settings = *settings;
+    file_store_file_init(&store->file, settings->path);
+    store->settings.path = store->file.path;
+    init_decoder(store);
+    random_init(&store->random, random_seed());
+    store->timer = event_timer_new(loop, timer_fired, store);
+    visit_now(store);
+    store->connect_deadline = instant_after(store->next_visit, settings->connect_timeout);
+    arm(store);
+    return store;
+}
+
+/* If the lock is not free within milliseconds, the count stays as it is. Then PyTorch never removes
+ * the file, which does no harm. */
+static void count_out(struct file_store *store) {
+    enum failure_code code = FAILURE_INCOMPLETE;
+    for (int i = 0; i < LEAVING_ATTEMPTS && code == FAILURE_INCOMPLETE; i++) {
+        const struct timespec pause = {.tv_nsec = i == 0 ? 0 : 1000000};
+        nanosleep(&pause, NULL);
+        code = file_store_file_enter(&store->file, FILE_STORE_WRITE, &store->end);
+    }
+    if (code == FAILURE_NONE && count(store, LEFT_COUNT_KEY, 1) == FAILURE_NONE) {
+        (void)count(store, USER_COUNT_KEY, -1);
+    }
+    file_store_file_leave(&store->file);
+}
+
+void file_store_free(struct file_store *store) {
+    if (store == NULL || store->is_freed) {
+        return;
+    }
+    enter(store);
+    bool is_counted = store->phase == PHASE_READY && !store->settings.is_visitor;
+    store->is_freed = true;
+    store->phase = PHASE_OVER;
+    file_change_watch_free(store->watch);
+    store->watch = NULL;
+    event_timer_free(store->timer);
+    fail_pending(store, FAILURE_CANCELLED, "given up");
+    if (is_counted) {
+        count_out(store);
+    }
+    leave(store);
+}
+
+void file_store_send(struct file_store *store, const struct store_client_call *call) {
+    store_call_queue_push(&store->queue, store_call_new(call, event_loop_now(store->loop)));
+    arm(store); /* it is carried out in the next turn of the loop, never in here */
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_access.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* Exactly one of the two pointers is not NULL. */
+struct store_access {
+    struct store_client *client;
+    struct file_store *file;
+};
+
+struct store_access *store_access_over_tcp(
+    struct event_loop *loop, const struct store_client_settings *settings) {
+    struct store_access *access = memory_allocate(sizeof *access);
+    access->client = store_client_new(loop, settings);
+    return access;
+}
+
+struct store_access *store_access_over_file(
+    struct event_loop *loop, const struct file_store_settings *settings) {
+    struct store_access *access = memory_allocate(sizeof *access);
+    access->file = file_store_new(loop, settings);
+    return access;
+}
+
+void store_access_free(struct store_access *access) {
+    if (access != NULL) {
+        store_client_free(access->client);
+        file_store_free(access->file);
+        free(access);
+    }
+}
+
+void store_access_send(struct store_access *access, const struct store_client_call *call) {
+    if (access->client != NULL) {
+        store_client_send(access->client, call);
+    } else {
+        file_store_send(access->file, call);
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_addresses.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void store_addresses_init(struct store_addresses *addresses, const char *host, int port) {
+    *addresses = (struct store_addresses){.host = memory_duplicate_string(host), .port = port};
+}
+
+void store_addresses_clear(struct store_addresses *addresses) {
+    free(addresses->host);
+    addresses->host = NULL;
+}
+
+static bool is_same(const union tcp_address *left, const union tcp_address *right) {
+    if (left->any.sa_family != right->any.sa_family) {
+        return false;
+    }
+    return left->any.sa_family == AF_INET6
+               ? memcmp(&left->ipv6.sin6_addr, &right->ipv6.sin6_addr,
+                     sizeof left->ipv6.sin6_addr) == 0
+               : left->ipv4.sin_addr.s_addr == right->ipv4.sin_addr.s_addr;
+}
+
+/* Returns the result of an earlier attempt with this address, even if the name was resolved again
+ * since. */
+static struct failure failure_of(
+    const struct store_addresses *addresses, const union tcp_address *address) {
+    for (size_t i = 0; i < addresses->count; i++) {
+        if (is_same(&addresses->items[i].address, address)) {
+            return addresses->items[i].failure;
+        }
+    }
+    return (struct failure){0};
+}
+
+static void resolve(struct store_addresses *addresses) {
+    union tcp_address found[STORE_ADDRESSES_MOST] = {0};
+    struct failure failures[STORE_ADDRESSES_MOST];
+    size_t count = 0;
+    addresses->next = 0;
+    addresses->unresolved = (struct failure){0};
+    if (tcp_address_resolve(addresses->host, addresses->port, found, STORE_ADDRESSES_MOST, &count,
+            &addresses->unresolved) != FAILURE_NONE) {
+        count = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        failures[i] = failure_of(addresses, &found[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        addresses->items[i] = (struct store_address){found[i], failures[i]};
+    }
+    addresses->count = count;
+}
+
+const union tcp_address *store_addresses_next(struct store_addresses *addresses) {
+    addresses->attempts++;
+    if (!store_addresses_has_more(addresses)) {
+        resolve(addresses);
+    }
+    if (addresses->count == 0) {
+        return NULL;
+    }
+    return &addresses->items[addresses->next++].address;
+}
+
+bool store_addresses_has_more(const struct store_addresses *addresses) {
+    return addresses->next < addresses->count;
+}
+
+void store_addresses_note(struct store_addresses *addresses, const struct failure *failure) {
+    if (addresses->next > 0) {
+        addresses->items[addresses->next - 1].failure = *failure;
+    }
+}
+
+void store_addresses_note_unfinished(
+    struct store_addresses *addresses, const struct failure *failure) {
+    if (addresses->next > 0 && addresses->items[addresses->next - 1].failure.code == FAILURE_NONE) {
+        store_addresses_note(addresses, failure);
+    }
+}
+
+static void describe_address(const struct store_address *item, struct text *text) {
+    char address[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(&item->address, address);
+    text_append_format(text, "%s: ", address);
+    if (item->failure.code == FAILURE_NONE) {
+        text_append(text, "no attempt was finished");
+        return;
+    }
+    text_append(text, item->failure.message);
+    if (item->failure.system_error != 0) {
+        text_append_format(text, " (errno %d)", item->failure.system_error);
+    }
+}
+
+void store_addresses_describe(const struct store_addresses *addresses, struct text *text) {
+    text_append_format(text, "after %" PRIu64 " attempt%s: ", addresses->attempts,
+        addresses->attempts == 1 ? "" : "s");
+    if (addresses->unresolved.code != FAILURE_NONE) {
+        text_append(text, addresses->unresolved.message);
+    } else if (addresses->count == 0) {
+        text_append(text, "its name was never looked up");
+    }
+    for (size_t i = 0; i < addresses->count; i++) {
+        text_append(text, i > 0 ? "; " : "");
+        describe_address(&addresses->items[i], text);
+    }
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client first connects (addresses, attempts, back-off) until a link is ready; then it carries
+ * out one call after the other. One timer serves both. */
+#include "host/store/store_client.h"
+
+#include <stdlib.h>
+
+#include "base/backoff.h"
+#include "base/memory.h"
+#include "host/loop/random_seed.h"
+#include "host/store/store_addresses.h"
+#include "host/store/store_call.h"
+#include "host/store/store_link.h"
+#include "host/network/tcp_silence.h"
+
+/* The time for one attempt to connect, handshake included. Then the next address is tried, or the
+ * same again. */
+#define ATTEMPT_MILLISECONDS 10000
+/* The time for a server to confirm that a wait is cancelled. */
+#define CANCEL_MILLISECONDS 5000
+
+enum client_phase {
+    PHASE_PAUSING,    /* waits for the next attempt */
+    PHASE_CONNECTING, /* the link exists, its handshake is not answered yet */
+    PHASE_READY,
+    PHASE_OVER, /* `end` holds the reason */
+};
+
+struct store_client {
+    struct event_loop *loop;
+    struct store_client_settings settings;
+    enum client_phase phase;
+    struct store_link *link;
+
+    struct store_addresses addresses;
+    struct backoff backoff;
+    struct instant connect_deadline;
+    struct failure end; /* why there is no connection */
+
+    struct store_call_queue queue; /* calls that have not begun */
+    struct store_call *active;     /* the call that the link works on */
+    struct event_timer *timer;
+    struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
+                                    attempt is given up */
+    int busy; /* callbacks under way; the client must not be freed before they end */
+    bool is_freed;
+};
+
+static struct instant after_milliseconds(struct store_client *client, int64_t milliseconds) {
+    return instant_after(event_loop_now(client->loop), duration_from_milliseconds(milliseconds));
+}
+
+/* Sets the timer to whatever is due first. */
+static void arm(struct store_client *client) {
+    struct instant due = store_call_queue_deadline(&client->queue);
+    bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
+    if (!is_dialling && client->active == NULL && client->queue.first != NULL) {
+        due = event_loop_now(client->loop);
+    }
+    if (client->active != NULL) {
+        due = instant_earlier(due, client->active->deadline);
+    }
+    if (is_dialling) {
+        due = instant_earlier(due, instant_earlier(client->next_attempt, client->connect_deadline));
+    }
+    event_timer_set(client->timer, due);
+}
+
+/* Lets callbacks free the client while its own code is still running. */
+static void enter(struct store_client *client) {
+    client->busy++;
+}
+
+static void leave(struct store_client *client) {
+    client->busy--;
+    if (client->is_freed && client->busy == 0) {
+        store_addresses_clear(&client->addresses);
+        free(client);
+    } else if (!client->is_freed) {
+        arm(client);
+    }
+}
+
+static void finish_with_failure(struct store_client *client, struct store_call *call_taken,
+    enum failure_code code, const char *message) {
+    store_call_finish(
+        call_taken, &(struct store_client_result){
+                        .code = code, .is_over = client->phase == PHASE_OVER, .message = message});
+}
+
+static void finish_active(struct store_client *client, const struct store_client_result *result) {
+    struct store_call *call = client->active;
+    client->active = NULL;
+    store_call_finish(call, result);
+}
+
+/* Fails the calls that are pending now. Calls that the callbacks add fail in the next turn of the
+ * loop. */
+static void fail_pending(struct store_client *client, enum failure_code code, const char *message) {
+    size_t count = 0;
+    for (const struct store_call *each = client->queue.first; each != NULL; each = each->next) {
+        count++;
+    }
+    if (client->active != NULL) {
+        finish_active(client,
+            &(struct store_client_result){.code = code, .is_over = true, .message = message});
+    }
+    /* If a callback frees the client, that call fails the rest. */
+    for (; count > 0 && client->queue.first != NULL; count--) {
+        finish_with_failure(client, store_call_queue_pop(&client->queue), code, message);
+    }
+}
+
+/* The connection has ended, or no attempt will follow. */
+static void give_up(struct store_client *client, const struct failure *failure) {
+    bool was_ready = client->phase == PHASE_READY;
+    client->phase = PHASE_OVER;
+    client->end = *failure;
+    store_link_free(client->link);
+    client->link = NULL;
+    fail_pending(client, client->end.code, client->end.message);
+    void (*tell)(void *context, const struct failure *failure) =
+        was_ready ? client->settings.lost : client->settings.connected;
+    if (!client->is_freed && tell != NULL) {
+        tell(client->settings.context, &client->end);
+    }
+}
+
+static void give_up_connecting(struct store_client *client) {
+    struct failure failure = {0};
+    struct text tried = {0};
+    store_addresses_describe(&client->addresses, &tried);
+    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
+        client->addresses.host, client->addresses.port,
+        (double)duration_milliseconds_ceiling(client->settings.connect_timeout) / 1000,
+        text_string(&tried));
+    text_clear(&tried);
+    give_up(client, &failure);
+}
+
+static void finish_without_reply(struct store_client *client) {
+    struct store_reply none = {.kind = STORE_REPLY_NONE};
+    finish_active(client, &(struct store_client_result){.reply = &none});
+}
+
+/* Sends the next stage of the active call. A call without a reply is done when all of it is
+ * sent. */
+static void send_active(struct store_client *client) {
+    struct store_call *call = client->active;
+    struct store_request expected = call->request;
+    struct slice bytes = bytes_slice(&call->bytes);
+    if (call->waits_first && call->stage == STORE_CALL_QUEUED) {
+        call->stage = STORE_CALL_WAITING_FIRST;
+        expected = (struct store_request){.operation = STORE_WAIT};
+        bytes = bytes_slice(&call->wait_bytes);
+    } else {
+        call->stage = STORE_CALL_SENT;
+    }
+    store_link_expect(client->link, &expected);
+    bool is_drained = store_link_send(client->link, bytes); /* may end the link and the call */
+    if (client->active != NULL && is_drained &&
+        store_operation_reply_kind(expected.operation) == STORE_REPLY_NONE) {
+        finish_without_reply(client);
+    }
+}
+
+/* Begins calls until one must wait for its reply. */
+static void pump(struct store_client *client) {
+    while (!client->is_freed && client->phase == PHASE_READY && client->active == NULL &&
+           client->queue.first != NULL) {
+        client->active = store_call_queue_pop(&client->queue);
+        send_active(client);
+    }
+    if (!client->is_freed && client->phase == PHASE_OVER) {
+        fail_pending(client, client->end.code, client->end.message);
+    }
+}
+
+static void link_ready(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    client->phase = PHASE_READY;
+    if (client->settings.connected != NULL) {
+        client->settings.connected(client->settings.context, NULL);
+    }
+    pump(client);
+    leave(client);
+}
+
+/* The answer to a cancelled wait: possibly the wait's own answer first, then the confirmation. */
+static void take_cancel_reply(struct store_client *client, const struct store_reply *reply) {
+    struct store_call *call = client->active;
+    if (reply->byte == STORE_STOP_WAITING) {
+        call->is_released = true;
+        return;
+    }
+    if (!call->is_released) {
+        finish_active(
+            client, &(struct store_client_result){.code = FAILURE_TIMEOUT, .message = "timed out"});
+    } else if (call->cancelled_stage == STORE_CALL_WAITING_FIRST) {
+        send_active(client);
+    } else {
+        struct store_reply released = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
+        finish_active(client, &(struct store_client_result){.reply = &released});
+    }
+}
+
+static void end_by_protocol_error(struct store_client *client, const char *reason) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_PROTOCOL, "%s", reason);
+    give_up(client, &failure);
+}
+
+static void link_replied(void *context, const struct store_reply *reply) {
+    struct store_client *client = context;
+    struct store_call *call = client->active;
+    enter(client);
+    if (call == NULL) {
+        end_by_protocol_error(client, "the server sent a reply that was not asked for");
+    } else if (call->stage == STORE_CALL_CANCELLING) {
+        take_cancel_reply(client, reply);
+    } else if (store_call_is_waiting(call) && reply->byte != STORE_STOP_WAITING) {
+        end_by_protocol_error(client, "the server cancelled a wait on its own");
+    } else if (call->stage == STORE_CALL_WAITING_FIRST) {
+        send_active(client);
+    } else {
+        finish_active(client, &(struct store_client_result){.reply = reply});
+    }
+    pump(client);
+    leave(client);
+}
+
+static void link_drained(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    struct store_call *call = client->active;
+    if (call != NULL && call->stage == STORE_CALL_SENT &&
+        store_operation_reply_kind(call->request.operation) == STORE_REPLY_NONE) {
+        finish_without_reply(client);
+    }
+    pump(client);
+    leave(client);
+}
+
+/* Tries the next address at once. After the last address there is a pause. */
+static void retry(struct store_client *client, const struct failure *failure) {
+    store_addresses_note(&client->addresses, failure);
+    store_link_free(client->link);
+    client->link = NULL;
+    client->phase = PHASE_PAUSING;
+    struct duration delay = store_addresses_has_more(&client->addresses)
+                                ? (struct duration){0}
+                                : backoff_next(&client->backoff);
+    client->next_attempt = instant_after(event_loop_now(client->loop), delay);
+}
+
+static void link_ended(void *context, const struct failure *failure) {
+    struct store_client *client = context;
+    enter(client);
+    if (client->phase == PHASE_READY) {
+        give_up(client, failure);
+    } else {
+        retry(client, failure);
+    }
+    leave(client);
+}
+
+static const struct store_link_owner link_owner = {
+    .ready = link_ready,
+    .replied = link_replied,
+    .drained = link_drained,
+    .ended = link_ended,
+};
+
+static void begin_attempt(struct store_client *client) {
+    struct failure failure = {0};
+    struct store_link_settings settings = {
+        .address = store_addresses_next(&client->addresses),
+        .limits = &client->settings.limits,
+        .silence_timeout = client->settings.silence_timeout,
+        .owner = &link_owner,
+        .context = client,
+    };
+    if (settings.address == NULL ||
+        store_link_open(client->loop, &settings, &client->link, &failure) != FAILURE_NONE) {
+        retry(client, &failure);
+        return;
+    }
+    client->phase = PHASE_CONNECTING;
+    client->next_attempt = after_milliseconds(client, ATTEMPT_MILLISECONDS);
+}
+
+/* The time for the current attempt is up. */
+static void give_up_attempt(struct store_client *client) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_TIMEOUT, "%s",
+        store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
+                                              : "it does not answer");
+    retry(client, &failure);
+}
+
+/* The time for all attempts is up, but maybe not for the current one. If an earlier attempt failed,
+ * its error says more than that the current one has no answer yet. */
+static void cut_off_attempt(struct store_client *client) {
+    struct failure failure;
+    if (store_link_is_connected(client->link)) {
+        give_up_attempt(client);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&client->addresses, &failure);
+}
+
+static void dial_due(struct store_client *client, struct instant now) {
+    bool is_over = !instant_is_before(now, client->connect_deadline);
+    bool is_due = !instant_is_before(now, client->next_attempt);
+    if (is_due && client->phase == PHASE_CONNECTING) {
+        give_up_attempt(client);
+    } else if (is_over && client->phase == PHASE_CONNECTING) {
+        cut_off_attempt(client);
+    } else if (is_due && !is_over) {
+        begin_attempt(client);
+    }
+    if (is_over) {
+        give_up_connecting(client);
+    }
+}
+
+static void active_due(struct store_client *client) {
+    struct store_call *call = client->active;
+    if (store_call_is_waiting(call)) {
+        struct store_request cancel = {.operation = STORE_CANCEL_WAIT};
+        uint8_t operation = STORE_CANCEL_WAIT;
+        call->cancelled_stage = call->stage;
+        call->stage = STORE_CALL_CANCELLING;
+        call->deadline = after_milliseconds(client, CANCEL_MILLISECONDS);
+        store_link_expect(client->link, &cancel);
+        (void)store_link_send(client->link, (struct slice){&operation, 1});
+        return;
+    }
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_TIMEOUT, "the store did not answer %s in time",
+        store_operation_name(call->request.operation));
+    finish_active(
+        client, &(struct store_client_result){
+                    .code = FAILURE_TIMEOUT, .is_over = true, .message = failure.message});
+    if (!client->is_freed) {
+        give_up(client, &failure);
+    }
+}
+
+static void timer_fired(void *context) {
+    struct store_client *client = context;
+    enter(client);
+    struct instant now = event_loop_now(client->loop);
+    if (client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING) {
+        dial_due(client, now);
+    }
+    pump(client);
+    if (!client->is_freed && client->active != NULL &&
+        !instant_is_before(now, client->active->deadline)) {
+        active_due(client);
+    }
+    struct store_call *expired = NULL;
+    while (!client->is_freed &&
+           (expired = store_call_queue_pop_expired(&client->queue, now)) != NULL) {
+        finish_with_failure(client, expired, FAILURE_TIMEOUT, "timed out before it was its turn");
+    }
+    leave(client);
+}
+
+struct store_client *store_client_new(
+    struct event_loop *loop, const struct store_client_settings *settings) {
+    struct store_client *client = memory_allocate(sizeof *client);
+    client->loop = loop;
+    client->settings = *settings;
+    if (client->settings.limits.blob_bytes == 0) {
+        client->settings.limits = STORE_REPLY_LIMITS_DEFAULT;
+    }
+    if (client->settings.silence_timeout.nanoseconds <= 0) {
+        client->settings.silence_timeout = TCP_SILENCE_DEFAULT;
+    }
+    store_addresses_init(&client->addresses, settings->host, settings->port);
+    client->settings.host = client->addresses.host;
+    backoff_init(&client->backoff, random_seed());
+    client->timer = event_timer_new(loop, timer_fired, client);
+    client->next_attempt = event_loop_now(loop);
+    client->connect_deadline = instant_after(client->next_attempt, settings->connect_timeout);
+    arm(client);
+    return client;
+}
+
+void store_client_free(struct store_client *client) {
+    if (client == NULL || client->is_freed) {
+        return;
+    }
+    enter(client);
+    client->is_freed = true;
+    client->phase = PHASE_OVER;
+    store_link_free(client->link);
+    client->link = NULL;
+    event_timer_free(client->timer);
+    fail_pending(client, FAILURE_CANCELLED, "given up");
+    leave(client);
+}
+
+void store_client_send(struct store_client *client, const struct store_client_call *call) {
+    struct instant now = event_loop_now(client->loop);
+    store_call_queue_push(&client->queue, store_call_new(call, now));
+    arm(client); /* it is sent in the next turn of the loop, never from in here */
+}

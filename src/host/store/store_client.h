@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client of PyTorch's TCPStore (our server or PyTorch's) on an event loop. It connects with
+ * retries, does the handshake, sends requests one after the other, and calls back with each answer.
+ * Unlike upstream's TCPStore client every reply has a deadline, so a silent server is noticed. It
+ * does not reconnect: its user decides what a lost store means.
+ *
+ * One connection does one thing at a time: a request that is made while another waits is sent when
+ * that one is done. Use a second client to work while one waits, as upstream's clone() does. */
+#ifndef MUSTER_HOST_STORE_STORE_CLIENT_H
+#define MUSTER_HOST_STORE_STORE_CLIENT_H
+
+#include <stdbool.h>
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "core/store/store_request.h"
+#include "host/loop/event_loop.h"
+#include "wire/store/store_reply_codec.h"
+
+struct store_client;
+
+struct store_client_settings {
+    const char *host; /* name, IPv4 or IPv6 address without brackets; copied */
+    int port;
+    struct duration connect_timeout; /* until the handshake is done, retries included */
+    /* How long the server's machine may be silent before the connection is given up
+     * (host/tcp_silence), whether or not requests are under way. Zero: three minutes. */
+    struct duration silence_timeout;
+    struct store_reply_limits limits; /* zeroes: the defaults */
+    /* Called once: with NULL when requests can be answered from now on, else with the reason why
+     * not (FAILURE_TIMEOUT and the error of the last attempt). May be NULL. */
+    void (*connected)(void *context, const struct failure *failure);
+    /* Called once when an established connection ends without store_client_free, after the
+     * pending requests have failed. FAILURE_TIMEOUT: the machine was silent for silence_timeout,
+     * or a request was not answered in time. FAILURE_DISCONNECTED: the server's process closed
+     * the connection or ended. FAILURE_PROTOCOL or FAILURE_LIMIT: it broke the protocol. May be
+     * NULL. */
+    void (*lost)(void *context, const struct failure *failure);
+    void *context;
+};
+
+/* How one request ended. Borrowed: valid during the callback. */
+struct store_client_result {
+    /* FAILURE_NONE: answered. FAILURE_TIMEOUT: this request's time is up. FAILURE_CANCELLED:
+     * store_client_free was called. When there is no connection (see `is_over`), the code that
+     * `connected` or `lost` gets. */
+    enum failure_code code;
+    bool is_over; /* there is no connection: this and every later request fails */
+    const struct store_reply *reply; /* NULL unless the code is FAILURE_NONE */
+    const char *message;             /* the reason, unless the code is FAILURE_NONE */
+};
+
+/* One request to send. Everything is copied before store_client_send returns. */
+struct store_client_call {
+    struct store_request request;
+    bool is_raw;      /* send keys unchanged; else '/' is put in front of each, as upstream does */
+    bool waits_first; /* WAIT until the keys exist, then send: makes GET, MULTI_GET and QUEUE_POP
+                         behave as upstream's get(), multi_get() and queue_pop() */
+    /* From now to the answer, including the time behind other requests. A WAIT or BARRIER whose
+     * time is up is cancelled and the connection stays usable. Any other request that is not
+     * answered in time ends the connection, because its answer could come later. */
+    struct duration timeout;
+    /* Called exactly once, never from inside store_client_send. For operations without a reply it
+     * is called when the request has been given to the kernel. May be NULL. */
+    void (*done)(void *context, const struct store_client_result *result);
+    void *context;
+};
+
+/* Starts to connect. The first retries are quick, so that a store that is coming up is found within
+ * milliseconds; then upstream's back-off applies (c10d Backoff.cpp: 500 ms, times 1.5, half of it
+ * random). Names are resolved by a blocking call, so that no resolver thread is started. Requests
+ * may be sent at once; they go out when the client is connected. Never NULL. */
+struct store_client *store_client_new(
+    struct event_loop *loop, const struct store_client_settings *settings);
+
+/* Closes the connection. Pending requests are called back with FAILURE_CANCELLED before this
+ * returns. May be called from inside a callback. Accepts NULL. */
+void store_client_free(struct store_client *client);
+
+void store_client_send(struct store_client *client, const struct store_client_call *call);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/network/tcp_silence.h"
+#include "host/network/tcp_stream.h"
+#include "wire/store/store_request_codec.h"
+
+struct store_link {
+    struct tcp_stream stream; /* first, so that a stream is its link */
+    struct tcp_stream_pool pool;
+    struct store_reply_decoder decoder;
+    const struct store_link_owner *owner;
+    void *context;
+    union tcp_address address;
+    struct duration silence_timeout;
+    uint32_t nonce;
+    bool is_ready;
+    bool expects_reply;
+    bool is_freed;    /* the owner has freed it */
+    bool is_released; /* the loop has released it; the memory is freed when both are true */
+};
+
+static struct store_link *link_of(struct tcp_stream *stream) {
+    return (struct store_link *)(void *)stream;
+}
+
+/* Adds the server's name to the failure of an established connection, and says whether its machine
+ * still answers. */
+static void report_end(struct store_link *link, const struct failure *reason) {
+    struct failure failure = *reason;
+    char server[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(&link->address, server);
+    if (link->is_ready && tcp_silence_is(reason->system_error)) {
+        failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s (%s)", server,
+            duration_seconds(link->silence_timeout), reason->message);
+        failure.system_error = reason->system_error;
+    } else if (link->is_ready) {
+        (void)failure_wrap(&failure, "the store at %s", server);
+    }
+    link->owner->ended(link->context, &failure);
+}
+
+static void end(struct store_link *link, enum failure_code code, const char *reason) {
+    struct failure failure = {0};
+    failure_set(&failure, code, "%s", reason);
+    tcp_stream_close(&link->stream);
+    report_end(link, &failure);
+}
+
+/* As upstream: VALIDATE has no reply, so a PING checks that a store is at the other end. */
+static void connected(struct tcp_stream *stream) {
+    struct store_link *link = link_of(stream);
+    struct store_request ping = {.operation = STORE_PING, .nonce = link->nonce};
+    struct bytes greeting = {0};
+    if (store_request_encode(&(struct store_request){.operation = STORE_VALIDATE}, &greeting) ==
+            FAILURE_NONE &&
+        store_request_encode(&ping, &greeting) == FAILURE_NONE) {
+        store_link_expect(link, &ping);
+        tcp_stream_send(stream, bytes_slice(&greeting));
+    }
+    bytes_clear(&greeting);
+}
+
+static void handle_reply(struct store_link *link, const struct store_reply *reply) {
+    if (link->is_ready) {
+        link->owner->replied(link->context, reply);
+    } else if (reply->nonce != link->nonce) {
+        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+    } else {
+        link->is_ready = true;
+        link->expects_reply = false;
+        link->owner->ready(link->context);
+    }
+}
+
+/* Decodes one reply at the front of `input`. Returns how many bytes it took; 0 when it is not
+ * complete. */
+static size_t take_reply(struct store_link *link, struct slice input, size_t *out_needed) {
+    if (!link->expects_reply) {
+        end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
+        return 0;
+    }
+    struct store_decoded_reply decoded;
+    enum failure_code code = store_reply_decoder_next(&link->decoder, input, &decoded);
+    if (code == FAILURE_INCOMPLETE) {
+        *out_needed = decoded.needed;
+        return 0;
+    }
+    if (code != FAILURE_NONE) {
+        end(link, code, decoded.reason);
+        return 0;
+    }
+    handle_reply(link, &decoded.reply);
+    return decoded.consumed;
+}
+
+static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
+    struct store_link *link = link_of(stream);
+    size_t consumed = 0;
+    size_t length = 1;
+    while (length > 0 && consumed < input.length && !stream->is_closed) {
+        struct slice rest = slice_from(input, consumed);
+        length = take_reply(link, rest, out_needed);
+        consumed += length;
+    }
+    return consumed;
+}
+
+static void drained(struct tcp_stream *stream) {
+    struct store_link *link = link_of(stream);
+    if (link->is_ready) {
+        link->owner->drained(link->context);
+    }
+}
+
+static void ended(struct tcp_stream *stream, const struct failure *failure) {
+    struct store_link *link = link_of(stream);
+    report_end(link, failure);
+}
+
+static void clear(struct store_link *link) {
+    store_reply_decoder_clear(&link->decoder);
+    tcp_stream_pool_clear(&link->pool);
+    free(link);
+}
+
+static void released(struct tcp_stream *stream) {
+    struct store_link *link = link_of(stream);
+    link->is_released = true;
+    if (link->is_freed) {
+        clear(link);
+    }
+}
+
+static const struct tcp_stream_owner stream_owner = {
+    .connected = connected,
+    .received = received,
+    .drained = drained,
+    .ended = ended,
+    .released = released,
+};
+
+/* Returns a connecting socket, or -errno. */
+static int dial(const struct store_link_settings *settings) {
+    const union tcp_address *address = settings->address;
+    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    tcp_silence_limit(fd, settings->silence_timeout);
+    socklen_t length =
+        address->any.sa_family == AF_INET6 ? sizeof address->ipv6 : sizeof address->ipv4;
+    int status = connect(fd, &address->any, length);
+    if (status != 0 && errno != EINPROGRESS) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+enum failure_code store_link_open(struct event_loop *loop,
+    const struct store_link_settings *settings, struct store_link **out_link,
+    struct failure *failure) {
+    int fd = dial(settings);
+    if (fd < 0) {
+        return failure_set_system(failure, -fd, "cannot connect");
+    }
+    struct store_link *link = memory_allocate(sizeof *link);
+    tcp_stream_pool_init(&link->pool, &stream_owner, SIZE_MAX / 2, SIZE_MAX / 2);
+    store_reply_decoder_init(&link->decoder, settings->limits);
+    link->owner = settings->owner;
+    link->context = settings->context;
+    link->address = *settings->address;
+    link->silence_timeout = settings->silence_timeout;
+    link->nonce = (uint32_t)getpid();
+    /* The socket may be connected already. The loop reports that at once, so it is treated as
+     * connecting. */
+    enum failure_code code = tcp_stream_open(&link->stream, loop, &link->pool, fd, true, failure);
+    if (code != FAILURE_NONE) {
+        close(fd);
+        clear(link);
+        return code;
+    }
+    *out_link = link;
+    return FAILURE_NONE;
+}
+
+void store_link_free(struct store_link *link) {
+    if (link == NULL) {
+        return;
+    }
+    tcp_stream_close(&link->stream);
+    link->is_freed = true;
+    if (link->is_released) {
+        clear(link);
+    }
+}
+
+bool store_link_is_connected(const struct store_link *link) {
+    return !link->stream.is_connecting;
+}
+
+bool store_link_send(struct store_link *link, struct slice request) {
+    tcp_stream_send(&link->stream, request);
+    return tcp_stream_is_drained(&link->stream);
+}
+
+void store_link_expect(struct store_link *link, const struct store_request *request) {
+    link->expects_reply = store_operation_reply_kind(request->operation) != STORE_REPLY_NONE;
+    store_reply_decoder_expect(&link->decoder, request);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One connection to a TCPStore server: connects to one address, does the handshake, then sends
+ * bytes and receives decoded replies, one expected reply at a time. host/store_client retries,
+ * keeps deadlines and orders the requests. */
+#ifndef MUSTER_HOST_STORE_STORE_LINK_H
+#define MUSTER_HOST_STORE_STORE_LINK_H
+
+#include <stdbool.h>
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "core/store/store_request.h"
+#include "host/loop/event_loop.h"
+#include "host/network/tcp_address.h"
+#include "wire/store/store_reply_codec.h"
+
+struct store_link;
+
+/* Callbacks to the owner. Each of them may free the link. */
+struct store_link_owner {
+    /* The server answered the handshake. */
+    void (*ready)(void *context);
+    /* The expected reply, borrowed for the call. The same kind is expected again until the next
+     * store_link_expect. */
+    void (*replied)(void *context, const struct store_reply *reply);
+    /* Everything sent has been given to the kernel. Called only after store_link_send returned
+     * false. */
+    void (*drained)(void *context);
+    /* The connection has ended, or could not be made. For an established connection the message
+     * names the server: FAILURE_TIMEOUT when its machine was silent, FAILURE_DISCONNECTED when its
+     * process ended it, FAILURE_PROTOCOL or FAILURE_LIMIT when it broke the protocol. */
+    void (*ended)(void *context, const struct failure *failure);
+};
+
+/* Where and how to connect. */
+struct store_link_settings {
+    const union tcp_address *address;        /* copied */
+    const struct store_reply_limits *limits; /* copied */
+    struct duration silence_timeout;         /* see host/tcp_silence; more than zero */
+    const struct store_link_owner *owner;    /* outlives the link */
+    void *context;                           /* the owner's */
+};
+
+/* Starts to connect. FAILURE_SYSTEM when that fails at once; then no callback follows. */
+__attribute__((warn_unused_result)) enum failure_code store_link_open(struct event_loop *loop,
+    const struct store_link_settings *settings, struct store_link **out_link,
+    struct failure *failure);
+
+/* Closes without a callback. Accepts NULL. */
+void store_link_free(struct store_link *link);
+
+/* Whether the connection is established. The handshake may not be answered yet. */
+bool store_link_is_connected(const struct store_link *link);
+
+/* Sends the bytes. True when all of them were given to the kernel; else `drained` (or `ended`)
+ * follows. */
+bool store_link_send(struct store_link *link, struct slice request);
+
+/* Says which request the next reply answers; of its keys only the number matters. Before the first
+ * call, and for a request without a reply, any data from the server is a protocol error. */
+void store_link_expect(struct store_link *link, const struct store_request *request);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PyTorch's TCPStore as a server on an event loop. It accepts connections, passes the received
+ * bytes through the request decoder to the store table, and sends the table's answers.
+ * core/store_table decides about keys, wire/store_request_codec and wire/store_reply_codec about
+ * bytes; this module owns sockets, buffers and their limits.
+ *
+ * A client that breaks the protocol, passes a limit or does not read its replies loses its own
+ * connection, with a log line that names it. Other clients are not affected. An incomplete request
+ * costs only the memory for its bytes. As in upstream the server has no timeouts: clients cancel
+ * their waits. */
+#ifndef MUSTER_HOST_STORE_STORE_SERVER_H
+#define MUSTER_HOST_STORE_STORE_SERVER_H
+
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "host/loop/event_loop.h"
+#include "host/store/store_server_settings.h"
+
+struct store_server;
+
+/* Serves `listening_fd`, a non-blocking listening socket (tcp_listener_open), and takes it; on
+ * failure it stays the caller's. RLIMIT_NOFILE also limits the number of connections. A client
+ * beyond either limit is closed with a log line; it can connect again when another client has
+ * left. */
+__attribute__((warn_unused_result)) enum failure_code store_server_new(struct event_loop *loop,
+    int listening_fd, const struct store_server_settings *settings,
+    struct store_server **out_server, struct failure *failure);
+
+/* Closes the port and all connections. Run the loop (or free it) afterwards, so that it can release
+ * them. Accepts NULL. */
+void store_server_free(struct store_server *server);
+
+/* The port clients connect to. */
+int store_server_port(const struct store_server *server);
+
+/* Makes the store empty, on the same port.
+ * NULL: drops everything and closes every connection made so far, even connections that the kernel
+ * has completed but the server has not yet accepted. A prefix: drops all keys and queues whose raw
+ * name (with its leading '/') does not start with it. Connections stay, except those that wait for
+ * a dropped key. Requests that clients sent before the renewal and that have arrived are carried
+ * out first, so that the last writes of a dead worker are dropped, too. */
+void store_server_renew(struct store_server *server, const char *kept_prefix);
+
+/* Closes the connection that holds the presence key `name`; the observer's `gone` is called. Does
+ * nothing when no connection holds it. */
+void store_server_drop(struct store_server *server, const char *name);
+
+/* The number of open connections. */
+size_t store_server_connections(const struct store_server *server);
+
+#endif

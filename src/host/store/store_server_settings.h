@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a store is served, and which events of its clients are reported. The server, its peers and
+ * its thread share these values. Values only. */
+#ifndef MUSTER_HOST_STORE_STORE_SERVER_SETTINGS_H
+#define MUSTER_HOST_STORE_STORE_SERVER_SETTINGS_H
+
+#include <stddef.h>
+
+#include "base/duration.h"
+#include "base/log.h"
+#include "core/store/store_limits.h"
+#include "host/loop/tally.h"
+
+/* Callbacks to the host of the store; each may be NULL. Strings are borrowed for the call. A
+ * store_server calls them in the middle of its work, so they must not use that server. A
+ * store_thread calls them on the caller's loop; they may do anything, even stop the thread. Ending
+ * the server or the thread causes no call. */
+struct store_server_observer {
+    /* The presence key `name` (without the prefix) was SET to `value`. A thread may report only the
+     * last of several values that have not been reported yet. */
+    void (*beat)(void *context, const char *name, const char *value);
+    /* The connection that held the presence key is gone. `value` is the value it was SET to last.
+     * Every `beat` of that connection was called before. */
+    void (*gone)(void *context, const char *name, const char *value);
+    /* A client that holds no presence key has written the watched key. */
+    void (*watched_written)(void *context);
+    /* The number of open connections has changed (it is 0 at first). A thread reports it after all
+     * other events. */
+    void (*connections)(void *context, size_t count);
+    void *context;
+};
+
+/* A zeroed struct serves a plain store with the default limits and no log. */
+struct store_server_settings {
+    const struct store_limits *limits; /* copied; NULL: STORE_LIMITS_DEFAULT */
+    const struct log *log;             /* outlives the server; NULL: none */
+    /* Keys below this raw prefix (its leading '/' included) are presence keys, see
+     * core/store_presence. Copied; NULL: there are none. */
+    const char *presence_prefix;
+    /* A raw key: `watched_written` is called when a client without a presence key writes it.
+     * Copied; NULL: none. */
+    const char *watched_key;
+    /* A client whose machine does not answer for about this long is closed (host/tcp_silence).
+     * Zero: three minutes. Upstream would keep it forever. */
+    struct duration silence_timeout;
+    struct tally *operations; /* counts clients' requests that were carried out; outlives the
+                                 server; may be NULL */
+    struct store_server_observer observer;
+};
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/loop/quiet_thread.h"
+#include "host/store/store_mail.h"
+#include "host/store/store_server.h"
+
+struct store_thread {
+    pthread_t thread;
+    int port;
+    struct store_server_observer observer; /* the caller's observer */
+    struct store_mail asked;               /* letters from the caller */
+    struct store_mail reported;            /* letters to the caller */
+    struct event_wake *caller_wake;        /* wakes the caller's loop when `reported` has letters */
+
+    /* the fields below are used only by the store thread once it runs */
+    struct event_loop *loop;
+    struct store_server *server;
+    struct event_wake *wake; /* sent when `asked` has letters */
+};
+
+static void ask(struct store_thread *thread, struct store_letter *letter_taken) {
+    store_mail_post(&thread->asked, letter_taken);
+    event_wake_send(thread->wake);
+}
+
+static void report(struct store_thread *thread, struct store_letter *letter_taken) {
+    store_mail_post(&thread->reported, letter_taken);
+    event_wake_send(thread->caller_wake);
+}
+
+/* The server's observer; it runs on the store thread. */
+static void report_beat(void *context, const char *name, const char *value) {
+    report(context, store_letter_new(STORE_LETTER_BEAT, name, value));
+}
+
+static void report_gone(void *context, const char *name, const char *value) {
+    report(context, store_letter_new(STORE_LETTER_GONE, name, value));
+}
+
+static void report_watched_written(void *context) {
+    report(context, store_letter_new(STORE_LETTER_WATCHED_WRITTEN, NULL, NULL));
+}
+
+static void report_connections(void *context, size_t count) {
+    struct store_letter *letter = store_letter_new(STORE_LETTER_CONNECTIONS, NULL, NULL);
+    letter->count = count;
+    report(context, letter);
+}
+
+static void carry_out(struct store_thread *thread, struct store_letter *letter_taken) {
+    switch (letter_taken->kind) {
+    case STORE_LETTER_RENEW:
+        store_server_renew(thread->server, letter_taken->name);
+        letter_taken->kind = STORE_LETTER_RENEWED;
+        report(thread, letter_taken);
+        return;
+    case STORE_LETTER_DROP:
+        store_server_drop(thread->server, letter_taken->name);
+        break;
+    case STORE_LETTER_STOP:
+        event_loop_stop(thread->loop);
+        break;
+    case STORE_LETTER_RENEWED:
+    case STORE_LETTER_BEAT:
+    case STORE_LETTER_GONE:
+    case STORE_LETTER_WATCHED_WRITTEN:
+    case STORE_LETTER_CONNECTIONS:
+        break; /* these letters go to the caller */
+    }
+    store_letter_free(letter_taken);
+}
+
+/* Runs on the store thread. */
+static void request_arrived(void *context) {
+    struct store_thread *thread = context;
+    struct store_letter *letter;
+    while ((letter = store_mail_take(&thread->asked)) != NULL) {
+        carry_out(thread, letter);
+    }
+}
+
+static void tell(const struct store_server_observer *observer, const struct store_letter *letter) {
+    switch (letter->kind) {
+    case STORE_LETTER_RENEWED:
+        letter->done(letter->context);
+        break;
+    case STORE_LETTER_BEAT:
+        observer->beat(observer->context, letter->name, letter->value);
+        break;
+    case STORE_LETTER_GONE:
+        observer->gone(observer->context, letter->name, letter->value);
+        break;
+    case STORE_LETTER_WATCHED_WRITTEN:
+        observer->watched_written(observer->context);
+        break;
+    case STORE_LETTER_CONNECTIONS:
+        observer->connections(observer->context, letter->count);
+        break;
+    case STORE_LETTER_RENEW:
+    case STORE_LETTER_DROP:
+    case STORE_LETTER_STOP:
+        break; /* these letters go to the store thread */
+    }
+}
+
+/* Runs on the caller's loop. It handles one letter per turn, because the callback may stop and free
+ * the thread. */
+static void report_arrived(void *context) {
+    struct store_thread *thread = context;
+    struct store_letter *letter = store_mail_take(&thread->reported);
+    if (letter == NULL) {
+        return;
+    }
+    if (!store_mail_is_empty(&thread->reported)) {
+        event_wake_send(thread->caller_wake);
+    }
+    struct store_server_observer observer = thread->observer;
+    tell(&observer, letter);
+    store_letter_free(letter);
+}
+
+static void *serve(void *context) {
+    struct store_thread *thread = context;
+    event_loop_run(thread->loop);
+    return NULL;
+}
+
+/* Undoes what store_thread_start has created so far; each part may be missing. */
+static void free_parts(struct store_thread *thread) {
+    store_server_free(thread->server);
+    event_wake_free(thread->wake);
+    (void)event_loop_free(thread->loop); /* true: everything in it was freed just before */
+    event_wake_free(thread->caller_wake);
+    store_mail_clear(&thread->asked);
+    store_mail_clear(&thread->reported);
+    free(thread);
+}
+
+/* Creates everything before the thread exists, so that the caller gets every failure. */
+static enum failure_code make_parts(
+    struct store_thread *thread, struct event_loop *caller_loop, struct failure *failure) {
+    enum failure_code code =
+        event_wake_new(caller_loop, report_arrived, thread, &thread->caller_wake, failure);
+    if (code == FAILURE_NONE) {
+        code = event_loop_new(&thread->loop, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = event_wake_new(thread->loop, request_arrived, thread, &thread->wake, failure);
+    }
+    return code;
+}
+
+static enum failure_code start(struct store_thread *thread, int listening_fd,
+    const struct store_server_settings *settings, struct failure *failure) {
+    struct store_server_settings served = *settings;
+    served.observer = (struct store_server_observer){
+        .beat = settings->observer.beat != NULL ? report_beat : NULL,
+        .gone = settings->observer.gone != NULL ? report_gone : NULL,
+        .watched_written =
+            settings->observer.watched_written != NULL ? report_watched_written : NULL,
+        .connections = settings->observer.connections != NULL ? report_connections : NULL,
+        .context = thread,
+    };
+    enum failure_code code =
+        store_server_new(thread->loop, listening_fd, &served, &thread->server, failure);
+    if (code != FAILURE_NONE) {
+        close(listening_fd);
+        return code;
+    }
+    thread->port = store_server_port(thread->server);
+    return quiet_thread_start("muster-store", serve, thread, &thread->thread, failure);
+}
+
+enum failure_code store_thread_start(struct event_loop *loop, int listening_fd_taken,
+    const struct store_server_settings *settings, struct store_thread **out_thread,
+    struct failure *failure) {
+    struct store_thread *thread = memory_allocate(sizeof *thread);
+    thread->observer = settings->observer;
+    store_mail_init(&thread->asked);
+    store_mail_init(&thread->reported);
+    enum failure_code code = make_parts(thread, loop, failure);
+    if (code != FAILURE_NONE) {
+        close(listening_fd_taken);
+    } else {
+        code = start(thread, listening_fd_taken, settings, failure);
+    }
+    if (code != FAILURE_NONE) {
+        free_parts(thread);
+        return code;
+    }
+    *out_thread = thread;
+    return FAILURE_NONE;
+}
+
+int store_thread_port(const struct store_thread *thread) {
+    return thread->port;
+}
+
+void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
+    void (*done)(void *context), void *context) {
+    struct store_letter *letter = store_letter_new(STORE_LETTER_RENEW, kept_prefix, NULL);
+    letter->done = done;
+    letter->context = context;
+    ask(thread, letter);
+}
+
+void store_thread_drop(struct store_thread *thread, const char *name) {
+    ask(thread, store_letter_new(STORE_LETTER_DROP, name, NULL));
+}
+
+void store_thread_stop(struct store_thread *thread) {
+    if (thread == NULL) {
+        return;
+    }
+    ask(thread, store_letter_new(STORE_LETTER_STOP, NULL, NULL));
+    pthread_join(thread->thread, NULL);
+    free_parts(thread);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/telling/event_thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/loop/quiet_thread.h"
+
+/* Shared by the owner and the thread; freed by the last user. */
+struct event_queue {
+    pthread_mutex_t mutex; /* protects everything that changes */
+    pthread_cond_t changed;
+    char *path;
+    enum failure_code (*append)(
+        struct event_file *file, struct slice record, struct failure *failure);
+    struct text_list waiting;
+    size_t length; /* bytes of records not yet written, including those being written … */
+    size_t count;  /* … and their number */
+    uint64_t lost;
+    bool is_opened;
+    enum failure_code code;  /* the result of opening the file */
+    struct failure failure;  /* the failure of opening, later that of the first refused record */
+    bool is_over;            /* the owner adds no more records */
+    bool is_done;            /* the thread has freed everything but this struct */
+    bool is_abandoned;       /* the owner does not use this struct any more */
+    struct event_wake *wake; /* wakes the owner; NULL when the owner has gone */
+};
+
+struct event_thread {
+    const struct log *log;
+    struct event_queue *queue;
+    struct event_wake *wake;
+    pthread_t thread;
+    struct duration patience;
+    bool has_complained;
+};
+
+static struct event_queue *event_queue_new(const struct event_thread_settings *settings) {
+    struct event_queue *queue = memory_allocate(sizeof *queue);
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&queue->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    queue->path = memory_duplicate_string(settings->path);
+    queue->append = settings->append != NULL ? settings->append : event_file_append;
+    return queue;
+}
+
+static void event_queue_free(struct event_queue *queue) {
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->mutex);
+    text_list_clear(&queue->waiting);
+    free(queue->path);
+    free(queue);
+}
+
+/* On the thread. */
+
+static void note_written(struct event_queue *queue, size_t length, enum failure_code code,
+    const struct failure *failure) {
+    pthread_mutex_lock(&queue->mutex);
+    queue->length -= length;
+    queue->count--;
+    if (code != FAILURE_NONE && queue->lost++ == 0) {
+        queue->failure = *failure;
+        if (queue->wake != NULL) {
+            event_wake_send(queue->wake);
+        }
+    }
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+static void write_batch(
+    struct event_queue *queue, struct event_file *file, const struct text_list *batch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        struct failure failure = {0};
+        struct slice record = slice_from_string(batch->items[i]);
+        enum failure_code code = queue->append(file, record, &failure);
+        note_written(queue, record.length, code, &failure);
+    }
+}
+
+/* Waits for records. Returns false when there are none and none will follow. */
+static bool take_batch(struct event_queue *queue, struct text_list *out_batch) {
+    pthread_mutex_lock(&queue->mutex);
+    while (queue->waiting.count == 0 && !queue->is_over) {
+        pthread_cond_wait(&queue->changed, &queue->mutex);
+    }
+    *out_batch = queue->waiting;
+    queue->waiting = (struct text_list){0};
+    pthread_mutex_unlock(&queue->mutex);
+    return out_batch->count > 0;
+}
+
+static struct event_file *open_file(struct event_queue *queue) {
+    struct event_file *file = NULL;
+    struct failure failure = {0};
+    enum failure_code code = event_file_open(queue->path, &file, &failure);
+    pthread_mutex_lock(&queue->mutex);
+    queue->is_opened = true;
+    queue->code = code;
+    queue->failure = failure;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->mutex);
+    return file;
+}
+
+static void *run(void *context) {
+    struct event_queue *queue = context;
+    struct event_file *file = open_file(queue);
+    struct text_list batch = {0};
+    while (file != NULL && take_batch(queue, &batch)) {
+        write_batch(queue, file, &batch);
+        text_list_clear(&batch);
+    }
+    event_file_free(file); /* this may wait for the disk, too */
+    pthread_mutex_lock(&queue->mutex);
+    queue->is_done = true;
+    bool is_abandoned = queue->is_abandoned;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->mutex);
+    if (is_abandoned) {
+        event_queue_free(queue);
+    }
+    return NULL;
+}
+
+/* On the owner's side. */
+
+/* Must be called under the mutex. */
+static void await(struct event_queue *queue, const bool *condition, struct duration patience) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    int64_t nanoseconds = deadline.tv_nsec + patience.nanoseconds % NANOSECONDS_PER_SECOND;
+    deadline.tv_sec += (time_t)(patience.nanoseconds / NANOSECONDS_PER_SECOND +
+                                nanoseconds / NANOSECONDS_PER_SECOND);
+    deadline.tv_nsec = (long)(nanoseconds % NANOSECONDS_PER_SECOND);
+    while (!*condition &&
+           pthread_cond_timedwait(&queue->changed, &queue->mutex, &deadline) != ETIMEDOUT) {
+    }
+}
+
+static void complain(struct event_thread *thread, const char *reason) {
+    if (!thread->has_complained) {
+        thread->has_complained = true;
+        log_warning(thread->log, "events are lost, '%s' does not take them: %s",
+            thread->queue->path, reason);
+    }
+}
+
+static void record_refused(void *context) {
+    struct event_thread *thread = context;
+    struct failure failure;
+    pthread_mutex_lock(&thread->queue->mutex);
+    failure = thread->queue->failure;
+    pthread_mutex_unlock(&thread->queue->mutex);
+    complain(thread, failure.message);
+}
+
+void event_thread_append(struct event_thread *thread, const char *record) {
+    struct event_queue *queue = thread->queue;
+    size_t length = strlen(record);
+    pthread_mutex_lock(&queue->mutex);
+    bool has_room = queue->length + length <= EVENT_THREAD_CEILING;
+    if (has_room) {
+        text_list_add(&queue->waiting, record);
+        queue->length += length;
+        queue->count++;
+        pthread_cond_broadcast(&queue->changed);
+    } else {
+        queue->lost++;
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    if (!has_room) {
+        complain(thread, "it is too slow, or does not answer");
+    }
+}
+
+/* Must be called under the mutex, when the thread is done or its time is up. */
+static void warn_of_losses(const struct event_thread *thread) {
+    const struct event_queue *queue = thread->queue;
+    uint64_t lost = queue->lost + queue->count;
+    const char *reason = !queue->is_done                       ? "it does not answer"
+                         : queue->failure.code != FAILURE_NONE ? queue->failure.message
+                                                               : "it was too slow";
+    if (lost > 0) {
+        log_warning(thread->log, "%" PRIu64 " events were not written to '%s': %s", lost,
+            queue->path, reason);
+    }
+}
+
+/* Ends the thread, or leaves it behind when it hangs. */
+void event_thread_free(struct event_thread *thread) {
+    if (thread == NULL) {
+        return;
+    }
+    struct event_queue *queue = thread->queue;
+    pthread_mutex_lock(&queue->mutex);
+    queue->is_over = true;
+    pthread_cond_broadcast(&queue->changed);
+    await(queue, &queue->is_done, thread->patience);
+    warn_of_losses(thread);
+    bool is_done = queue->is_done;
+    queue->is_abandoned = !is_done;
+    queue->wake = NULL;
+    pthread_mutex_unlock(&queue->mutex);
+    if (is_done) {
+        pthread_join(thread->thread, NULL);
+        event_queue_free(queue);
+    } else {
+        pthread_detach(thread->thread);
+    }
+    event_wake_free(thread->wake);
+    free(thread);
+}
+
+static enum failure_code await_opening(struct event_thread *thread, struct failure *failure) {
+    struct event_queue *queue = thread->queue;
+    pthread_mutex_lock(&queue->mutex);
+    await(queue, &queue->is_opened, thread->patience);
+    enum failure_code code = queue->code;
+    if (!queue->is_opened) {
+        code = failure_set(failure, FAILURE_TIMEOUT,
+            "cannot write events to '%s': it does not answer within %g s", queue->path,
+            duration_seconds(thread->patience));
+        thread->patience = (struct duration){0}; /* opening already took all of the patience */
+    } else if (code != FAILURE_NONE && failure != NULL) {
+        *failure = queue->failure;
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return code;
+}
+
+static enum failure_code start(struct event_thread *thread,
+    const struct event_thread_settings *settings, struct failure *failure) {
+    enum failure_code code =
+        event_wake_new(settings->loop, record_refused, thread, &thread->wake, failure);
+    if (code != FAILURE_NONE) {
+        free(thread);
+        return code;
+    }
+    thread->queue = event_queue_new(settings);
+    thread->queue->wake = thread->wake;
+    code = quiet_thread_start("muster-events", run, thread->queue, &thread->thread, failure);
+    if (code != FAILURE_NONE) {
+        event_queue_free(thread->queue);
+        event_wake_free(thread->wake);
+        free(thread);
+    }
+    return code;
+}
+
+enum failure_code event_thread_new(const struct event_thread_settings *settings,
+    struct event_thread **out_thread, struct failure *failure) {
+    struct event_thread *thread = memory_allocate(sizeof *thread);
+    thread->log = settings->log;
+    thread->patience = settings->patience;
+    enum failure_code code = start(thread, settings, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    code = await_opening(thread, failure);
+    if (code != FAILURE_NONE) {
+        event_thread_free(thread);
+        return code;
+    }
+    *out_thread = thread;
+    return FAILURE_NONE;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes records into a file (host/event_file) on a thread of its own, in the order in which they
+ * were given, so that a disk that does not answer delays nothing else. The memory for waiting
+ * records is limited. Records that find no room are lost, and so are records that the disk refuses.
+ * The first loss is logged, and at the end their number. A thread that still hangs on a dead disk
+ * at the end is left behind; it owns all its data. */
+#ifndef MUSTER_HOST_TELLING_EVENT_THREAD_H
+#define MUSTER_HOST_TELLING_EVENT_THREAD_H
+
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "host/telling/event_file.h"
+#include "host/loop/event_loop.h"
+
+/* The maximum bytes of waiting records. */
+#define EVENT_THREAD_CEILING ((size_t)4 * 1024 * 1024)
+
+struct event_thread;
+
+struct event_thread_settings {
+    struct event_loop *loop;  /* the owner's; losses are noticed on it */
+    const struct log *log;    /* losses are logged here; outlives the thread */
+    const char *path;         /* copied */
+    struct duration patience; /* how long to wait for a disk that does not answer, at the beginning
+                                 and at the end */
+    /* For tests: replaces event_file_append. NULL: no replacement. */
+    enum failure_code (*append)(
+        struct event_file *file, struct slice record, struct failure *failure);
+};
+
+/* Opens the file, on the thread. FAILURE_SYSTEM with the path in the message, FAILURE_TIMEOUT when
+ * it took too long. */
+__attribute__((warn_unused_result)) enum failure_code event_thread_new(
+    const struct event_thread_settings *settings, struct event_thread **out_thread,
+    struct failure *failure);
+
+/* Waits until everything given has been written, or until the patience is over. Accepts NULL. */
+void event_thread_free(struct event_thread *thread);
+
+/* Appends one line with its newline; it is copied. Never waits. */
+void event_thread_append(struct event_thread *thread, const char *record);
+
+#endif
