@@ -5,15 +5,19 @@
 #include <unistd.h>
 
 #include "agent/agent_events.h"
-#include "agent/agent_report.h"
+#include "agent/failure/agent_report.h"
 #include "agent/agent_state.h"
-#include "agent/attempt_logs.h"
-#include "core/signal_name.h"
-#include "host/descriptor_limit.h"
+#include "agent/workers/attempt_logs.h"
+#include "core/workers/signal_name.h"
+#include "host/loop/descriptor_limit.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long a console that takes nothing may hold up the end of a job. */
 #define CONSOLE_PATIENCE_SECONDS 30
+/* How long a disk that does not answer may do so: that of log files that are being written, … */
+#define LOG_PATIENCE_SECONDS 15
+/* … and that of an empty directory. */
+#define DISK_PATIENCE_SECONDS 5
 
 static enum failure_code start_guardian(struct agent *agent, struct failure *failure) {
     struct text_list fingerprint = {0};
@@ -35,6 +39,11 @@ static bool needs_log_thread(const struct agent *agent) {
            agent->config->event_handler == LAUNCH_EVENTS_CONSOLE;
 }
 
+/* What the agent has said must not be lost with a disk that hangs. */
+static void write_record(void *context, const char *text) {
+    log_sink_write_text(context, text);
+}
+
 static enum failure_code start_log_thread(struct agent *agent, struct failure *failure) {
     if (!needs_log_thread(agent)) {
         return FAILURE_NONE;
@@ -45,6 +54,9 @@ static enum failure_code start_log_thread(struct agent *agent, struct failure *f
         .stdout_fd = STDOUT_FILENO,
         .stderr_fd = STDERR_FILENO,
         .bytes = agent_metrics_log_bytes(agent->metrics),
+        .patience = duration_from_seconds(LOG_PATIENCE_SECONDS),
+        .rescue = write_record,
+        .context = agent->sink,
     };
     enum failure_code code = log_thread_new(&settings, &agent->log_thread, failure);
     if (code == FAILURE_NONE) {
@@ -57,8 +69,8 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
     struct agent_event_log_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
-        .machine = &agent->machine,
-        .placement = &agent->placement,
+        .machine = node_machine_agent(agent->node),
+        .placement = &node_machine_knowledge(agent->node)->placement,
         .sink = agent->sink,
     };
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
@@ -71,14 +83,14 @@ static struct wall_time last_progress(void *context) {
 
 static void write_metrics(void *context, struct text *out) {
     const struct agent *agent = context;
-    agent_metrics_write(agent->metrics, &agent->machine, agent->watchdog, out);
+    agent_metrics_write(agent->metrics, node_machine_agent(agent->node), agent->watchdog, out);
 }
 
 static void serve_health(struct agent *agent) {
     struct agent_health_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
-        .machine = &agent->machine,
+        .machine = node_machine_agent(agent->node),
         .log = agent->log,
         .last_progress = last_progress,
         .write_metrics = write_metrics,
@@ -87,15 +99,28 @@ static void serve_health(struct agent *agent) {
     agent->health = agent_health_new(agent->loop, &settings);
 }
 
+static enum failure_code make_node(struct agent *agent, struct failure *failure) {
+    enum failure_code code = agent_node_settings_make(
+        agent->config, &agent->preparation, agent->environment, &agent->node_settings, failure);
+    if (code == FAILURE_NONE) {
+        agent->node = node_machine_new(&agent->node_settings.node);
+    }
+    return code;
+}
+
 static enum failure_code open_rendezvous(struct agent *agent, struct failure *failure) {
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
         .preparation = &agent->preparation,
-        .environment = agent->environment,
+        .node = &agent->node_settings.node,
+        .machine = agent->node,
         .log = agent->log,
         .worker_store_operations = agent_metrics_worker_store_operations(agent->metrics),
         .record_store_operations = agent_metrics_record_store_operations(agent->metrics),
-        .observer = agent_rendezvous_events(agent),
+        .mailbox = {agent_post, agent},
+        .recorded =
+            agent_event_log_wants_rendezvous(agent->event_log) ? agent_rendezvous_recorded : NULL,
+        .recorded_context = agent,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
@@ -167,6 +192,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = agent_prepare(agent->config, agent->environment, &agent->preparation, failure);
     }
     if (code == FAILURE_NONE) {
+        code = make_node(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
         warn_about_threads(agent);
         agent->metrics = agent_metrics_new(agent->config, &agent->preparation);
         code = start_guardian(agent, failure);
@@ -194,6 +222,24 @@ static void stop_loop(void *context) {
     event_loop_stop(((struct agent *)context)->loop);
 }
 
+/* False: the thread hangs, and uses what it was given. */
+static bool end_log_thread(struct agent *agent) {
+    if (agent->log_thread == NULL) {
+        return true;
+    }
+    log_thread_drain(
+        agent->log_thread, duration_from_seconds(CONSOLE_PATIENCE_SECONDS), stop_loop, agent);
+    event_loop_run(agent->loop);
+    log_sink_use_thread(agent->sink, NULL);
+    bool has_ended = log_thread_free(agent->log_thread);
+    if (!has_ended) {
+        log_warning(agent->log,
+            "the workers' last output may be missing: the disk of %s does not answer",
+            agent->preparation.logs.run_path);
+    }
+    return has_ended;
+}
+
 static void tear_down(struct agent *agent) {
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);
@@ -201,71 +247,102 @@ static void tear_down(struct agent *agent) {
     agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
-    if (agent->log_thread != NULL) {
-        log_thread_drain(
-            agent->log_thread, duration_from_seconds(CONSOLE_PATIENCE_SECONDS), stop_loop, agent);
-        event_loop_run(agent->loop);
-        log_sink_use_thread(agent->sink, NULL);
-        log_thread_free(agent->log_thread);
-    }
+    bool has_log_thread_ended = end_log_thread(agent);
     agent_event_log_free(agent->event_log);
-    agent_metrics_free(agent->metrics);
+    if (has_log_thread_ended) {
+        agent_metrics_free(agent->metrics);
+    }
     guardian_free(agent->guardian);
-    log_directory_remove_if_empty(&agent->preparation.logs);
+    log_directory_remove_if_empty_within(
+        duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);
     signal_watch_free(agent->signals);
     event_timer_free(agent->deadline);
     event_loop_free(agent->loop);
-    agent_machine_clear(&agent->machine);
+    node_machine_free(agent->node);
+    agent_node_settings_clear(&agent->node_settings);
     agent_preparation_clear(&agent->preparation);
-    free(agent->queue);
-    free(agent->trouble);
-    failure_account_clear(&agent->root_cause);
+}
+
+/* An empty name is none, as torchrun takes it. */
+static const char *parent_error_file(const struct agent *agent) {
+    const char *path = text_list_variable(agent->environment, "TORCHELASTIC_ERROR_FILE");
+    return path == NULL || *path == '\0' ? NULL : path;
+}
+
+/* What kept the agent itself from going on; `error` is what Python calls the like. */
+static int report_own_failure(const struct agent *agent, const char *error, const char *message) {
+    log_error(agent->log, "%s", message);
+    agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
+    return EXIT_JOB_FAILED;
+}
+
+static int report_rendezvous_failure(const struct agent *agent, const char *what) {
+    char *message = text_format("%s: %s", what, node_machine_knowledge(agent->node)->trouble);
+    int status = report_own_failure(agent, "RendezvousError", message);
+    free(message);
+    return status;
+}
+
+/* The file has the words of torchrun's SignalException. */
+static int report_signal(const struct agent *agent) {
+    int signal = agent->outcome.signal;
+    char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
+    log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
+    agent_report_launcher_failure(parent_error_file(agent), agent->log, "SignalException", message);
+    free(message);
+    return agent_report_signal_status(agent->config, signal);
 }
 
 static int report_failures(struct agent *agent) {
-    if (!worker_group_has_failure(&agent->machine.workers) && !agent->has_root_cause) {
-        return EXIT_JOB_FAILED; /* only what was left behind keeps this node from going on */
-    }
+    struct worker_group *workers = node_machine_workers(agent->node);
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
     struct agent_report_settings settings = {
         .config = agent->config,
-        .sources = {&agent->preparation, agent->workers, &agent->placement},
+        .sources = {&agent->preparation, agent->workers, &knowledge->placement},
         .log = agent->log,
-        .root_cause = agent->has_root_cause ? &agent->root_cause : NULL,
-        .parent_error_file = text_list_variable(agent->environment, "TORCHELASTIC_ERROR_FILE"),
+        .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
+        .parent_error_file = parent_error_file(agent),
     };
     struct text report = {0};
-    int status = agent_report_failures(&settings, &agent->machine.workers, &report);
+    int status = agent_report_failures(&settings, workers, &report);
     log_sink_write_text(agent->sink, text_string(&report));
     text_clear(&report);
     return status;
 }
 
 static int report_outcome(struct agent *agent) {
-    if (agent->outcome.has_abandoned_processes) {
-        log_error(agent->log, "some processes did not end after SIGKILL (they hang in the kernel) "
-                              "and were left behind");
+    static const char left_behind[] =
+        "some processes did not end after SIGKILL (they hang in the kernel) and were left behind";
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
+    bool has_failures = worker_group_has_failure(&node_machine_agent(agent->node)->workers) ||
+                        knowledge->has_root_cause;
+    bool is_only_left_behind = agent->outcome.kind == AGENT_OUTCOME_FAILED && !has_failures;
+    if (agent->outcome.has_abandoned_processes && !is_only_left_behind) {
+        log_error(agent->log, "%s", left_behind);
     }
     switch (agent->outcome.kind) {
     case AGENT_OUTCOME_SUCCEEDED:
         return EXIT_SUCCESS;
     case AGENT_OUTCOME_FAILED:
-        return report_failures(agent);
+        return is_only_left_behind ? report_own_failure(agent, "RuntimeError", left_behind)
+                                   : report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
-        log_error(agent->log, "stopped because another node failed: %s", agent->trouble);
-        return agent->has_root_cause ? report_failures(agent) : EXIT_JOB_FAILED;
+        if (!knowledge->has_root_cause) {
+            return report_rendezvous_failure(agent, "stopped because another node failed");
+        }
+        log_error(agent->log, "stopped because another node failed: %s", knowledge->trouble);
+        return report_failures(agent);
     case AGENT_OUTCOME_JOIN_FAILED:
-        log_error(agent->log, "cannot join the job: %s", agent->trouble);
-        return EXIT_JOB_FAILED;
+        return report_rendezvous_failure(agent, "cannot join the job");
     case AGENT_OUTCOME_SIGNALLED:
-        log_error(agent->log, "stopped by %s", signal_name_from_number(agent->outcome.signal));
-        return EXIT_JOB_FAILED;
+        return report_signal(agent);
     }
     return EXIT_JOB_FAILED;
 }
 
 static void record_outcome(struct agent *agent) {
-    const struct worker_group *workers = &agent->machine.workers;
-    const char *trouble = agent->trouble;
+    const struct worker_group *workers = &node_machine_agent(agent->node)->workers;
+    const char *trouble = node_machine_knowledge(agent->node)->trouble;
     char *signalled = NULL;
     if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
@@ -284,26 +361,20 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
         .environment = environment,
         .sink = sink,
         .log = log_sink_log(sink),
+        .is_queueing = true,
     };
     struct failure failure = {0};
     int status = EXIT_JOB_FAILED;
     if (set_up(&agent, &failure) == FAILURE_NONE) {
-        struct agent_settings settings = {
-            .worker_count = agent.preparation.worker_count,
-            .max_restarts = config->max_restarts,
-            .shutdown_timeout = config->shutdown_timeout,
-            .has_peers = config->maximum_nodes > 1,
-            .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
-            .may_lose_peers =
-                config->maximum_nodes > 1 && config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC,
-        };
-        agent_machine_init(&agent.machine, &settings);
-        agent_take_event(&agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
+        agent_start(&agent);
         event_loop_run(agent.loop);
+        agent.is_queueing = true; /* what the shells still say is not heard any more */
         record_outcome(&agent);
         status = report_outcome(&agent);
     } else {
-        log_error(agent.log, "%s", failure.message);
+        bool is_refusal = failure.code == FAILURE_SYSTEM;
+        status =
+            report_own_failure(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
     }
     tear_down(&agent);
     return status;

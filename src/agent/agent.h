@@ -7,8 +7,8 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/launch_config.h"
-#include "host/log_sink.h"
+#include "core/launch/launch_config.h"
+#include "host/log/log_sink.h"
 
 /* Runs the job of `config` on this node until it is over, and returns the exit status: 0, 1 when
  * the job failed, or the root cause's own with --exit-code worker. `environment` is what the

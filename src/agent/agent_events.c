@@ -4,10 +4,22 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "agent/agent_findings.h"
+#include "agent/failure/agent_findings.h"
 #include "base/memory.h"
-#include "core/agent_transcript.h"
-#include "core/signal_name.h"
+#include "core/agent/agent_transcript.h"
+#include "core/workers/signal_name.h"
+
+static void take(struct agent *agent, struct agent_event event) {
+    agent_post(agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
+}
+
+static void take_kind(struct agent *agent, enum agent_event_kind kind) {
+    take(agent, (struct agent_event){.kind = kind});
+}
+
+static void post_membership(struct agent *agent, struct membership_event event) {
+    agent_post(agent, &(struct node_event){.part = NODE_MEMBERSHIP, .membership = event});
+}
 
 /* What is done with each effect. */
 
@@ -15,11 +27,11 @@ static void start_workers(struct agent *agent) {
     agent_evidence_drop(agent->evidence);
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
-    agent_workers_start(agent->workers, &agent->placement);
+    agent_workers_start(agent->workers, &node_machine_knowledge(agent->node)->placement);
 }
 
 static void signal_workers(struct agent *agent, int signal) {
-    const struct agent_machine *machine = &agent->machine;
+    const struct agent_machine *machine = node_machine_agent(agent->node);
     agent_watchdog_end(agent->watchdog);
     agent_stuck_watch_end(agent->stuck_watch);
     for (size_t rank = 0; rank < machine->workers.count; rank++) {
@@ -56,40 +68,29 @@ static void look_at_workers(struct agent *agent) {
     free(subjects.items);
 }
 
-static void stop_when_settled(void *context) {
-    event_loop_stop(((struct agent *)context)->loop);
-}
-
 static void finish(struct agent *agent, const struct agent_outcome *outcome) {
     agent_evidence_drop(agent->evidence);
     agent->outcome = *outcome;
-    if (outcome->kind == AGENT_OUTCOME_SIGNALLED) {
-        agent_rendezvous_note_signal(agent->rendezvous);
-    }
-    agent_rendezvous_settle(agent->rendezvous, stop_when_settled, agent);
+    post_membership(agent, (struct membership_event){.kind = MEMBERSHIP_EVENT_END_ASKED});
 }
 
 /* Tells the other nodes of a failure here, with the worker to blame for it so far. */
-static void announce(struct agent *agent,
-    void (*announce_on)(struct agent_rendezvous *, const struct failure_account *)) {
-    struct worker_group *group = &agent->machine.workers;
+static void announce(struct agent *agent, enum membership_event_kind kind) {
+    struct worker_group *group = node_machine_workers(agent->node);
     if (!worker_group_has_failure(group)) {
-        announce_on(agent->rendezvous, NULL);
+        post_membership(agent, (struct membership_event){.kind = kind});
         return;
     }
     struct agent_findings_sources sources = {
-        &agent->preparation, agent->workers, &agent->placement};
+        &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
     struct agent_finding finding;
     agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
-    announce_on(agent->rendezvous, &finding.account);
+    post_membership(agent, (struct membership_event){.kind = kind, .account = &finding.account});
     agent_finding_clear(&finding);
 }
 
-static void perform(struct agent *agent, const struct agent_effect *effect) {
+static void perform_agents(struct agent *agent, const struct agent_effect *effect) {
     switch (effect->kind) {
-    case AGENT_EFFECT_JOIN:
-        agent_rendezvous_join(agent->rendezvous, effect->join.ticket, effect->join.attempt);
-        break;
     case AGENT_EFFECT_START_WORKERS:
         start_workers(agent);
         break;
@@ -108,54 +109,73 @@ static void perform(struct agent *agent, const struct agent_effect *effect) {
     case AGENT_EFFECT_DISARM_TIMER:
         event_timer_stop(agent->deadline);
         break;
-    case AGENT_EFFECT_ENTER_BARRIER:
-        agent_rendezvous_enter_barrier(agent->rendezvous);
-        break;
     case AGENT_EFFECT_ANNOUNCE_RESTART:
-        announce(agent, agent_rendezvous_announce_restart);
+        announce(agent, MEMBERSHIP_EVENT_RESTART_ASKED);
         break;
     case AGENT_EFFECT_DOUBT_FAILURE:
-        announce(agent, agent_rendezvous_doubt_failure);
+        announce(agent, MEMBERSHIP_EVENT_DOUBT_ASKED);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
-        announce(agent, agent_rendezvous_announce_failure);
-        break;
-    case AGENT_EFFECT_ANNOUNCE_LEAVE:
-        agent_rendezvous_announce_leave(agent->rendezvous);
-        break;
-    case AGENT_EFFECT_ANNOUNCE_SUCCESS:
-        agent_rendezvous_announce_success(agent->rendezvous);
+        announce(agent, MEMBERSHIP_EVENT_FAILURE_ASKED);
         break;
     case AGENT_EFFECT_FINISH:
         finish(agent, &effect->outcome);
         break;
+    case AGENT_EFFECT_JOIN:
+    case AGENT_EFFECT_ENTER_BARRIER:
+    case AGENT_EFFECT_ANNOUNCE_LEAVE:
+    case AGENT_EFFECT_ANNOUNCE_SUCCESS:
     case AGENT_EFFECT_COUNT:
-        break;
+        break; /* the membership's */
     }
 }
+
+static void perform(struct agent *agent, const struct node_effect *effect) {
+    if (effect->part == NODE_AGENT) {
+        perform_agents(agent, &effect->agent);
+        return;
+    }
+    agent_rendezvous_perform(agent->rendezvous, effect);
+    if (effect->part == NODE_MEMBERSHIP && effect->membership.kind == MEMBERSHIP_EFFECT_SETTLED) {
+        event_loop_stop(agent->loop);
+    }
+}
+
+/* The pump. */
 
 static bool is_debugging(const struct agent *agent) {
     return agent->log->threshold <= LOG_LEVEL_DEBUG;
 }
 
-static void log_event(const struct agent *agent, const struct agent_event *event) {
+/* Which machine a line of the transcript is of; for the agent, its phase. */
+static const char *name_of(const struct agent *agent, enum node_part part) {
+    static const char *const names[NODE_PART_COUNT] = {
+        [NODE_MEMBERSHIP] = "membership",
+        [NODE_RENDEZVOUS] = "rendezvous",
+        [NODE_ROUND] = "round",
+    };
+    return part == NODE_AGENT ? agent_phase_name(node_machine_agent(agent->node)->phase)
+                              : names[part];
+}
+
+static void log_event(const struct agent *agent, const struct node_event *event) {
     struct text line = {0};
-    agent_event_describe(event, &line);
-    log_debug(agent->log, "%s <- %s", agent_phase_name(agent->machine.phase), text_string(&line));
+    node_event_describe(event, &line);
+    log_debug(agent->log, "%s <- %s", name_of(agent, event->part), text_string(&line));
     text_clear(&line);
 }
 
-static void log_effect(const struct agent *agent, const struct agent_effect *effect) {
+static void log_effect(const struct agent *agent, const struct node_effect *effect) {
     struct text line = {0};
-    agent_effect_describe(effect, &line);
-    log_debug(agent->log, "%s -> %s", agent_phase_name(agent->machine.phase), text_string(&line));
+    node_effect_describe(effect, &line);
+    log_debug(agent->log, "%s -> %s", name_of(agent, effect->part), text_string(&line));
     text_clear(&line);
 }
 
 /* What a worker's failure costs. */
 static void log_budget(
     const struct agent *agent, const struct agent_event *event, enum agent_phase before) {
-    const struct agent_machine *machine = &agent->machine;
+    const struct agent_machine *machine = node_machine_agent(agent->node);
     int allowed = agent->config->max_restarts;
     if (event->kind != AGENT_EVENT_WORKER_EXITED || before == machine->phase ||
         machine->phase != AGENT_STOPPING || machine->stop_reason == AGENT_STOP_CLEAN_UP) {
@@ -169,163 +189,108 @@ static void log_budget(
     }
 }
 
-static void step(struct agent *agent, const struct agent_event *event) {
-    struct agent_effects effects;
+/* The agent machine has taken an event; nothing of what it wants has been done yet. */
+static void tell_of_step(
+    struct agent *agent, const struct agent_event *event, enum agent_phase before) {
+    log_budget(agent, event, before);
+    agent_event_log_step(agent->event_log, agent->workers, before, event->now);
+    agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
+}
+
+static void step(struct agent *agent, const struct node_event *event) {
+    struct node_effects effects;
+    enum agent_phase before = node_machine_agent(agent->node)->phase;
     if (is_debugging(agent)) {
         log_event(agent, event);
     }
-    enum agent_phase before = agent->machine.phase;
-    agent_machine_step(&agent->machine, event, &effects);
-    log_budget(agent, event, before);
-    agent_event_log_step(agent->event_log, agent->workers, before, event->now);
-    agent_metrics_step(agent->metrics, before, &agent->machine, event);
+    agent_rendezvous_note_event(agent->rendezvous, event);
+    node_machine_step(agent->node, &effects);
+    if (event->part == NODE_AGENT) {
+        tell_of_step(agent, &event->agent, before);
+    }
     for (size_t i = 0; i < effects.count; i++) {
+        const struct node_effect *effect = &effects.items[i];
         if (is_debugging(agent)) {
-            log_effect(agent, &effects.items[i]);
+            log_effect(agent, effect);
         }
-        perform(agent, &effects.items[i]);
+        agent_rendezvous_note_effect(agent->rendezvous, effect);
+        if (!effect->is_internal) {
+            perform(agent, effect);
+        }
     }
 }
 
-void agent_take_event(struct agent *agent, struct agent_event event, const char *message) {
-    event.now = event_loop_now(agent->loop);
-    agent->queue = memory_reserve(
-        agent->queue, &agent->queue_capacity, agent->queue_length + 1, sizeof *agent->queue);
-    agent->queue[agent->queue_length++] =
-        (struct queued_event){event, memory_duplicate_string(message)};
-    if (agent->is_stepping) {
-        return;
+/* What comes from inside a step waits until its effects are carried out. */
+static void run_queue(struct agent *agent) {
+    const struct node_event *event;
+    agent->is_queueing = true;
+    while ((event = node_machine_next(agent->node)) != NULL) {
+        step(agent, event);
     }
-    agent->is_stepping = true;
-    for (size_t i = 0; i < agent->queue_length; i++) {
-        struct queued_event next = agent->queue[i];
-        if (next.event.kind == AGENT_EVENT_START_FAILED) {
-            next.event.start_failed.message = next.message;
-        }
-        step(agent, &next.event);
-        free(next.message);
+    agent->is_queueing = false;
+}
+
+void agent_post(void *context, const struct node_event *event) {
+    struct agent *agent = context;
+    node_machine_post(
+        agent->node, event, event_loop_now(agent->loop), event_loop_wall_time(agent->loop));
+    if (!agent->is_queueing) {
+        run_queue(agent);
     }
-    agent->queue_length = 0;
-    agent->is_stepping = false;
+}
+
+void agent_start(struct agent *agent) {
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_START});
+    run_queue(agent);
 }
 
 /* What the shells below report, as events. */
 
 void agent_deadline_passed(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_TIMER_FIRED}, NULL);
+    take_kind(context, AGENT_EVENT_TIMER_FIRED);
 }
 
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
-    if (agent->machine.phase == AGENT_DONE) {
+    if (node_machine_agent(agent->node)->phase == AGENT_DONE) {
         log_warning(agent->log, "Received %s, not waiting for other nodes any longer",
             signal_name_from_number(signal));
         event_loop_stop(agent->loop);
         return;
     }
     log_warning(agent->log, "Received %s, shutting down workers", signal_name_from_number(signal));
-    agent_take_event(
-        agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal}, NULL);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal});
 }
 
 void agent_timer_expired(void *context) {
     struct agent *agent = context;
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
-    agent_take_event(
-        agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM}, NULL);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM});
 }
 
 void agent_look_begun(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_LOOK_BEGUN}, NULL);
+    take_kind(context, AGENT_EVENT_LOOK_BEGUN);
 }
 
 void agent_look_over(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_LOOK_OVER}, NULL);
-}
-
-static void joined(void *context, int64_t ticket, const struct node_placement *placement) {
-    struct agent *agent = context;
-    if (ticket == agent->machine.ticket) {
-        agent->placement = *placement;
-        failure_account_clear(&agent->root_cause);
-        agent->has_root_cause = false;
-    }
-    agent_take_event(agent,
-        (struct agent_event){.kind = AGENT_EVENT_JOINED,
-            .joined = {ticket, placement->attempt, placement->group_world_size}},
-        NULL);
-}
-
-static void note_trouble(struct agent *agent, const char *reason) {
-    free(agent->trouble);
-    agent->trouble = memory_duplicate_string(reason);
-}
-
-static void join_failed(void *context, int64_t ticket, const char *reason) {
-    struct agent *agent = context;
-    note_trouble(agent, reason);
-    agent_take_event(
-        agent, (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = ticket}, NULL);
-}
-
-static void job_over(void *context) {
-    struct agent *agent = context;
-    log_info(agent->log, "the job ended well without this node");
-    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_JOB_OVER}, NULL);
-}
-
-static void barrier_ended(void *context, bool has_passed) {
-    enum agent_event_kind kind =
-        has_passed ? AGENT_EVENT_BARRIER_PASSED : AGENT_EVENT_BARRIER_FAILED;
-    agent_take_event(context, (struct agent_event){.kind = kind}, NULL);
-}
-
-static void peer_restart(void *context, int attempt) {
-    struct agent *agent = context;
-    log_warning(agent->log, "another node restarts its workers: joining attempt %d", attempt);
-    agent_take_event(
-        agent, (struct agent_event){.kind = AGENT_EVENT_PEER_RESTART, .attempt = attempt}, NULL);
-}
-
-static void peer_failed(void *context, const char *reason) {
-    struct agent *agent = context;
-    note_trouble(agent, reason);
-    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_PEER_FAILED}, NULL);
-}
-
-static void failure_stands(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_FAILURE_STANDS}, NULL);
-}
-
-static void root_cause_learnt(void *context, const struct failure_account *account) {
-    struct agent *agent = context;
-    failure_account_copy(account, &agent->root_cause);
-    agent->has_root_cause = true;
-}
-
-static void round_over(void *context, const char *reason) {
-    struct agent *agent = context;
-    log_warning(agent->log, "joining the job's next round: %s", reason);
-    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER}, NULL);
+    take_kind(context, AGENT_EVENT_LOOK_OVER);
 }
 
 static void workers_started(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED}, NULL);
+    take_kind(context, AGENT_EVENT_WORKERS_STARTED);
 }
 
 static void worker_start_failed(void *context, int local_rank, const char *message) {
     struct agent *agent = context;
     log_error(agent->log, "local_rank %d could not be started: %s", local_rank, message);
-    agent_take_event(agent,
-        (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
-            .start_failed = {local_rank, NULL, event_loop_wall_time(agent->loop)}},
-        message);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
+                    .start_failed = {local_rank, message, event_loop_wall_time(agent->loop)}});
 }
 
 /* What ends while everything is being stopped is a consequence. */
 static void log_first_failure(struct agent *agent, int local_rank, struct process_exit how) {
     bool is_success = !how.is_signal && how.value == 0;
-    if (is_success || agent->machine.phase == AGENT_STOPPING) {
+    if (is_success || node_machine_agent(agent->node)->phase == AGENT_STOPPING) {
         return;
     }
     log_error(agent->log, "failed (exitcode: %d) local_rank: %d (pid: %lld) of binary: %s",
@@ -339,10 +304,8 @@ static void worker_exited(void *context, int local_rank, struct process_exit how
     struct agent *agent = context;
     agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
-    agent_take_event(agent,
-        (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
-            .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}},
-        NULL);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
+                    .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}});
 }
 
 static void look_at_stuck(struct agent *agent, int local_rank) {
@@ -357,16 +320,16 @@ static void look_at_stuck(struct agent *agent, int local_rank) {
 
 void agent_worker_stuck(void *context, int local_rank, struct duration how_long) {
     struct agent *agent = context;
+    agent_workers_read_error_file(
+        agent->workers, local_rank); /* for the report; it may never end */
     look_at_stuck(agent, local_rank);
     log_error(agent->log,
         "worker %lld (local_rank %d) has been in uninterruptible sleep for %.1f s; the job fails, "
         "without a restart",
         (long long)agent_workers_pid(agent->workers, local_rank), local_rank,
         duration_seconds(how_long));
-    agent_take_event(agent,
-        (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
-            .worker_stuck = {local_rank, how_long, event_loop_wall_time(agent->loop)}},
-        NULL);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
+                    .worker_stuck = {local_rank, how_long, event_loop_wall_time(agent->loop)}});
 }
 
 void agent_watchdog_event(
@@ -377,28 +340,12 @@ void agent_watchdog_event(
 }
 
 static void all_gone(void *context) {
-    agent_take_event(context, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE}, NULL);
+    take_kind(context, AGENT_EVENT_ALL_GONE);
 }
 
-static void rendezvous_recorded(void *context, const struct event_rendezvous *record) {
+void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record) {
     const struct agent *agent = context;
     agent_event_log_rendezvous(agent->event_log, record);
-}
-
-struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent) {
-    return (struct agent_rendezvous_observer){
-        .joined = joined,
-        .join_failed = join_failed,
-        .job_over = job_over,
-        .barrier_ended = barrier_ended,
-        .peer_restart = peer_restart,
-        .peer_failed = peer_failed,
-        .failure_stands = failure_stands,
-        .root_cause_learnt = root_cause_learnt,
-        .round_over = round_over,
-        .recorded = agent_event_log_wants_rendezvous(agent->event_log) ? rendezvous_recorded : NULL,
-        .context = agent,
-    };
 }
 
 struct agent_workers_observer agent_workers_events(struct agent *agent) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent at work: what the host's shells report goes to core/agent_machine as events, and the
- * effects it answers with are carried out. Decides nothing. */
+/* The agent at work: what the host's shells report goes on the queue of core/node/node_machine, and
+ * the effects of each of its steps are carried out. Decides nothing. */
 #ifndef MUSTER_AGENT_AGENT_EVENTS_H
 #define MUSTER_AGENT_AGENT_EVENTS_H
 
 #include "agent/agent_state.h"
 
-/* Takes an event, now or after those under way: what an effect causes at once waits until its
- * step's other effects are done. `message` is copied; START_FAILED borrows it. */
-void agent_take_event(struct agent *agent, struct agent_event event, const char *message);
+/* The node runs from here on. */
+void agent_start(struct agent *agent);
+
+/* Puts an event on the node's queue, for all shells; `context` is the agent. It is taken at once,
+ * or after those before it: what an effect causes waits until its step's other effects are done. */
+void agent_post(void *context, const struct node_event *event);
 
 /* What the shells call; contexts are the agent. */
 void agent_deadline_passed(void *context);
@@ -21,7 +24,7 @@ void agent_worker_stuck(void *context, int local_rank, struct duration how_long)
  * gone before. */
 void agent_look_begun(void *context);
 void agent_look_over(void *context);
-struct agent_rendezvous_observer agent_rendezvous_events(struct agent *agent);
+void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
 struct agent_workers_observer agent_workers_events(struct agent *agent);
 
 #endif

@@ -7,32 +7,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/agent_event_log.h"
-#include "agent/agent_health.h"
-#include "agent/agent_metrics.h"
-#include "agent/agent_evidence.h"
-#include "agent/agent_preparation.h"
-#include "agent/agent_rendezvous.h"
-#include "agent/agent_stuck_watch.h"
-#include "agent/agent_watchdog.h"
-#include "agent/agent_workers.h"
+#include "agent/telling/agent_event_log.h"
+#include "agent/telling/agent_health.h"
+#include "agent/telling/agent_metrics.h"
+#include "agent/failure/agent_evidence.h"
+#include "agent/workers/agent_preparation.h"
+#include "agent/rendezvous/agent_node_settings.h"
+#include "agent/rendezvous/agent_rendezvous.h"
+#include "agent/failure/agent_stuck_watch.h"
+#include "agent/watchdog/agent_watchdog.h"
+#include "agent/workers/agent_workers.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/agent_machine.h"
-#include "core/failure_account.h"
-#include "core/launch_config.h"
-#include "core/worker_environment.h"
-#include "host/event_loop.h"
-#include "host/guardian.h"
-#include "host/log_sink.h"
-#include "host/log_thread.h"
-#include "host/signal_watch.h"
-
-/* One event waiting for its turn, with the text it borrows. */
-struct queued_event {
-    struct agent_event event;
-    char *message;
-};
+#include "core/launch/launch_config.h"
+#include "core/node/node_machine.h"
+#include "host/loop/event_loop.h"
+#include "host/process/guardian.h"
+#include "host/log/log_sink.h"
+#include "host/log/log_thread.h"
+#include "host/loop/signal_watch.h"
 
 struct agent {
     const struct launch_config *config;
@@ -54,15 +47,9 @@ struct agent {
     struct agent_event_log *event_log;     /* NULL when nobody asked for it */
     struct agent_health *health;           /* NULL when nobody may ask for it */
     struct agent_metrics *metrics;         /* the same */
-    struct agent_machine machine;
-    struct queued_event *queue;
-    size_t queue_length;
-    size_t queue_capacity;
-    bool is_stepping;
-    struct node_placement placement; /* of the attempt that was joined last */
-    char *trouble;                   /* why joining failed, or what a peer reported */
-    bool has_root_cause;             /* another node's worker failed first: … */
-    struct failure_account root_cause;
+    struct agent_node_settings node_settings;
+    struct node_machine *node;
+    bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */
     struct agent_outcome outcome;
 };
 

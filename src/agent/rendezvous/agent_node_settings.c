@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_node_settings.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/loop/random_seed.h"
+#include "host/network/local_address.h"
+
+static enum membership_kind kind_of(const struct launch_config *config) {
+    if (config->rendezvous == LAUNCH_RENDEZVOUS_DYNAMIC) {
+        return MEMBERSHIP_CHANGING;
+    }
+    return config->maximum_nodes > 1 ? MEMBERSHIP_FIXED : MEMBERSHIP_ALONE;
+}
+
+static enum failure_code find_address(
+    const struct launch_config *config, char **out_address, struct failure *failure) {
+    if (config->local_address != NULL) {
+        *out_address = memory_duplicate_string(config->local_address);
+        return FAILURE_NONE;
+    }
+    return local_address_for_many_nodes(out_address, failure);
+}
+
+static char *name_store(const struct launch_config *config, enum membership_kind kind) {
+    if (kind == MEMBERSHIP_FIXED) {
+        return text_format("%s:%d", config->master_host, config->master_port);
+    }
+    if (kind == MEMBERSHIP_CHANGING && config->dynamic.file == NULL) {
+        return text_format("%s:%d", config->dynamic.host, config->dynamic.port);
+    }
+    return memory_duplicate_string(config->dynamic.file);
+}
+
+static void name_node(struct rendezvous_machine_settings *settings, const char *address) {
+    struct random random;
+    settings->seed = random_seed();
+    random_init(&random, settings->seed);
+    node_identity_init(&settings->identity, address, getpid(),
+        node_identity_muster_local_id((uint32_t)random_next(&random)));
+}
+
+static struct agent_settings agent_settings_of(const struct launch_config *config,
+    const struct agent_preparation *preparation, enum membership_kind kind) {
+    return (struct agent_settings){
+        .worker_count = preparation->worker_count,
+        .max_restarts = config->max_restarts,
+        .shutdown_timeout = config->shutdown_timeout,
+        .has_peers = kind != MEMBERSHIP_ALONE,
+        .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
+        .may_lose_peers = kind == MEMBERSHIP_CHANGING,
+    };
+}
+
+static bool are_nodes_uniform(const struct text_list *environment) {
+    const char *word = text_list_variable(environment, "TORCH_ELASTIC_WORKER_IDENTICAL");
+    return word != NULL && text_equals(word, "1");
+}
+
+enum failure_code agent_node_settings_make(const struct launch_config *config,
+    const struct agent_preparation *preparation, const struct text_list *environment,
+    struct agent_node_settings *out_settings, struct failure *failure) {
+    enum membership_kind kind = kind_of(config);
+    const struct rendezvous_settings *rendezvous = &config->dynamic.settings;
+    bool is_uniform = are_nodes_uniform(environment);
+    char *address = NULL;
+    if (kind == MEMBERSHIP_CHANGING) {
+        enum failure_code code = find_address(config, &address, failure);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+    }
+    struct agent_node_settings settings = {
+        .address = address,
+        .where = name_store(config, kind),
+    };
+    settings.node = (struct node_settings){
+        .agent = agent_settings_of(config, preparation, kind),
+        .membership =
+            {
+                .kind = kind,
+                .run_id = preparation->run_id,
+                .role = config->role,
+                .local_world_size = preparation->worker_count,
+                .address = settings.address,
+                .where = settings.where,
+                .master_address = preparation->master_address,
+                .master_port = config->master_port,
+                .node_rank = config->node_rank,
+                .node_count = config->maximum_nodes,
+                .settling_time = config->settling_time,
+            },
+        .rendezvous = {.rendezvous = *rendezvous},
+        .round =
+            {
+                .role = config->role,
+                .local_world_size = preparation->worker_count,
+                .is_uniform = is_uniform,
+                .timeout =
+                    kind == MEMBERSHIP_CHANGING ? rendezvous->join_timeout : config->store_timeout,
+                .where = settings.where,
+                .exit_barrier_timeout = config->exit_barrier_timeout,
+            },
+    };
+    if (kind == MEMBERSHIP_CHANGING) {
+        name_node(&settings.node.rendezvous, settings.address);
+    }
+    *out_settings = settings;
+    return FAILURE_NONE;
+}
+
+void agent_node_settings_clear(struct agent_node_settings *settings) {
+    free(settings->address);
+    free(settings->where);
+    *settings = (struct agent_node_settings){0};
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_record.h"
+
+#include <stdlib.h>
+
+#include "agent/rendezvous/agent_root_cause.h"
+#include "agent/rendezvous/agent_store_host.h"
+#include "base/memory.h"
+
+struct agent_record {
+    struct event_loop *loop;
+    const struct agent_rendezvous_settings *settings;
+    struct rendezvous_backend *backend;
+    struct agent_store_host *host; /* perhaps of no store: another node's then */
+    struct agent_root_cause *root_cause;
+    struct event_timer *timer;
+    bool was_connected;   /* to the store, at some time */
+    bool is_calling_roll; /* and waits for the answers */
+    bool is_freed;        /* the end of a look that is cut short by it is no news */
+};
+
+static void post(struct agent_record *record, struct rendezvous_event event) {
+    agent_mailbox_post(&record->settings->mailbox,
+        &(struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = event});
+}
+
+static void post_kind(struct agent_record *record, enum rendezvous_event_kind kind) {
+    post(record, (struct rendezvous_event){.kind = kind});
+}
+
+static void post_membership(struct agent_record *record, struct membership_event event) {
+    agent_mailbox_post(&record->settings->mailbox,
+        &(struct node_event){.part = NODE_MEMBERSHIP, .membership = event});
+}
+
+/* What the backend reports. */
+
+static void take_connected(struct agent_record *record, struct rendezvous_event event) {
+    record->was_connected = true;
+    agent_store_host_stop_asking(record->host);
+    event.connected.is_host = agent_store_host_is_hosting(record->host);
+    post(record, event);
+}
+
+/* The caller frees it. */
+static char *explain_loss(const struct agent_record *record, const char *reason) {
+    if (record->was_connected) {
+        return text_format("this node is cut off from the job's store at %s: %s",
+            record->settings->node->membership.where, reason);
+    }
+    bool is_file = record->settings->config->dynamic.file != NULL;
+    return text_format("%s%s", reason,
+        is_file ? ""
+                : "; is --rdzv-endpoint right, and has the node it names, which hosts the "
+                  "store, been started?");
+}
+
+static void take_loss(struct agent_record *record, struct rendezvous_event event) {
+    char *text = explain_loss(record, event.lost.reason);
+    if (record->was_connected) {
+        log_warning(record->settings->log, "%s", text);
+    }
+    record->is_calling_roll = false;
+    agent_store_host_stop_asking(record->host);
+    event.lost.reason = text;
+    post(record, event);
+    free(text);
+}
+
+static void told(void *context, const struct rendezvous_event *event) {
+    struct agent_record *record = context;
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        take_connected(record, *event);
+    } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        take_loss(record, *event);
+    } else {
+        record->is_calling_roll &= event->kind != RENDEZVOUS_EVENT_ROLL_ANSWERED;
+        post(record, *event);
+    }
+}
+
+/* What the store's host and the root cause report. */
+
+static void tell_hosting(struct agent_record *record) {
+    post_membership(record, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING,
+                                .port = agent_store_host_port(record->host)});
+}
+
+static void now_hosting(void *context) {
+    struct agent_record *record = context;
+    tell_hosting(record);
+    rendezvous_backend_redirect(record->backend, agent_store_host_address(record->host),
+        agent_store_host_port(record->host));
+}
+
+static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
+    post(context, (struct rendezvous_event){
+                      .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, has_finished}});
+}
+
+static void stranger_wrote(void *context) {
+    post_kind(context, RENDEZVOUS_EVENT_STRANGER_WROTE);
+}
+
+static void root_cause_learnt(void *context, const struct failure_account *account) {
+    post_membership(context,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, .account = account});
+}
+
+static void root_cause_looked(void *context) {
+    struct agent_record *record = context;
+    if (!record->is_freed) {
+        post_membership(
+            record, (struct membership_event){.kind = MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED});
+    }
+}
+
+static void left(void *context) {
+    post_membership(context, (struct membership_event){.kind = MEMBERSHIP_EVENT_LEFT});
+}
+
+static void timer_fired(void *context) {
+    post_kind(context, RENDEZVOUS_EVENT_TIMER_FIRED);
+}
+
+/* Life. */
+
+static struct duration answer_timeout(const struct agent_record *record) {
+    const struct rendezvous_settings *settings = &record->settings->config->dynamic.settings;
+    return (struct duration){
+        settings->keep_alive_interval.nanoseconds * settings->keep_alive_max_attempt};
+}
+
+static struct rendezvous_backend *make_backend(struct agent_record *record) {
+    const struct launch_config *config = record->settings->config;
+    struct rendezvous_backend_settings backend = {
+        .path = config->dynamic.file,
+        .host = agent_store_host_address(record->host),
+        .port = agent_store_host_port(record->host),
+        .run_id = record->settings->preparation->run_id,
+        .minimum_nodes = config->minimum_nodes,
+        .maximum_nodes = config->maximum_nodes,
+        .silence_timeout = config->dynamic.settings.silence_timeout,
+        .answer_timeout = answer_timeout(record),
+        .observer = {told, record},
+    };
+    return rendezvous_backend_new(record->loop, &backend);
+}
+
+static struct agent_root_cause *make_root_cause(struct agent_record *record) {
+    struct agent_root_cause_settings settings = {
+        .run_id = record->settings->preparation->run_id,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+        .learnt = root_cause_learnt,
+        .looked = root_cause_looked,
+        .context = record,
+    };
+    return agent_root_cause_new(record->backend, &settings);
+}
+
+static enum failure_code host_store(struct agent_record *record, struct failure *failure) {
+    struct agent_store_host_settings settings = {
+        .config = record->settings->config,
+        .run_id = record->settings->preparation->run_id,
+        .log = record->settings->log,
+        .operations = record->settings->record_store_operations,
+        .now_hosting = now_hosting,
+        .gone = node_gone,
+        .record_written = stranger_wrote,
+        .context = record,
+    };
+    enum failure_code code = agent_store_host_new(record->loop, &settings, &record->host, failure);
+    if (code == FAILURE_NONE && agent_store_host_is_hosting(record->host)) {
+        tell_hosting(record);
+    }
+    return code;
+}
+
+enum failure_code agent_record_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_record **out_record,
+    struct failure *failure) {
+    struct agent_record initial = {.loop = loop, .settings = settings};
+    struct agent_record *record = memory_duplicate(&initial, sizeof initial);
+    enum failure_code code = host_store(record, failure);
+    *out_record = record;
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    record->timer = event_timer_new(loop, timer_fired, record);
+    record->backend = make_backend(record);
+    record->root_cause = make_root_cause(record);
+    return FAILURE_NONE;
+}
+
+void agent_record_free(struct agent_record *record) {
+    if (record == NULL) {
+        return;
+    }
+    record->is_freed = true;
+    rendezvous_backend_free(record->backend);
+    agent_root_cause_free(record->root_cause);
+    agent_store_host_free(record->host);
+    event_timer_free(record->timer);
+    free(record);
+}
+
+struct rendezvous_backend *agent_record_backend(const struct agent_record *record) {
+    return record->backend;
+}
+
+/* What is asked. */
+
+void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect) {
+    struct rendezvous_backend *backend = record->backend;
+    switch (effect->kind) {
+    case RENDEZVOUS_EFFECT_CONNECT:
+        rendezvous_backend_connect(backend, effect->deadline);
+        break;
+    case RENDEZVOUS_EFFECT_PRESENT:
+        rendezvous_backend_present(
+            backend, &effect->present.identity, effect->present.has_finished);
+        break;
+    case RENDEZVOUS_EFFECT_BEAT:
+        rendezvous_backend_beat(backend);
+        break;
+    case RENDEZVOUS_EFFECT_FETCH:
+        rendezvous_backend_fetch(backend);
+        break;
+    case RENDEZVOUS_EFFECT_WRITE:
+        rendezvous_backend_write(backend, effect->write.state, effect->write.is_quiet);
+        break;
+    case RENDEZVOUS_EFFECT_TELL_WATCHERS:
+        rendezvous_backend_tell_watchers(backend);
+        break;
+    case RENDEZVOUS_EFFECT_COUNT_FINISHED:
+        rendezvous_backend_count_finished(backend, effect->round);
+        break;
+    case RENDEZVOUS_EFFECT_CALL_ROLL:
+        record->is_calling_roll = true;
+        rendezvous_backend_call_roll(backend, effect->roll.round, effect->roll.number);
+        break;
+    case RENDEZVOUS_EFFECT_ANSWER_ROLL:
+        rendezvous_backend_answer_roll(backend, effect->roll.round, effect->roll.number);
+        break;
+    case RENDEZVOUS_EFFECT_ARM_TIMER:
+        event_timer_set(record->timer, effect->deadline);
+        break;
+    case RENDEZVOUS_EFFECT_WORLD:
+    case RENDEZVOUS_EFFECT_ROUND_OVER:
+    case RENDEZVOUS_EFFECT_CLOSED:
+    case RENDEZVOUS_EFFECT_FAILED:
+    case RENDEZVOUS_EFFECT_FAILURE_STANDS:
+    case RENDEZVOUS_EFFECT_SETTLED:
+    case RENDEZVOUS_EFFECT_KIND_COUNT:
+        break; /* the membership's */
+    }
+}
+
+void agent_record_publish_root_cause(
+    struct agent_record *record, int64_t round, const struct failure_account *account) {
+    agent_root_cause_publish(record->root_cause, round, account);
+}
+
+void agent_record_look_for_root_cause(struct agent_record *record, int64_t round) {
+    agent_root_cause_look(record->root_cause, round);
+}
+
+void agent_record_cancel_roll(struct agent_record *record) {
+    if (record->is_calling_roll) {
+        record->is_calling_roll = false;
+        rendezvous_backend_cancel_waits(record->backend);
+    }
+}
+
+void agent_record_disconnect(struct agent_record *record) {
+    rendezvous_backend_disconnect(record->backend);
+}
+
+void agent_record_linger(struct agent_record *record, struct duration patience) {
+    agent_store_host_linger(record->host, patience, left, record);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job's record, where nodes come and go: carries out what core/rendezvous/rendezvous_machine
+ * asks, hosts the store where it is this node's to host, and reads and writes which worker failed
+ * first. What it learns goes to the node's queue. It decides nothing. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_RECORD_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_RECORD_H
+
+#include "agent/rendezvous/agent_rendezvous.h"
+#include "base/failure.h"
+#include "core/rendezvous/rendezvous_machine.h"
+#include "host/loop/event_loop.h"
+#include "host/rendezvous/rendezvous_backend.h"
+
+struct agent_record;
+
+/* `settings` are borrowed and outlive the object. FAILURE_SYSTEM when this node is told to host the
+ * store and cannot open its port. */
+__attribute__((warn_unused_result)) enum failure_code agent_record_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_record **out_record,
+    struct failure *failure);
+/* NULL is fine. */
+void agent_record_free(struct agent_record *record);
+
+/* For the requests of a round; the record's own. */
+struct rendezvous_backend *agent_record_backend(const struct agent_record *record);
+
+void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect);
+
+/* The membership's effects of the same names. */
+void agent_record_publish_root_cause(
+    struct agent_record *record, int64_t round, const struct failure_account *account);
+void agent_record_look_for_root_cause(struct agent_record *record, int64_t round);
+void agent_record_cancel_roll(struct agent_record *record);
+void agent_record_disconnect(struct agent_record *record);
+void agent_record_linger(struct agent_record *record, struct duration patience);
+
+#endif

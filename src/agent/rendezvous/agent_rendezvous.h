@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How one node meets the others, carried out: the shells behind the membership, the rendezvous and
+ * the round of the node machine. Hosts the job's store where that is this node's. What the shells
+ * learn goes to the node's queue; nothing is decided here. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_RENDEZVOUS_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_RENDEZVOUS_H
+
+#include "agent/rendezvous/agent_mailbox.h"
+#include "agent/workers/agent_preparation.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "core/node/node_machine.h"
+#include "core/telling/event_record.h"
+#include "host/loop/event_loop.h"
+#include "host/loop/tally.h"
+
+struct agent_rendezvous_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct node_settings *node;
+    const struct node_machine *machine; /* for what the rendezvous records of itself */
+    const struct log *log;
+    /* What the stores that this agent serves carry out: the workers', which the agents of fixed
+     * nodes use too, and the record's. NULL: nobody counts. */
+    struct tally *worker_store_operations;
+    struct tally *record_store_operations;
+    struct agent_mailbox mailbox; /* copied */
+    /* What the rendezvous records of itself, see core/rendezvous/rendezvous_diary; NULL: nobody
+     * wants it. Fixed nodes record nothing, as in torchrun. */
+    void (*recorded)(void *context, const struct event_rendezvous *record);
+    void *recorded_context;
+};
+
+struct agent_rendezvous;
+
+/* Opens the store's port if this node hosts it; nothing is agreed yet. FAILURE_SYSTEM when the port
+ * is taken. */
+__attribute__((warn_unused_result)) enum failure_code agent_rendezvous_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_rendezvous **out_rendezvous,
+    struct failure *failure);
+
+/* Closes the store and all connections. NULL is fine. */
+void agent_rendezvous_free(struct agent_rendezvous *rendezvous);
+
+/* For what is recorded: the machine is about to take the event; the effect, internal or not,
+ * follows from it. */
+void agent_rendezvous_note_event(
+    struct agent_rendezvous *rendezvous, const struct node_event *event);
+void agent_rendezvous_note_effect(
+    struct agent_rendezvous *rendezvous, const struct node_effect *effect);
+
+/* Carries out an effect that is not internal, of any machine but the agent's; NOTE is written to
+ * the log, SETTLED does nothing. */
+void agent_rendezvous_perform(
+    struct agent_rendezvous *rendezvous, const struct node_effect *effect);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_round.h"
+
+#include <stdlib.h>
+
+#include "agent/rendezvous/agent_worker_store.h"
+#include "base/memory.h"
+#include "wire/round/round_exchange_store.h"
+
+struct agent_round {
+    const struct agent_rendezvous_settings *settings;
+    struct rendezvous_backend *backend; /* nodes that come and go … */
+    struct agent_fixed_nodes *fixed;    /* … or not */
+    struct agent_worker_store *store;
+    struct event_timer *timer;
+    int64_t number; /* of the round that asked last */
+};
+
+/* A request under way. */
+struct pending {
+    struct agent_round *round;
+    struct round_question question;
+};
+
+static void post(struct agent_round *round, struct round_event event) {
+    agent_mailbox_post(
+        &round->settings->mailbox, &(struct node_event){.part = NODE_ROUND, .round = event});
+}
+
+/* Requests. */
+
+/* Returns what is wrong with the answer, or NULL. */
+static const char *take_answer(struct pending *pending, const struct store_client_result *result) {
+    struct round_answer answer = {0};
+    if (result->code != FAILURE_NONE) {
+        return result->message;
+    }
+    if (round_effect_wants_answer(pending->question.kind)) {
+        if (round_answer_read(&pending->question, result->reply, &answer) != FAILURE_NONE) {
+            return "an answer makes no sense";
+        }
+        post(pending->round, answer.event);
+        round_answer_clear(&answer);
+    }
+    return NULL;
+}
+
+/* The backend tells of the end of its connection itself. */
+static void answered(void *context, const struct store_client_result *result) {
+    struct pending *pending = context;
+    struct agent_fixed_nodes *fixed = pending->round->fixed;
+    if (result->code != FAILURE_CANCELLED) {
+        const char *trouble = take_answer(pending, result);
+        if (fixed != NULL) {
+            agent_fixed_nodes_answered(fixed, pending->question.kind == ROUND_EFFECT_WAIT, trouble);
+        }
+    }
+    free(pending);
+}
+
+/* False: there is no connection, so there will be no answer. */
+static bool pass_on(struct agent_round *round, const struct store_client_call *call, bool is_wait) {
+    if (round->fixed != NULL) {
+        agent_fixed_nodes_send(round->fixed, call, is_wait);
+        return true;
+    }
+    return is_wait ? rendezvous_backend_wait(round->backend, call)
+                   : rendezvous_backend_ask(round->backend, call);
+}
+
+static struct duration patience_of(const struct agent_round *round) {
+    const struct launch_config *config = round->settings->config;
+    return round->fixed != NULL ? config->store_timeout : config->dynamic.read_timeout;
+}
+
+static void send_request(struct agent_round *round, const struct round_effect *effect) {
+    struct owned_request request = {0};
+    struct pending *pending = memory_allocate(sizeof *pending);
+    *pending = (struct pending){round, round_question_of(effect)};
+    round_request_build(effect, round->settings->preparation->run_id, &request);
+    bool is_wait = effect->kind == ROUND_EFFECT_WAIT;
+    struct store_client_call call = {
+        .request = request.request,
+        .is_raw = true,
+        .timeout = is_wait ? DURATION_FOREVER : patience_of(round),
+        .done = answered,
+        .context = pending,
+    };
+    if (!pass_on(round, &call, is_wait)) {
+        free(pending); /* the connection's end is told elsewhere, and ends this round */
+    }
+    owned_request_clear(&request);
+}
+
+/* The workers' store. */
+
+static void store_opened(void *context, int port) {
+    struct agent_round *round = context;
+    post(round, (struct round_event){.kind = ROUND_EVENT_STORE_OPENED,
+                    .round = round->number,
+                    .opened = {round->settings->node->membership.address, port}});
+}
+
+static void store_failed(void *context, const char *reason) {
+    struct agent_round *round = context;
+    char *text = text_format("the workers' store cannot be opened: %s", reason);
+    post(round, (struct round_event){
+                    .kind = ROUND_EVENT_STORE_FAILED, .round = round->number, .reason = text});
+    free(text);
+}
+
+static void open_store(struct agent_round *round, bool is_fresh) {
+    if (round->fixed != NULL) {
+        agent_fixed_nodes_renew_store(round->fixed);
+    } else {
+        agent_worker_store_open(round->store, is_fresh);
+    }
+}
+
+static void clear(struct agent_round *round, const struct round_effect *effect) {
+    struct text_list keys = {0};
+    for (int64_t old = effect->clear.first; old <= effect->clear.last; old++) {
+        round_key_list_all(
+            old, effect->clear.node_count, round->settings->preparation->run_id, &keys);
+    }
+    for (size_t i = 0; i < keys.count; i++) {
+        rendezvous_backend_delete(round->backend, keys.items[i]);
+    }
+    text_list_clear(&keys);
+}
+
+void agent_round_perform(struct agent_round *round, const struct round_effect *effect) {
+    round->number = effect->round;
+    switch (effect->kind) {
+    case ROUND_EFFECT_CONNECT:
+        agent_fixed_nodes_connect(round->fixed);
+        break;
+    case ROUND_EFFECT_OPEN_WORKER_STORE:
+        open_store(round, effect->is_fresh);
+        break;
+    case ROUND_EFFECT_SET_ROLE_INFO:
+    case ROUND_EFFECT_SET_ASSIGNMENTS:
+    case ROUND_EFFECT_PUBLISH:
+    case ROUND_EFFECT_SET:
+    case ROUND_EFFECT_DECIDE:
+    case ROUND_EFFECT_ADD:
+    case ROUND_EFFECT_CHECK:
+    case ROUND_EFFECT_GET:
+    case ROUND_EFFECT_WAIT:
+        send_request(round, effect);
+        break;
+    case ROUND_EFFECT_CLEAR:
+        clear(round, effect);
+        break;
+    case ROUND_EFFECT_CANCEL_WAIT:
+        rendezvous_backend_cancel_waits(round->backend);
+        break;
+    case ROUND_EFFECT_ARM_TIMER:
+        event_timer_set(round->timer, effect->deadline);
+        break;
+    case ROUND_EFFECT_DISARM_TIMER:
+        event_timer_stop(round->timer);
+        break;
+    case ROUND_EFFECT_JOINED:
+    case ROUND_EFFECT_JOIN_FAILED:
+    case ROUND_EFFECT_BARRIER_PASSED:
+    case ROUND_EFFECT_BARRIER_FAILED:
+    case ROUND_EFFECT_BARRIER_LATE:
+    case ROUND_EFFECT_PEER_RESTART:
+    case ROUND_EFFECT_PEER_FAILED:
+    case ROUND_EFFECT_KIND_COUNT:
+        break; /* the membership's */
+    }
+}
+
+static void timer_fired(void *context) {
+    struct agent_round *round = context;
+    post(round, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = round->number});
+}
+
+/* Life. */
+
+struct agent_round *agent_round_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct rendezvous_backend *backend,
+    struct agent_fixed_nodes *fixed) {
+    struct agent_round *round = memory_allocate(sizeof *round);
+    struct agent_worker_store_observer observer = {store_opened, store_failed, round};
+    round->settings = settings;
+    round->backend = backend;
+    round->fixed = fixed;
+    round->store =
+        agent_worker_store_new(loop, settings->log, settings->worker_store_operations, &observer);
+    round->timer = event_timer_new(loop, timer_fired, round);
+    return round;
+}
+
+void agent_round_free(struct agent_round *round) {
+    if (round != NULL) {
+        agent_worker_store_free(round->store);
+        event_timer_free(round->timer);
+        free(round);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Carries out what core/round/round_exchange asks: a round's address, ranks and exit barrier
+ * through the record's backend, or through the connections of fixed nodes, and the workers' store
+ * where it is this node's to serve. What it learns goes to the node's queue. It decides nothing. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_ROUND_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_ROUND_H
+
+#include "agent/rendezvous/agent_fixed_nodes.h"
+#include "agent/rendezvous/agent_rendezvous.h"
+#include "core/round/round_exchange.h"
+#include "host/loop/event_loop.h"
+#include "host/rendezvous/rendezvous_backend.h"
+
+struct agent_round;
+
+/* Either `backend` or `fixed` is NULL. All are borrowed, and answer no more when the object is
+ * freed. Never NULL. */
+struct agent_round *agent_round_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct rendezvous_backend *backend,
+    struct agent_fixed_nodes *fixed);
+/* NULL is fine. */
+void agent_round_free(struct agent_round *round);
+
+void agent_round_perform(struct agent_round *round, const struct round_effect *effect);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store of a dynamic rendezvous, where this agent hosts it: opens its port, tells which agents
+ * are gone or have stalled, and stays until the others have left. Who hosts is decided as in
+ * torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py _create_tcp_store: is_host where
+ * it is given, else the node whose machine the endpoint names, if the port is free there. But there
+ * the question is asked once; here as often as a connection is tried, as the name of a machine that
+ * has just started may not be known yet, and an agent that has the port may be about to end. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_STORE_HOST_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_STORE_HOST_H
+
+#include <stdbool.h>
+
+#include "agent/workers/agent_preparation.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "core/rendezvous/node_identity.h"
+#include "host/loop/event_loop.h"
+#include "host/loop/tally.h"
+
+struct agent_store_host;
+
+struct agent_store_host_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const char *run_id;
+    const struct log *log;
+    struct tally *operations; /* that the store carries out; NULL: nobody counts */
+    /* The endpoint has turned out to be this node's after agent_store_host_new: the store is hosted
+     * from now on, and others' connections to it, this node's too, lead here. */
+    void (*now_hosting)(void *context);
+    /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. */
+    void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
+    /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
+    void (*record_written)(void *context);
+    void *context;
+};
+
+/* Hosts the store at once where this node is told to or the endpoint is plainly its own; else asks
+ * again and again whether it is, unless it is told that it is not. FAILURE_SYSTEM when this node is
+ * told to host the store and cannot open the port. */
+__attribute__((warn_unused_result)) enum failure_code agent_store_host_new(struct event_loop *loop,
+    const struct agent_store_host_settings *settings, struct agent_store_host **out_host,
+    struct failure *failure);
+/* NULL is fine. */
+void agent_store_host_free(struct agent_store_host *host);
+
+/* A store was found, or will not be looked for any longer: what is not hosted now never will be. */
+void agent_store_host_stop_asking(struct agent_store_host *host);
+
+bool agent_store_host_is_hosting(const struct agent_store_host *host);
+/* Where this node finds the store: here, or at the endpoint. Borrowed. */
+const char *agent_store_host_address(const struct agent_store_host *host);
+int agent_store_host_port(const struct agent_store_host *host);
+
+/* Calls `done`, perhaps at once, when nobody is connected any more or `patience` is over.
+ * At once where the store is not hosted. */
+void agent_store_host_linger(struct agent_store_host *host, struct duration patience,
+    void (*done)(void *context), void *context);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/telling/agent_health.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "host/network/health_endpoint.h"
+#include "wire/telling/health_json.h"
+#include "wire/telling/metrics_text.h"
+
+struct agent_health {
+    struct agent_health_settings settings;
+    struct event_loop *loop;
+    struct health_endpoint *endpoint;
+};
+
+static void answer_health(const struct agent_health *health, struct health_answer *answer) {
+    const struct agent_machine *machine = health->settings.machine;
+    struct health_facts facts = {
+        .phase = machine->phase,
+        .stop_reason = machine->stop_reason,
+        .has_started = machine->ticket > 1,
+        .now = event_loop_wall_time(health->loop),
+        .last_progress = health->settings.last_progress(health->settings.context),
+        .timeout = health->settings.config->health_timeout,
+    };
+    bool has_workers = machine->phase >= AGENT_STARTING && machine->phase <= AGENT_STOPPING;
+    struct health_report report = {
+        .verdict = health_judge(&facts),
+        .run_id = health->settings.preparation->run_id,
+        .restarts = agent_machine_attempt(machine),
+        .max_restarts = health->settings.config->max_restarts,
+        .workers = health->settings.preparation->worker_count,
+        .running_workers = has_workers ? (int)machine->workers.running_count : 0,
+    };
+    answer->status = health_http_status(&report.verdict);
+    answer->content_type = "application/json";
+    health_json_write(&report, &answer->body);
+}
+
+static void answer(void *context, const char *path, struct health_answer *answer) {
+    struct agent_health *health = context;
+    if (text_equals(path, "/health")) {
+        answer_health(health, answer);
+    } else if (text_equals(path, "/metrics")) {
+        answer->status = 200;
+        answer->content_type = METRICS_TEXT_CONTENT_TYPE;
+        health->settings.write_metrics(health->settings.context, &answer->body);
+    } else {
+        answer->status = 404;
+        text_append(&answer->body, "there are /health and /metrics\n");
+    }
+}
+
+struct agent_health *agent_health_new(
+    struct event_loop *loop, const struct agent_health_settings *settings) {
+    const struct launch_config *config = settings->config;
+    struct failure failure = {0};
+    if (!config->serves_health) {
+        return NULL;
+    }
+    struct agent_health *health = memory_allocate(sizeof *health);
+    *health = (struct agent_health){.settings = *settings, .loop = loop};
+    struct health_endpoint_settings endpoint = {
+        .address = config->health_address,
+        .port = config->health_port,
+        .answer = answer,
+        .context = health,
+    };
+    if (health_endpoint_new(loop, &endpoint, &health->endpoint, &failure) != FAILURE_NONE) {
+        log_warning(settings->log, "TORCHELASTIC_HEALTH_CHECK_PORT%s: no health is served: %s",
+            config->health_address != NULL ? ", MUSTER_HEALTH_CHECK_ADDRESS" : "", failure.message);
+        free(health);
+        return NULL;
+    }
+    log_info(settings->log, "health: serving /health and /metrics on port %d",
+        health_endpoint_port(health->endpoint));
+    return health;
+}
+
+void agent_health_free(struct agent_health *health) {
+    if (health != NULL) {
+        health_endpoint_free(health->endpoint);
+        free(health);
+    }
+}

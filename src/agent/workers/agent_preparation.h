@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the machine adds to what the user asked for, found out once before a job starts: how many
+ * workers, which interpreter, which names, which CPUs. Starts and opens nothing but the log
+ * directory. */
+#ifndef MUSTER_AGENT_WORKERS_AGENT_PREPARATION_H
+#define MUSTER_AGENT_WORKERS_AGENT_PREPARATION_H
+
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/machine/cpu_plan.h"
+#include "core/launch/launch_config.h"
+#include "host/log/log_directory.h"
+
+struct agent_preparation {
+    int worker_count;
+    char *python; /* absolute path, $PYTHON_EXEC as given, or NULL when no interpreter is needed */
+    char *run_id; /* never NULL; a random UUID where none was given */
+    char *host_name;      /* how reports and log prefixes call this node */
+    char *master_address; /* MASTER_ADDR */
+    struct cpu_plan cpus; /* a set per local rank, or none */
+    struct log_directory logs;
+};
+
+/* FAILURE_INVALID with what to do about it, or FAILURE_SYSTEM. The caller clears the result.
+ * `environment` is what the workers inherit. */
+__attribute__((warn_unused_result)) enum failure_code agent_prepare(
+    const struct launch_config *config, const struct text_list *environment,
+    struct agent_preparation *out_preparation, struct failure *failure);
+
+void agent_preparation_clear(struct agent_preparation *preparation);
+
+#endif

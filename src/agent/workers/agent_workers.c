@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/workers/agent_workers.h"
+
+#include <stdlib.h>
+
+#include "agent/workers/attempt_logs.h"
+#include "base/memory.h"
+#include "core/workers/worker_command.h"
+#include "host/failure/process_evidence.h"
+#include "host/loop/errands.h"
+#include "host/process/process_family.h"
+#include "host/process/process_spawn.h"
+
+/* How long a start waits for the disk before it is said, or before it goes on without. */
+#define DISK_PATIENCE_SECONDS 30
+
+struct agent_worker {
+    pid_t pid; /* 0: not started */
+    bool has_exited;
+    char *error_file;
+    struct text evidence;
+    int noted_signal; /* sent by somebody of ours while the worker was to run; 0: none … */
+    char *signalled_by;
+    char *hang; /* what it was doing when it was decided to kill it, or NULL */
+};
+
+struct agent_workers {
+    const struct agent_workers_settings settings;
+    struct process_family *family;
+    struct process_evidence *evidence;
+    struct errands *errands;
+    struct worker_ends *ends;
+    struct event_loop *loop;
+    struct event_timer *impatience;             /* of a start */
+    struct attempt_logs_settings logs_settings; /* of the last start */
+    const struct node_placement *placement;     /* the same */
+    struct errand *making;      /* its files are being made; NULL: no start is under way */
+    struct agent_worker *items; /* by local rank */
+    size_t count;
+    char *log_directory;  /* of the attempt; NULL: none */
+    char *timer_file;     /* for all workers; NULL: whatever they inherit */
+    bool has_started;     /* ever */
+    bool is_attempt_open; /* started, and not yet all gone */
+};
+
+/* The pid of a worker that has exited may belong to another by now. */
+int agent_workers_find(const struct agent_workers *workers, pid_t pid) {
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid == pid && !workers->items[i].has_exited) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* Also a worker that has ended: its session keeps its number while somebody is in it. */
+static int find_session(const struct agent_workers *workers, pid_t session) {
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid == session) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void agent_workers_each_process(const struct agent_workers *workers,
+    void (*visit)(void *context, pid_t pid, int local_rank), void *context) {
+    struct process_ids orphans = {0};
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].pid != 0 && !workers->items[i].has_exited) {
+            visit(context, workers->items[i].pid, (int)i);
+        }
+    }
+    process_family_orphans(workers->family, &orphans);
+    for (size_t i = 0; i < orphans.count; i++) {
+        struct kernel_process_stat stat;
+        if (process_table_read(orphans.items[i], &stat) && stat.state != 'Z') {
+            visit(context, orphans.items[i], find_session(workers, (pid_t)stat.session));
+        }
+    }
+    process_ids_clear(&orphans);
+}
+
+static void add_noted_signal(struct agent_worker *worker, const struct process_exit *how) {
+    if (worker->noted_signal == 0) {
+        return;
+    }
+    bool is_its_end = how->is_signal && how->value == worker->noted_signal;
+    struct text kernel = worker->evidence;
+    worker->evidence = (struct text){0};
+    text_append_format(&worker->evidence, "%s %s", is_its_end ? "killed" : "had been signalled",
+        worker->signalled_by);
+    if (kernel.length > 0) {
+        text_append_format(&worker->evidence, "; %s", text_string(&kernel));
+    }
+    text_clear(&kernel);
+}
+
+static void add_noted_hang(struct agent_worker *worker) {
+    if (worker->hang != NULL) {
+        text_append_format(&worker->evidence, "%sbefore that it was %s",
+            worker->evidence.length == 0 ? "" : "; ", worker->hang);
+    }
+}
+
+static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
+    struct agent_workers *workers = context;
+    int local_rank = agent_workers_find(workers, pid);
+    struct agent_worker *worker = &workers->items[local_rank];
+    worker->has_exited = true;
+    process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
+    add_noted_signal(worker, how);
+    add_noted_hang(worker);
+    bool is_success = !how->is_signal && how->value == 0;
+    worker_ends_add(workers->ends, local_rank, *how, is_success ? NULL : worker->error_file);
+}
+
+static void end_is_told(void *context, int local_rank, struct process_exit how) {
+    const struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    observer->exited(observer->context, local_rank, how);
+}
+
+static void logs_finished(void *context) {
+    (void)context; /* nobody waits for the logs of one attempt; the last ones are drained */
+}
+
+static void attempt_is_over(void *context) {
+    struct agent_workers *workers = context;
+    if (!workers->is_attempt_open) {
+        return;
+    }
+    workers->is_attempt_open = false;
+    if (workers->settings.log_thread != NULL) {
+        log_thread_finish_attempt(workers->settings.log_thread, logs_finished, workers);
+    }
+    worker_ends_add_all_gone(workers->ends);
+}
+
+static void all_gone_is_told(void *context) {
+    const struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    observer->all_gone(observer->context);
+}
+
+static enum failure_code build_environment(const struct agent_workers *workers,
+    const struct node_placement *placement, int local_rank, struct text_list *out_environment,
+    struct failure *failure) {
+    const struct agent_workers_settings *settings = &workers->settings;
+    enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
+        workers->items[local_rank].error_file, settings->environment, out_environment);
+    if (code != FAILURE_NONE) {
+        return failure_set(failure, code,
+            "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
+            text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
+    }
+    if (workers->timer_file != NULL) {
+        text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code spawn_worker(struct agent_workers *workers, int local_rank,
+    const struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT],
+    struct failure *failure) {
+    const struct agent_workers_settings *settings = &workers->settings;
+    const struct cpu_plan *cpus = &settings->preparation->cpus;
+    struct text_list arguments = {0};
+    struct process_request request;
+    struct process process;
+    worker_command_build(settings->config, settings->preparation->python, local_rank, &arguments);
+    process_request_init(&request, &arguments, environment);
+    request.stdout_fd = fds[ATTEMPT_STDOUT];
+    request.stderr_fd = fds[ATTEMPT_STDERR];
+    request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
+    request.descriptor_limit = settings->descriptor_limit;
+    request.guardian_fd = guardian_descriptor(settings->guardian);
+    enum failure_code code = process_spawn(&request, &process, failure);
+    if (code == FAILURE_NONE) {
+        workers->items[local_rank].pid = process.pid;
+        process_family_add(workers->family, &process);
+    }
+    text_list_clear(&arguments);
+    return code;
+}
+
+static enum failure_code start_worker(struct agent_workers *workers, struct attempt_logs *logs,
+    int local_rank, struct failure *failure) {
+    int fds[ATTEMPT_STREAM_COUNT] = {-1, -1};
+    enum failure_code code = FAILURE_NONE;
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT && code == FAILURE_NONE; i++) {
+        code = attempt_logs_open_stream(logs, local_rank, (enum attempt_stream)i, &fds[i], failure);
+    }
+    struct text_list environment = {0};
+    workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
+    if (code == FAILURE_NONE) {
+        code = build_environment(workers, workers->placement, local_rank, &environment, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = spawn_worker(workers, local_rank, &environment, fds, failure);
+    }
+    text_list_clear(&environment);
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        attempt_logs_close_stream(logs, fds[i]);
+    }
+    return code;
+}
+
+static enum failure_code start_all(struct agent_workers *workers, struct attempt_files *files,
+    const char *reason, int *out_local_rank, struct failure *failure) {
+    struct attempt_logs logs;
+    enum failure_code code =
+        attempt_logs_init(&logs, &workers->logs_settings, files, reason, failure);
+    *out_local_rank = code == FAILURE_NONE ? 0 : files->failed_local_rank;
+    for (size_t rank = 0; rank < workers->count && code == FAILURE_NONE; rank++) {
+        *out_local_rank = (int)rank;
+        code = start_worker(workers, &logs, (int)rank, failure);
+    }
+    workers->has_started = true;
+    workers->log_directory = files == NULL ? NULL : memory_duplicate_string(files->directory);
+    attempt_logs_clear(&logs);
+    return code;
+}
+
+static void fail_start(struct agent_workers *workers, int local_rank, const char *message) {
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    observer->start_failed(observer->context, local_rank, message);
+    if (process_family_is_gone(workers->family)) {
+        attempt_is_over(workers);
+    }
+}
+
+/* With files, or without any, for that reason. */
+static void finish_start(
+    struct agent_workers *workers, struct attempt_files *files, const char *reason) {
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    struct failure failure = {0};
+    int local_rank;
+    workers->making = NULL;
+    event_timer_stop(workers->impatience);
+    if (start_all(workers, files, reason, &local_rank, &failure) == FAILURE_NONE) {
+        observer->started(observer->context);
+    } else {
+        fail_start(workers, local_rank, failure.message);
+    }
+}
+
+static void files_were_made(void *context, void *files) {
+    finish_start(context, files, NULL);
+}
+
+static void disk_is_late(void *context) {
+    struct agent_workers *workers = context;
+    const struct agent_workers_settings *settings = &workers->settings;
+    char *reason = text_format("the disk of %s does not answer within %d s",
+        settings->preparation->logs.run_path, DISK_PATIENCE_SECONDS);
+    if (workers->has_started) {
+        errands_drop(workers->errands, workers->making);
+        finish_start(workers, NULL, reason);
+    } else {
+        log_warning(settings->log, "the workers wait for their log directory: %s", reason);
+    }
+    free(reason);
+}
+
+static void forget_attempt(struct agent_workers *workers) {
+    for (size_t i = 0; i < workers->count; i++) {
+        free(workers->items[i].error_file);
+        text_clear(&workers->items[i].evidence);
+        free(workers->items[i].signalled_by);
+        free(workers->items[i].hang);
+        workers->items[i] = (struct agent_worker){0};
+    }
+    free(workers->log_directory);
+    workers->log_directory = NULL;
+}
+
+static void prepare_logs(struct agent_workers *workers) {
+    const struct agent_workers_settings *settings = &workers->settings;
+    const struct node_placement *placement = workers->placement;
+    workers->logs_settings = (struct attempt_logs_settings){
+        .config = settings->config,
+        .preparation = settings->preparation,
+        .log = settings->log,
+        .log_thread = settings->log_thread,
+        .attempt = {placement->attempt, placement->round},
+        .base_rank = placement->ranks.base_rank,
+        .is_first = !workers->has_started,
+    };
+}
+
+void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement) {
+    struct failure failure = {0};
+    forget_attempt(workers);
+    worker_ends_begin(workers->ends);
+    process_evidence_begin(workers->evidence);
+    workers->is_attempt_open = true;
+    workers->placement = placement;
+    prepare_logs(workers);
+    const struct errand_task task = {
+        attempt_files_make, attempt_files_free, attempt_logs_plan(&workers->logs_settings)};
+    const struct errand_answer answer = {files_were_made, workers};
+    if (errands_send(workers->errands, &task, &answer, &workers->making, &failure) !=
+        FAILURE_NONE) {
+        fail_start(workers, 0, failure.message);
+        return;
+    }
+    event_timer_set(workers->impatience,
+        instant_after(event_loop_now(workers->loop), duration_from_seconds(DISK_PATIENCE_SECONDS)));
+}
+
+static enum failure_code open_parts(
+    struct agent_workers *workers, struct event_loop *loop, struct failure *failure) {
+    struct process_family_events events = {worker_exited, attempt_is_over, workers};
+    enum failure_code code =
+        process_family_new(loop, &events, workers->settings.guardian, &workers->family, failure);
+    if (code == FAILURE_NONE) {
+        code = errands_new(loop, &workers->errands, failure);
+    }
+    if (code == FAILURE_NONE) {
+        struct worker_ends_settings settings = {
+            .loop = loop,
+            .errands = workers->errands,
+            .worker_count = workers->count,
+            .exited = end_is_told,
+            .all_gone = all_gone_is_told,
+            .context = workers,
+        };
+        workers->ends = worker_ends_new(&settings);
+    }
+    return code;
+}
+
+enum failure_code agent_workers_new(struct event_loop *loop,
+    const struct agent_workers_settings *settings, struct agent_workers **out_workers,
+    struct failure *failure) {
+    struct agent_workers initial = {
+        .settings = *settings,
+        .loop = loop,
+        .count = (size_t)settings->preparation->worker_count,
+    };
+    struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
+    workers->items = memory_allocate(workers->count * sizeof *workers->items);
+    workers->evidence = process_evidence_new();
+    workers->impatience = event_timer_new(loop, disk_is_late, workers);
+    enum failure_code code = open_parts(workers, loop, failure);
+    if (code != FAILURE_NONE) {
+        agent_workers_free(workers);
+        return code;
+    }
+    *out_workers = workers;
+    return FAILURE_NONE;
+}
+
+void agent_workers_free(struct agent_workers *workers) {
+    if (workers == NULL) {
+        return;
+    }
+    process_family_free(workers->family);
+    worker_ends_free(workers->ends);
+    event_timer_free(workers->impatience);
+    errands_free(workers->errands);
+    process_evidence_free(workers->evidence);
+    forget_attempt(workers);
+    free(workers->timer_file);
+    free(workers->items);
+    free(workers);
+}
+
+void agent_workers_set_timer_file(struct agent_workers *workers, const char *path) {
+    free(workers->timer_file);
+    workers->timer_file = memory_duplicate_string(path);
+}
+
+void agent_workers_note_signal(
+    struct agent_workers *workers, int local_rank, int signal, const char *by_whom) {
+    struct agent_worker *worker = &workers->items[local_rank];
+    worker->noted_signal = signal;
+    free(worker->signalled_by);
+    worker->signalled_by = memory_duplicate_string(by_whom);
+}
+
+void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words) {
+    struct agent_worker *worker = &workers->items[local_rank];
+    free(worker->hang);
+    worker->hang = memory_duplicate_string(words);
+}
+
+char *agent_workers_log_file(
+    const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
+    return workers->log_directory == NULL || local_rank < 0
+               ? NULL
+               : log_tree_file_path(workers->log_directory, local_rank, file);
+}
+
+/* Whoever is to be ended does not start. */
+static void end_start(struct agent_workers *workers) {
+    if (workers->making != NULL) {
+        errands_drop(workers->errands, workers->making);
+        workers->making = NULL;
+        event_timer_stop(workers->impatience);
+        attempt_is_over(workers);
+    }
+}
+
+void agent_workers_signal(struct agent_workers *workers, int signal) {
+    process_family_signal(workers->family, signal);
+    end_start(workers);
+}
+
+pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank) {
+    return workers->items[local_rank].pid;
+}
+
+const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank) {
+    return workers->items[local_rank].error_file;
+}
+
+void agent_workers_read_error_file(struct agent_workers *workers, int local_rank) {
+    worker_ends_read(workers->ends, local_rank, workers->items[local_rank].error_file);
+}
+
+const struct worker_error *agent_workers_error(
+    const struct agent_workers *workers, int local_rank) {
+    return worker_ends_error(workers->ends, local_rank);
+}
+
+const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank) {
+    const struct text *evidence = &workers->items[local_rank].evidence;
+    return evidence->length == 0 ? NULL : text_string(evidence);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workers of this node, attempt by attempt: builds what each is started with, starts them,
+ * passes signals on and tells what became of them. Decides nothing: when to start, stop and kill is
+ * the agent machine's. */
+#ifndef MUSTER_AGENT_WORKERS_AGENT_WORKERS_H
+#define MUSTER_AGENT_WORKERS_AGENT_WORKERS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "agent/workers/agent_preparation.h"
+#include "agent/workers/worker_ends.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "core/workers/log_tree.h"
+#include "core/workers/process_exit.h"
+#include "core/workers/worker_environment.h"
+#include "host/loop/event_loop.h"
+#include "host/process/guardian.h"
+#include "host/log/log_thread.h"
+
+/* Called on the agent's loop. One of started and start_failed answers a start, unless that is ended
+ * before; after it come one exited per started worker and, once nothing of the attempt is left, one
+ * all_gone. */
+struct agent_workers_observer {
+    void (*started)(void *context);
+    void (*start_failed)(void *context, int local_rank, const char *message);
+    void (*exited)(void *context, int local_rank, struct process_exit how);
+    void (*all_gone)(void *context);
+    void *context;
+};
+
+struct agent_workers_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct text_list *environment;
+    const struct log *log;
+    long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
+    struct guardian *guardian;
+    struct log_thread *log_thread; /* NULL when no stream is redirected */
+    struct agent_workers_observer observer;
+};
+
+struct agent_workers;
+
+__attribute__((warn_unused_result)) enum failure_code agent_workers_new(struct event_loop *loop,
+    const struct agent_workers_settings *settings, struct agent_workers **out_workers,
+    struct failure *failure);
+
+/* Accepts NULL. Call it only when all are gone or have been abandoned. */
+void agent_workers_free(struct agent_workers *workers);
+
+/* Starts all workers of an attempt once their log files are there, which a dead disk may hold up;
+ * nothing of an earlier one may be left. `placement` stays as it is until the start is over. */
+void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement);
+
+/* To everything that belongs to the workers; nothing happens where nobody is left. Ends a start
+ * that waits for its log files: then nobody is started. */
+void agent_workers_signal(struct agent_workers *workers, int signal);
+
+/* TORCHELASTIC_TIMER_FILE of every worker started from now on. */
+void agent_workers_set_timer_file(struct agent_workers *workers, const char *path);
+
+/* The local rank of the worker that is process `pid` and has not ended; -1 when there is none. */
+int agent_workers_find(const struct agent_workers *workers, pid_t pid);
+
+/* Visits the workers that run, then what those that have ended left behind; -1 is of a worker that
+ * is not known. */
+void agent_workers_each_process(const struct agent_workers *workers,
+    void (*visit)(void *context, pid_t pid, int local_rank), void *context);
+
+/* Notes who sent a worker `signal` and why, "by the watchdog: timer 'x' expired", as evidence for
+ * when it ends. */
+void agent_workers_note_signal(
+    struct agent_workers *workers, int local_rank, int signal, const char *by_whom);
+
+/* Notes what a worker was doing when it was decided to kill it, "sleeping in read; see …", as
+ * evidence for when it ends. */
+void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words);
+
+/* Has the error file read of a worker that is told of before it has ended. Nobody waits for it. */
+void agent_workers_read_error_file(struct agent_workers *workers, int local_rank);
+
+/* A file among a worker's logs, whether it exists or not; the caller frees it. NULL: there are no
+ * logs, or `local_rank` is -1. */
+char *agent_workers_log_file(
+    const struct agent_workers *workers, int local_rank, enum log_tree_file file);
+
+/* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
+ * belong to `workers`. */
+pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank);
+const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank);
+/* What is known of its error file; NULL: it has not been read. Good until the loop runs on. */
+const struct worker_error *agent_workers_error(const struct agent_workers *workers, int local_rank);
+const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank);
+
+#endif

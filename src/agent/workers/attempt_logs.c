@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/workers/attempt_logs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "core/workers/log_plan.h"
+#include "core/workers/log_tree.h"
+
+static const struct {
+    int plan;
+    enum log_console console;
+} streams[ATTEMPT_STREAM_COUNT] = {
+    [ATTEMPT_STDOUT] = {LAUNCH_STREAM_STDOUT, LOG_CONSOLE_STDOUT},
+    [ATTEMPT_STDERR] = {LAUNCH_STREAM_STDERR, LOG_CONSOLE_STDERR},
+};
+
+static bool has_file(enum log_destination destination) {
+    return destination == LOG_DESTINATION_FILE || destination == LOG_DESTINATION_FILE_AND_CONSOLE;
+}
+
+bool attempt_logs_need_thread(
+    const struct launch_config *config, const struct agent_preparation *preparation) {
+    for (int rank = 0; rank < preparation->worker_count; rank++) {
+        for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+            struct log_stream_plan plan = log_plan_stream(config, rank, streams[i].plan);
+            if (has_file(plan.destination)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What is wanted. */
+
+static void plan_filters(const struct launch_config *config, struct attempt_files *files) {
+    text_list_add_all(&files->needles[ATTEMPT_STDOUT], &config->duplicate_stdout_filters);
+    text_list_add_all(&files->needles[ATTEMPT_STDERR], &config->duplicate_stderr_filters);
+}
+
+static void plan_worker(
+    const struct attempt_logs_settings *settings, int local_rank, struct attempt_files *files) {
+    const struct launch_config *config = settings->config;
+    struct log_worker worker = {config->role, settings->preparation->host_name, local_rank,
+        settings->base_rank + local_rank};
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        if (has_file(log_plan_stream(config, local_rank, streams[i].plan).destination)) {
+            files->files[local_rank][i].header = log_plan_header(config, &worker);
+        }
+    }
+}
+
+struct attempt_files *attempt_logs_plan(const struct attempt_logs_settings *settings) {
+    const struct agent_preparation *preparation = settings->preparation;
+    struct attempt_files *files = attempt_files_new(preparation->worker_count);
+    files->run_path = memory_duplicate_string(preparation->logs.run_path);
+    files->attempt = settings->attempt;
+    if (settings->log_thread != NULL) {
+        plan_filters(settings->config, files);
+    }
+    for (int rank = 0; rank < preparation->worker_count; rank++) {
+        plan_worker(settings, rank, files);
+    }
+    return files;
+}
+
+/* What was made. */
+
+static void warn(const struct attempt_logs_settings *settings, const char *reason) {
+    log_warning(settings->log, "attempt %d goes on without log files: %s",
+        settings->attempt.restart_count, reason);
+}
+
+static void hand_over_filters(struct attempt_logs *logs) {
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        logs->filters[i] = logs->files->filters[i];
+        logs->files->filters[i] = NULL;
+        if (logs->filters[i] != NULL) {
+            log_thread_add_filter(logs->settings->log_thread, logs->filters[i]);
+        }
+    }
+}
+
+enum failure_code attempt_logs_init(struct attempt_logs *logs,
+    const struct attempt_logs_settings *settings, struct attempt_files *files, const char *reason,
+    struct failure *failure) {
+    *logs = (struct attempt_logs){.settings = settings, .files = files, .null_fd = -1};
+    if (files == NULL) {
+        warn(settings, reason);
+        return FAILURE_NONE;
+    }
+    if (files->code != FAILURE_NONE && settings->is_first) {
+        return failure_set(failure, files->code, "%s", files->failure.message);
+    }
+    if (files->code != FAILURE_NONE) {
+        warn(settings, files->failure.message);
+    }
+    hand_over_filters(logs);
+    return FAILURE_NONE;
+}
+
+void attempt_logs_clear(struct attempt_logs *logs) {
+    if (logs->null_fd >= 0) {
+        close(logs->null_fd);
+    }
+    *logs = (struct attempt_logs){.null_fd = -1};
+}
+
+char *attempt_logs_error_file(const struct attempt_logs *logs, int local_rank) {
+    return logs->files == NULL || logs->files->directory == NULL
+               ? NULL
+               : log_tree_file_path(logs->files->directory, local_rank, LOG_TREE_ERROR);
+}
+
+static enum failure_code open_null(
+    struct attempt_logs *logs, int *out_fd, struct failure *failure) {
+    if (logs->null_fd < 0) {
+        logs->null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    }
+    if (logs->null_fd < 0) {
+        return failure_set_system(failure, errno, "cannot open /dev/null");
+    }
+    *out_fd = logs->null_fd;
+    return FAILURE_NONE;
+}
+
+static enum failure_code open_without_file(struct attempt_logs *logs,
+    enum log_destination destination, int *out_fd, struct failure *failure) {
+    if (destination == LOG_DESTINATION_INHERIT || destination == LOG_DESTINATION_FILE_AND_CONSOLE) {
+        *out_fd = -1;
+        return FAILURE_NONE;
+    }
+    return open_null(logs, out_fd, failure);
+}
+
+static int take_stream(struct attempt_logs *logs, struct attempt_file *file,
+    const struct log_stream_plan *plan, enum attempt_stream stream) {
+    bool is_shown = plan->destination == LOG_DESTINATION_FILE_AND_CONSOLE;
+    file->stream->filter = plan->is_filtered ? logs->filters[stream] : NULL;
+    log_thread_add_stream(logs->settings->log_thread, file->stream,
+        is_shown ? streams[stream].console : LOG_CONSOLE_NONE);
+    file->stream = NULL;
+    return file->fd;
+}
+
+enum failure_code attempt_logs_open_stream(struct attempt_logs *logs, int local_rank,
+    enum attempt_stream stream, int *out_fd, struct failure *failure) {
+    struct log_stream_plan plan =
+        log_plan_stream(logs->settings->config, local_rank, streams[stream].plan);
+    struct attempt_file *file =
+        logs->files == NULL ? NULL : &logs->files->files[local_rank][stream];
+    if (file != NULL && file->stream != NULL) {
+        *out_fd = take_stream(logs, file, &plan, stream);
+        return FAILURE_NONE;
+    }
+    return open_without_file(logs, plan.destination, out_fd, failure);
+}
+
+void attempt_logs_close_stream(const struct attempt_logs *logs, int fd) {
+    if (fd >= 0 && fd != logs->null_fd) {
+        close(fd);
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the workers of one attempt write: a descriptor for each stream as core/log_plan has it. The
+ * files are made by attempt_files, before and elsewhere; nothing here waits for a disk. The first
+ * workers do not start without the logs that were asked for; later ones do, with a warning, since a
+ * disk that filled up or died meanwhile must not cost the job. */
+#ifndef MUSTER_AGENT_WORKERS_ATTEMPT_LOGS_H
+#define MUSTER_AGENT_WORKERS_ATTEMPT_LOGS_H
+
+#include <stdbool.h>
+
+#include "agent/workers/agent_preparation.h"
+#include "agent/workers/attempt_files.h"
+#include "base/failure.h"
+#include "base/log.h"
+#include "core/launch/launch_config.h"
+#include "core/workers/log_tree.h"
+#include "host/log/log_thread.h"
+
+struct attempt_logs_settings {
+    const struct launch_config *config; /* borrowed, as all of this */
+    const struct agent_preparation *preparation;
+    const struct log *log;
+    struct log_thread *log_thread; /* NULL when no stream is redirected */
+    struct log_tree_attempt attempt;
+    int base_rank; /* the global rank of the first worker */
+    bool is_first; /* no workers have run on this node yet */
+};
+
+struct attempt_logs {
+    const struct attempt_logs_settings *settings;
+    struct attempt_files *files;                      /* borrowed; NULL: there are none */
+    struct log_filter *filters[ATTEMPT_STREAM_COUNT]; /* the log thread's */
+    int null_fd;                                      /* for discarded streams; -1 until needed */
+};
+
+/* Whether any stream of any worker has to pass through the log thread. */
+bool attempt_logs_need_thread(
+    const struct launch_config *config, const struct agent_preparation *preparation);
+
+/* The files that are wanted; the caller frees them with attempt_files_free. */
+struct attempt_files *attempt_logs_plan(const struct attempt_logs_settings *settings);
+
+/* Takes over the files that attempt_files_make has made; what could not be made fails a first
+ * attempt. NULL: the disk does not answer, and nobody waits for it any longer; `reason` says so.
+ * `settings` and `files` outlive the logs, which are to be cleared also after a failure. */
+__attribute__((warn_unused_result)) enum failure_code attempt_logs_init(struct attempt_logs *logs,
+    const struct attempt_logs_settings *settings, struct attempt_files *files, const char *reason,
+    struct failure *failure);
+void attempt_logs_clear(struct attempt_logs *logs);
+
+/* Where a worker may leave its error file; the caller frees it. NULL: nowhere. */
+char *attempt_logs_error_file(const struct attempt_logs *logs, int local_rank);
+
+/* The descriptor a worker gets for its stream, -1 for the agent's own. Close it with the function
+ * below once the worker has it. */
+__attribute__((warn_unused_result)) enum failure_code attempt_logs_open_stream(
+    struct attempt_logs *logs, int local_rank, enum attempt_stream stream, int *out_fd,
+    struct failure *failure);
+void attempt_logs_close_stream(const struct attempt_logs *logs, int fd);
+
+#endif
