@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timers between a parent and its forked children: the registry of the agent's watchdog behind a
- * queue that is a pipe. */
+/* Timers between a parent and its forked children. The parent keeps the agent's watchdog registry;
+ * requests come through a queue, which is a pipe. */
 #include "muster/local_timer.h"
 
 #include <errno.h>
@@ -9,24 +9,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/watchdog.h"
-#include "host/process_table.h"
-#include "host/timer_queue.h"
+#include "core/watchdog/watchdog.h"
+#include "host/loop/clock.h"
+#include "host/process/process_table.h"
+#include "host/watchdog/timer_queue.h"
 
-#define NANOSECONDS_PER_SECOND 1e9
-/* About 30 years. */
+/* The maximum length of a timer: about 30 years. */
 #define MAXIMUM_SECONDS 1e9
-/* About the year 2262: what does not fit into struct wall_time. */
+/* About the year 2262; struct wall_time cannot hold later times. */
 #define NEVER_SECONDS 9.2e9
-/* How long a child waits for room in the queue. */
+/* The time a child waits for room in the queue. */
 #define PATIENCE_SECONDS 5
 #define MAXIMUM_ANCESTORS 64
-/* After how long a process that could not be signalled is signalled again. */
-#define RETRY_NANOSECONDS 1000000000
+/* A process that could not be signalled is signalled again after this time. */
+#define RETRY_NANOSECONDS NANOSECONDS_PER_SECOND
 
 _Static_assert(MUSTER_LOCAL_TIMER_SCOPE_SIZE == TIMER_QUEUE_MAXIMUM_SCOPE, "one longest scope");
 
@@ -39,13 +38,7 @@ struct muster_local_timer_server {
     struct watchdog *registry;
 };
 
-static struct wall_time wall_clock(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (struct wall_time){(int64_t)time.tv_sec * 1000000000 + time.tv_nsec};
-}
-
-/* As functions that fail give it back. */
+/* Sets errno and returns -1. */
 static int failed(int error) {
     errno = error;
     return -1;
@@ -100,7 +93,7 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
         queue->requests, count, duration_from_seconds(timeout), visit_request, &visiting);
 }
 
-/* The children's side. */
+/* For the children. */
 
 static int put(struct muster_local_timer_queue *queue, struct watchdog_request *request) {
     struct failure failure;
@@ -124,7 +117,7 @@ int muster_local_timer_acquire(
         .kind = WATCHDOG_ACQUIRE,
         .pid = getpid(),
         .scope = memory_duplicate_string(scope),
-        .expiration = {wall_clock().nanoseconds + (int64_t)(seconds * NANOSECONDS_PER_SECOND)},
+        .expiration = {clock_wall_time().nanoseconds + (int64_t)(seconds * NANOSECONDS_PER_SECOND)},
         .signal = SIGKILL,
     };
     return put(queue, &request);
@@ -139,7 +132,7 @@ int muster_local_timer_release(struct muster_local_timer_queue *queue, const cha
     return put(queue, &request);
 }
 
-/* The parent's side. */
+/* For the parent. */
 
 struct muster_local_timer_server *muster_local_timer_server_new(
     struct muster_local_timer_queue *queue) {
@@ -219,7 +212,7 @@ void muster_local_timer_clear(struct muster_local_timer_server *server, long pid
 int muster_local_timer_expired(
     struct muster_local_timer_server *server, struct muster_local_timer_expiry *out_expiry) {
     struct watchdog_expiry expiry;
-    if (!watchdog_take_expired(server->registry, wall_clock(), &expiry)) {
+    if (!watchdog_take_expired(server->registry, clock_wall_time(), &expiry)) {
         return 0;
     }
     out_expiry->pid = (long)expiry.pid;
@@ -239,7 +232,7 @@ static void try_again_later(
     struct watchdog_expiry again = {
         .pid = expiry->pid, .start_time = expiry->start_time, .signal = SIGKILL};
     text_list_add(&again.scopes, expiry->scope);
-    struct wall_time later = {wall_clock().nanoseconds + RETRY_NANOSECONDS};
+    struct wall_time later = {clock_wall_time().nanoseconds + RETRY_NANOSECONDS};
     watchdog_retry(server->registry, &again, later);
     watchdog_expiry_clear(&again);
 }
@@ -270,11 +263,11 @@ static void register_request(void *context, const struct muster_local_timer_requ
     }
 }
 
-/* Seconds to wait for requests: not beyond the next deadline. */
+/* How long to wait for requests: at most until the next deadline. */
 static double patience(const struct muster_local_timer_server *server, double maximum) {
     struct wall_time next;
     if (watchdog_next_deadline(server->registry, &next)) {
-        int64_t nanoseconds = next.nanoseconds - wall_clock().nanoseconds;
+        int64_t nanoseconds = next.nanoseconds - clock_wall_time().nanoseconds;
         double left = nanoseconds > 0 ? (double)nanoseconds / NANOSECONDS_PER_SECOND : 0;
         return left < maximum ? left : maximum;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client of the timers' FIFO. Others link it into programs of their own: it uses nothing of
- * src/, allocates nothing and never ends the process. */
+/* The client of the timers' FIFO. Users link it into their own programs. So it uses nothing of
+ * src/, allocates no memory and never ends the process. */
 #include "muster/timer.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #define DEFAULT_PATIENCE 5
-/* How often a server is looked for that is not there: a path cannot be waited for. */
+/* How often the client looks for a missing server. There is no way to wait for a path. */
 #define SEARCH_MILLISECONDS 10
 #define NANOSECONDS_PER_SECOND 1000000000LL
-/* About 30 years. */
+/* The maximum length of a timer: about 30 years. */
 #define MAXIMUM_SECONDS 1e9
 
 static int64_t read_clock(clockid_t clock) {
@@ -106,7 +106,8 @@ void muster_timer_close(struct muster_timer *timer) {
     }
 }
 
-/* The new server takes the old one's descriptor, so that other threads find it, too. */
+/* The new server's descriptor replaces the old one under the same number, so that other threads use
+ * it, too. */
 static int reopen(const struct muster_timer *timer, int old, int64_t deadline) {
     int fd = search(timer->path, deadline);
     if (fd < 0) {
@@ -127,7 +128,7 @@ struct line {
     bool is_too_long;
 };
 
-/* A write to a FIFO that nobody reads raises SIGPIPE, which is not the caller's business. */
+/* A write to a FIFO without a reader raises SIGPIPE, which must not reach the caller. */
 static ssize_t write_quietly(int fd, const char *line, size_t length) {
     sigset_t pipe_signal;
     sigset_t old_mask;
@@ -156,7 +157,7 @@ static int wait_for_room(int fd, int64_t deadline) {
     return poll(&waiting, 1, milliseconds_until(deadline)) < 0 && errno != EINTR ? -1 : 0;
 }
 
-/* A line of at most PIPE_BUF bytes is written as a whole or not at all. */
+/* The kernel writes a line of at most PIPE_BUF bytes as a whole or not at all. */
 static int write_line(
     const struct muster_timer *timer, int fd, const struct line *line, int64_t deadline) {
     while (write_quietly(fd, line->data, line->length) < 0) {
@@ -218,8 +219,8 @@ static void append_unit(struct line *line, unsigned unit) {
     append(line, escape, (size_t)length);
 }
 
-/* The character that starts at `text` and how many bytes it takes; U+FFFD for a byte that is no
- * UTF-8. */
+/* Reads the character at the start of `text`, and how many bytes it has. A byte that is not UTF-8
+ * gives U+FFFD. */
 static uint32_t read_character(const unsigned char *text, size_t *out_length) {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
@@ -242,7 +243,7 @@ static uint32_t read_character(const unsigned char *text, size_t *out_length) {
     return character;
 }
 
-/* As Python's json.dumps spells a string: ASCII only. */
+/* Appends a string as Python's json.dumps spells it: ASCII only. */
 static void append_string(struct line *line, const char *string) {
     const unsigned char *text = (const unsigned char *)string;
     append_word(line, "\"");
@@ -264,7 +265,7 @@ static void append_string(struct line *line, const char *string) {
     append_word(line, "\"");
 }
 
-/* `expiration` is in nanoseconds of wall-clock time; negative releases. */
+/* `expiration` is wall-clock time in nanoseconds; a negative value releases the timer. */
 static int send_request(
     const struct muster_timer *timer, long pid, const char *scope, int64_t expiration, int signal) {
     struct line line = {.length = 0};

@@ -30,3 +30,9 @@ int command_family_run(const struct command_family *family, const struct text_li
     text_list_clear(&rest);
     return status;
 }
+
+int command_print(const struct option_result *result) {
+    bool is_mistake = result->outcome == OPTION_OUTCOME_MISTAKE;
+    fputs(result->text, is_mistake ? stderr : stdout);
+    return is_mistake ? EXIT_STATUS_USAGE : EXIT_SUCCESS;
+}

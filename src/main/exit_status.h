@@ -3,6 +3,6 @@
 #ifndef MUSTER_MAIN_EXIT_STATUS_H
 #define MUSTER_MAIN_EXIT_STATUS_H
 
-#define EXIT_STATUS_USAGE 2 /* the command line is not understood; as argparse */
+#define EXIT_STATUS_USAGE 2 /* the command line is invalid; the same status as argparse */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The `muster` command: finds the sub-command and hands over. Called under the name torchrun it is
- * `muster run`. */
+/* The `muster` command: finds the sub-command and calls it. When it is called under the name
+ * torchrun, it is `muster run`. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "main/exit_status.h"
 #include "main/run_command.h"
-#include "main/store_command.h"
-#include "main/timer_command.h"
-
-#define EXIT_USAGE 2
+#include "main/store/store_command.h"
+#include "main/timer/timer_command.h"
 
 static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
@@ -50,11 +49,11 @@ static int dispatch(
     fputs(usage, stderr);
     fprintf(
         stderr, "muster: error: unknown command '%s' (expected run, store or timer)\n", command);
-    return EXIT_USAGE;
+    return EXIT_STATUS_USAGE;
 }
 
-/* Started with a standard stream closed (cron, some init systems), the next file opened would take
- * its place. */
+/* If the program is started with a standard stream closed (cron, some init systems), the next file
+ * that is opened would get its descriptor. So /dev/null takes that place. */
 static void keep_standard_descriptors_taken(void) {
     int fd;
     do {
@@ -82,7 +81,7 @@ int main(int argument_count, char **argument_values) {
         status = run_command("torchrun", &arguments, &environment);
     } else if (argument_count < 2) {
         fputs(usage, stderr);
-        status = EXIT_USAGE;
+        status = EXIT_STATUS_USAGE;
     } else {
         status = dispatch(argument_values[1], &arguments, &environment);
     }

@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "host/log_sink.h"
-#include "options/launch_options.h"
-
-#define EXIT_USAGE 2
+#include "host/log/log_sink.h"
+#include "main/exit_status.h"
+#include "options/launch/launch_options.h"
 
 static int run_job(const struct launch_config *config, const struct text_list *environment) {
     struct log_sink *sink =
@@ -25,7 +24,7 @@ static int run_job(const struct launch_config *config, const struct text_list *e
 int run_command(
     const char *program, const struct text_list *arguments, const struct text_list *environment) {
     struct launch_options options;
-    int status = EXIT_USAGE;
+    int status = EXIT_STATUS_USAGE;
     launch_options_parse(program, arguments, environment, &options);
     switch (options.outcome) {
     case OPTION_OUTCOME_VALUES:

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "main/command_service.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host/log/log_sink.h"
+#include "host/loop/descriptor_limit.h"
+#include "host/loop/signal_watch.h"
+
+static void stop_loop(void *context, int signal) {
+    (void)signal;
+    event_loop_stop(context);
+}
+
+int command_service_run(
+    const struct command_service *service, const struct text_list *environment) {
+    static const int ending[] = {SIGTERM, SIGINT};
+    struct event_loop *loop = NULL;
+    struct signal_watch *signals = NULL;
+    struct failure failure = {0};
+    struct log_sink *sink =
+        log_sink_new(text_list_variable(environment, "LOGLEVEL"), STDERR_FILENO);
+    signal_watch_ignore_broken_pipes();
+    descriptor_limit_raise(); /* each client needs a descriptor */
+    enum failure_code code = event_loop_new(&loop, &failure);
+    if (code == FAILURE_NONE) {
+        code = signal_watch_new(loop, ending, 2, stop_loop, loop, &signals, &failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = service->start(service->context, loop, log_sink_log(sink), &failure);
+    }
+    if (code == FAILURE_NONE) {
+        event_loop_run(loop);
+    } else {
+        fprintf(stderr, "%s: error: %s\n", service->program, failure.message);
+    }
+    service->stop(service->context);
+    signal_watch_free(signals);
+    event_loop_free(loop);
+    log_sink_free(sink);
+    return code == FAILURE_NONE ? EXIT_SUCCESS : EXIT_FAILURE;
+}

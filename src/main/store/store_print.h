@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prints keys and values of a store on stdout. */
+#ifndef MUSTER_MAIN_STORE_STORE_PRINT_H
+#define MUSTER_MAIN_STORE_STORE_PRINT_H
+
+#include "base/bytes.h"
+
+/* Prints the bytes unchanged, without a newline. */
+void store_print_exact(struct slice bytes);
+
+/* Prints one line: printable ASCII unchanged, a backslash doubled, every other byte as \xNN. */
+void store_print_line(struct slice bytes);
+
+#endif

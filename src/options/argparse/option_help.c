@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/argparse/option_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INDENT 2
+#define HELP_COLUMN 24
+#define NARROWEST_TEXT 11
+
+static const char usage_prefix[] = "usage: ";
+
+/* Widths are signed, because a terminal may be narrower than the margins. */
+static long text_width(size_t columns) {
+    return (long)columns - 2;
+}
+
+static long at_least(long value, long minimum) {
+    return value < minimum ? minimum : value;
+}
+
+static void append_spaces(struct text *out, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        text_append(out, " ");
+    }
+}
+
+/* Returns "[--nnodes NNODES]", "key", "[key ...]" or "...". */
+static char *usage_part(const struct option_definition *definition) {
+    char *placeholder = option_placeholder(definition);
+    struct text part = {0};
+    if (!option_is_positional(definition)) {
+        bool takes_value = option_takes_value(definition);
+        text_append_format(&part, "[%s%s%s]", definition->names[0], takes_value ? " " : "",
+            takes_value ? placeholder : "");
+    } else {
+        switch (definition->arity) {
+        case OPTION_ARITY_ONE:
+            text_append(&part, placeholder);
+            break;
+        case OPTION_ARITY_OPTIONAL:
+            text_append_format(&part, "[%s]", placeholder);
+            break;
+        case OPTION_ARITY_ANY:
+            text_append_format(&part, "[%s ...]", placeholder);
+            break;
+        case OPTION_ARITY_SOME:
+            text_append_format(&part, "%s [%s ...]", placeholder, placeholder);
+            break;
+        case OPTION_ARITY_REMAINDER:
+            text_append(&part, "...");
+            break;
+        }
+    }
+    free(placeholder);
+    return text_take(&part);
+}
+
+/* In a usage line the options come first, then the positionals. */
+static void gather_parts(const struct option_table *table, bool positional, struct text_list *out) {
+    for (size_t i = 0; i < table->definition_count; i++) {
+        if (option_is_positional(&table->definitions[i]) == positional) {
+            text_list_add_taken(out, usage_part(&table->definitions[i]));
+        }
+    }
+}
+
+/* Appends parts in lines; each line begins with `indent` spaces. The first line already has `used`
+ * characters, and gets no indent unless `used` is 0. Every line ends with a newline. */
+static void append_lines(
+    struct text *out, const struct text_list *parts, size_t indent, size_t used, long width) {
+    size_t length = used;
+    for (size_t i = 0; i < parts->count; i++) {
+        size_t needed = strlen(parts->items[i]);
+        if (length > 0 && (long)(length + 1 + needed) > width) {
+            text_append(out, "\n");
+            length = 0;
+        }
+        if (length == 0) {
+            append_spaces(out, indent);
+            length = indent;
+        } else {
+            text_append(out, " ");
+            length++;
+        }
+        text_append(out, parts->items[i]);
+        length += needed;
+    }
+    text_append(out, "\n");
+}
+
+/* Appends the parts below a program name that is too long to be followed by them. Options and
+ * positionals begin separate lines, unless one line has room for all. */
+static void append_lines_below(struct text *out, const struct text_list *options,
+    const struct text_list *positionals, long width) {
+    size_t indent = sizeof usage_prefix - 1;
+    long total = (long)indent - 1;
+    struct text_list all = {0};
+    text_list_add_all(&all, options);
+    text_list_add_all(&all, positionals);
+    for (size_t i = 0; i < all.count; i++) {
+        total += (long)strlen(all.items[i]) + 1;
+    }
+    text_append(out, "\n");
+    if (total <= width || options->count == 0 || positionals->count == 0) {
+        append_lines(out, &all, indent, 0, width);
+    } else {
+        append_lines(out, options, indent, 0, width);
+        append_lines(out, positionals, indent, 0, width);
+    }
+    text_list_clear(&all);
+}
+
+static void append_wrapped_usage(struct text *out, const char *program,
+    const struct text_list *options, const struct text_list *positionals, long width) {
+    size_t head = sizeof usage_prefix - 1 + strlen(program);
+    text_append_format(out, "%s%s", usage_prefix, program);
+    if ((double)head > 0.75 * (double)width) { /* a long name gets a line of its own */
+        append_lines_below(out, options, positionals, width);
+    } else if (options->count > 0) {
+        append_lines(out, options, head + 1, head, width);
+        if (positionals->count > 0) {
+            append_lines(out, positionals, head + 1, 0, width);
+        }
+    } else {
+        append_lines(out, positionals, head + 1, head, width);
+    }
+}
+
+void option_help_usage(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    struct text_list options = {0};
+    struct text_list positionals = {0};
+    gather_parts(table, false, &options);
+    gather_parts(table, true, &positionals);
+    struct text line = {0};
+    text_append_format(&line, "%s%s", usage_prefix, program);
+    for (size_t i = 0; i < options.count; i++) {
+        text_append_format(&line, " %s", options.items[i]);
+    }
+    for (size_t i = 0; i < positionals.count; i++) {
+        text_append_format(&line, " %s", positionals.items[i]);
+    }
+    if ((long)line.length > text_width(columns)) {
+        append_wrapped_usage(out, program, &options, &positionals, text_width(columns));
+    } else {
+        text_append_format(out, "%s\n", text_string(&line));
+    }
+    text_clear(&line);
+    text_list_clear(&options);
+    text_list_clear(&positionals);
+}
+
+/* Appends the words of `string` in lines of at most `width`. Every line but the first is indented.
+ * Ends with a newline. */
+static void append_paragraph(struct text *out, const char *string, long width, size_t indent) {
+    long length = 0;
+    while (*string != '\0') {
+        size_t word = strcspn(string, " ");
+        if (length > 0 && length + 1 + (long)word > width) {
+            text_append(out, "\n");
+            append_spaces(out, indent);
+            length = 0;
+        }
+        if (length > 0) {
+            text_append(out, " ");
+            length++;
+        }
+        text_append_bytes(out, string, word);
+        length += (long)word;
+        string += word;
+        string += strspn(string, " ");
+    }
+    text_append(out, "\n");
+}
+
+/* Returns "-r, --redirects REDIRECTS". */
+static char *invocation(const struct option_definition *definition) {
+    char *placeholder = option_placeholder(definition);
+    if (option_is_positional(definition)) {
+        return placeholder;
+    }
+    struct text names = {0};
+    for (size_t i = 0; i < OPTION_MAXIMUM_NAMES && definition->names[i] != NULL; i++) {
+        text_append_format(&names, "%s%s", i == 0 ? "" : ", ", definition->names[i]);
+    }
+    if (option_takes_value(definition)) {
+        text_append_format(&names, " %s", placeholder);
+    }
+    free(placeholder);
+    return text_take(&names);
+}
+
+static long help_position(const struct option_table *table, size_t columns) {
+    long longest = 0;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        char *head = invocation(&table->definitions[i]);
+        longest = at_least(longest, (long)strlen(head) + INDENT);
+        free(head);
+    }
+    long highest = at_least(text_width(columns) - 20, 2 * INDENT);
+    highest = highest < HELP_COLUMN ? highest : HELP_COLUMN;
+    return longest + 2 < highest ? longest + 2 : highest;
+}
+
+static void append_entry(
+    struct text *out, const struct option_definition *definition, long position, size_t columns) {
+    char *head = invocation(definition);
+    append_spaces(out, INDENT);
+    text_append(out, head);
+    long head_width = (long)strlen(head);
+    free(head);
+    if (definition->help == NULL) {
+        text_append(out, "\n");
+        return;
+    }
+    if (head_width <= position - INDENT - 2) {
+        append_spaces(out, (size_t)(position - INDENT - head_width));
+    } else {
+        text_append(out, "\n");
+        append_spaces(out, (size_t)position);
+    }
+    long width = at_least(text_width(columns) - position, NARROWEST_TEXT);
+    append_paragraph(out, definition->help, width, (size_t)position);
+}
+
+static void append_section(struct text *out, const struct option_table *table, bool positional,
+    const char *heading, size_t columns) {
+    bool is_empty = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        if (option_is_positional(definition) != positional) {
+            continue;
+        }
+        if (is_empty) {
+            text_append_format(out, "\n%s:\n", heading);
+            is_empty = false;
+        }
+        append_entry(out, definition, help_position(table, columns), columns);
+    }
+}
+
+void option_help_format(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    option_help_usage(table, program, columns, out);
+    text_append(out, "\n");
+    append_paragraph(out, table->description, at_least(text_width(columns), NARROWEST_TEXT), 0);
+    append_section(out, table, true, "positional arguments", columns);
+    append_section(out, table, false, "options", columns);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The usage lines and the help page of a table, in the layout of argparse, so that programs that
+ * read torchrun's help can read ours. Lines break between words only. Matches Lib/argparse.py
+ * HelpFormatter (Python 3.14), without colours. */
+#ifndef MUSTER_OPTIONS_ARGPARSE_OPTION_HELP_H
+#define MUSTER_OPTIONS_ARGPARSE_OPTION_HELP_H
+
+#include <stddef.h>
+
+#include "base/text.h"
+#include "options/argparse/option_table.h"
+
+/* Appends "usage: PROGRAM [-h] …" and a newline, wrapped to `columns`. */
+void option_help_usage(
+    const struct option_table *table, const char *program, size_t columns, struct text *out);
+
+/* Appends usage, description, positional arguments and options. */
+void option_help_format(
+    const struct option_table *table, const char *program, size_t columns, struct text *out);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/argparse/option_result.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "options/argparse/option_help.h"
+
+#define DEFAULT_COLUMNS 80
+#define MAXIMUM_COLUMNS 10000
+
+static size_t columns_from(const struct text_list *environment) {
+    const char *given = text_list_variable(environment, "COLUMNS");
+    int64_t columns;
+    if (given == NULL || text_parse_integer(given, &columns) != FAILURE_NONE || columns <= 0) {
+        return DEFAULT_COLUMNS;
+    }
+    return columns > MAXIMUM_COLUMNS ? MAXIMUM_COLUMNS : (size_t)columns;
+}
+
+void option_result_init(struct option_result *result, const struct option_table *table,
+    const char *program, const struct text_list *environment) {
+    *result = (struct option_result){
+        .table = table,
+        .program = memory_duplicate_string(program),
+        .columns = columns_from(environment),
+        .values = memory_allocate(table->definition_count * sizeof *result->values),
+    };
+}
+
+void option_result_clear(struct option_result *result) {
+    for (size_t i = 0; result->values != NULL && i < result->table->definition_count; i++) {
+        free(result->values[i].text);
+        text_list_clear(&result->values[i].list);
+    }
+    free(result->values);
+    free(result->program);
+    free(result->text);
+    *result = (struct option_result){0};
+}
+
+const struct option_value *option_result_value(
+    const struct option_result *result, const char *destination) {
+    static const struct option_value nothing;
+    size_t index = option_table_find(result->table, destination);
+    return index < result->table->definition_count ? &result->values[index] : &nothing;
+}
+
+const char *option_result_text(const struct option_result *result, const char *destination) {
+    const char *text = option_result_value(result, destination)->text;
+    return text == NULL ? "" : text;
+}
+
+void option_result_print(struct option_result *result, char *text_taken) {
+    free(result->text);
+    result->text = text_taken;
+    result->outcome = OPTION_OUTCOME_PRINT;
+}
+
+static void append_subject(
+    struct text *out, const struct option_result *result, const char *destination) {
+    size_t index = option_table_find(result->table, destination);
+    if (index < result->table->definition_count) {
+        char *name = option_display_name(&result->table->definitions[index]);
+        text_append_format(out, "argument %s: ", name);
+        free(name);
+    }
+}
+
+static void append_origin(
+    struct text *out, const struct option_result *result, const char *destination) {
+    if (option_result_value(result, destination)->source != OPTION_SOURCE_ENVIRONMENT) {
+        return;
+    }
+    size_t index = option_table_find(result->table, destination);
+    char *variable = option_variable_name(result->table, &result->table->definitions[index]);
+    text_append_format(out, " (from the environment variable %s)", variable);
+    free(variable);
+}
+
+void option_result_reject(
+    struct option_result *result, const char *destination, const char *format, ...) {
+    if (result->outcome == OPTION_OUTCOME_MISTAKE) {
+        return;
+    }
+    struct text text = {0};
+    option_help_usage(result->table, result->program, result->columns, &text);
+    text_append_format(&text, "%s: error: ", result->program);
+    if (destination != NULL) {
+        append_subject(&text, result, destination);
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    text_append_arguments(&text, format, arguments);
+    va_end(arguments);
+    if (destination != NULL) {
+        append_origin(&text, result, destination);
+    }
+    text_append(&text, "\n");
+    free(result->text);
+    result->text = text_take(&text);
+    result->outcome = OPTION_OUTCOME_MISTAKE;
+}
+
+enum failure_code option_result_settle(struct option_result *result, const char *destination,
+    enum failure_code code, struct text *reason) {
+    if (code != FAILURE_NONE) {
+        option_result_reject(result, destination, "%s", text_string(reason));
+    }
+    text_clear(reason);
+    return code;
+}

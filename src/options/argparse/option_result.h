@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The result of reading a command line: typed values, or a text to print. All mistakes are worded
+ * here, as argparse words them: usage, then "PROGRAM: error: argument NAMES: …". */
+#ifndef MUSTER_OPTIONS_ARGPARSE_OPTION_RESULT_H
+#define MUSTER_OPTIONS_ARGPARSE_OPTION_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "options/argparse/option_table.h"
+
+enum option_source {
+    OPTION_SOURCE_DEFAULT,
+    OPTION_SOURCE_ENVIRONMENT,
+    OPTION_SOURCE_COMMAND_LINE,
+};
+
+/* One converted value. The definition's kind says which member holds it. */
+struct option_value {
+    enum option_source source;
+    bool is_set;     /* false: there is no value, not even a default */
+    char *text;      /* the text of the last occurrence; not for flags and lists */
+    int64_t integer; /* OPTION_INTEGER */
+    double number;   /* OPTION_FLOAT */
+    bool flag;       /* OPTION_FLAG */
+    struct text_list
+        list; /* OPTION_COMMA_LIST, and a positional of any arity but ONE and OPTIONAL */
+};
+
+enum option_outcome {
+    OPTION_OUTCOME_VALUES,  /* `values` are valid */
+    OPTION_OUTCOME_PRINT,   /* help, version or completion: print `text` on stdout, exit 0 */
+    OPTION_OUTCOME_MISTAKE, /* print `text` (usage and one error line) on stderr, exit 2 */
+};
+
+struct option_result {
+    const struct option_table *table;
+    char *program;
+    size_t columns; /* width of usage and help */
+    enum option_outcome outcome;
+    char *text;                  /* NULL with OPTION_OUTCOME_VALUES */
+    struct option_value *values; /* one for each definition, complete only with
+                                    OPTION_OUTCOME_VALUES */
+};
+
+/* Makes an empty result without values. COLUMNS in `environment` sets the width, else it is 80. */
+void option_result_init(struct option_result *result, const struct option_table *table,
+    const char *program, const struct text_list *environment);
+void option_result_clear(struct option_result *result);
+
+/* The value of an entry by its destination; it belongs to the result. An unknown destination gives
+ * a value that is not set. */
+const struct option_value *option_result_value(
+    const struct option_result *result, const char *destination);
+
+/* The entry's text, given or by default; "" when there is none. */
+const char *option_result_text(const struct option_result *result, const char *destination);
+
+/* Takes the text and makes it the output for stdout. */
+void option_result_print(struct option_result *result, char *text_taken);
+
+/* Turns the result into a mistake about `destination`. When its value came from the environment,
+ * the message also names the variable. With a NULL destination the message stands alone. Only the
+ * first mistake is kept. Use it for rules that go beyond one value's type. */
+__attribute__((format(printf, 3, 4))) void option_result_reject(
+    struct option_result *result, const char *destination, const char *format, ...);
+
+/* Returns `code`. Unless it is FAILURE_NONE, the reason becomes a mistake about `destination`. The
+ * reason is cleared. */
+enum failure_code option_result_settle(struct option_result *result, const char *destination,
+    enum failure_code code, struct text *reason);
+
+#endif

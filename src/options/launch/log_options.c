@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/launch/log_options.h"
+
+#include "base/template.h"
+#include "options/launch/option_values.h"
+
+static bool asks_for_files(const struct launch_streams *streams) {
+    bool asks = streams->for_all != 0;
+    for (size_t i = 0; i < streams->rank_count; i++) {
+        asks = asks || streams->by_rank[i] > 0;
+    }
+    return asks;
+}
+
+/* With --log-dir /dev/null there are no files, so options that need files are refused. */
+static enum failure_code check_log_files(
+    struct option_result *options, struct launch_config *config) {
+    if (config->log_dir == NULL || !text_equals(config->log_dir, "/dev/null")) {
+        return FAILURE_NONE;
+    }
+    bool filters_stdout = config->duplicate_stdout_filters.count > 0;
+    if (filters_stdout || config->duplicate_stderr_filters.count > 0) {
+        option_result_reject(options,
+            filters_stdout ? "duplicate_stdout_filters" : "duplicate_stderr_filters",
+            "needs a log file, and --log-dir /dev/null asks for none; give another directory");
+        return FAILURE_INVALID;
+    }
+    if (asks_for_files(&config->redirects) || asks_for_files(&config->tee)) {
+        text_list_add(&config->warnings,
+            "--redirects and --tee have no effect: --log-dir /dev/null asks for no log "
+            "files, so workers write to the console");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code apply_streams(
+    struct option_result *options, struct launch_config *config) {
+    struct text reason = {0};
+    enum failure_code code =
+        option_parse_streams(option_result_text(options, "redirects"), &config->redirects, &reason);
+    if (code != FAILURE_NONE) {
+        return option_result_settle(options, "redirects", code, &reason);
+    }
+    code = option_parse_streams(option_result_text(options, "tee"), &config->tee, &reason);
+    return option_result_settle(options, "tee", code, &reason);
+}
+
+static enum failure_code apply_ranks_filter(
+    struct option_result *options, struct launch_config *config) {
+    const char *filter = option_result_text(options, "local_ranks_filter");
+    if (*filter == '\0') {
+        return FAILURE_NONE;
+    }
+    struct text reason = {0};
+    enum failure_code code = option_parse_rank_list(
+        filter, &config->local_ranks_filter, &config->local_ranks_filter_count, &reason);
+    config->has_local_ranks_filter = code == FAILURE_NONE;
+    return option_result_settle(options, "local_ranks_filter", code, &reason);
+}
+
+static enum failure_code apply_files(struct option_result *options, struct launch_config *config) {
+    config->log_dir = option_copy_unless_empty(option_result_text(options, "log_dir"));
+    text_list_add_all(&config->duplicate_stdout_filters,
+        &option_result_value(options, "duplicate_stdout_filters")->list);
+    text_list_add_all(&config->duplicate_stderr_filters,
+        &option_result_value(options, "duplicate_stderr_filters")->list);
+    return check_log_files(options, config);
+}
+
+static void apply_prefix(const struct option_result *options, const struct text_list *environment,
+    struct launch_config *config) {
+    static const struct template_value known[] = {
+        {"role_name", ""}, {"local_rank", ""}, {"rank", ""}, {"hostname", ""}};
+    const char *template = option_result_text(options, "log_line_prefix_template");
+    if (*template == '\0') {
+        template = text_list_variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    }
+    config->log_line_prefix_template = option_copy_unless_empty(template);
+    struct text_list unknown = {0};
+    if (template != NULL) {
+        template_unknown_names(template, known, sizeof known / sizeof *known, &unknown);
+    }
+    for (size_t i = 0; i < unknown.count; i++) {
+        text_list_add_taken(&config->warnings,
+            text_format("log line prefix template: ${%s} is left as it is; the macros are "
+                        "${role_name}, ${local_rank}, ${rank} and ${hostname}",
+                unknown.items[i]));
+    }
+    text_list_clear(&unknown);
+}
+
+enum failure_code log_options_apply(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    enum failure_code code = apply_streams(options, config);
+    if (code == FAILURE_NONE) {
+        code = apply_ranks_filter(options, config);
+    }
+    if (code == FAILURE_NONE) {
+        code = apply_files(options, config);
+    }
+    if (code == FAILURE_NONE) {
+        apply_prefix(options, environment, config);
+    }
+    return code;
+}

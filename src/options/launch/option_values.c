@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/launch/option_values.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/workers/signal_name.h"
+#include "base/python_repr.h"
+
+#define REASON_SIZE 512
+
+static const char blanks[] = " \t\n\v\f\r";
+
+enum failure_code option_refuse_value(
+    struct text *out_reason, const char *text, const char *format, ...) {
+    char rest[REASON_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(rest, sizeof rest, format, arguments);
+    va_end(arguments);
+    text_append(out_reason, "invalid value ");
+    python_repr_append(out_reason, text);
+    text_append_format(out_reason, ": %s", rest);
+    return FAILURE_INVALID;
+}
+
+char *option_trim(const char *text) {
+    text += strspn(text, blanks);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(blanks, text[length - 1]) != NULL) {
+        length--;
+    }
+    struct text trimmed = {0};
+    text_append_bytes(&trimmed, text, length);
+    return text_take(&trimmed);
+}
+
+char *option_copy_unless_empty(const char *text) {
+    return text == NULL || *text == '\0' ? NULL : memory_duplicate_string(text);
+}
+
+void option_split(const char *text, char separator, struct text_list *out_pieces) {
+    const char separators[] = {separator, '\0'};
+    for (;;) {
+        size_t length = strcspn(text, separators);
+        struct text piece = {0};
+        text_append_bytes(&piece, text, length);
+        text_list_add_taken(out_pieces, text_take(&piece));
+        if (text[length] == '\0') {
+            return;
+        }
+        text += length + 1;
+    }
+}
+
+static enum failure_code parse_range_ends(
+    const struct text_list *ends, int64_t *out_minimum, int64_t *out_maximum) {
+    enum failure_code code = text_parse_integer(ends->items[0], out_minimum);
+    if (code == FAILURE_NONE) {
+        code = text_parse_integer(ends->items[ends->count - 1], out_maximum);
+    }
+    return code;
+}
+
+enum failure_code option_parse_node_range(
+    const char *text, int *out_minimum, int *out_maximum, struct text *out_reason) {
+    struct text_list ends = {0};
+    option_split(text, ':', &ends);
+    int64_t minimum = 0;
+    int64_t maximum = 0;
+    enum failure_code code =
+        ends.count > 2 ? FAILURE_MALFORMED : parse_range_ends(&ends, &minimum, &maximum);
+    text_list_clear(&ends);
+    if (code == FAILURE_MALFORMED) {
+        return option_refuse_value(
+            out_reason, text, "give a number of nodes, or a range MIN:MAX as in 2:4");
+    }
+    if (code == FAILURE_LIMIT || maximum > LAUNCH_MAXIMUM_NODES) {
+        return option_refuse_value(
+            out_reason, text, "a job can have at most %d nodes", LAUNCH_MAXIMUM_NODES);
+    }
+    if (minimum < 1) {
+        return option_refuse_value(out_reason, text, "a job needs at least 1 node");
+    }
+    if (minimum > maximum) {
+        return option_refuse_value(
+            out_reason, text, "the smaller number of nodes comes first, as in 2:4");
+    }
+    *out_minimum = (int)minimum;
+    *out_maximum = (int)maximum;
+    return FAILURE_NONE;
+}
+
+static enum failure_code check_worker_number(
+    const char *text, int64_t number, int *out_count, struct text *out_reason) {
+    if (number < 1) {
+        return option_refuse_value(
+            out_reason, text, "a node needs at least 1 worker; give 1 or more");
+    }
+    if (number > LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
+        return option_refuse_value(out_reason, text, "a node can have at most %d workers",
+            LAUNCH_MAXIMUM_WORKERS_PER_NODE);
+    }
+    *out_count = (int)number;
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_worker_count(
+    const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason) {
+    static const struct {
+        const char *word;
+        enum launch_worker_count kind;
+    } words[] = {{"cpu", LAUNCH_COUNT_CPU}, {"gpu", LAUNCH_COUNT_GPU}, {"xpu", LAUNCH_COUNT_XPU},
+        {"auto", LAUNCH_COUNT_AUTO}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (text_equals(text, words[i].word)) {
+            *out_kind = words[i].kind;
+            *out_count = 0;
+            return FAILURE_NONE;
+        }
+    }
+    int64_t number = 0;
+    enum failure_code code = text_parse_integer(text, &number);
+    if (code == FAILURE_MALFORMED) {
+        return option_refuse_value(
+            out_reason, text, "give a number of workers, or one of cpu, gpu, xpu, auto");
+    }
+    if (code == FAILURE_LIMIT) {
+        number = *text == '-' ? INT64_MIN : INT64_MAX;
+    }
+    code = check_worker_number(text, number, out_count, out_reason);
+    if (code == FAILURE_NONE) {
+        *out_kind = LAUNCH_COUNT_NUMBER;
+    }
+    return code;
+}
+
+static bool is_digit(char character) {
+    return character >= '0' && character <= '9';
+}
+
+static bool is_streams_digit(char character) {
+    return character >= '0' && character <= '3';
+}
+
+/* Reads "RANK:V" at the start of `text`. Returns the text behind it, or NULL. A rank too large for
+ * the array becomes LAUNCH_MAXIMUM_WORKERS_PER_NODE. */
+static const char *read_rank_streams(const char *text, int *out_rank, int *out_value) {
+    int rank = 0;
+    if (!is_digit(*text)) {
+        return NULL;
+    }
+    for (; is_digit(*text); text++) {
+        rank = rank * 10 + (*text - '0');
+        rank = rank > LAUNCH_MAXIMUM_WORKERS_PER_NODE ? LAUNCH_MAXIMUM_WORKERS_PER_NODE : rank;
+    }
+    if (*text != ':' || !is_streams_digit(text[1])) {
+        return NULL;
+    }
+    *out_rank = rank;
+    *out_value = text[1] - '0';
+    return text + 2;
+}
+
+static void set_rank_streams(struct launch_streams *streams, int rank, int value) {
+    size_t needed = (size_t)rank + 1;
+    if (needed > streams->rank_count) {
+        streams->by_rank = memory_reallocate(streams->by_rank, needed * sizeof *streams->by_rank);
+        while (streams->rank_count < needed) {
+            streams->by_rank[streams->rank_count++] = -1;
+        }
+    }
+    streams->by_rank[rank] = value;
+}
+
+static enum failure_code parse_streams_by_rank(
+    const char *text, struct launch_streams *streams, struct text *out_reason) {
+    const char *rest = text;
+    for (;;) {
+        int rank;
+        int value;
+        rest = read_rank_streams(rest, &rank, &value);
+        if (rest == NULL || (*rest != ',' && *rest != '\0')) {
+            return option_refuse_value(out_reason, text,
+                "give 0 (nothing), 1 (stdout), 2 (stderr) or 3 (both) for all ranks, or "
+                "RANK:VALUE,RANK:VALUE without blanks, as in 0:1,10:3");
+        }
+        if (rank >= LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
+            return option_refuse_value(out_reason, text, "local ranks go from 0 to %d",
+                LAUNCH_MAXIMUM_WORKERS_PER_NODE - 1);
+        }
+        set_rank_streams(streams, rank, value);
+        if (*rest == '\0') {
+            return FAILURE_NONE;
+        }
+        rest++;
+    }
+}
+
+enum failure_code option_parse_scale_up(const char *text, enum rendezvous_scale_up *out_scale_up,
+    struct duration *out_interval, struct text *out_reason) {
+    double seconds = 0;
+    bool is_never = text_equals(text, "never");
+    bool is_word = is_never || text_equals(text, "immediate");
+    if (!is_word && (text_parse_float(text, &seconds) != FAILURE_NONE || seconds < 0)) {
+        return option_refuse_value(out_reason, text,
+            "give immediate, never, or the seconds between two admissions of new nodes");
+    }
+    *out_scale_up = is_never ? RENDEZVOUS_SCALE_UP_NEVER : RENDEZVOUS_SCALE_UP_ALLOWED;
+    *out_interval = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_event_handler(const char *text,
+    enum launch_event_handler *out_handler, char **out_path, struct text *out_reason) {
+    static const char file[] = "file:";
+    const char *path = text_starts_with(text, file) ? text + sizeof file - 1 : NULL;
+    bool is_console = text_equals(text, "console");
+    bool is_nothing = text_equals(text, "null") || text_equals(text, "dynamic_rendezvous");
+    if (!is_console && !is_nothing && (path == NULL || *path == '\0')) {
+        return option_refuse_value(out_reason, text, "give null, console or file:PATH");
+    }
+    *out_handler = is_console     ? LAUNCH_EVENTS_CONSOLE
+                   : path != NULL ? LAUNCH_EVENTS_FILE
+                                  : LAUNCH_EVENTS_NULL;
+    *out_path = memory_duplicate_string(path);
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_streams(
+    const char *text, struct launch_streams *out_streams, struct text *out_reason) {
+    if (is_streams_digit(text[0]) && text[1] == '\0') {
+        *out_streams = (struct launch_streams){.for_all = text[0] - '0'};
+        return FAILURE_NONE;
+    }
+    struct launch_streams streams = {0};
+    enum failure_code code = parse_streams_by_rank(text, &streams, out_reason);
+    if (code != FAILURE_NONE) {
+        free(streams.by_rank);
+        return code;
+    }
+    *out_streams = streams;
+    return FAILURE_NONE;
+}
+
+static int compare_ranks(const void *left, const void *right) {
+    int first = *(const int *)left;
+    int second = *(const int *)right;
+    return (first > second) - (first < second);
+}
+
+static size_t drop_repeated(int *ranks, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || ranks[kept - 1] != ranks[i]) {
+            ranks[kept++] = ranks[i];
+        }
+    }
+    return kept;
+}
+
+enum failure_code option_parse_rank_list(
+    const char *text, int **out_ranks, size_t *out_count, struct text *out_reason) {
+    struct text_list pieces = {0};
+    option_split(text, ',', &pieces);
+    size_t count = pieces.count;
+    int *ranks = memory_allocate(count * sizeof *ranks);
+    bool is_valid = true;
+    for (size_t i = 0; i < count && is_valid; i++) {
+        int64_t rank = 0;
+        is_valid = text_parse_integer(pieces.items[i], &rank) == FAILURE_NONE && rank >= INT_MIN &&
+                   rank <= INT_MAX;
+        ranks[i] = (int)rank;
+    }
+    text_list_clear(&pieces);
+    if (!is_valid) {
+        free(ranks);
+        return option_refuse_value(
+            out_reason, text, "give local ranks between commas, as in 0,1,2");
+    }
+    qsort(ranks, count, sizeof *ranks, compare_ranks);
+    *out_count = drop_repeated(ranks, count);
+    *out_ranks = ranks;
+    return FAILURE_NONE;
+}
+
+static enum failure_code check_signal(const char *name, int number, struct text *out_reason) {
+    if (number == 0) {
+        char *longer = text_format("SIG%s", name);
+        bool has_lost_prefix = signal_number_from_name(longer) != 0;
+        free(longer);
+        return option_refuse_value(out_reason, name,
+            "no signal has this name; names are written %s",
+            has_lost_prefix ? "with SIG in front, as in SIGTERM" : "as in SIGTERM,SIGUSR1");
+    }
+    if (number == SIGNAL_NUMBER_KILL || number == SIGNAL_NUMBER_STOP) {
+        return option_refuse_value(
+            out_reason, name, "the kernel lets no process handle this signal; leave it out");
+    }
+    if (number == SIGNAL_NUMBER_CHILD) {
+        return option_refuse_value(
+            out_reason, name, "the launcher learns by it that workers ended; leave it out");
+    }
+    return FAILURE_NONE;
+}
+
+static bool contains(const int *numbers, size_t count, int number) {
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum failure_code option_parse_signals(
+    const char *text, int *out_signals, size_t *out_count, struct text *out_reason) {
+    int signals[LAUNCH_MAXIMUM_SIGNALS];
+    size_t count = 0;
+    struct text_list names = {0};
+    if (*text != '\0') {
+        option_split(text, ',', &names);
+    }
+    enum failure_code code = FAILURE_NONE;
+    for (size_t i = 0; i < names.count && code == FAILURE_NONE; i++) {
+        char *name = option_trim(names.items[i]);
+        int number = signal_number_from_name(name);
+        code = check_signal(name, number, out_reason);
+        if (code == FAILURE_NONE && !contains(signals, count, number)) {
+            signals[count++] = number; /* the array has room for every signal that exists */
+        }
+        free(name);
+    }
+    text_list_clear(&names);
+    if (code == FAILURE_NONE) {
+        memcpy(out_signals, signals, count * sizeof *signals);
+        *out_count = count;
+    }
+    return code;
+}

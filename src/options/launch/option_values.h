@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Grammars of single option values beyond plain numbers: node ranges, worker counts, streams by
+ * rank, rank lists, signals. Each function takes the text as the user wrote it. A text that breaks
+ * the grammar gives FAILURE_INVALID; the appended reason repeats the value, says what was expected
+ * and, where it helps, what to write instead. config_builder checks whether values fit together. */
+#ifndef MUSTER_OPTIONS_LAUNCH_OPTION_VALUES_H
+#define MUSTER_OPTIONS_LAUNCH_OPTION_VALUES_H
+
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/launch/launch_config.h"
+
+/* "N" or "MIN:MAX" with 1 <= MIN <= MAX, as run.py parse_min_max_nnodes. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_node_range(
+    const char *text, int *out_minimum, int *out_maximum, struct text *out_reason);
+
+/* A number of workers, or one of the words cpu, gpu, xpu, auto, as run.py
+ * determine_local_world_size. With a word the count is 0. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_worker_count(
+    const char *text, enum launch_worker_count *out_kind, int *out_count, struct text *out_reason);
+
+/* "V", or "RANK:V,RANK:V" with V from 0 to 3, as multiprocessing/api.py Std.from_str. Unlike there,
+ * ranks may have several digits. The caller frees by_rank. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_streams(
+    const char *text, struct launch_streams *out_streams, struct text *out_reason);
+
+/* "immediate", "never", or the number of seconds (0 or more) between two admissions of new
+ * nodes. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_scale_up(const char *text,
+    enum rendezvous_scale_up *out_scale_up, struct duration *out_interval, struct text *out_reason);
+
+/* "null", or "file:" and a path. The caller frees the path (else it is NULL). "console" and
+ * "dynamic_rendezvous" mean "null", because PyTorch's events/handlers.py gives both a handler that
+ * does nothing. Other names are refused; in PyTorch they are a KeyError when the first event is
+ * recorded. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_event_handler(const char *text,
+    enum launch_event_handler *out_handler, char **out_path, struct text *out_reason);
+
+/* Whole numbers separated by commas, as run.py reads --local-ranks-filter. The result is sorted,
+ * without duplicates. The caller frees the array. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_rank_list(
+    const char *text, int **out_ranks, size_t *out_count, struct text *out_reason);
+
+/* Signal names separated by commas, with blanks around them ignored, as multiprocessing/api.py
+ * PContext.start reads them. The result keeps their order, without duplicates. "" gives an empty
+ * list. Unlike there, unknown names and signals that cannot be handled are refused. `out_signals`
+ * has room for LAUNCH_MAXIMUM_SIGNALS. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_signals(
+    const char *text, int *out_signals, size_t *out_count, struct text *out_reason);
+
+/* Appends "invalid value 'TEXT': " and the formatted message; returns FAILURE_INVALID. */
+__attribute__((format(printf, 3, 4))) enum failure_code option_refuse_value(
+    struct text *out_reason, const char *text, const char *format, ...);
+
+/* The text without blanks at both ends; the caller frees it. */
+char *option_trim(const char *text);
+
+/* A copy that the caller frees; NULL when the text is empty or NULL. */
+char *option_copy_unless_empty(const char *text);
+
+/* Splits at each separator; there is always one more piece than separators. */
+void option_split(const char *text, char separator, struct text_list *out_pieces);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How this node meets the other nodes: the options about nodes, backend, endpoint and master. They
+ * are applied in the order of run.py run() and config_from_args(). --standalone changes the
+ * backend. One node without any address is standalone, too. A static backend without an endpoint
+ * gets it from --master-addr and --master-port. */
+#ifndef MUSTER_OPTIONS_LAUNCH_RENDEZVOUS_OPTIONS_H
+#define MUSTER_OPTIONS_LAUNCH_RENDEZVOUS_OPTIONS_H
+
+#include "base/failure.h"
+#include "core/launch/launch_config.h"
+#include "options/argparse/option_result.h"
+
+/* Fills the size and rendezvous parts of `config` (minimum_nodes to rdzv_conf, without the worker
+ * count) and adds warnings. FAILURE_INVALID or FAILURE_UNSUPPORTED: `options` has become a mistake.
+ * The caller clears `config` in every case. */
+__attribute__((warn_unused_result)) enum failure_code rendezvous_options_apply(
+    struct option_result *options, struct launch_config *config);
+
+#endif
