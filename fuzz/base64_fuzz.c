@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes encoded and decoded again, which must give them back, and decoded as they are:
- * what that gives must survive the same. */
+/* Encodes arbitrary bytes and decodes the result, which must give the same bytes. Also decodes the
+ * bytes as they are; a result must survive the same round trip. */
 #include "fuzz_input.h"
 
-#include "wire/base64.h"
+#include "wire/rendezvous/base64.h"
 
-static void go_there_and_back(struct slice input) {
+static void encode_and_decode(struct slice input) {
     struct bytes encoded = {0};
     struct bytes decoded = {0};
     FUZZ_REQUIRE(base64_encode(input, &encoded) == FAILURE_NONE);
@@ -19,10 +19,10 @@ static void go_there_and_back(struct slice input) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct slice input = {data, size};
     struct bytes decoded = {0};
-    go_there_and_back(input);
+    encode_and_decode(input);
     if (base64_decode(input, &decoded) == FAILURE_NONE) {
         FUZZ_REQUIRE(decoded.length <= size / 4 * 3 + size % 4 * 3 / 4);
-        go_there_and_back(bytes_slice(&decoded));
+        encode_and_decode(bytes_slice(&decoded));
     } else {
         FUZZ_REQUIRE(decoded.length == 0);
     }

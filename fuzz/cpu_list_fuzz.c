@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a kernel's list of CPUs; what is accepted survives being written and read. */
+/* Reads arbitrary bytes as a kernel's list of CPUs. An accepted list must survive being written and
+ * read again. */
 #include <stdlib.h>
 
-#include "core/cpu_set.h"
+#include "core/machine/cpu_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

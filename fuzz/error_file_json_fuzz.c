@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a worker's error file; the parent's copy of what is accepted is accepted too,
- * and says the same. */
+/* Reads arbitrary bytes as a worker's error file. For an accepted file, the parent's copy must be
+ * accepted, too, and must say the same. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/error_file_json.h"
+#include "wire/failure/error_file_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (error_file_json_write_for_parent(input, 3, &copy) != FAILURE_NONE) {
         abort();
     }
-    if (copy.length > ERROR_FILE_JSON_MAXIMUM_SIZE) { /* escapes are longer than characters */
+    if (copy.length >
+        ERROR_FILE_JSON_MAXIMUM_SIZE) { /* escapes may make the copy longer than the limit */
         text_clear(&copy);
         error_file_clear(&file);
         return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as what another node says about its failed worker; what is accepted survives
- * being written and read. */
+/* Reads arbitrary bytes as another node's description of its failed worker. An accepted description
+ * must survive being written and read again. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/failure_json.h"
+#include "wire/failure/failure_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a FileStore's file: every record is read only when all of it is there, is
- * written as it was read, and what the file then says answers requests within its ceilings. */
+/* Reads arbitrary bytes as a FileStore's file. Every record is read only when it is complete, and
+ * is written as it was read. The resulting contents answer requests within their ceilings. */
 #include <string.h>
 
-#include "core/file_store_answer.h"
+#include "core/store/file_store_answer.h"
 #include "fuzz_input.h"
-#include "wire/file_store_codec.h"
+#include "wire/store/file_store_codec.h"
 
 static const struct file_store_limits limits = {
     .key_bytes = 300, .value_bytes = 5000, .entries = 50, .memory_bytes = 20000};
 
-/* A removal may carry a value nobody looks at, and a key that cannot be written. */
+/* A deletion may carry a value that is not used, and a key that cannot be written. */
 static void check_spelling(const struct file_store_record *record, struct slice bytes) {
     struct bytes out = {0};
     if (file_store_record_append(record, &out) == FAILURE_NONE) {
@@ -31,7 +31,7 @@ static void check_taken(
     FUZZ_REQUIRE(slice_equals(value, record->value));
 }
 
-/* The last record's key and value in a request of every kind. */
+/* Uses the last record's key and value in a request of every kind. */
 static void ask_everything(
     struct file_store_contents *contents, const struct file_store_record *last) {
     struct file_store_answer answer = {0};
@@ -54,7 +54,7 @@ static void ask_everything(
     file_store_answer_clear(&answer);
 }
 
-/* Takes all there is; `piece` bytes at a time become visible. */
+/* Reads the whole file; `piece` bytes at a time become visible. */
 static struct file_store_contents *read_file(
     struct slice file, size_t piece, struct file_store_record *out_last) {
     struct file_store_contents *contents = file_store_contents_new(&limits);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For harnesses that read decisions from their input: a cursor that gives zeros at the end, and
- * the assertion that makes a finding. */
+/* For harnesses that read decisions from their input: a cursor that gives zeros at the end, and the
+ * assertion that reports a finding. */
 #ifndef MUSTER_FUZZ_INPUT_H
 #define MUSTER_FUZZ_INPUT_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gives the same text to every reader of the kernel's texts, and checks what they promise. */
+/* Gives the same text to every reader of the kernel's texts, and checks what their headers
+ * promise. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "wire/kernel_text.h"
+#include "wire/failure/kernel_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes in any chunks: the first byte chooses the chunks, and the lines must be the same as in
- * one piece, whole, valid, and account for every byte. */
+/* Splits arbitrary bytes that come in chunks; the first byte chooses the chunk sizes. The lines
+ * must be the same as for one piece; they must be whole and valid, and contain every byte. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/line_splitter.h"
+#include "core/workers/line_splitter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary command lines and environments: pieces between NUL bytes, those that start with byte 1
- * being NAME=VALUE. Either a configuration that keeps its promises comes out, or a text to print.
- */
+/* Reads arbitrary command lines and environments. Arguments are separated by NUL bytes; an argument
+ * that starts with byte 1 is a NAME=VALUE. The result must be a configuration within its documented
+ * limits, or a text to print. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "options/launch_options.h"
+#include "options/launch/launch_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

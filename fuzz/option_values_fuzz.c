@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary texts for each grammar of a single option value; the first byte says which. What is
- * refused comes with a reason, what is accepted is within its bounds. */
+/* Reads arbitrary texts with each grammar of a single option value; the first byte chooses the
+ * grammar. A refused text must have a reason; an accepted value must be within its bounds. */
 #include <stdlib.h>
 
-#include "options/endpoint.h"
-#include "options/option_conversion.h"
-#include "options/option_values.h"
-#include "options/rendezvous_conf.h"
+#include "options/launch/endpoint.h"
+#include "options/argparse/option_conversion.h"
+#include "options/launch/option_values.h"
+#include "options/launch/rendezvous_conf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

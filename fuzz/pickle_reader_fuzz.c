@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a pickle, with low ceilings. What is read must keep what documents promise:
- * every index names a value, whatever holds a value is higher than it (so there is no cycle), and
- * nothing passes a ceiling. What is not read must say why. */
+/* Reads arbitrary bytes as a pickle, with low ceilings. In an accepted document every index must
+ * name a value, a container must be higher than each value it contains (so there is no cycle), and
+ * no ceiling may be passed. A refused pickle must have a reason. */
 #include "fuzz_input.h"
 
-#include "wire/pickle_reader.h"
+#include "wire/pickle/pickle_reader.h"
 
 static const struct pickle_limits limits = {.bytes = 4096, .values = 1000, .items = 100};
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A place has both its parts, and is no longer than what it was read from. */
+/* Reads arbitrary bytes as a dump of py-spy. A place that is found must have both its parts, and
+ * must not be longer than the input. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz_input.h"
-#include "wire/py_spy_dump.h"
+#include "wire/failure/py_spy_dump.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes the input for a process' memory, with a runtime's state at address 8, and walks its stacks;
- * then for a line table. Addresses beyond the input wrap around, so that walks go on. */
+/* Uses the input as a process' memory, with a runtime's state at address 8, and walks its stacks;
+ * then uses it as a line table. Addresses beyond the input wrap around, so that walks continue. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/python_lines.h"
-#include "wire/python_stack.h"
+#include "wire/failure/python_lines.h"
+#include "wire/failure/python_stack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

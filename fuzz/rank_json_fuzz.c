@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as what another agent says about its node and its ranks; what is accepted
- * survives being written and read. */
+/* Reads arbitrary bytes as another agent's description of its node and its ranks. An accepted
+ * description must survive being written and read again. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/rank_json.h"
+#include "wire/round/rank_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as the shared record, as a bare pickle and as the store's base64. What is read
- * must be written and read again as the same, and what is not must say why and change nothing. */
+/* Reads arbitrary bytes as the shared record, as a bare pickle and as the store's base64. An
+ * accepted record must be the same after writing and reading. A refused one must have a reason and
+ * change nothing. */
 #include "fuzz_input.h"
 
-#include "wire/rendezvous_state_pickle.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
 
 static void write_and_read_again(const struct rendezvous_state *state) {
     struct bytes text = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs a fuzz harness over every file of the directories given, without a fuzzer: so that each
- * corpus is a regression test under any compiler. An empty or missing directory is an error. */
+/* Runs a fuzz harness over every file of the given directories, without a fuzzer. So each corpus is
+ * a regression test under any compiler. An empty or missing directory is an error. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static bool replay_file(const char *path) {
         bytes_clear(&contents);
         return false;
     }
-    /* A copy of exactly this size lets the sanitizers see a read past its end. */
+    /* In a copy of exactly this size, the sanitizers notice a read past its end. */
     uint8_t *data = memory_duplicate(contents.data, contents.length);
     (void)LLVMFuzzerTestOneInput(data, contents.length);
     free(data);
@@ -45,7 +45,7 @@ static bool replay_file(const char *path) {
     return true;
 }
 
-/* The number of files run, or -1. */
+/* Returns the number of files that were run, or -1. */
 static int replay_directory(const char *directory) {
     DIR *stream = opendir(directory);
     if (stream == NULL) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as what another node published: the first byte says what was asked for, the lines
- * after it are the values. What is taken for an address, a port, a name or ranks is one. */
+/* Uses arbitrary bytes as values that another node published. The first byte chooses the question;
+ * the lines after it are the values. An accepted address, port, name or rank must be valid. */
 #include <string.h>
 
 #include "fuzz_input.h"
-#include "wire/round_exchange_store.h"
+#include "wire/round/round_exchange_store.h"
 
 #define BLOBS_MAXIMUM 8
 
 static const enum round_key_kind asked[] = {ROUND_KEY_ADDRESS, ROUND_KEY_PUBLICATION,
-    ROUND_KEY_PUBLISHER, ROUND_KEY_WORLD, ROUND_KEY_ALL_ROLE_INFOS, ROUND_KEY_LAST_MEMBER};
+    ROUND_KEY_PUBLISHER, ROUND_KEY_WORLD, ROUND_KEY_ALL_ROLE_INFOS, ROUND_KEY_LAST_MEMBER,
+    ROUND_KEY_ASSIGNED_RANKS, ROUND_KEY_END};
 
 static size_t split_lines(struct slice input, struct slice *blobs) {
     size_t count = 0;
@@ -31,6 +32,9 @@ static void check_values(const struct round_values *values) {
     }
     if (values->publisher != NULL) {
         FUZZ_REQUIRE(values->publisher[0] != '\0');
+    }
+    if (values->decision != NULL) {
+        FUZZ_REQUIRE(values->decision[0] != '\0' && strlen(values->decision) < ROUND_DECISION_SIZE);
     }
     if (values->has_ranks) {
         FUZZ_REQUIRE(values->ranks.base_rank < values->ranks.world_size);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gives each line to every reader of the kernel's tables. */
+/* Gives each line of the input to every reader of the kernel's tables. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "wire/memory_map.h"
-#include "wire/socket_table.h"
+#include "wire/failure/memory_map.h"
+#include "wire/failure/socket_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

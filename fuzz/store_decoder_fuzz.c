@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a client's stream, once as one piece and once in pieces whose sizes follow
- * from the first byte: both must find the same requests and the same end, and a request that was
- * found must encode to the bytes it was found in. */
+/* Decodes arbitrary bytes as a client's stream, first as one piece, then in pieces whose sizes
+ * follow from the first byte. Both must find the same requests and the same end. Each request must
+ * encode to the bytes it was found in. */
 #include "fuzz_input.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "wire/store_request_codec.h"
+#include "wire/store/store_request_codec.h"
 
 #define FOUND_REQUESTS 64
 
 static const struct store_limits limits = {
     .key_bytes = 64, .value_bytes = 256, .keys_per_request = 32, .request_bytes = 1024};
 
-/* What a stream turned out to be. */
+/* The result of decoding a stream. */
 struct finding {
     size_t ends[FOUND_REQUESTS]; /* where each request ended */
     enum store_operation operations[FOUND_REQUESTS];
@@ -32,12 +32,13 @@ static void check_encoding(const struct store_decoded_request *decoded, struct s
     bytes_clear(&encoded);
 }
 
-/* Decodes what is there; true when more input could change the finding. */
+/* Decodes the bytes that are there. Returns true when more input could change the result. */
 static bool decode_available(struct store_request_decoder *decoder, struct slice stream,
     size_t *consumed, struct finding *finding) {
     struct store_decoded_request decoded;
     while (finding->count < FOUND_REQUESTS) {
-        /* Exactly the unconsumed bytes in memory of their own, freed at once. */
+        /* Only the unconsumed bytes, in memory that is freed at once, so that the sanitizers notice
+         * any other access. */
         size_t length = stream.length - *consumed;
         uint8_t *copy = memory_duplicate(stream.data + *consumed, length);
         struct slice input = {copy, length};
@@ -62,7 +63,7 @@ static bool decode_available(struct store_request_decoder *decoder, struct slice
     return false;
 }
 
-/* `seed` 0 is one piece. */
+/* With `seed` 0 the stream comes in one piece. */
 static void decode_stream(struct slice stream, uint8_t seed, struct finding *finding) {
     struct random random;
     random_init(&random, seed);

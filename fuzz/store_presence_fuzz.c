@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The input as a sequence of what a few connections do with presence keys, next to a model that is
- * too simple to be wrong: per key who holds it and its value. Who ends must be reported with all
- * that he held, and nobody else. */
+/* Uses the input as a sequence of operations that a few connections do with presence keys, and
+ * compares the results with a simple model: for each key, its holder and its value. When a
+ * connection ends, it must be reported with all keys that it held, and no other connection may be
+ * reported. */
 #include "fuzz_input.h"
 
 #include <string.h>
 
-#include "core/store_presence.h"
+#include "core/store/store_presence.h"
 
 #define PREFIX "/p/"
 #define CLIENTS 4
 #define KEYS 6
 #define NOBODY (-1)
 
-/* The last ones bind nobody, or are objected to. */
+/* The last keys are not presence keys, or are refused. */
 static const char *const key_names[] = {PREFIX "a", PREFIX "b", PREFIX "ab", PREFIX "/", PREFIX "c",
     PREFIX "served ", PREFIX "served", PREFIX, "/p", "/q/a", ""};
 #define NAMES (sizeof key_names / sizeof key_names[0])

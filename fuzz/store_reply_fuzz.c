@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a server's reply to a request chosen by the first two bytes, once in one piece
- * and once byte by byte: both must come to the same end, and a reply that was found must encode to
+/* Decodes arbitrary bytes as a server's reply to a request that the first two bytes choose, first
+ * in one piece, then byte by byte. Both must give the same result. An accepted reply must encode to
  * the bytes it was found in. */
 #include "fuzz_input.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/store_reply_codec.h"
+#include "wire/store/store_reply_codec.h"
 
 static const struct store_reply_limits limits = {.blob_bytes = 256, .reply_bytes = 1024};
 
-/* Looks at the first `length` bytes, in memory of exactly that size. */
+/* Decodes the first `length` bytes, in memory of exactly that size. */
 static enum failure_code decode(
     struct store_reply_decoder *decoder, struct slice input, size_t length, size_t *consumed) {
     struct store_decoded_reply decoded;

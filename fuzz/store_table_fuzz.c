@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The input as a sequence of requests from a few clients to the store table, next to a model that
- * is too simple to be wrong: per key a value, a number of queued items and a line of clients, per
- * client the set of keys it still misses. After each step the table must have answered exactly
- * whom the model releases, in that order; at the end nothing may be left in memory. */
+/* Uses the input as a sequence of requests from a few clients to the store table, and compares the
+ * results with a simple model: for each key a value, a number of queued items and a queue of
+ * clients; for each client the set of keys it still waits for. After each step the table must have
+ * answered exactly the clients that the model releases, in that order. At the end no memory may be
+ * left. */
 #include "fuzz_input.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "core/store_table.h"
+#include "core/store/store_table.h"
 
 #define KEYS 5
 #define CLIENTS 4
@@ -25,7 +26,7 @@ struct model_key {
     bool has_value;
     char value[VALUE_SIZE + 1];
     size_t items;
-    size_t line[CLIENTS]; /* those who wait for the key, first come first */
+    size_t line[CLIENTS]; /* clients that wait for the key, in order */
     size_t line_length;
 };
 
@@ -37,7 +38,7 @@ struct model {
         struct store_reply reply;
     } replies[2 * CLIENTS];
     size_t reply_count;
-    bool is_closed; /* the client asked for something impossible */
+    bool is_closed; /* the client sent an invalid request */
     char text[32];
 };
 
@@ -86,7 +87,8 @@ static void model_line_up(struct model *model, size_t client, size_t key) {
     }
 }
 
-/* True when the first in line misses nothing else and is released. */
+/* Serves the first client in the queue. Returns true when it waits for nothing else and is
+ * released. */
 static bool model_serve_first(struct model *model, size_t key) {
     size_t client = model->keys[key].line[0];
     leave_line(&model->keys[key], 0);
@@ -132,7 +134,7 @@ static bool model_count(struct model *model, size_t key, int64_t delta, int64_t 
     return true;
 }
 
-/* One request as small numbers. */
+/* One request, as small numbers. */
 struct command {
     enum store_operation operation;
     size_t client;
@@ -403,7 +405,7 @@ static void play_command(struct world *world, struct slice *input) {
     store_effects_reset(&world->effects);
     table_apply(world, &command);
     if (is_closing(&world->effects, "memory limit")) {
-        disconnect(world, command.client); /* nothing else may have changed */
+        disconnect(world, command.client); /* and nothing else may have changed */
         return;
     }
     world->model.reply_count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any template: substituting nothing and then everything must not run past its end, and names that
- * are listed as unknown are those that would have been substituted. */
+/* Substitutes first nothing and then everything in an arbitrary template; no access may be outside
+ * of it. The names that are listed as unknown must be those that would have been substituted. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

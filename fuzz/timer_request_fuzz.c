@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as a line of the watchdog's FIFO: what is refused has a reason, what is accepted
- * can be a timer. */
+/* Reads arbitrary bytes as a line of the watchdog's FIFO. A refused request must have a reason; an
+ * accepted request must be valid as a timer. */
 #include "fuzz_input.h"
 
-#include "wire/timer_request_json.h"
+#include "wire/watchdog/timer_request_json.h"
 
 static void check_request(void *context, const struct watchdog_request *request) {
     (void)context;

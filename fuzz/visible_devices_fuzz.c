@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arbitrary bytes as CUDA_VISIBLE_DEVICES: whatever is selected exists, and only once. */
+/* Reads arbitrary bytes as CUDA_VISIBLE_DEVICES. Every selected device must exist, and is selected
+ * once. */
 #include <stdlib.h>
 
-#include "core/visible_devices.h"
+#include "core/machine/visible_devices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

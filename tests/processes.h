@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/number_directory.h"
-#include "host/process_spawn.h"
+#include "host/loop/number_directory.h"
+#include "host/process/process_spawn.h"
 
 extern char **environ;
 

@@ -14,6 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Skips the test, in words that tools/run_tests.py repeats. */
+#define SKIP_BECAUSE(reason)                                                                       \
+    do {                                                                                           \
+        print_message("skipped: %s\n", reason);                                                    \
+        skip();                                                                                    \
+    } while (false)
+
 /* main() for a module's test: `TEST_MAIN(tests)` with a `const struct CMUnitTest tests[]`; the
  * first command line argument filters tests by name pattern ("expired_*"). */
 #define TEST_MAIN(tests)                                                                           \

@@ -9,73 +9,118 @@
 #include "agent/agent_events.h"
 #include "agent_fixture.h"
 
+/* An agent with real workers, and nothing that watches them. What it logs at debug level is its
+ * transcript; a test may put events on its queue when it sees a certain line, from inside a step
+ * then. */
 struct fixture {
     struct agent_fixture job;
     struct agent agent;
+    struct log log;
+    struct text transcript;
+    const char *cue; /* a line; NULL: none */
+    void (*interlude)(struct fixture *fixture);
 };
 
+static void keep_line(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    struct fixture *fixture = context;
+    (void)level;
+    (void)origin;
+    text_append_format(&fixture->transcript, "%s\n", message);
+    if (fixture->cue != NULL && strcmp(message, fixture->cue) == 0) {
+        fixture->cue = NULL;
+        fixture->interlude(fixture);
+    }
+}
+
+static void make_rendezvous(struct agent *agent) {
+    assert_int_equal(agent_node_settings_make(agent->config, &agent->preparation,
+                         agent->environment, &agent->node_settings, NULL),
+        FAILURE_NONE);
+    agent->node = node_machine_new(&agent->node_settings.node);
+    struct agent_rendezvous_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .node = &agent->node_settings.node,
+        .machine = agent->node,
+        .mailbox = {agent_post, agent},
+    };
+    assert_int_equal(
+        agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, NULL), FAILURE_NONE);
+}
+
+/* Two workers; nothing has happened yet. */
 static void set_up(struct fixture *fixture, const char *command) {
-    *fixture = (struct fixture){0};
+    *fixture = (struct fixture){.log = {LOG_LEVEL_DEBUG, keep_line, fixture}};
     agent_fixture_init(&fixture->job, 2, command);
     struct agent *agent = &fixture->agent;
     agent->config = &fixture->job.config;
     agent->environment = &fixture->job.environment;
-    agent->sink = log_sink_new("CRITICAL", STDERR_FILENO);
-    agent->log = log_sink_log(agent->sink);
+    agent->log = &fixture->log;
+    agent->is_queueing = true;
+}
+
+static void open_agent(struct fixture *fixture) {
+    struct agent *agent = &fixture->agent;
     assert_int_equal(event_loop_new(&agent->loop, NULL), FAILURE_NONE);
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
     assert_int_equal(
         agent_prepare(agent->config, agent->environment, &agent->preparation, NULL), FAILURE_NONE);
-    struct agent_rendezvous_settings rendezvous = {
-        .config = agent->config,
-        .preparation = &agent->preparation,
-        .environment = agent->environment,
-        .log = agent->log,
-        .observer = agent_rendezvous_events(agent),
-    };
-    assert_int_equal(
-        agent_rendezvous_new(agent->loop, &rendezvous, &agent->rendezvous, NULL), FAILURE_NONE);
+    make_rendezvous(agent);
     struct agent_workers_settings workers = {
         .config = agent->config,
         .preparation = &agent->preparation,
         .environment = agent->environment,
-        .log = agent->log,
         .descriptor_limit = -1,
         .observer = agent_workers_events(agent),
     };
     assert_int_equal(agent_workers_new(agent->loop, &workers, &agent->workers, NULL), FAILURE_NONE);
-    struct agent_settings settings = {
-        .worker_count = 2,
-        .shutdown_timeout = agent->config->shutdown_timeout,
-        .has_peers = true, /* who are told everything, and are nobody */
-    };
-    agent_machine_init(&agent->machine, &settings);
+}
+
+static void start(struct fixture *fixture) {
+    open_agent(fixture);
+    agent_start(&fixture->agent);
+}
+
+/* Until the log files of the workers have been made, and they run, or cannot. */
+static void start_workers(struct fixture *fixture) {
+    start(fixture);
+    while (node_machine_agent(fixture->agent.node)->phase == AGENT_STARTING) {
+        event_loop_run_ready(fixture->agent.loop);
+    }
 }
 
 static void tear_down(struct fixture *fixture) {
     struct agent *agent = &fixture->agent;
+    agent->is_queueing = true;
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
     event_timer_free(agent->deadline);
     assert_true(event_loop_free(agent->loop));
-    agent_machine_clear(&agent->machine);
+    node_machine_free(agent->node);
+    agent_node_settings_clear(&agent->node_settings);
     agent_preparation_clear(&agent->preparation);
-    log_sink_free(agent->sink);
-    free(agent->queue);
-    free(agent->trouble);
-    failure_account_clear(&agent->root_cause);
+    text_clear(&fixture->transcript);
     agent_fixture_clear(&fixture->job);
+}
+
+static enum agent_phase phase_of(const struct fixture *fixture) {
+    return node_machine_agent(fixture->agent.node)->phase;
+}
+
+static bool has_logged(const struct fixture *fixture, const char *words) {
+    return strstr(text_string(&fixture->transcript), words) != NULL;
 }
 
 static void what_follows_at_once_is_done_before_the_event_is(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, "exit 0");
-    agent_take_event(&fixture.agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
-    assert_int_equal(fixture.agent.machine.phase, AGENT_RUNNING); /* joined and started */
-    assert_int_equal(fixture.agent.queue_length, 0);
+    start(&fixture);
+    assert_int_equal(phase_of(&fixture), AGENT_STARTING); /* joined, without a turn of the loop */
+    assert_null(node_machine_next(fixture.agent.node));
     event_loop_run(fixture.agent.loop);
-    assert_int_equal(fixture.agent.machine.phase, AGENT_DONE);
+    assert_int_equal(phase_of(&fixture), AGENT_DONE);
     assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
     tear_down(&fixture);
 }
@@ -84,7 +129,7 @@ static void signal_becomes_the_outcome(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, "exec sleep 1000");
-    agent_take_event(&fixture.agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
+    start_workers(&fixture);
     agent_signal_received(&fixture.agent, SIGTERM);
     event_loop_run(fixture.agent.loop);
     assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
@@ -92,17 +137,34 @@ static void signal_becomes_the_outcome(void **state) {
     tear_down(&fixture);
 }
 
+/* Their files are being made, which may never end. */
+static void signal_ends_a_start_that_waits_for_its_files(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "touch $DIR/started");
+    start(&fixture);
+    agent_signal_received(&fixture.agent, SIGTERM);
+    assert_int_equal(phase_of(&fixture), AGENT_DONE);
+    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
+    event_loop_run(fixture.agent.loop);
+    assert_false(agent_fixture_has_file(&fixture.job, "started"));
+    tear_down(&fixture);
+}
+
+/* The workers forget it at once. */
 static void reason_of_a_failed_start_reaches_the_worker_group(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, "");
     free(fixture.job.config.script);
     fixture.job.config.script = memory_duplicate_string("/nowhere/program");
-    agent_take_event(&fixture.agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
-    assert_int_equal(fixture.agent.machine.phase, AGENT_DONE);
+    start_workers(&fixture);
+    assert_int_equal(phase_of(&fixture), AGENT_DONE);
     assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
-    assert_non_null(
-        strstr(fixture.agent.machine.workers.failures[0].start_message, "/nowhere/program"));
+    assert_non_null(strstr(
+        node_machine_workers(fixture.agent.node)->failures[0].start_message, "/nowhere/program"));
+    assert_true(has_logged(&fixture, "starting <- start_failed rank=0 cannot execute "
+                                     "'/nowhere/program': No such file or directory\n"));
     tear_down(&fixture);
 }
 
@@ -116,78 +178,210 @@ static int open_fifo(const struct agent_fixture *job, const char *name) {
     return fd;
 }
 
+static void post_agent(struct fixture *fixture, struct agent_event event) {
+    agent_post(&fixture->agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
+}
+
 /* The second start of the workers ends well. */
 static void new_round_starts_the_workers_anew_at_no_cost(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture, "mkdir $DIR/$RANK || exit 0; echo >$DIR/running; exec sleep 1000");
+    set_up(&fixture, "mkdir $DIR/$RANK 2>/dev/null || exit 0; echo >$DIR/running; exec sleep 1000");
     int running = open_fifo(&fixture.job, "running");
-    struct agent *agent = &fixture.agent;
-    struct agent_rendezvous_observer observer = agent_rendezvous_events(agent);
-    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
+    start_workers(&fixture);
     char lines[2];
     assert_int_equal(read(running, &lines[0], 1), 1);
     assert_int_equal(read(running, &lines[1], 1), 1);
-    observer.round_over(observer.context, "a node came");
-    event_loop_run(agent->loop);
-    assert_int_equal(agent->outcome.kind, AGENT_OUTCOME_SUCCEEDED);
-    assert_int_equal(agent->placement.attempt, 0);
+    post_agent(&fixture, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER});
+    event_loop_run(fixture.agent.loop);
+    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
+    assert_int_equal(node_machine_knowledge(fixture.agent.node)->placement.attempt, 0);
     close(running);
     tear_down(&fixture);
 }
 
-static void stale_answers_do_not_move_the_node(void **state) {
+/* The queue. */
+
+#define FROM_INSIDE 20
+
+/* Each with a text that is gone when the next one is written. */
+static void post_many(struct fixture *fixture) {
+    char text[32];
+    for (int i = 0; i < FROM_INSIDE; i++) {
+        snprintf(text, sizeof text, "number %d", i);
+        post_agent(fixture, (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
+                                .start_failed = {.local_rank = 1, .message = text}});
+    }
+    memset(text, '?', sizeof text - 1);
+    text_append(&fixture->transcript, "that was the interlude\n");
+}
+
+/* Where in the transcript the line is that says this. */
+static size_t position_of(const struct fixture *fixture, const char *words) {
+    const char *all = text_string(&fixture->transcript);
+    const char *found = strstr(all, words);
+    assert_non_null(found);
+    return (size_t)(found - all);
+}
+
+static void all_that_is_posted_from_inside_a_step_is_taken_in_order(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, "exit 0");
-    struct agent_rendezvous_observer observer = agent_rendezvous_events(&fixture.agent);
-    struct node_placement stale = {.group_rank = 7};
-    agent_take_event(&fixture.agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
-    observer.joined(observer.context, 0, &stale);
-    assert_int_equal(fixture.agent.placement.group_rank, 0);
-    event_loop_run(fixture.agent.loop);
+    fixture.cue = "joining -> join ticket=1 attempt=0";
+    fixture.interlude = post_many;
+    start(&fixture);
+    size_t before = position_of(&fixture, "that was the interlude");
+    for (int i = 0; i < FROM_INSIDE; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "<- start_failed rank=1 number %d\n", i);
+        size_t position = position_of(&fixture, line);
+        assert_true(position > before);
+        before = position;
+    }
     tear_down(&fixture);
 }
 
-static void job_that_ends_without_this_node_ends_it_well(void **state) {
+static void signal_agent(struct fixture *fixture) {
+    agent_signal_received(&fixture->agent, SIGTERM);
+}
+
+/* A signal that comes while two effects of a step are carried out waits for the second. */
+static void what_comes_between_two_effects_waits_for_the_second(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
+    fixture.cue = "stopping -> signal_workers 15";
+    fixture.interlude = signal_agent;
+    start(&fixture);
+    event_loop_run(fixture.agent.loop);
+    assert_true(position_of(&fixture, "stopping -> arm_timer") <
+                position_of(&fixture, "stopping <- signal_received 15"));
+    tear_down(&fixture);
+}
+
+/* Hosting the store is told when the rendezvous is opened. */
+static void what_comes_before_the_start_waits_for_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "exec sleep 1000");
+    open_agent(&fixture);
+    const struct node_event *event = node_machine_next(fixture.agent.node);
+    assert_non_null(event);
+    assert_int_equal(event->membership.kind, MEMBERSHIP_EVENT_HOSTING);
+    assert_string_equal(text_string(&fixture.transcript), "");
+    agent_start(&fixture.agent);
+    assert_true(
+        position_of(&fixture, "membership <- hosting") < position_of(&fixture, "idle <- start"));
+    assert_int_equal(phase_of(&fixture), AGENT_STARTING);
+    tear_down(&fixture);
+}
+
+static void what_comes_after_the_end_is_not_heard(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture, "exit 0");
-    struct agent_rendezvous_observer observer = agent_rendezvous_events(&fixture.agent);
-    fixture.agent.machine.phase = AGENT_JOINING;
-    observer.job_over(observer.context);
-    assert_int_equal(fixture.agent.machine.phase, AGENT_DONE);
+    start(&fixture);
+    event_loop_run(fixture.agent.loop);
+    fixture.agent.is_queueing = true; /* as agent_run has it then */
+    text_clear(&fixture.transcript);
+    post_agent(&fixture, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER});
+    assert_string_equal(text_string(&fixture.transcript), "");
+    tear_down(&fixture);
+}
+
+/* What is done with effects. */
+
+/* The answer is posted with its account, before anything that follows. */
+static void who_is_to_blame_is_told_with_the_failure(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "test $RANK = 1 || exec sleep 1000; exit 3");
+    struct launch_config *config = &fixture.job.config;
+    config->rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
+    config->local_address = memory_duplicate_string("127.0.0.1");
+    config->dynamic.host = memory_duplicate_string("127.0.0.1");
+    config->dynamic.is_host = LAUNCH_IS_HOST_YES;
+    config->dynamic.read_timeout = duration_from_seconds(60);
+    rendezvous_settings_init(&config->dynamic.settings);
+    start(&fixture);
+    event_loop_run(fixture.agent.loop);
+    char *line = text_format("membership <- doubt_asked rank 1 (local_rank 1) on %s failed: exit "
+                             "code 3\n",
+        fixture.agent.preparation.host_name);
+    assert_true(has_logged(&fixture, line));
+    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_FAILED);
+    free(line);
+    tear_down(&fixture);
+}
+
+static void a_restart_is_said_with_what_is_left_of_them(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "test $TORCHELASTIC_RESTART_COUNT = 1");
+    fixture.job.config.max_restarts = 2;
+    start(&fixture);
+    event_loop_run(fixture.agent.loop);
+    assert_true(has_logged(&fixture, "restarting the workers: restart 1 of 2 (--max-restarts)"));
     assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
     tear_down(&fixture);
 }
 
-static void root_cause_elsewhere_is_kept_until_the_next_round(void **state) {
+static void a_deadline_that_passes_kills_the_workers(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture, "exec sleep 1000");
-    struct agent *agent = &fixture.agent;
-    struct agent_rendezvous_observer observer = agent_rendezvous_events(agent);
-    struct failure_account account = {.host = memory_duplicate_string("node2")};
-    agent_take_event(agent, (struct agent_event){.kind = AGENT_EVENT_START}, NULL);
-    observer.root_cause_learnt(observer.context, &account);
-    failure_account_clear(&account);
-    assert_true(agent->has_root_cause);
-    assert_string_equal(agent->root_cause.host, "node2");
-    observer.joined(observer.context, agent->machine.ticket, &agent->placement);
-    assert_false(agent->has_root_cause);
-    agent_signal_received(agent, SIGTERM);
-    event_loop_run(agent->loop);
+    set_up(&fixture, "trap '' TERM; echo >$DIR/running; while :; do sleep 1000; done");
+    fixture.job.config.shutdown_timeout = duration_from_milliseconds(1);
+    int running = open_fifo(&fixture.job, "running");
+    start_workers(&fixture);
+    char lines[2];
+    assert_int_equal(read(running, &lines[0], 1), 1);
+    assert_int_equal(read(running, &lines[1], 1), 1);
+    agent_signal_received(&fixture.agent, SIGTERM);
+    event_loop_run(fixture.agent.loop);
+    assert_true(has_logged(&fixture, "stopping -> kill_workers"));
+    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SIGNALLED);
+    close(running);
+    tear_down(&fixture);
+}
+
+static void never(void *context) {
+    (void)context;
+    fail_msg("the loop was not stopped");
+}
+
+/* It is done, and stays for other nodes: an impatient user must not wait for them. */
+static void a_signal_after_the_end_ends_the_waiting(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "exit 0");
+    start(&fixture);
+    event_loop_run(fixture.agent.loop);
+    struct event_timer *timer = event_timer_new(fixture.agent.loop, never, NULL);
+    event_timer_set(
+        timer, instant_after(event_loop_now(fixture.agent.loop), duration_from_seconds(30)));
+    agent_signal_received(&fixture.agent, SIGINT);
+    event_loop_run(fixture.agent.loop);
+    assert_true(has_logged(&fixture, "Received SIGINT, not waiting for other nodes any longer"));
+    assert_int_equal(fixture.agent.outcome.kind, AGENT_OUTCOME_SUCCEEDED);
+    event_timer_free(timer);
     tear_down(&fixture);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_follows_at_once_is_done_before_the_event_is),
     cmocka_unit_test(signal_becomes_the_outcome),
+    cmocka_unit_test(signal_ends_a_start_that_waits_for_its_files),
     cmocka_unit_test(reason_of_a_failed_start_reaches_the_worker_group),
     cmocka_unit_test(new_round_starts_the_workers_anew_at_no_cost),
-    cmocka_unit_test(stale_answers_do_not_move_the_node),
-    cmocka_unit_test(root_cause_elsewhere_is_kept_until_the_next_round),
-    cmocka_unit_test(job_that_ends_without_this_node_ends_it_well),
+    cmocka_unit_test(all_that_is_posted_from_inside_a_step_is_taken_in_order),
+    cmocka_unit_test(what_comes_between_two_effects_waits_for_the_second),
+    cmocka_unit_test(what_comes_before_the_start_waits_for_it),
+    cmocka_unit_test(what_comes_after_the_end_is_not_heard),
+    cmocka_unit_test(who_is_to_blame_is_told_with_the_failure),
+    cmocka_unit_test(a_restart_is_said_with_what_is_left_of_them),
+    cmocka_unit_test(a_deadline_that_passes_kills_the_workers),
+    cmocka_unit_test(a_signal_after_the_end_ends_the_waiting),
 };
 
 TEST_MAIN(tests)

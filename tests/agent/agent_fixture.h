@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/launch_config.h"
+#include "core/launch/launch_config.h"
 
 struct agent_fixture {
     char directory[64]; /* empty at first; the workers' working directory is the test's own */

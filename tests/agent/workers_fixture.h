@@ -4,8 +4,8 @@
 #ifndef MUSTER_TESTS_AGENT_WORKERS_FIXTURE_H
 #define MUSTER_TESTS_AGENT_WORKERS_FIXTURE_H
 
-#include "agent/agent_workers.h"
-#include "core/worker_group.h"
+#include "agent/workers/agent_workers.h"
+#include "core/workers/worker_group.h"
 
 struct workers_fixture {
     struct agent_fixture agent;
@@ -77,6 +77,15 @@ static inline void workers_fixture_init(
         .local_world_size = worker_count,
         .ranks = {0, worker_count, 0, worker_count},
     };
+}
+
+/* Starts the workers and waits until they run, or cannot. */
+static inline void workers_fixture_start(struct workers_fixture *fixture) {
+    size_t told = strlen(fixture->story);
+    agent_workers_start(fixture->workers, &fixture->placement);
+    while (fixture->story[told] == '\0') {
+        event_loop_run_ready(fixture->loop);
+    }
 }
 
 /* Starts the workers and waits until all are gone. */

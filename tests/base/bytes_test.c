@@ -41,11 +41,19 @@ static void shorter_slice_orders_first(void **state) {
     assert_false(slice_starts_with(slice_from_string("a"), slice_from_string("ab")));
 }
 
+static void the_rest_of_a_slice_begins_where_it_is_told(void **state) {
+    (void)state;
+    struct slice whole = slice_from_string("abc");
+    assert_true(slice_equals(slice_from(whole, 1), slice_from_string("bc")));
+    assert_int_equal(slice_from(whole, 3).length, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(append_beyond_the_ceiling_changes_nothing),
     cmocka_unit_test(absurd_length_is_refused_before_allocation),
     cmocka_unit_test(consuming_keeps_the_rest),
     cmocka_unit_test(shorter_slice_orders_first),
+    cmocka_unit_test(the_rest_of_a_slice_begins_where_it_is_told),
 };
 
 TEST_MAIN(tests)

@@ -33,12 +33,21 @@ static void nothing_remains_until_a_past_instant(void **state) {
     assert_int_equal(instant_until(earlier, later).nanoseconds, 20);
 }
 
+static void the_earlier_of_two_instants_is_found(void **state) {
+    (void)state;
+    struct instant earlier = {10};
+    struct instant later = {30};
+    assert_int_equal(instant_earlier(later, earlier).nanoseconds, 10);
+    assert_int_equal(instant_earlier(earlier, later).nanoseconds, 10);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fractions_of_a_second_are_kept),
     cmocka_unit_test(negative_seconds_are_no_time),
     cmocka_unit_test(huge_durations_saturate),
     cmocka_unit_test(milliseconds_round_up_so_timers_are_never_early),
     cmocka_unit_test(nothing_remains_until_a_past_instant),
+    cmocka_unit_test(the_earlier_of_two_instants_is_found),
 };
 
 TEST_MAIN(tests)

@@ -14,7 +14,7 @@
 
 #include "muster/timer.h"
 #include "temporary_tree.h"
-#include "wire/timer_request_json.h"
+#include "wire/watchdog/timer_request_json.h"
 
 struct fixture {
     struct temporary_tree tree;

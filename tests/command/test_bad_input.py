@@ -4,7 +4,6 @@
 import json
 import os
 import resource
-import shutil
 import socket
 
 import pytest
@@ -152,12 +151,10 @@ NOBODY = 65534
 @pytest.mark.parametrize("processes", [1, 2, 3, 4, 5, 6, 8])
 def test_a_failing_fork_is_named_and_leaves_nothing(muster, scratch, processes):
     """The limit counts threads too, so each number stops the start at another point."""
-    binary = scratch / "muster"  # root may always fork, and nobody cannot reach into a build directory
-    shutil.copy(muster.binary, binary)
-    scratch.chmod(0o777)
+    muster.share()  # root may always fork
     somebody_else = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
     end = muster.start(
-        [*LOCALLY, "--no-python", "true"], program=binary, preexec_fn=limit(resource.RLIMIT_NPROC, processes),
+        [*LOCALLY, "--no-python", "true"], preexec_fn=limit(resource.RLIMIT_NPROC, processes),
         **somebody_else,
     ).finish()
     if end.status != 0:

@@ -39,7 +39,6 @@ def test_a_range_of_nodes_that_makes_no_sense_is_refused(muster, nodes, expected
         ("node0:65536", "a port from 0 to 65535"),
         ("node0:-1", "a port from 0 to 65535"),
         ("node0:http", "a port from 0 to 65535"),
-        ("node0:0", "port 0 (any free one) cannot be found by the other nodes"),
         ("http://node0:29400", "give HOST:PORT"),
         ("fe80::1:2940", "write [fe80::1:2940] or [fe80::1]:2940"),
         ("fe80::1%eth0:29400", "give HOST:PORT"),
@@ -50,6 +49,19 @@ def test_a_range_of_nodes_that_makes_no_sense_is_refused(muster, nodes, expected
 def test_an_endpoint_that_is_none_is_refused(muster, endpoint, expected):
     error = refused(muster, "--rdzv-endpoint", endpoint)
     assert f"argument --rdzv-endpoint/--rdzv_endpoint: invalid value '{endpoint}': " in error
+    assert expected in error
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["--nnodes", "2:4"], "port 0 (any free one) cannot be found by the other nodes; give a number"),
+        (["--rdzv-conf", "is_host=false"], "(is_host=false) cannot find it at port 0 (any free one); give a number"),
+    ],
+)
+def test_a_free_port_that_must_be_found_is_refused(muster, arguments, expected):
+    error = refused(muster, *arguments, "--rdzv-endpoint", "node0:0")
+    assert "argument --rdzv-endpoint/--rdzv_endpoint: invalid value 'node0:0': " in error
     assert expected in error
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pages keep up with the code."""
 
+import collections
+import importlib.util
 import re
 
 from support.binary import ROOT
@@ -8,19 +10,64 @@ from support.binary import ROOT
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 
+# What the path of a file of this repository begins with, as pages write it: floors without src/.
+PLACES = ("src", "base", "core", "wire", "options", "host", "agent", "main", "tests", "tools", "bench", "examples", "fuzz")
+
+
 def read(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def test_architecture_names_every_module_and_no_other():
-    modules = {
-        path.stem for path in (ROOT / "src").rglob("*.c") if path.parent.name != "main"
-    } | {path.stem for path in (ROOT / "src").rglob("*.h")}
-    table = read("docs/architecture.md").split("\n## Nouns\n")[1].split("\n## ")[0]
-    rows = "\n".join(line for line in table.splitlines() if line.startswith("|"))
-    named = set(re.findall(r"`(\w+)`", rows))
-    assert modules - named == set(), "in src but not on the page"
-    assert named - modules == set(), "on the page but not in src"
+def room_arrows():
+    """{room: the rooms it may include}, as tools/check_floors.py has them."""
+    specification = importlib.util.spec_from_file_location("check_floors", ROOT / "tools/check_floors.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.ROOM_ARROWS
+
+
+def rooms_in_source():
+    """{room: the floors it lies on}."""
+    rooms = collections.defaultdict(set)
+    for path in (ROOT / "src").glob("*/*/"):
+        if path.is_dir():
+            rooms[path.name].add(path.parent.name)
+    return dict(rooms)
+
+
+def rooms_on_page():
+    """{room: (its floors, the files to begin with)}."""
+    section = read("docs/architecture.md").split("\n## Rooms\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .*? \| ([\w, ]+) \| (.*) \|$", section, re.MULTILINE)
+    return {room: (set(floors.split(", ")), re.findall(r"`([^`]+)`", files)) for room, floors, files in rows}
+
+
+def test_architecture_has_a_row_for_every_room_and_no_other():
+    assert {room: floors for room, (floors, files) in rooms_on_page().items()} == rooms_in_source()
+
+
+def test_architecture_begins_the_reading_of_a_room_in_that_room():
+    for room, (floors, files) in rooms_on_page().items():
+        assert 1 <= len(files) <= 3, room
+        assert {file.split("/")[1] for file in files} == {room}
+        assert {file.split("/")[0] for file in files} <= floors
+
+
+def test_files_that_the_pages_name_exist():
+    missing, count = [], 0
+    for page in PAGES:
+        for name in re.findall(r"`((?:%s)/[\w./-]*)`" % "|".join(PLACES), read(page)):
+            count += 1
+            if not any((root / name).exists() for root in (ROOT, ROOT / "src")):
+                missing.append(f"{page}: {name}")
+    assert count > 50
+    assert missing == []
+
+
+def test_rooms_of_the_arrows_exist():
+    named = {room for arrow in room_arrows().items() for room in (arrow[0], *arrow[1])}
+    assert len(named) > 10
+    assert [room for room in sorted(named) if not (ROOT / "src" / room).is_dir()] == []
 
 
 def test_links_between_pages_lead_somewhere():

@@ -124,3 +124,20 @@ def test_a_signal_ends_a_node_that_waits_for_the_others_to_be_done(make_job):
     world.of("node1").end()
     assert job.started[0].finish().status == 0, job.tell()
     assert len(job.worlds()) == 1
+
+
+def test_a_host_that_is_done_keeps_the_store_for_those_who_are_not(make_job):
+    """With a restart in between: the new round needs it, too."""
+    job = make_job("2:3", "--exit-barrier-timeout", 0.2)
+    host = job.start_host("node1")
+    job.nodes("node2", "node3")
+    first = job.wait_for_world("node1", "node2", "node3")
+    first.of("node1").end()
+    host.wait_for_log("round -> barrier_late")
+    first.of("node2").end(3)
+    second = job.wait_for_world("node1", "node2", "node3")
+    second.of("node1").end()
+    host.wait_for_log("round -> barrier_late", count=2)
+    second.of("node3").end()
+    second.of("node2").end()
+    assert job.succeeds()

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support.nodes import IMPATIENT
+from support.store import Server
 
 
 def test_survivors_go_on_when_an_agent_is_killed(make_job_anywhere):
@@ -109,26 +110,32 @@ def test_too_few_survivors_end_when_no_replacement_comes(make_job):
     assert "1 of at least 2 nodes" in end.err, end
 
 
-def test_survivors_that_shall_wait_go_on_with_the_replacement(make_job):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_survivors_that_shall_wait_go_on_with_the_replacement(make_job, how):
     job = make_job("1:2", "--on-node-loss", "wait")
-    job.start_host()
+    host = job.start_host()
     lost = job.start("node2")
     first = job.wait_for_world("node1", "node2")
-    lost.kill()
+    lost.signal(how)
+    host.wait_for_log("wanted 2")
     first.of("node1").wait_until_gone()
     job.start("node3")
     job.wait_for_world("node1", "node3").end()
-    assert job.succeeds()
+    ends = job.statuses()
+    assert (ends["node1"], ends["node3"]) == (0, 0), job.tell()
+    assert len(job.worlds()) == 2, job.tell()
 
 
-def test_survivors_that_waited_long_enough_go_on_without(make_job):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_survivors_that_waited_long_enough_go_on_without(make_job, how):
     job = make_job("1:2", "--on-node-loss", "wait", conf=["join_timeout=2"])
-    job.start_host()
+    host = job.start_host()
     lost = job.start("node2")
     job.wait_for_world("node1", "node2")
-    lost.kill()
+    lost.signal(how)
+    host.wait_for_log("wanted 2")
     job.wait_for_world("node1").end()
-    assert job.succeeds()
+    assert host.finish().status == 0, job.tell()
 
 
 def test_survivors_notice_nothing_where_they_shall_do_as_torchrun(make_job):
@@ -144,6 +151,21 @@ def test_survivors_notice_nothing_where_they_shall_do_as_torchrun(make_job):
     second = job.wait_for_world("node1")
     assert second.restarts == {1}
     second.end()
+    assert job.succeeds()
+
+
+def test_survivors_that_meet_at_a_new_store_have_no_more_restarts_than_before(muster, make_job):
+    old = Server(muster)
+    job = make_job("2:2", port=old.port, conf=["is_host=false"])
+    job.nodes("node1", "node2")
+    job.wait_for_world("node1", "node2").of("node2").end(3)
+    second = job.wait_for_world("node1", "node2")
+    assert second.restarts == {1}
+    old.stop(signal.SIGKILL)
+    Server(muster, address=("--port", old.port))
+    third = job.wait_for_world("node1", "node2")
+    assert third.restarts == {1}, job.tell()
+    third.end()
     assert job.succeeds()
 
 

@@ -4,7 +4,6 @@ may not be looked into, as under kernel.yama.ptrace_scope 2 or 3."""
 
 import os
 import re
-import shutil
 
 import pytest
 
@@ -17,12 +16,11 @@ NOT_DUMPABLE = "import ctypes\nctypes.CDLL(None).prctl(4, 0)\n" + HANG
 
 
 @pytest.fixture
-def unprivileged(muster, scratch):
+def unprivileged(muster):
     """Who runs muster is not root: another user, if the tests are run by root."""
     if os.geteuid() != 0:
         return {}
-    os.chmod(scratch, 0o777)
-    muster.binary = shutil.copy(muster.binary, scratch / "muster")  # its directory may be root's alone
+    muster.share()
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
 

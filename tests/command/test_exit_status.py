@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What `muster run` exits with."""
 
+import signal
+
 import pytest
+
+from support.nodes import free_port
 
 LOCALLY = ["run", "--standalone", "--nproc-per-node", 2, "--no-python"]
 
@@ -25,6 +29,20 @@ def test_the_first_failed_worker_decides_the_status(muster):
     script = 'if [ $RANK = 1 ]; then exit 5; fi; sleep 60'
     end = muster.run([*LOCALLY[:-1], "--exit-code", "worker", "--no-python", "sh", "-c", script])
     assert end.status == 5, end
+
+
+@pytest.mark.parametrize("options, status", [([], 1), (["--exit-code", "worker"], 143)])
+def test_a_signal_to_the_agent_gives_its_own_status_when_asked(muster, options, status):
+    end = muster.run([*LOCALLY[:-1], *options, "--no-python", "sh", "-c", "[ $RANK = 0 ] && kill -TERM $PPID; sleep 60"])
+    assert end.status == status, end
+
+
+def test_a_signal_while_the_agent_waits_for_other_nodes_gives_its_own_status_when_asked(muster):
+    options = ["--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{free_port()}"]
+    running = muster.start(["run", *options, "--exit-code", "worker", "--no-python", "true"], env={"LOGLEVEL": "DEBUG"})
+    running.wait_until(lambda: "idle -> join" in running.err() or "joining -> join" in running.err(), "the rendezvous")
+    running.signal(signal.SIGINT)
+    assert running.finish().status == 128 + signal.SIGINT
 
 
 def test_a_restarted_job_that_succeeds_gives_0(muster):

@@ -200,20 +200,20 @@ time.sleep(60)
 """
 
 
-def set_up_escape(scratch):
-    """An interpreter that is root whoever starts it, and a directory that anybody can use."""
+def set_up_escape(muster, scratch):
+    """An interpreter that is root whoever starts it, and a binary and a directory that anybody can use."""
     if os.getuid() != 0:
         pytest.skip("only root can make a worker that its agent cannot end")
     python = scratch / "python"
     shutil.copy(os.path.realpath(sys.executable), python)
     python.chmod(0o4755)
-    scratch.chmod(0o777)
+    muster.share()
     return python
 
 
 @pytest.mark.parametrize("evidence", ["off", "basic"])
 def test_a_worker_that_cannot_be_ended_is_503_until_it_is_gone(muster, scratch, evidence):
-    python = set_up_escape(scratch)
+    python = set_up_escape(muster, scratch)
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     running = timers.start(
         muster, ESCAPED, "--evidence", evidence, workers=1, popen=nobody,

@@ -25,6 +25,33 @@ def test_man_page_and_help_name_the_same_options(muster):
     assert described - shown == set(), "on the man page but not in --help"
 
 
+def settings_of_rendezvous_on_man_page():
+    """{key: (default, whether it is said to have no effect)} of `c10d`."""
+    page = (ROOT / "man/muster.1.scd").read_text(encoding="utf-8").replace("\\_", "_")
+    section = page.split("\nFor *c10d*:\n")[1].split("\n# ")[0]
+    found = {}
+    for keys, text in re.findall(r"^(\*.*\*)\n((?:\t.*\n?)+)", section, re.MULTILINE):
+        keys = re.findall(r"\*(\w+)\*", keys)
+        defaults = re.findall(r"\d+|tcp|false|true", text.rpartition("Default:")[2])
+        for key, default in zip(keys, defaults if len(defaults) == len(keys) else [None] * len(keys)):
+            found[key] = (default, "without effect" in text)
+    return found
+
+
+def settings_of_rendezvous_in_docs():
+    page = (ROOT / "docs/several-nodes.md").read_text(encoding="utf-8").split("\n## Settings\n")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    return {
+        key: ("".join(re.findall(r"^`?(\d+|tcp)`?$", default)) or None, "without effect" in text)
+        for key, default, text in rows
+    }
+
+
+def test_man_page_and_docs_say_the_same_of_every_setting_of_the_rendezvous():
+    assert len(settings_of_rendezvous_in_docs()) >= 11
+    assert settings_of_rendezvous_on_man_page() == settings_of_rendezvous_in_docs()
+
+
 def test_man_page_states_every_exit_status():
     page = (ROOT / "man/muster.1.scd").read_text(encoding="utf-8")
     section = page.split("\n# EXIT STATUS\n")[1].split("\n# ")[0]

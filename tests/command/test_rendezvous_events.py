@@ -47,8 +47,8 @@ def test_a_node_that_finds_no_store_records_why(make_job, scratch):
 
 
 def lone(muster, scratch, command):
-    """What a node records of its rendezvous that is alone in its job."""
-    options = ["--rdzv-backend", "c10d", "--rdzv-id", "job7", "--local-addr", "node1", "--max-restarts", 1]
+    """What a node records of its rendezvous that can meet nobody."""
+    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7", "--local-addr", "node1", "--max-restarts", 1]
     end = muster.run(["run", *options, "--event-log-handler", "file:events", "--no-python", "sh", "-c", command])
     return end, [re.sub(r"node1_\d+_0", "<node>", line) for line in told(scratch, "node1")][1:]
 

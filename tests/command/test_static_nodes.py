@@ -20,11 +20,12 @@ class Job:
     def __init__(self, muster, *options):
         self.muster, self.port, self.options = muster, free_port(), options
 
-    def start(self, node, script, workers=2):
+    def start(self, node, script, workers=2, **how):
         return self.muster.start(
             ["run", "--nnodes", 2, "--node-rank", node, "--master-addr", "127.0.0.1",
              "--master-port", self.port, "--nproc-per-node", workers, *self.options,
-             "--no-python", "sh", "-c", script]
+             "--no-python", "sh", "-c", script],
+            **how,
         )
 
     def run(self, script):
@@ -123,3 +124,36 @@ def test_an_unreachable_master_is_named(muster):
     end = job.start(1, "exit 0").finish()
     assert end.status == 1
     assert f"127.0.0.1:{job.port}" in end.err
+
+
+@pytest.mark.parametrize("said", ["option", "variable"])
+def test_a_host_that_is_done_keeps_the_store_for_those_who_are_not(muster, said):
+    """However long they work; what is over sooner is the waiting of a node that nobody needs."""
+    job = Job(muster, *(["--exit-barrier-timeout", 0.2] if said == "option" else []))
+    variable = {"TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT": "0.2"} if said == "variable" else {}
+    host = job.start(0, "exit 0", env=variable)
+    other = job.start(1, "until [ -e done ]; do sleep 0.05; done", env=variable)
+    host.wait_until(lambda: "keeps it until they are done" in host.err(), "the end of its waiting")
+    (muster.scratch / "done").touch()
+    assert [host.finish().status, other.finish().status] == [0, 0], (host.err(), other.err())
+    assert "keeps it" not in other.err()
+
+
+def test_a_host_that_is_done_does_not_wait_for_the_dead(muster):
+    job = Job(muster, "--exit-barrier-timeout", 0)
+    host = job.start(0, "exit 0")
+    other = job.start(1, ": >up; exec sleep 300")
+    host.wait_until(lambda: "keeps it until they are done" in host.err(), "the end of its waiting")
+    host.wait_until((muster.scratch / "up").exists, "the other's worker")
+    other.signal(signal.SIGKILL)
+    other.finish()
+    assert host.finish().status == 0, host.err()
+
+
+def test_a_node_that_nobody_needs_waits_only_so_long(muster):
+    job = Job(muster, "--exit-barrier-timeout", 0)
+    host = job.start(0, "until [ -e done ]; do sleep 0.05; done")
+    other = job.start(1, "exit 0")
+    assert other.finish().status == 0
+    (muster.scratch / "done").touch()
+    assert host.finish().status == 0

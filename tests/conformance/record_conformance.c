@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/rendezvous_key.h"
-#include "host/rendezvous_backend.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "host/rendezvous/rendezvous_backend.h"
 
 #define NODES 3
 #define RAISES 100
@@ -85,6 +85,28 @@ static void roll_answered(void *context) {
     ((struct node *)context)->is_roll_answered = true;
 }
 
+/* What the backend tells, one kind of news after the other. */
+static void told(void *context, const struct rendezvous_event *event) {
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        connected(context, event->connected.has_presence);
+    } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        lost(context, event->lost.reason, event->lost.is_silent);
+    } else if (event->kind == RENDEZVOUS_EVENT_RECORD) {
+        record(context, event->state);
+    } else if (event->kind == RENDEZVOUS_EVENT_WRITTEN) {
+        written(context, event->written.has_won, event->written.state);
+    } else if (event->kind == RENDEZVOUS_EVENT_CHANGED) {
+        changed(context);
+    } else if (event->kind == RENDEZVOUS_EVENT_FINISHED_COUNT) {
+        finished_count(context, event->finished_count);
+    } else if (event->kind == RENDEZVOUS_EVENT_ROLL_ANSWERED) {
+        roll_answered(context);
+    } else {
+        assert_int_equal(event->kind, RENDEZVOUS_EVENT_BROKEN);
+        broken(context, event->reason);
+    }
+}
+
 static void turn_until(struct store_under_test *store, const bool *is_reached) {
     struct instant deadline = instant_after(event_loop_now(store->loop), PATIENCE);
     while (!*is_reached) {
@@ -103,8 +125,7 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
         .answer_timeout = PATIENCE,
-        .observer = {connected, lost, record, written, changed, finished_count, roll_answered,
-            broken, node},
+        .observer = {told, node},
     };
     struct event_loop *loop = job->store->loop;
     node->job = job;

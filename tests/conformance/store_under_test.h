@@ -7,8 +7,8 @@
 #include "unit.h"
 
 #include "base/bytes.h"
-#include "host/event_loop.h"
-#include "host/store_access.h"
+#include "host/loop/event_loop.h"
+#include "host/store/store_access.h"
 
 /* How long anything may take before the test has failed; nothing here takes a thousandth of it. */
 #define PATIENCE duration_from_milliseconds(60000)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store table with a few clients, requests as one-liners, and assertions on what a step did. */
+/* A store table with a few clients, short functions for requests, and assertions on the effects of
+ * a step. */
 #ifndef MUSTER_TESTS_STORE_FIXTURE_H
 #define MUSTER_TESTS_STORE_FIXTURE_H
 
 #include "unit.h"
 
-#include "core/store_table.h"
+#include "core/store/store_table.h"
 
 #define STORE_CLIENTS 8
 #define KEYS(...)                                                                                  \
@@ -91,7 +92,7 @@ static inline void assert_silent(const struct store_fixture *fixture) {
     assert_int_equal(fixture->effects.count, 0);
 }
 
-/* Effect number `index` is a reply of that kind to that client. */
+/* Checks that effect number `index` is a reply of that kind to that client. */
 static inline const struct store_reply *assert_reply(
     const struct store_fixture *fixture, size_t index, int client, enum store_reply_kind kind) {
     assert_true(index < fixture->effects.count);
@@ -107,7 +108,7 @@ static inline void assert_byte(
     assert_int_equal(assert_reply(fixture, index, client, STORE_REPLY_BYTE)->byte, byte);
 }
 
-/* The only effect is this integer for that client. */
+/* Checks that the only effect is this integer for that client. */
 static inline void assert_integer(
     const struct store_fixture *fixture, int client, int64_t expected) {
     assert_int_equal(fixture->effects.count, 1);
@@ -115,7 +116,7 @@ static inline void assert_integer(
     assert_true(actual == expected);
 }
 
-/* The only effect is this blob for that client. */
+/* Checks that the only effect is this blob for that client. */
 static inline void assert_blob(
     const struct store_fixture *fixture, int client, struct slice expected) {
     assert_int_equal(fixture->effects.count, 1);
@@ -128,7 +129,7 @@ static inline void assert_value(
     assert_blob(fixture, 7, expected);
 }
 
-/* The only effect is that this client is closed, and the reason says so. */
+/* Checks that the only effect closes this client for this reason. */
 static inline void assert_closed(
     const struct store_fixture *fixture, int client, const char *reason) {
     assert_int_equal(fixture->effects.count, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks an HTTP server on a loop of the same thread. */
+/* A client for an HTTP server on a loop of the same thread. */
 #ifndef MUSTER_TESTS_HOST_HTTP_CLIENT_H
 #define MUSTER_TESTS_HOST_HTTP_CLIENT_H
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "host/raw_client.h"
 
-/* Everything that comes until the server closes. */
+/* Reads everything until the server closes the connection. */
 static inline void http_read(struct event_loop *loop, int fd, struct text *out) {
     char part[4096];
     ssize_t count;
@@ -22,7 +22,7 @@ static inline void http_read(struct event_loop *loop, int fd, struct text *out) 
     close(fd);
 }
 
-/* The answer to one request, "GET /health HTTP/1.1". */
+/* Sends one request, such as "GET /health HTTP/1.1", and returns the answer. */
 static inline void http_ask(
     struct event_loop *loop, int port, const char *request, struct text *out) {
     int fd = client_connect(port);

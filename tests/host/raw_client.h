@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client socket for tests of servers that run on a loop of the same thread: the loop is turned
- * until the client sees what it expects. */
+/* A client socket for tests of servers that run on a loop of the same thread. The loop runs until
+ * the client gets what it expects. */
 #ifndef MUSTER_TESTS_HOST_RAW_CLIENT_H
 #define MUSTER_TESTS_HOST_RAW_CLIENT_H
 
@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host/event_loop.h"
-#include "wire/store_request_codec.h"
+#include "host/loop/event_loop.h"
+#include "wire/store/store_request_codec.h"
 
-/* Turns of a loop, each with a short wait, after which a test has failed. */
+/* The maximum number of turns of a loop, each with a short wait. After them the test fails. */
 #define TURNS 20000
 
 static inline int client_connect(int port) {
@@ -44,7 +44,7 @@ static inline int client_open(int port) {
     return fd;
 }
 
-/* Turns the loop (NULL: another thread does) until the descriptor has something to read. */
+/* Runs the loop (NULL: another thread runs it) until the descriptor has something to read. */
 static inline void client_await(struct event_loop *loop, int fd) {
     for (int turn = 0; turn < TURNS; turn++) {
         if (loop != NULL) {
@@ -88,7 +88,7 @@ static inline void client_expect_close(struct event_loop *loop, int fd) {
     }
 }
 
-/* Proves that the connection works and that everything before has been answered. */
+/* Checks that the connection works and that all earlier requests have been answered. */
 static inline void client_expect_ping(struct event_loop *loop, int fd, uint32_t nonce) {
     client_ask(fd, &(struct store_request){.operation = STORE_PING, .nonce = nonce});
     uint8_t expected[4] = {

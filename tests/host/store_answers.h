@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a request to a store came back with, remembered by a test. */
+/* Stores the answer to a request, for tests. */
 #ifndef MUSTER_TESTS_HOST_STORE_ANSWERS_H
 #define MUSTER_TESTS_HOST_STORE_ANSWERS_H
 
@@ -7,13 +7,13 @@
 
 #include "unit.h"
 
-#include "host/store_client.h"
+#include "host/store/store_client.h"
 
 struct store_answer {
     int calls;
     enum failure_code code;
     struct store_reply reply; /* its bytes are in `text` */
-    char text[512];           /* blob of the reply, or message */
+    char text[512];           /* the reply's blob, or the message */
 };
 
 static inline void store_answer_remember(void *context, const struct store_client_result *result) {

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store client on a loop of the test's own, with a server beside it or a test that plays one. */
+/* A store client on the test's own loop, with a real server or with a test that acts as the
+ * server. */
 #ifndef MUSTER_TESTS_HOST_STORE_CLIENT_FIXTURE_H
 #define MUSTER_TESTS_HOST_STORE_CLIENT_FIXTURE_H
 
 #include <stdio.h>
 
 #include "host/raw_client.h"
-#include "host/store_client.h"
-#include "host/store_server.h"
-#include "host/tcp_listener.h"
+#include "host/store/store_client.h"
+#include "host/store/store_server.h"
+#include "host/network/tcp_listener.h"
 
 #define SOON duration_from_milliseconds(20)
 #define LONG duration_from_milliseconds(60000)
 
-/* What a call came back with. */
+/* The answer to a call. */
 struct answer {
     int calls;
     enum failure_code code;
     bool is_over;
     struct store_reply reply;
-    char text[256]; /* blob of the reply, or message */
+    char text[256]; /* the reply's blob, or the message */
     struct event_loop *loop;
 };
 
@@ -28,12 +29,12 @@ struct fixture {
     struct store_server *server;
     struct store_client *client;
     const char *host;
-    int listening_fd; /* without a server */
+    int listening_fd; /* used without a server */
     int port;
     int connected; /* calls of `connected` */
     int lost;
-    struct failure failure; /* of either */
-    bool frees_client;      /* from `connected` */
+    struct failure failure; /* of `connected` or `lost` */
+    bool frees_client;      /* in the `connected` callback */
 };
 
 static inline void connected(void *context, const struct failure *failure) {
@@ -139,7 +140,7 @@ static inline void ask(struct fixture *fixture, const struct store_request *requ
 
 static const struct slice key = {(const uint8_t *)"k", 1};
 
-/* The server's end of the client's connection, when the test plays the server. */
+/* The server's end of the client's connection, when the test acts as the server. */
 static inline int accept_client(struct fixture *fixture) {
     client_await(fixture->loop, fixture->listening_fd);
     int fd = accept(fixture->listening_fd, NULL, NULL);
@@ -147,7 +148,7 @@ static inline int accept_client(struct fixture *fixture) {
     return fd;
 }
 
-/* Plays a server that answers the handshake as `nonce_error` wants it. */
+/* Acts as a server that answers the handshake; `nonce_error` is added to the nonce. */
 static inline int shake_hands(struct fixture *fixture, uint32_t nonce_error) {
     int fd = accept_client(fixture);
     uint8_t greeting[10];

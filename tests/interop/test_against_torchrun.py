@@ -5,11 +5,13 @@ import json
 import random
 import re
 import socket
+import time
 
 import pytest
 
 import chosen_differences
 from support.binary import ROOT
+from support.nodes import free_port
 from support.side_by_side import SideBySide, normalise
 
 pytestmark = pytest.mark.timeout(180)
@@ -218,6 +220,65 @@ def test_report_and_error_files_of_a_recorded_exception_are_the_same(pair):
         json.loads(side_text(side, "error.json")) for side in (muster, torchrun)
     )
     assert ours == theirs
+
+
+# What keeps a launcher itself from going on: (options, the words of the program, what it is called there and here).
+OWN_FAILURES = {
+    "a program that does not exist": (["--standalone"], ["./nowhere"], ("FileNotFoundError", "OSError")),
+    "a program that may not run": (["--standalone"], ["/etc/passwd"], ("PermissionError", "OSError")),
+    "a signal": (["--standalone"], ["sh", "-c", "kill -15 $PPID; sleep 60"], ("SignalException", "SignalException")),
+    "a log directory that cannot be": (["--standalone", "--log-dir", "/proc/nowhere"], ["true"], ("FileNotFoundError", "OSError")),
+    "nodes that do not come": (
+        ["--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-id", "j", "--rdzv-endpoint", "localhost:{port}",
+         "--rdzv-conf", "join_timeout=1,last_call_timeout=1"],
+        ["true"], ("RendezvousTimeoutError", "RendezvousError"),
+    ),
+    "fixed nodes that do not come": (
+        ["--nnodes", "2", "--master-addr", "localhost", "--master-port", "{port}", "--rdzv-conf", "timeout=1"],
+        ["true"], ("DistStoreError", "RendezvousError"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OWN_FAILURES)
+def test_a_launcher_that_fails_itself_leaves_an_error_file_of_torchruns_form(pair, what):
+    options, program, names = OWN_FAILURES[what]
+    options = [word.replace("{port}", str(free_port())) for word in options]
+    sides = pair.run([*options, "--no-python", *program], env={"TORCHELASTIC_ERROR_FILE": "{dir}/error.json"})
+    forms = []
+    for side, name in zip(sides, names):
+        assert side.status == 1, side.end
+        content = json.loads((side.directory / "error.json").read_text())
+        message, extra = content["message"], content["message"]["extraInfo"]
+        assert message["message"].startswith(f"{name}: "), content
+        assert message["message"].rstrip(" :") in extra["py_callstack"].splitlines()[-1]
+        assert time.time() - 60 < int(extra["timestamp"]) <= time.time()
+        forms.append(forms_of(content))
+    assert forms[0] == forms[1]
+
+
+def forms_of(value):
+    if isinstance(value, dict):
+        return {name: forms_of(member) for name, member in value.items()}
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("what", ["a mistake in the options", "a worker without an error file", "a success"])
+def test_no_launcher_leaves_an_error_file_after(pair, what):
+    options, program = {
+        "a mistake in the options": (["--no-such-option"], "true"),
+        "a worker without an error file": ([], "false"),
+        "a success": ([], "true"),
+    }[what]
+    for side in pair.run(
+        ["--standalone", *options, "--no-python", program], env={"TORCHELASTIC_ERROR_FILE": "{dir}/error.json"}
+    ):
+        assert not (side.directory / "error.json").exists(), side.end
+
+
+def test_an_empty_name_is_no_error_file(pair):
+    for side in pair.run([*LOCALLY, "recorded.py"], files={"recorded.py": RECORDED}, env={"TORCHELASTIC_ERROR_FILE": ""}):
+        assert side.status == 1 and "ERROR_FILE:" not in side.end.err, side.end
 
 
 def side_text(side, name):

@@ -96,9 +96,10 @@ CASES = [
     (["--rdzv-conf", "timeout=", SCRIPT], {}),
     (["--rdzv-conf", "=30", SCRIPT], {}),
     (["--rdzv-conf", "timeout=30,", SCRIPT], {}),
-    (["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:29400", "--rdzv-id", "a/b c", SCRIPT], {}),
-    (["--rdzv-backend", "c10d", "--rdzv-conf", "join_timeout=60,is_host=true,read_timeout=5", SCRIPT], {}),
-    (["--rdzv-conf", "store_type=file", "--rdzv-endpoint", "a/file", SCRIPT], {"PET_RDZV_BACKEND": "c10d"}),
+    (["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:29421", "--rdzv-id", "a/b c", SCRIPT], {}),
+    (["--rdzv-backend", "c10d", "--rdzv-conf", "join_timeout=60,is_host=true,read_timeout=5", SCRIPT],
+     {"PET_RDZV_ENDPOINT": "localhost:29422"}),
+    (["--rdzv-conf", "store_type=file", "--rdzv-endpoint", "file", SCRIPT], {"PET_RDZV_BACKEND": "c10d"}),
     # lists
     (["--local-ranks-filter", "0, 1", SCRIPT], {}),
     (["--local-ranks-filter", "0,,1", SCRIPT], {}),

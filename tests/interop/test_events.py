@@ -210,6 +210,20 @@ def test_a_lone_nodes_rendezvous_is_recorded_in_a_file_and_not_on_the_console(mu
     assert end.status == 0 and "node_state" not in end.err, end
 
 
+def test_the_same_handlers_are_known(peer, muster, scratch):
+    """And `dynamic_rendezvous`, which PyTorch lets other programs fill, writes nothing by itself."""
+    names = subprocess.run(
+        [peer.python, "-c", "from torch.distributed.elastic.events import handlers; print(*handlers._log_handlers)"],
+        cwd=scratch, timeout=60, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert "dynamic_rendezvous" in names
+    pair = SideBySide(muster, peer, scratch)
+    for name in names:
+        for side in pair.run(["--standalone", "--event-log-handler", name, "--no-python", "true"]):
+            assert side.end.status == 0, side.end
+            assert ('"metadata"' in side.end.err) == (name == "console"), side.end
+
+
 WATCHED = {
     "a timer that asks for no kill": ("acquire('a', 0.1, 0)\n", ["watchdog started", "timer expired", "watchdog stopped"]),
     # the agent there ends itself with the worker, and records no more
@@ -237,6 +251,27 @@ def test_watchdog_records_are_torchruns(muster, peer, scratch, what):
         told.append([watchdog_form(record) for record in mine][: len(names)])
     assert told[0] == told[1]
     assert [form[0] for form in told[1]] == names
+
+
+WATCHED_JOBS = {
+    "succeeds": ([], "pass\n"),
+    "fails": ([], "import sys\nsys.exit(3)\n"),
+    "restarts": (["--max-restarts", "1"], "import os, sys\nsys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n"),
+    "is stopped": ([], "import os, time\nos.kill(os.getppid(), 15)\ntime.sleep(60)\n"),
+    "cannot be started": (["--no-python"], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("job", WATCHED_JOBS)
+def test_the_watchdogs_records_have_torchruns_place_among_the_others(muster, peer, scratch, job):
+    options, script = WATCHED_JOBS[job]
+    sides = SideBySide(muster, peer, scratch).run(
+        ["--standalone", "--event-log-handler", "console", *options, "job.py" if script else "./nowhere"],
+        files={"job.py": script or ""}, env={"TORCHELASTIC_ENABLE_FILE_TIMER": "1"},
+    )  # fmt: skip
+    theirs, ours = ([record["name"] for record in records(side)] for side in sides)
+    assert ours == theirs
+    assert ours.count("watchdog stopped") == ours.count("watchdog started") > 0
 
 
 def watchdog_form(record):

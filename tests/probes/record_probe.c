@@ -19,8 +19,8 @@
 #include <jansson.h>
 
 #include "base/failure.h"
-#include "wire/base64.h"
-#include "wire/rendezvous_state_pickle.h"
+#include "wire/rendezvous/base64.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
 
 #define REPETITIONS 50
 

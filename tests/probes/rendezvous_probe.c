@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rendezvous_decision.h"
+#include "core/rendezvous/rendezvous_decision.h"
 
 #define NODES_MAXIMUM 8
 #define LINE_SIZE 512

@@ -124,7 +124,10 @@ static void begin_round(struct job *job) {
             virtual_round_step(job, node,
                 (struct round_event){.kind = ROUND_EVENT_BEGIN,
                     .round = job->round,
-                    .begin = {i, job->count, record, &node->identity}});
+                    .begin = {.group_rank = i,
+                        .node_count = job->count,
+                        .state = record,
+                        .identity = &node->identity}});
         }
     }
 }

@@ -104,7 +104,7 @@ static void clear_rounds(struct job *job, const struct round_effect *effect) {
 }
 
 static void perform(struct job *job, struct node *node, const struct round_effect *effect) {
-    switch ((int)effect->kind) {
+    switch (effect->kind) {
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         node->is_opening = true;
         node->opening_round = effect->round;
@@ -131,7 +131,26 @@ static void perform(struct job *job, struct node *node, const struct round_effec
         assert_int_equal(node->stage, STAGE_LEAVING);
         node->stage = STAGE_LEFT;
         break;
-    default:
+    case ROUND_EFFECT_SET_ROLE_INFO:
+    case ROUND_EFFECT_SET_ASSIGNMENTS:
+    case ROUND_EFFECT_PUBLISH:
+    case ROUND_EFFECT_SET:
+    case ROUND_EFFECT_ADD:
+    case ROUND_EFFECT_CHECK:
+    case ROUND_EFFECT_GET:
+    case ROUND_EFFECT_WAIT:
+        fail_msg("round %d, node %d: a request", (int)job->round, node->rank);
+        break;
+    case ROUND_EFFECT_CONNECT: /* these four are of fixed nodes */
+    case ROUND_EFFECT_DECIDE:
+    case ROUND_EFFECT_PEER_RESTART:
+    case ROUND_EFFECT_PEER_FAILED:
+    case ROUND_EFFECT_KIND_COUNT:
+        fail_msg("round %d, node %d: no effect of its kind", (int)job->round, node->rank);
+        break;
+    case ROUND_EFFECT_JOIN_FAILED:
+    case ROUND_EFFECT_BARRIER_FAILED:
+    case ROUND_EFFECT_BARRIER_LATE:
         fail_msg("round %d, node %d: %s", (int)job->round, node->rank, effect->reason);
     }
 }

@@ -9,8 +9,8 @@
 #include "unit.h"
 
 #include "base/random.h"
-#include "core/store_table.h"
-#include "wire/round_exchange_store.h"
+#include "core/store/store_table.h"
+#include "wire/round/round_exchange_store.h"
 
 #define NODES_MAXIMUM 20
 #define RUN_ID "job"

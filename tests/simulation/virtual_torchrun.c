@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "wire/rank_json.h"
+#include "wire/round/rank_json.h"
 
 /* A line that has to wait is tried again. */
 
@@ -98,7 +98,7 @@ static bool assign(struct job *job) {
     round_answer_clear(&found);
     put(job, (struct round_effect){.kind = ROUND_EFFECT_SET_ASSIGNMENTS,
                  .key = {.kind = ROUND_KEY_ASSIGNED_RANKS},
-                 .assignments = {ranks, (size_t)job->count}});
+                 .assignments = {.items = ranks, .count = (size_t)job->count}});
     return true;
 }
 

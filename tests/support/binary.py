@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -113,6 +114,11 @@ class Muster:
         """The tests' mark is in it: a process that outlives its test is found by it (support.leaks)."""
         marks = {"TMPDIR": self.scratch, "SCRATCH_OF_TEST": self.scratch}
         return clean_environment(**{**marks, **changes})
+
+    def share(self):
+        """Makes binary and scratch directory anybody's: other users may not reach into a home or a build directory."""
+        self.binary = shutil.copy(self.binary, self.scratch / "muster")
+        self.scratch.chmod(0o777)
 
     def start(self, arguments, env=None, program=None, on=None, **popen):
         """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes), `on` may be a

@@ -120,10 +120,11 @@ class Network:
             self.end()
             raise
 
-    def name_hosts(self, hosts):
-        """Makes these hosts' names known everywhere, those of others not; also later, to running programs."""
+    def name_hosts(self, hosts, names=None):
+        """Makes these hosts' names known everywhere, those of others not; also later, to running programs.
+        `names` of one host, by its own, are known in the place of that, the qualified one first."""
         lines = ["127.0.0.1 localhost", "::1 localhost"]
-        lines += [f"{host.address} {host.name}" for host in hosts]
+        lines += [f"{host.address} {(names or {}).get(host.name, host.name)}" for host in hosts]
         self.hosts_file.write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def end(self):
@@ -148,7 +149,8 @@ def find_obstacle():
         return f"{', '.join(missing)} not found (Debian: apt install iproute2 util-linux)"
     probe = subprocess.run(["unshare", "--net", "--mount", "--uts", "true"], capture_output=True, text=True)
     if probe.returncode != 0 or os.geteuid() != 0:
-        return f"network namespaces need root ({probe.stderr.strip() or 'unshare works, but ip netns does not'})"
+        who = "network namespaces need root" if os.geteuid() != 0 else "no network namespace can be made here"
+        return f"{who} ({probe.stderr.strip() or 'unshare works, but ip netns does not'})"
     return None
 
 

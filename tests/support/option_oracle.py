@@ -51,9 +51,11 @@ OPTIONS = {
     "numa_binding": ([], WORDS | {"choices": ["node", "socket", "exclusive", "core-complex"]}),
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),
     "shutdown_timeout": ([], {"type": float}),  # torchrun: whole seconds
+    "exit_barrier_timeout": ([], {"type": float}),  # proposed for torchrun
     "virtual_local_rank": ([], None),
     "on_node_loss": ([], WORDS | {"default": "restart", "choices": ["restart", "wait", "torchrun"]}),  # Muster's own
     "scale_up": ([], WORDS | {"default": "immediate"}),  # Muster's own
+    "settling_time": ([], {"type": float, "default": 2.0}),  # Muster's own
     "on_timer_expiry": ([], WORDS | {"default": "restart-worker", "choices": ["restart-worker", "exit-agent"]}),
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own

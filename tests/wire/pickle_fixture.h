@@ -11,7 +11,7 @@ static inline uint8_t hexadecimal_value(char digit) {
     return (uint8_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-/* Appends what the digits say; blanks may stand between bytes. */
+/* Appends the bytes that the digits spell; blanks may stand between bytes. */
 static inline void append_hexadecimal(struct bytes *bytes, const char *digits) {
     for (; *digits != '\0'; digits++) {
         if (*digits != ' ') {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conversations between PyTorch 2.14.1's TCPStore client and server as they were seen on the wire:
- * one request, its reply, and what both mean. tools/make_store_corpus.py reads the hex strings. */
+/* Recorded conversations between PyTorch 2.14.1's TCPStore client and server: one request, its
+ * reply, and their meaning. tools/make_store_corpus.py reads the hex strings. */
 #ifndef MUSTER_TESTS_STORE_VECTORS_H
 #define MUSTER_TESTS_STORE_VECTORS_H
 
 #include "base/bytes.h"
-#include "core/store_request.h"
+#include "core/store/store_request.h"
 
 struct store_vector {
     const char *name;

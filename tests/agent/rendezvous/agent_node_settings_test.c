@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/rendezvous/agent_node_settings.h"
+#include "agent_fixture.h"
+
+struct fixture {
+    struct agent_fixture agent;
+    struct agent_preparation preparation;
+    struct agent_node_settings settings;
+};
+
+static void set_up(struct fixture *fixture, enum launch_rendezvous rendezvous, int maximum_nodes) {
+    *fixture = (struct fixture){0};
+    agent_fixture_init(&fixture->agent, 2, "exit 0");
+    struct launch_config *config = &fixture->agent.config;
+    config->rendezvous = rendezvous;
+    config->maximum_nodes = maximum_nodes;
+    config->master_host = memory_duplicate_string("master");
+    config->master_port = 29501;
+    config->local_address = memory_duplicate_string("node1");
+    config->dynamic.host = memory_duplicate_string("host");
+    config->dynamic.port = 29400;
+    rendezvous_settings_init(&config->dynamic.settings);
+}
+
+static const struct node_settings *make(struct fixture *fixture) {
+    const struct agent_fixture *agent = &fixture->agent;
+    assert_int_equal(
+        agent_prepare(&agent->config, &agent->environment, &fixture->preparation, NULL),
+        FAILURE_NONE);
+    assert_int_equal(agent_node_settings_make(&agent->config, &fixture->preparation,
+                         &agent->environment, &fixture->settings, NULL),
+        FAILURE_NONE);
+    return &fixture->settings.node;
+}
+
+static void make_again(struct fixture *fixture) {
+    agent_node_settings_clear(&fixture->settings);
+    agent_preparation_clear(&fixture->preparation);
+    make(fixture);
+}
+
+static void tear_down(struct fixture *fixture) {
+    agent_node_settings_clear(&fixture->settings);
+    agent_preparation_clear(&fixture->preparation);
+    agent_fixture_clear(&fixture->agent);
+}
+
+static enum membership_kind kind_of(enum launch_rendezvous rendezvous, int maximum_nodes) {
+    struct fixture fixture;
+    set_up(&fixture, rendezvous, maximum_nodes);
+    const struct node_settings *node = make(&fixture);
+    enum membership_kind kind = node->membership.kind;
+    assert_int_equal(node->agent.has_peers, kind != MEMBERSHIP_ALONE);
+    assert_int_equal(node->agent.may_lose_peers, kind == MEMBERSHIP_CHANGING);
+    tear_down(&fixture);
+    return kind;
+}
+
+static void the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part(void **state) {
+    (void)state;
+    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_SINGLE, 1), MEMBERSHIP_ALONE);
+    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 1), MEMBERSHIP_ALONE);
+    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_STATIC, 2), MEMBERSHIP_FIXED);
+    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 1), MEMBERSHIP_CHANGING);
+    assert_int_equal(kind_of(LAUNCH_RENDEZVOUS_DYNAMIC, 2), MEMBERSHIP_CHANGING);
+}
+
+static void fixed_nodes_meet_at_their_masters_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_STATIC, 3);
+    fixture.agent.config.node_rank = 2;
+    const struct node_settings *node = make(&fixture);
+    assert_string_equal(node->membership.where, "master:29501");
+    assert_string_equal(node->membership.master_address, fixture.preparation.master_address);
+    assert_int_equal(node->membership.master_port, 29501);
+    assert_int_equal(node->membership.node_rank, 2);
+    assert_int_equal(node->membership.node_count, 3);
+    assert_string_equal(node->round.where, "master:29501");
+    assert_null(node->membership.address); /* they are known by their ranks */
+    tear_down(&fixture);
+}
+
+static void changing_nodes_meet_at_the_endpoint_or_in_a_file(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    make(&fixture);
+    assert_string_equal(fixture.settings.node.membership.where, "host:29400");
+    fixture.agent.config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
+    fixture.agent.config.dynamic.file = memory_duplicate_string("/shared/job");
+    make_again(&fixture);
+    assert_string_equal(fixture.settings.node.membership.where, "/shared/job");
+    tear_down(&fixture);
+}
+
+static void everybody_knows_the_size_of_this_node(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    fixture.agent.config.max_restarts = 7;
+    const struct node_settings *node = make(&fixture);
+    assert_int_equal(node->agent.worker_count, 2);
+    assert_int_equal(node->agent.max_restarts, 7);
+    assert_int_equal(node->membership.local_world_size, 2);
+    assert_int_equal(node->round.local_world_size, 2);
+    assert_string_equal(node->round.role, "default");
+    assert_string_equal(node->membership.role, "default");
+    assert_string_equal(node->membership.run_id, fixture.preparation.run_id);
+    tear_down(&fixture);
+}
+
+static void assert_seconds(struct duration duration, double seconds) {
+    assert_int_equal(duration.nanoseconds, duration_from_seconds(seconds).nanoseconds);
+}
+
+static void each_machine_has_the_patience_that_was_asked_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    struct launch_config *config = &fixture.agent.config;
+    config->shutdown_timeout = duration_from_seconds(1);
+    config->store_timeout = duration_from_seconds(2);
+    config->exit_barrier_timeout = duration_from_seconds(3);
+    config->settling_time = duration_from_seconds(4);
+    config->dynamic.settings.join_timeout = duration_from_seconds(5);
+    config->dynamic.settings.close_timeout = duration_from_seconds(6);
+    const struct node_settings *node = make(&fixture);
+    assert_seconds(node->agent.shutdown_timeout, 1);
+    assert_seconds(node->round.exit_barrier_timeout, 3);
+    assert_seconds(node->membership.settling_time, 4);
+    assert_seconds(node->round.timeout, 5);
+    assert_seconds(node->rendezvous.rendezvous.close_timeout, 6);
+    config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
+    make_again(&fixture);
+    assert_seconds(fixture.settings.node.round.timeout, 2);
+    tear_down(&fixture);
+}
+
+static void workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_SINGLE, 1);
+    assert_false(make(&fixture)->agent.looks_before_killing);
+    fixture.agent.config.evidence = LAUNCH_EVIDENCE_BASIC;
+    make_again(&fixture);
+    assert_true(fixture.settings.node.agent.looks_before_killing);
+    tear_down(&fixture);
+}
+
+static bool is_uniform(const char *variable) {
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    if (variable != NULL) {
+        text_list_add(&fixture.agent.environment, variable);
+    }
+    bool is_round_uniform = make(&fixture)->round.is_uniform;
+    tear_down(&fixture);
+    return is_round_uniform;
+}
+
+static void nodes_are_alike_where_the_environment_says_1(void **state) {
+    (void)state;
+    assert_false(is_uniform(NULL));
+    assert_false(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=0"));
+    assert_false(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=true"));
+    assert_true(is_uniform("TORCH_ELASTIC_WORKER_IDENTICAL=1"));
+}
+
+static void every_agent_has_a_name_of_its_own(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    struct node_identity first = make(&fixture)->rendezvous.identity;
+    uint64_t seed = fixture.settings.node.rendezvous.seed;
+    assert_string_equal(first.address, "node1");
+    assert_int_equal(first.pid, getpid());
+    assert_true(node_identity_is_muster(&first));
+    make_again(&fixture);
+    assert_false(node_identity_equals(&fixture.settings.node.rendezvous.identity, &first));
+    assert_int_not_equal(fixture.settings.node.rendezvous.seed, seed);
+    tear_down(&fixture);
+}
+
+static void without_an_address_given_one_is_found(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    free(fixture.agent.config.local_address);
+    fixture.agent.config.local_address = NULL;
+    const struct node_settings *node = make(&fixture);
+    assert_non_null(node->membership.address);
+    assert_string_not_equal(node->membership.address, "");
+    assert_string_equal(node->rendezvous.identity.address, node->membership.address);
+    tear_down(&fixture);
+}
+
+static void the_address_and_the_stores_name_are_the_settings_own(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    const struct node_settings *node = make(&fixture);
+    memset(fixture.agent.config.local_address, '?', 5);
+    memset(fixture.agent.config.dynamic.host, '?', 4);
+    assert_string_equal(node->membership.address, "node1");
+    assert_string_equal(node->membership.where, "host:29400");
+    agent_node_settings_clear(&fixture.settings);
+    assert_null(fixture.settings.node.membership.address);
+    tear_down(&fixture); /* clears them again, which does nothing */
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_rendezvous_and_the_number_of_nodes_say_how_a_node_takes_part),
+    cmocka_unit_test(fixed_nodes_meet_at_their_masters_store),
+    cmocka_unit_test(changing_nodes_meet_at_the_endpoint_or_in_a_file),
+    cmocka_unit_test(everybody_knows_the_size_of_this_node),
+    cmocka_unit_test(each_machine_has_the_patience_that_was_asked_for),
+    cmocka_unit_test(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know),
+    cmocka_unit_test(nodes_are_alike_where_the_environment_says_1),
+    cmocka_unit_test(every_agent_has_a_name_of_its_own),
+    cmocka_unit_test(without_an_address_given_one_is_found),
+    cmocka_unit_test(the_address_and_the_stores_name_are_the_settings_own),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Of a node's record: what goes wrong, who failed first, and the end. */
+#include "unit.h"
+
+#include "record_fixture.h"
+
+/* Trouble. */
+
+static void a_store_that_is_not_there_is_told_with_what_to_look_at(void **state) {
+    (void)state;
+    struct site site;
+    site_init(&site);
+    struct site_node *node = site_make_changing(&site, 1, 1);
+    struct agent_record *record = open_record(node);
+    agent_record_perform(record, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+                                     .deadline = event_loop_now(site.loop)});
+    const struct node_event *event = site_await(node, "connection_lost");
+    assert_non_null(strstr(event->rendezvous.lost.reason, "is --rdzv-endpoint right"));
+    agent_record_free(record);
+    site_clear(&site);
+}
+
+static void a_file_that_is_not_there_is_no_matter_of_the_endpoint(void **state) {
+    (void)state;
+    struct site site;
+    char path[] = "/nowhere/to/be/found";
+    site_init(&site);
+    struct site_node *node = site_make_changing(&site, 1, 1);
+    node->config.dynamic.store = LAUNCH_RECORD_FILE_STORE;
+    node->config.dynamic.file = path;
+    struct agent_record *record = open_record(node);
+    connect_record(record, &site);
+    const struct node_event *event = site_await(node, "connection_lost");
+    assert_null(strstr(event->rendezvous.lost.reason, "--rdzv-endpoint"));
+    assert_non_null(strstr(event->rendezvous.lost.reason, path));
+    agent_record_free(record);
+    site_clear(&site);
+}
+
+static void a_node_that_is_cut_off_is_told_from_which_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    agent_record_free(fixture.records[0]);
+    fixture.records[0] = NULL;
+    const struct node_event *event = site_await(fixture.nodes[1], "connection_lost");
+    char *expected = text_format(
+        "this node is cut off from the job's store at 127.0.0.1:%d: ", fixture.site.port);
+    assert_true(site_begins_with(event->rendezvous.lost.reason, expected));
+    free(expected);
+    tear_down(&fixture);
+}
+
+static void a_store_that_cannot_be_hosted_says_what_to_do(void **state) {
+    (void)state;
+    struct site site;
+    struct failure failure = {0};
+    struct agent_record *record = NULL;
+    int fd;
+    int port;
+    site_init(&site);
+    assert_int_equal(tcp_listener_open(NULL, site.port, &fd, &port, NULL), FAILURE_NONE);
+    struct site_node *node = site_make_changing(&site, 0, 1);
+    assert_int_equal(
+        agent_record_new(site.loop, &node->settings, &record, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "is_host=false"));
+    site_expect(node, "");
+    agent_record_free(record);
+    close(fd);
+    site_clear(&site);
+}
+
+/* Who failed first. */
+
+static void publish(struct fixture *fixture, int index, const char *host) {
+    char *copy = memory_duplicate_string(host);
+    struct failure_account account = {.host = copy, .exit = {.value = 1}};
+    agent_record_publish_root_cause(fixture->records[index], 7, &account);
+    free(copy);
+}
+
+static void the_root_cause_is_learnt_before_the_look_is_over(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    publish(&fixture, 0, "host0");
+    fetch(&fixture, 0); /* asked and answered in order: it is written */
+    site_forget_told(fixture.nodes[1]);
+    agent_record_look_for_root_cause(fixture.records[1], 7);
+    site_await(fixture.nodes[1], "root_cause_looked");
+    assert_int_equal(fixture.nodes[1]->told_count, 2);
+    const struct node_event *event = site_await(fixture.nodes[1], "root_cause_learnt");
+    assert_string_equal(event->membership.account->host, "host0");
+    tear_down(&fixture);
+}
+
+static void without_a_connection_a_look_is_over_at_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    agent_record_disconnect(fixture.records[1]);
+    site_forget_told(fixture.nodes[1]);
+    publish(&fixture, 1, "host1");
+    agent_record_look_for_root_cause(fixture.records[1], 7);
+    site_expect(fixture.nodes[1], "root_cause_looked");
+    tear_down(&fixture);
+}
+
+/* Whoever waits for the answer must not wait for ever. */
+static void a_look_is_over_when_the_connection_is(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    site_forget_told(fixture.nodes[1]);
+    agent_record_look_for_root_cause(fixture.records[1], 7);
+    connect_record(fixture.records[1], &fixture.site); /* drops what was there */
+    site_expect(fixture.nodes[1], "root_cause_looked");
+    tear_down(&fixture);
+}
+
+/* The end. */
+
+static void the_host_stays_until_the_others_have_left(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    site_hear(&fixture.site);
+    agent_record_disconnect(fixture.records[0]);
+    agent_record_linger(fixture.records[0], duration_from_seconds(1000));
+    assert_int_equal(site_count(fixture.nodes[0], "left"), 0);
+    agent_record_disconnect(fixture.records[1]);
+    site_await(fixture.nodes[0], "left");
+    tear_down(&fixture);
+}
+
+static void the_host_stays_no_longer_than_its_patience(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    site_hear(&fixture.site);
+    agent_record_disconnect(fixture.records[0]);
+    agent_record_linger(fixture.records[0], duration_from_milliseconds(1));
+    assert_int_equal(site_count(fixture.nodes[0], "left"), 0);
+    site_await(fixture.nodes[0], "left");
+    assert_int_equal(site_count(fixture.nodes[1], "connection_lost"), 0);
+    tear_down(&fixture);
+}
+
+static void a_record_that_is_disconnected_tells_nothing_more(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    site_forget_told(fixture.nodes[1]);
+    perform(fixture.records[1], RENDEZVOUS_EFFECT_FETCH);
+    call_roll(&fixture, 1, 3);
+    agent_record_disconnect(fixture.records[1]);
+    fetch(&fixture, 0);
+    site_expect(fixture.nodes[1], "");
+    tear_down(&fixture);
+}
+
+/* With everything under way that can be. */
+static void a_record_is_freed_without_a_word(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct node_identity identity = identity_of(fixture.nodes[1]);
+    present(fixture.records[1], &identity, false);
+    fetch(&fixture, 1);
+    site_hear(&fixture.site);
+    for (int i = 0; i < 2; i++) {
+        perform(fixture.records[i], RENDEZVOUS_EFFECT_FETCH);
+        publish(&fixture, i, "host");
+        agent_record_look_for_root_cause(fixture.records[i], 7);
+        agent_record_perform(
+            fixture.records[i], &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ARM_TIMER,
+                                    .deadline = event_loop_now(fixture.site.loop)});
+    }
+    call_roll(&fixture, 0, 3);
+    agent_record_linger(fixture.records[0], duration_from_milliseconds(1));
+    site_forget_told(fixture.nodes[0]);
+    site_forget_told(fixture.nodes[1]);
+    agent_record_free(fixture.records[1]);
+    agent_record_free(fixture.records[0]);
+    event_loop_run_ready(fixture.site.loop);
+    site_expect(fixture.nodes[1], "");
+    site_expect(fixture.nodes[0], "");
+    site_clear(&fixture.site);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_store_that_is_not_there_is_told_with_what_to_look_at),
+    cmocka_unit_test(a_file_that_is_not_there_is_no_matter_of_the_endpoint),
+    cmocka_unit_test(a_node_that_is_cut_off_is_told_from_which_store),
+    cmocka_unit_test(a_store_that_cannot_be_hosted_says_what_to_do),
+    cmocka_unit_test(the_root_cause_is_learnt_before_the_look_is_over),
+    cmocka_unit_test(without_a_connection_a_look_is_over_at_once),
+    cmocka_unit_test(a_look_is_over_when_the_connection_is),
+    cmocka_unit_test(the_host_stays_until_the_others_have_left),
+    cmocka_unit_test(the_host_stays_no_longer_than_its_patience),
+    cmocka_unit_test(a_record_that_is_disconnected_tells_nothing_more),
+    cmocka_unit_test(a_record_is_freed_without_a_word),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/store/store_client.h"
+#include "record_fixture.h"
+
+/* What the backend reports. */
+
+static void who_hosts_the_store_is_told_so(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(fixture.nodes[0]->told[0]->owned.event.membership.port, fixture.site.port);
+    assert_int_equal(site_count(fixture.nodes[0], "hosting"), 1);
+    assert_int_equal(site_count(fixture.nodes[0], "connected presence host"), 1);
+    site_expect(fixture.nodes[1], "connected presence");
+    tear_down(&fixture);
+}
+
+static void each_answer_of_the_record_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    site_forget_told(fixture.nodes[1]);
+    fetch(&fixture, 0);
+    fetch(&fixture, 1);
+    write_round(&fixture, 0, 4);
+    site_await(fixture.nodes[1], "changed");
+    write_round(&fixture, 1, 5); /* has not seen round 4 */
+    fetch(&fixture, 1);
+    assert_int_equal(site_count(fixture.nodes[0], "record absent"), 1);
+    assert_int_equal(site_count(fixture.nodes[0], "written won"), 1);
+    site_expect(fixture.nodes[1], "record absent; changed; "
+                                  "written lost round 4 open [] wait [] spare []; "
+                                  "record round 4 open [] wait [] spare []");
+    tear_down(&fixture);
+}
+
+static void a_record_is_told_as_a_copy(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct rendezvous_state written = {.round = 4};
+    set_up(&fixture);
+    struct node_identity identity = identity_of(fixture.nodes[1]);
+    rendezvous_state_obtain(&written, &identity)->is_participant = true;
+    fetch(&fixture, 0);
+    agent_record_perform(fixture.records[0],
+        &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&written, false}});
+    rendezvous_state_clear(&written);
+    site_await(fixture.nodes[0], "written won");
+    perform(fixture.records[0], RENDEZVOUS_EFFECT_FETCH);
+    const struct node_event *event = site_await(fixture.nodes[0], "record round 4");
+    assert_true(rendezvous_state_is_participant(event->rendezvous.state, &identity));
+    tear_down(&fixture);
+}
+
+static void come_to_the_barrier(struct fixture *fixture, int64_t count);
+
+static void nodes_in_the_exit_barrier_are_counted(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    come_to_the_barrier(&fixture, 2);
+    agent_record_perform(fixture.records[0],
+        &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_COUNT_FINISHED, .round = 3});
+    assert_int_equal(site_await(fixture.nodes[0], "finished_count")->rendezvous.finished_count, 2);
+    tear_down(&fixture);
+}
+
+static void a_record_without_sense_is_told_as_broken(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct store_client_call call = {
+        .request = {.operation = STORE_SET,
+            .key = slice_from_string("/torch.rendezvous.job"),
+            .value = slice_from_string("no record")},
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+    };
+    assert_true(rendezvous_backend_ask(agent_record_backend(fixture.records[1]), &call));
+    perform(fixture.records[1], RENDEZVOUS_EFFECT_FETCH);
+    site_await(fixture.nodes[1], "broken");
+    tear_down(&fixture);
+}
+
+static void the_timer_is_told_and_can_be_set_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct rendezvous_effect arm = {
+        .kind = RENDEZVOUS_EFFECT_ARM_TIMER, .deadline = site_soon(&fixture.site)};
+    agent_record_perform(fixture.records[0], &arm);
+    arm.deadline = event_loop_now(fixture.site.loop);
+    agent_record_perform(fixture.records[0], &arm);
+    site_await(fixture.nodes[0], "timer_fired");
+    agent_record_perform(fixture.records[0], &arm);
+    site_await(fixture.nodes[0], "timer_fired");
+    assert_int_equal(site_count(fixture.nodes[0], "timer_fired"), 2);
+    tear_down(&fixture);
+}
+
+/* The exit barrier's counter, as a round's exchange writes it. */
+static void come_to_the_barrier(struct fixture *fixture, int64_t count) {
+    struct store_client_call call = {
+        .request = {.operation = STORE_ADD,
+            .key = slice_from_string("/torch.rendezvous.job.3/torchelastic/agent/"
+                                     "terminal_state/num_members"),
+            .number = count},
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+    };
+    assert_true(rendezvous_backend_ask(agent_record_backend(fixture->records[0]), &call));
+}
+
+/* The roll. */
+
+static void answer_roll(struct fixture *fixture, int64_t round) {
+    for (int rank = 0; rank < 2; rank++) {
+        agent_record_perform(fixture->records[rank],
+            &(struct rendezvous_effect){
+                .kind = RENDEZVOUS_EFFECT_ANSWER_ROLL, .roll = {round, rank}});
+    }
+}
+
+static void a_roll_is_told_when_all_have_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    call_roll(&fixture, 0, 3);
+    answer_roll(&fixture, 3);
+    site_await(fixture.nodes[0], "roll_answered");
+    tear_down(&fixture);
+}
+
+static void a_roll_that_is_called_off_is_not_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    call_roll(&fixture, 0, 3);
+    agent_record_cancel_roll(fixture.records[0]);
+    answer_roll(&fixture, 3);
+    fetch(&fixture, 0);
+    fetch(&fixture, 1); /* asked and answered in order: the roll is complete */
+    site_hear(&fixture.site);
+    assert_int_equal(site_count(fixture.nodes[0], "roll_answered"), 0);
+    call_roll(&fixture, 0, 4);
+    answer_roll(&fixture, 4);
+    site_await(fixture.nodes[0], "roll_answered");
+    tear_down(&fixture);
+}
+
+static void a_wait_of_the_rounds_is_told(void *context, const struct store_client_result *result) {
+    struct fixture *fixture = context;
+    assert_int_equal(result->code, FAILURE_NONE);
+    event_loop_stop(fixture->site.loop);
+}
+
+/* A round waits on the same connection. */
+static void without_a_roll_nothing_is_called_off(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct slice key = slice_from_string("/awaited");
+    struct store_client_call wait = {
+        .request = {.operation = STORE_WAIT, .keys = &key, .count = 1},
+        .is_raw = true,
+        .timeout = DURATION_FOREVER,
+        .done = a_wait_of_the_rounds_is_told,
+        .context = &fixture,
+    };
+    struct store_client_call set = {
+        .request = {.operation = STORE_SET, .key = key, .value = slice_from_string("x")},
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+    };
+    assert_true(rendezvous_backend_wait(agent_record_backend(fixture.records[0]), &wait));
+    agent_record_cancel_roll(fixture.records[0]);
+    assert_true(rendezvous_backend_ask(agent_record_backend(fixture.records[1]), &set));
+    event_loop_run(fixture.site.loop);
+    tear_down(&fixture);
+}
+
+/* What the host of the store learns of others. */
+
+static void the_host_is_told_which_node_is_gone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct node_identity identity = identity_of(fixture.nodes[1]);
+    present(fixture.records[1], &identity, false);
+    fetch(&fixture, 1);
+    agent_record_free(fixture.records[1]);
+    fixture.records[1] = NULL;
+    const struct node_event *event = site_await(fixture.nodes[0], "node_gone");
+    assert_true(node_identity_equals(&event->rendezvous.gone.identity, &identity));
+    assert_false(event->rendezvous.gone.has_finished);
+    tear_down(&fixture);
+}
+
+static void the_host_is_told_whether_a_node_that_is_gone_was_done(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct node_identity identity = identity_of(fixture.nodes[1]);
+    present(fixture.records[1], &identity, false);
+    present(fixture.records[1], &identity, true);
+    fetch(&fixture, 1);
+    agent_record_disconnect(fixture.records[1]);
+    assert_true(site_await(fixture.nodes[0], "node_gone")->rendezvous.gone.has_finished);
+    tear_down(&fixture);
+}
+
+/* What was told before is known once the host has heard that this node is gone. */
+static void leave_a_mark(struct fixture *fixture, int index) {
+    struct node_identity identity = identity_of(fixture->nodes[index]);
+    present(fixture->records[index], &identity, false);
+    fetch(fixture, index);
+    agent_record_disconnect(fixture->records[index]);
+    site_await(fixture->nodes[0], "node_gone");
+}
+
+/* As one of torchrun's, which ties nothing to its connection. */
+static void the_host_is_told_that_a_stranger_has_written(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct node_identity identity = identity_of(fixture.nodes[0]);
+    add_node(&fixture, 2);
+    leave_a_mark(&fixture, 2);
+    site_forget_told(fixture.nodes[0]);
+    present(fixture.records[0], &identity, false);
+    fetch(&fixture, 0);
+    write_round(&fixture, 0, 1);
+    fetch(&fixture, 1);
+    write_round(&fixture, 1, 2);
+    leave_a_mark(&fixture, 1);
+    assert_int_equal(site_count(fixture.nodes[0], "stranger_wrote"), 1);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_hosts_the_store_is_told_so),
+    cmocka_unit_test(each_answer_of_the_record_is_told),
+    cmocka_unit_test(a_record_is_told_as_a_copy),
+    cmocka_unit_test(nodes_in_the_exit_barrier_are_counted),
+    cmocka_unit_test(a_record_without_sense_is_told_as_broken),
+    cmocka_unit_test(the_timer_is_told_and_can_be_set_again),
+    cmocka_unit_test(a_roll_is_told_when_all_have_answered),
+    cmocka_unit_test(a_roll_that_is_called_off_is_not_told),
+    cmocka_unit_test(without_a_roll_nothing_is_called_off),
+    cmocka_unit_test(the_host_is_told_which_node_is_gone),
+    cmocka_unit_test(the_host_is_told_whether_a_node_that_is_gone_was_done),
+    cmocka_unit_test(the_host_is_told_that_a_stranger_has_written),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <sys/resource.h>
+
+#include "agent/rendezvous/agent_record.h"
+#include "agent/rendezvous/agent_round.h"
+#include "cluster_fixture.h"
+
+/* What a round's nodes tell each other is core/round_exchange's test; here, that it gets through.
+ */
+
+static bool all_have_joined(const struct cluster *cluster) {
+    return cluster->nodes[0].joined_count == 1 && cluster->nodes[1].joined_count == 1;
+}
+
+static bool the_first_has_passed_the_barrier(const struct cluster *cluster) {
+    return cluster->nodes[0].barrier_passed_count == 1;
+}
+
+static bool the_first_was_called_back(const struct cluster *cluster) {
+    return cluster->nodes[0].round_over_count == 1;
+}
+
+static void set_up_cluster(struct cluster *cluster) {
+    cluster_init(cluster, MEMBERSHIP_CHANGING, 2);
+    cluster->max_restarts = 1;
+    cluster_start_node(cluster, 0);
+    cluster_start_node(cluster, 1);
+    cluster_await(cluster, all_have_joined);
+}
+
+static void ranks_count_the_workers_of_every_node(void **state) {
+    (void)state;
+    struct cluster cluster;
+    set_up_cluster(&cluster);
+    assert_int_equal(cluster_placement(&cluster, 0)->ranks.world_size, 3);
+    assert_int_equal(cluster_placement(&cluster, 1)->ranks.base_rank, 1);
+    assert_int_equal(cluster_placement(&cluster, 1)->local_world_size, 2);
+    cluster_clear(&cluster);
+}
+
+static void a_finished_node_is_held_until_the_last_has_finished(void **state) {
+    (void)state;
+    struct cluster cluster;
+    set_up_cluster(&cluster);
+    cluster_finish_workers(&cluster.nodes[0]);
+    event_loop_run_ready(cluster.site.loop);
+    assert_int_equal(cluster.nodes[0].barrier_passed_count, 0);
+    cluster_finish_workers(&cluster.nodes[1]);
+    cluster_await(&cluster, the_first_has_passed_the_barrier);
+    cluster_clear(&cluster);
+}
+
+static void a_finished_node_is_called_back_when_another_fails(void **state) {
+    (void)state;
+    struct cluster cluster;
+    set_up_cluster(&cluster);
+    cluster_finish_workers(&cluster.nodes[0]);
+    cluster_exit(&cluster.nodes[1], 0, 3);
+    cluster_await(&cluster, the_first_was_called_back);
+    assert_int_equal(cluster.nodes[0].barrier_failed_count, 0);
+    cluster_clear(&cluster);
+}
+
+/* Two nodes without machines, and round 3; node 0 hosts the store. */
+struct fixture {
+    struct site site;
+    struct site_node *nodes[2];
+    struct agent_record *records[2];
+    struct agent_round *rounds[2];
+};
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    site_init(&fixture->site);
+    for (int i = 0; i < 2; i++) {
+        struct site_node *node = fixture->nodes[i] = site_make_changing(&fixture->site, i, 1);
+        assert_int_equal(
+            agent_record_new(fixture->site.loop, &node->settings, &fixture->records[i], NULL),
+            FAILURE_NONE);
+        fixture->rounds[i] = agent_round_new(
+            fixture->site.loop, &node->settings, agent_record_backend(fixture->records[i]), NULL);
+        agent_record_perform(
+            fixture->records[i], &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+                                     .deadline = site_soon(&fixture->site)});
+        site_await(node, "connected");
+    }
+    site_hear(&fixture->site); /* what the host of the store hears of others is none of a round's */
+    site_forget_told(fixture->nodes[0]);
+    site_forget_told(fixture->nodes[1]);
+}
+
+static void free_node(struct fixture *fixture, int index) {
+    agent_record_free(fixture->records[index]);
+    agent_round_free(fixture->rounds[index]);
+    fixture->records[index] = NULL;
+    fixture->rounds[index] = NULL;
+}
+
+static void tear_down(struct fixture *fixture) {
+    free_node(fixture, 1);
+    free_node(fixture, 0);
+    site_clear(&fixture->site);
+}
+
+static struct round_effect about(
+    enum round_effect_kind kind, enum round_key_kind key, int key_node) {
+    return (struct round_effect){
+        .kind = kind, .round = 3, .key = {.kind = key, .round = 3, .node = key_node}};
+}
+
+static void perform(struct fixture *fixture, int index, struct round_effect effect) {
+    agent_round_perform(fixture->rounds[index], &effect);
+}
+
+static void set(struct fixture *fixture, int index, enum round_key_kind key, const char *text) {
+    struct round_effect effect = about(ROUND_EFFECT_SET, key, 0);
+    effect.text = text;
+    perform(fixture, index, effect);
+}
+
+/* Everything asked for before is answered. */
+static void await_answer(struct fixture *fixture, int index) {
+    perform(fixture, index, about(ROUND_EFFECT_CHECK, ROUND_KEY_LAST_MEMBER, 0));
+    site_await(fixture->nodes[index], "checked 3/last_member");
+}
+
+static void what_one_node_writes_the_other_reads(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char role[] = "default";
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct round_effect effect = about(ROUND_EFFECT_SET_ROLE_INFO, ROUND_KEY_ROLE_INFO, i);
+        effect.node = (struct node_role){role, i + 1};
+        perform(&fixture, i, effect);
+        await_answer(&fixture, i);
+    }
+    perform(&fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
+    const struct node_event *event = site_await(fixture.nodes[0], "role_infos");
+    assert_int_equal(event->round.round, 3);
+    assert_int_equal(event->round.role_infos.count, 2);
+    assert_string_equal(event->round.role_infos.infos[1].role, "default");
+    assert_int_equal(event->round.role_infos.infos[1].local_world_size, 2);
+    tear_down(&fixture);
+}
+
+static void an_address_is_told_as_a_copy(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct round_effect publish = about(ROUND_EFFECT_PUBLISH, ROUND_KEY_PUBLICATION, 0);
+    publish.publication.address = "127.0.0.1";
+    publish.publication.port = "29600";
+    publish.publication.publisher = "a_1_1";
+    perform(&fixture, 0, publish);
+    await_answer(&fixture, 0);
+    perform(&fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_PUBLICATION, 0));
+    const struct node_event *event = site_await(fixture.nodes[1], "values");
+    assert_string_equal(event->round.values.address, "127.0.0.1");
+    assert_int_equal(event->round.values.port, 29600);
+    assert_string_equal(event->round.values.publisher, "a_1_1");
+    tear_down(&fixture);
+}
+
+static void nodes_are_counted_one_by_one(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct round_effect add = about(ROUND_EFFECT_ADD, ROUND_KEY_NUM_MEMBERS, 0);
+        add.amount = 1;
+        perform(&fixture, i, add);
+        assert_int_equal(site_await(fixture.nodes[i], "counted")->round.count, i + 1);
+    }
+    tear_down(&fixture);
+}
+
+static void what_is_waited_for_is_told_when_it_is_there(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
+    await_answer(&fixture, 1); /* on the other connection: a wait holds nothing up */
+    assert_int_equal(site_count(fixture.nodes[1], "waited"), 0);
+    set(&fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
+    site_await(fixture.nodes[1], "waited 3/last_member");
+    tear_down(&fixture);
+}
+
+static void a_wait_that_is_called_off_is_not_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
+    perform(&fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_CANCEL_WAIT, .round = 3});
+    perform(&fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_PUBLISHER, 0));
+    set(&fixture, 0, ROUND_KEY_LAST_MEMBER, "1");
+    set(&fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
+    site_await(fixture.nodes[1], "waited");
+    site_expect(fixture.nodes[1], "waited 3/publisher");
+    tear_down(&fixture);
+}
+
+static bool is_published(struct fixture *fixture) {
+    site_forget_told(fixture->nodes[0]);
+    perform(fixture, 0, about(ROUND_EFFECT_CHECK, ROUND_KEY_PUBLISHER, 0));
+    return site_await(fixture->nodes[0], "checked 3/publisher")->round.is_present;
+}
+
+/* One after the other: nothing else waits for all of them. */
+static void the_keys_of_rounds_long_past_are_deleted(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    set(&fixture, 0, ROUND_KEY_PUBLISHER, "a_1_1");
+    assert_true(is_published(&fixture));
+    struct round_effect clear = {.kind = ROUND_EFFECT_CLEAR, .round = 5};
+    clear.clear.first = 2;
+    clear.clear.last = 3;
+    clear.clear.node_count = 2;
+    perform(&fixture, 0, clear);
+    for (int tries = 0; is_published(&fixture); tries++) {
+        assert_true(tries < 100);
+    }
+    tear_down(&fixture);
+}
+
+/* The workers' store. */
+
+static void open_worker_store(struct fixture *fixture, int64_t round) {
+    perform(fixture, 1,
+        (struct round_effect){
+            .kind = ROUND_EFFECT_OPEN_WORKER_STORE, .round = round, .is_fresh = true});
+}
+
+static void the_workers_store_is_where_others_reach_this_node(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    open_worker_store(&fixture, 3);
+    const struct node_event *event = site_await(fixture.nodes[1], "store_opened 127.0.0.2:");
+    assert_int_equal(event->round.round, 3);
+    assert_true(event->round.opened.port > 0);
+    tear_down(&fixture);
+}
+
+/* No descriptor is left for it. */
+static void a_store_that_cannot_be_opened_is_told_with_the_reason(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct rlimit before;
+    set_up(&fixture);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    open_worker_store(&fixture, 3);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    site_await(fixture.nodes[1], "store_failed the workers' store cannot be opened: ");
+    site_forget_told(fixture.nodes[1]);
+    open_worker_store(&fixture, 3);
+    site_await(fixture.nodes[1], "store_opened");
+    tear_down(&fixture);
+}
+
+/* The timer. */
+
+static void the_timer_is_told_with_the_round_that_asked_last(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct instant now = event_loop_now(fixture.site.loop);
+    perform(&fixture, 1,
+        (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER, .round = 3, .deadline = now});
+    perform(&fixture, 1, (struct round_effect){.kind = ROUND_EFFECT_DISARM_TIMER, .round = 3});
+    await_answer(&fixture, 0);
+    site_hear(&fixture.site);
+    site_expect(fixture.nodes[1], "");
+    perform(&fixture, 1,
+        (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER, .round = 4, .deadline = now});
+    assert_int_equal(site_await(fixture.nodes[1], "timer_fired")->round.round, 4);
+    site_expect(fixture.nodes[1], "timer_fired");
+    tear_down(&fixture);
+}
+
+/* The end. */
+
+static void ask_everything(struct fixture *fixture) {
+    perform(fixture, 1, about(ROUND_EFFECT_WAIT, ROUND_KEY_LAST_MEMBER, 0));
+    perform(fixture, 1, about(ROUND_EFFECT_CHECK, ROUND_KEY_LAST_MEMBER, 0));
+    perform(fixture, 1, about(ROUND_EFFECT_GET, ROUND_KEY_ADDRESS, 0));
+}
+
+static void a_round_that_has_lost_its_connection_tells_nothing_of_its_requests(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    ask_everything(&fixture);
+    agent_record_disconnect(fixture.records[1]);
+    ask_everything(&fixture); /* in vain: there is no connection */
+    await_answer(&fixture, 0);
+    site_expect(fixture.nodes[1], "");
+    tear_down(&fixture);
+}
+
+static void a_round_is_freed_without_a_word(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    ask_everything(&fixture);
+    open_worker_store(&fixture, 3);
+    site_await(fixture.nodes[1], "store_opened");
+    site_forget_told(fixture.nodes[1]);
+    perform(&fixture, 1, /* wiped, which takes its time */
+        (struct round_effect){.kind = ROUND_EFFECT_OPEN_WORKER_STORE, .round = 3});
+    perform(&fixture, 1,
+        (struct round_effect){.kind = ROUND_EFFECT_ARM_TIMER,
+            .round = 3,
+            .deadline = event_loop_now(fixture.site.loop)});
+    free_node(&fixture, 1);
+    await_answer(&fixture, 0);
+    site_expect(fixture.nodes[1], "");
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranks_count_the_workers_of_every_node),
+    cmocka_unit_test(a_finished_node_is_held_until_the_last_has_finished),
+    cmocka_unit_test(a_finished_node_is_called_back_when_another_fails),
+    cmocka_unit_test(what_one_node_writes_the_other_reads),
+    cmocka_unit_test(an_address_is_told_as_a_copy),
+    cmocka_unit_test(nodes_are_counted_one_by_one),
+    cmocka_unit_test(what_is_waited_for_is_told_when_it_is_there),
+    cmocka_unit_test(a_wait_that_is_called_off_is_not_told),
+    cmocka_unit_test(the_keys_of_rounds_long_past_are_deleted),
+    cmocka_unit_test(the_workers_store_is_where_others_reach_this_node),
+    cmocka_unit_test(a_store_that_cannot_be_opened_is_told_with_the_reason),
+    cmocka_unit_test(the_timer_is_told_with_the_round_that_asked_last),
+    cmocka_unit_test(a_round_that_has_lost_its_connection_tells_nothing_of_its_requests),
+    cmocka_unit_test(a_round_is_freed_without_a_word),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/rendezvous/agent_store_host.h"
+#include "cluster_fixture.h"
+#include "host/store/store_client.h"
+
+static bool two_have_joined(const struct cluster *cluster) {
+    return cluster_placement(cluster, 0)->group_world_size == 2 &&
+           cluster_placement(cluster, 1)->group_world_size == 2;
+}
+
+static bool the_first_was_told_that_the_round_is_over(const struct cluster *cluster) {
+    return cluster->nodes[0].round_over_count == 1;
+}
+
+static void a_node_that_vanishes_is_missed_at_once(void **state) {
+    (void)state;
+    struct cluster cluster;
+    cluster_init(&cluster, MEMBERSHIP_CHANGING, 1);
+    cluster_start_node(&cluster, 0);
+    cluster_start_node(&cluster, 1);
+    cluster_await(&cluster, two_have_joined);
+    cluster_stop_node(&cluster.nodes[1]);
+    cluster_await(&cluster, the_first_was_told_that_the_round_is_over);
+    cluster_clear(&cluster);
+}
+
+/* A store host without a rendezvous. */
+struct lone_host {
+    struct site site;
+    struct launch_config config;
+    struct agent_store_host *host; /* NULL when it could not be made */
+    bool was_told;                 /* now_hosting */
+};
+
+static void nobody_gone(void *context, const struct node_identity *identity, bool has_finished) {
+    (void)context;
+    (void)identity;
+    (void)has_finished;
+}
+
+static void now_hosting(void *context) {
+    struct lone_host *lone = context;
+    lone->was_told = true;
+    event_loop_stop(lone->site.loop);
+}
+
+static enum failure_code start(
+    struct lone_host *lone, const char *host, enum launch_is_host is_host) {
+    struct failure failure = {0};
+    lone->was_told = false;
+    lone->config = lone->site.agent.config; /* shares what the fixture owns */
+    lone->config.maximum_nodes = 2;
+    rendezvous_settings_init(&lone->config.dynamic.settings);
+    lone->config.dynamic.host = memory_duplicate_string(host);
+    lone->config.dynamic.port = lone->site.port;
+    lone->config.dynamic.is_host = is_host;
+    struct agent_store_host_settings settings = {
+        .config = &lone->config,
+        .run_id = "job",
+        .now_hosting = now_hosting,
+        .gone = nobody_gone,
+        .context = lone,
+    };
+    lone->host = NULL;
+    return agent_store_host_new(lone->site.loop, &settings, &lone->host, &failure);
+}
+
+static void stop(struct lone_host *lone) {
+    agent_store_host_free(lone->host);
+    free(lone->config.dynamic.host);
+}
+
+/* Whether a node with these settings opens the store's port. */
+static bool hosts(struct lone_host *lone, const char *host, enum launch_is_host is_host) {
+    assert_int_equal(start(lone, host, is_host), FAILURE_NONE);
+    bool is_hosting = agent_store_host_is_hosting(lone->host);
+    assert_string_equal(agent_store_host_address(lone->host), is_hosting ? "127.0.0.1" : host);
+    assert_int_equal(agent_store_host_port(lone->host), lone->site.port);
+    stop(lone);
+    return is_hosting;
+}
+
+static void who_hosts_is_told_or_found_by_the_endpoint(void **state) {
+    (void)state;
+    struct lone_host lone;
+    site_init(&lone.site);
+    assert_true(hosts(&lone, "localhost", LAUNCH_IS_HOST_UNSET));
+    assert_false(hosts(&lone, "localhost", LAUNCH_IS_HOST_NO));
+    assert_false(hosts(&lone, "192.0.2.1", LAUNCH_IS_HOST_UNSET));
+    assert_true(hosts(&lone, "192.0.2.1", LAUNCH_IS_HOST_YES));
+    site_clear(&lone.site);
+}
+
+static void a_free_port_is_taken_and_told(void **state) {
+    (void)state;
+    struct lone_host lone;
+    site_init(&lone.site);
+    lone.site.port = 0;
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
+    assert_true(agent_store_host_is_hosting(lone.host));
+    assert_true(agent_store_host_port(lone.host) > 0);
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static void a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host(void **state) {
+    (void)state;
+    struct lone_host lone;
+    int fd;
+    int port;
+    site_init(&lone.site);
+    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
+    assert_false(hosts(&lone, "localhost", LAUNCH_IS_HOST_UNSET));
+    assert_int_not_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
+    assert_null(lone.host);
+    stop(&lone);
+    close(fd);
+    site_clear(&lone.site);
+}
+
+static void a_port_that_becomes_free_is_taken(void **state) {
+    (void)state;
+    struct lone_host lone;
+    int fd;
+    int port;
+    site_init(&lone.site);
+    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
+    assert_false(agent_store_host_is_hosting(lone.host));
+    close(fd);
+    event_loop_run(lone.site.loop);
+    assert_true(lone.was_told);
+    assert_true(agent_store_host_is_hosting(lone.host));
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static void who_has_found_a_store_hosts_none_later(void **state) {
+    (void)state;
+    struct lone_host lone;
+    int fd;
+    int port;
+    site_init(&lone.site);
+    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
+    agent_store_host_stop_asking(lone.host);
+    agent_store_host_stop_asking(lone.host);
+    close(fd);
+    event_loop_run(lone.site.loop); /* nothing is left to wait for */
+    assert_false(lone.was_told);
+    assert_false(agent_store_host_is_hosting(lone.host));
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static void count(void *context) {
+    ++*(int *)context;
+}
+
+static void others_have_left(void *context) {
+    struct lone_host *lone = context;
+    lone->was_told = true;
+    event_loop_stop(lone->site.loop);
+}
+
+static void connected(void *context, const struct failure *failure) {
+    struct lone_host *lone = context;
+    assert_null(failure);
+    event_loop_stop(lone->site.loop);
+}
+
+static struct store_client *connect_client(struct lone_host *lone) {
+    struct store_client_settings settings = {
+        .host = agent_store_host_address(lone->host),
+        .port = agent_store_host_port(lone->host),
+        .connect_timeout = duration_from_seconds(20),
+        .connected = connected,
+        .context = lone,
+    };
+    struct store_client *client = store_client_new(lone->site.loop, &settings);
+    event_loop_run(lone->site.loop);
+    site_hear(&lone->site);
+    return client;
+}
+
+static void the_host_stays_until_the_others_have_left(void **state) {
+    (void)state;
+    struct lone_host lone;
+    site_init(&lone.site);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
+    struct store_client *client = connect_client(&lone);
+    agent_store_host_linger(lone.host, duration_from_seconds(1000), others_have_left, &lone);
+    assert_false(lone.was_told);
+    store_client_free(client);
+    event_loop_run(lone.site.loop);
+    assert_true(lone.was_told);
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static void the_host_stays_no_longer_than_its_patience(void **state) {
+    (void)state;
+    struct lone_host lone;
+    site_init(&lone.site);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
+    struct store_client *client = connect_client(&lone);
+    agent_store_host_linger(lone.host, duration_from_milliseconds(1), others_have_left, &lone);
+    assert_false(lone.was_told);
+    event_loop_run(lone.site.loop);
+    assert_true(lone.was_told);
+    lone.was_told = false;
+    store_client_free(client);
+    site_hear(&lone.site);
+    assert_false(lone.was_told); /* it has left already */
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static void who_hosts_nothing_leaves_at_once(void **state) {
+    (void)state;
+    struct lone_host lone;
+    int count_of_left = 0;
+    site_init(&lone.site);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_NO), FAILURE_NONE);
+    agent_store_host_linger(lone.host, duration_from_seconds(1000), count, &count_of_left);
+    assert_int_equal(count_of_left, 1);
+    stop(&lone);
+    site_clear(&lone.site);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_that_vanishes_is_missed_at_once),
+    cmocka_unit_test(the_host_stays_until_the_others_have_left),
+    cmocka_unit_test(the_host_stays_no_longer_than_its_patience),
+    cmocka_unit_test(who_hosts_is_told_or_found_by_the_endpoint),
+    cmocka_unit_test(a_free_port_is_taken_and_told),
+    cmocka_unit_test(a_port_that_becomes_free_is_taken),
+    cmocka_unit_test(who_has_found_a_store_hosts_none_later),
+    cmocka_unit_test(who_hosts_nothing_leaves_at_once),
+    cmocka_unit_test(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host),
+};
+
+TEST_MAIN(tests)

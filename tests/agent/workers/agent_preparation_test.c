@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <sys/stat.h>
+
+#include "agent/workers/agent_preparation.h"
+#include "agent_fixture.h"
+
+struct fixture {
+    struct agent_fixture agent;
+    struct agent_preparation preparation;
+    struct failure failure;
+};
+
+static enum failure_code prepare(struct fixture *fixture) {
+    return agent_prepare(&fixture->agent.config, &fixture->agent.environment, &fixture->preparation,
+        &fixture->failure);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    agent_fixture_init(&fixture->agent, 2, "exit 0");
+}
+
+static void tear_down(struct fixture *fixture) {
+    agent_preparation_clear(&fixture->preparation);
+    agent_fixture_clear(&fixture->agent);
+}
+
+static void run_without_a_name_gets_a_random_one(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(prepare(&fixture), FAILURE_NONE);
+    assert_int_equal(strlen(fixture.preparation.run_id), 36);
+    assert_int_equal(fixture.preparation.run_id[14], '4'); /* the UUID's version */
+    tear_down(&fixture);
+}
+
+static void given_names_are_kept(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.agent.config.run_id = memory_duplicate_string("job 7");
+    fixture.agent.config.local_address = memory_duplicate_string("10.0.0.9");
+    assert_int_equal(prepare(&fixture), FAILURE_NONE);
+    assert_string_equal(fixture.preparation.run_id, "job 7");
+    assert_string_equal(fixture.preparation.master_address, "10.0.0.9");
+    tear_down(&fixture);
+}
+
+static void cpu_count_is_the_affinity_mask(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.agent.config.worker_count_kind = LAUNCH_COUNT_CPU;
+    assert_int_equal(prepare(&fixture), FAILURE_NONE);
+    assert_int_equal(fixture.preparation.worker_count, sysconf(_SC_NPROCESSORS_ONLN));
+    tear_down(&fixture);
+}
+
+static void missing_script_is_named_before_anything_starts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.agent.config.entry = LAUNCH_ENTRY_SCRIPT;
+    free(fixture.agent.config.script);
+    fixture.agent.config.script = memory_duplicate_string("/nowhere/train.py");
+    assert_int_equal(prepare(&fixture), FAILURE_SYSTEM);
+    assert_non_null(strstr(fixture.failure.message, "/nowhere/train.py"));
+    tear_down(&fixture);
+}
+
+static void python_is_the_first_python3_on_path(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
+    char *python = text_format("%s/python3", fixture.agent.directory);
+    fclose(fopen(python, "we"));
+    char *path = text_format("/nowhere:%s:/usr/bin", fixture.agent.directory);
+    text_list_set_variable(&fixture.agent.environment, "PATH", path);
+    assert_int_equal(chmod(python, 0700), 0);
+    assert_int_equal(prepare(&fixture), FAILURE_NONE);
+    assert_string_equal(fixture.preparation.python, python);
+    free(python);
+    free(path);
+    tear_down(&fixture);
+}
+
+static void path_without_python_says_what_to_do(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.agent.config.entry = LAUNCH_ENTRY_MODULE;
+    text_list_set_variable(&fixture.agent.environment, "PATH", "/nowhere");
+    assert_int_equal(prepare(&fixture), FAILURE_INVALID);
+    assert_non_null(strstr(fixture.failure.message, "PYTHON_EXEC"));
+    tear_down(&fixture);
+}
+
+static void log_directory_that_is_a_file_is_named(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fclose(fopen(fixture.agent.config.log_dir, "we"));
+    assert_int_not_equal(prepare(&fixture), FAILURE_NONE);
+    assert_non_null(strstr(fixture.failure.message, fixture.agent.config.log_dir));
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(run_without_a_name_gets_a_random_one),
+    cmocka_unit_test(given_names_are_kept),
+    cmocka_unit_test(cpu_count_is_the_affinity_mask),
+    cmocka_unit_test(missing_script_is_named_before_anything_starts),
+    cmocka_unit_test(python_is_the_first_python3_on_path),
+    cmocka_unit_test(path_without_python_says_what_to_do),
+    cmocka_unit_test(log_directory_that_is_a_file_is_named),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An agent that runs out of descriptors says so and ends; what it prints is what it meant to print."""
+
+from support.nodes import free_port
+
+LIMITS = range(16, 65)
+
+
+def start_with_limit(muster, limit):
+    """A job of one node that others could join, under a limit of open files."""
+    job = ["run", "--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-id=x"]
+    settings = ["--rdzv-conf=join_timeout=2,last_call_timeout=1", "--no-python", "true"]
+    return muster.start([f"--nofile={limit}:{limit}", muster.binary, *job, *settings], program="prlimit")
+
+
+def test_an_agent_with_too_few_descriptors_says_so_and_ends(muster):
+    runs = {limit: start_with_limit(muster, limit) for limit in LIMITS}
+    results = {limit: run.finish() for limit, run in runs.items()}
+    for limit, result in results.items():
+        assert result.status in (0, 1), f"limit {limit}: {result}"
+        assert all(line.isprintable() for line in result.err.splitlines()), f"limit {limit}: {result}"
+        if result.status == 1:
+            assert "oo many open files" in result.err or "descriptor" in result.err, f"limit {limit}: {result}"
+    assert results[LIMITS[0]].status == 1, results[LIMITS[0]]
+    assert results[LIMITS[-1]].status == 0, results[LIMITS[-1]]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which node the endpoint names is found out even where names become known late, or never."""
+
+import time
+
+import pytest
+
+from support.nodes import Job
+
+PORT = 29438  # of nobody else there: each test's machines are new
+
+
+@pytest.fixture
+def network(make_network):
+    return make_network(2)
+
+
+@pytest.fixture
+def make_job(muster):
+    return lambda host, *options, **how: Job(muster, "1:2", *options, host=host, port=PORT, **how)
+
+
+def is_run_by_both(job, one, two):
+    job.wait_for_world("node1", "node2").end()
+    assert "hosting the store" in one.err() and "hosting the store" not in two.err(), job.tell()
+    return job.succeeds()
+
+
+def test_a_name_that_becomes_known_late_is_recognised(make_job, network):
+    """As in a Kubernetes pod, whose own name is known some seconds after its start."""
+    one, two = network.hosts
+    job = make_job("head", conf=["join_timeout=25"])
+    nodes = [job.start("node1", on=one), job.start("node2", on=two)]
+    time.sleep(2)
+    assert all(node.is_running() and "hosting the store" not in node.err() for node in nodes), job.tell()
+    network.name_hosts(network.hosts, {"node1": "node1 head"})
+    assert is_run_by_both(job, *nodes)
+
+
+def test_a_leading_part_of_the_qualified_name_is_enough(make_job, network):
+    """A pod's /etc/hosts has its whole name; the name server, which completes names, may not know it yet."""
+    one, two = network.hosts
+    network.name_hosts(network.hosts, {"node1": "node1.train.default.svc.cluster.local node1"})
+    job = make_job("node1.train")
+    node = job.start("node1", on=one)
+    node.wait_for_log("hosting the store")
+    job.wait_for_world("node1").end()
+    assert job.succeeds()
+
+
+def test_the_address_that_this_node_was_given_is_enough(make_job, network):
+    one, two = network.hosts
+    network.name_hosts([])
+    job = make_job("train-0.train")
+    node = job.start("node1", on=one, address="train-0.train")
+    node.wait_for_log("hosting the store")
+    job.wait_for_world("node1").end()
+    assert job.succeeds()
+
+
+def test_an_endpoint_of_another_machine_is_not_recognised(make_job, network):
+    network.name_hosts(network.hosts, {"node1": "node1.train.default.svc.cluster.local node1"})
+    job = make_job("node1.elsewhere", conf=["join_timeout=2"])
+    end = job.start("node1", on=network.hosts[0]).finish()
+    assert end.status == 1 and "hosting the store" not in end.err, end
+    assert 'host "node1.elsewhere" is not known' in end.err

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an agent does without other nodes. One test per rule. */
+#include "unit.h"
+
+#include "agent_machine_scene.h"
+
+static void a_job_that_succeeds_ends_what_it_left_behind(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, exited(2, 0), "");
+    step(&scene, exited(0, 0), "");
+    step(&scene, exited(1, 0), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish succeeded");
+    scene_end(&scene);
+}
+
+static void left_behind_processes_are_killed_in_the_end(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, exited(2, 0), "");
+    step(&scene, exited(0, 0), "");
+    step(&scene, exited(1, 0), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish succeeded");
+    scene_end(&scene);
+}
+
+static void a_failure_without_restarts_stops_the_others_and_is_final(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    scene.seconds = 5;
+    step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=35.000");
+    step(&scene, killed(0, 15), "");
+    step(&scene, exited(2, 0), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    assert_int_equal(scene.machine.workers.failure_count, 2);
+    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
+    assert_false(scene.machine.workers.failures[0].is_from_our_signal);
+    assert_true(scene.machine.workers.failures[1].is_from_our_signal);
+    scene_end(&scene);
+}
+
+static void a_stuck_worker_ends_the_job_whatever_restarts_are_left(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, AMONG_PEERS);
+    step(&scene, stuck(1), "announce_failure; signal_workers 15; arm_timer at=30.000");
+    step(&scene, stuck(2), "");
+    step(&scene, killed(0, 15), "");
+    step(&scene, killed(2, 15), "");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    scene.seconds = 60;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "finish failed abandoned");
+    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
+    assert_int_equal(scene.machine.workers.failures[0].local_rank, 1);
+    scene_end(&scene);
+}
+
+static void a_stuck_worker_that_ends_after_all_is_still_the_failure(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, ALONE);
+    step(&scene, stuck(1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, exited(1, 0), "");
+    step(&scene, killed(0, 15), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    assert_int_equal(scene.machine.workers.failure_count, 3);
+    scene_end(&scene);
+}
+
+static void a_worker_may_be_stuck_before_all_have_started(void **state) {
+    (void)state;
+    struct scene scene = scene_new(1, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, stuck(0), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void a_worker_that_ended_is_not_stuck(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, exited(1, 0), "");
+    step(&scene, stuck(1), "");
+    assert_int_equal(scene.machine.phase, AGENT_RUNNING);
+    agent_machine_clear(&scene.machine);
+}
+
+static void a_failure_with_restarts_left_joins_again_once_all_are_gone(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, killed(1, 9), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, killed(0, 15), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, joined(1, 0), "");
+    step(&scene, joined(2, 1), "start_workers attempt=1");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    assert_int_equal(scene.machine.workers.failure_count, 0);
+    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 29;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    step(&scene, killed(0, 9), "");
+    assert_true(scene.machine.workers.failures[1].is_from_our_signal);
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    agent_machine_clear(&scene.machine);
+}
+
+static void nothing_restarts_beside_a_process_that_cannot_be_killed(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, exited(1, 3), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    scene.seconds = 60;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "finish failed abandoned");
+    scene_end(&scene);
+}
+
+static void a_signal_is_forwarded_and_outlives_a_success(void **state) {
+    (void)state;
+    struct scene scene = running_scene(5, ALONE);
+    step(&scene, signalled(2), "signal_workers 2; arm_timer at=30.000");
+    step(&scene, killed(0, 2), "");
+    assert_true(scene.machine.workers.failures[0].is_from_our_signal);
+    step(&scene, exited(1, 0), "");
+    step(&scene, exited(2, 0), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
+static void who_does_not_end_is_looked_at_before_the_kill(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    scene.machine.looks_before_killing = true;
+    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "look_at_workers");
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "");
+    step(&scene, signalled(15), ""); /* the kill follows the look */
+    scene.seconds = 32;
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "kill_workers; arm_timer at=62.000");
+    step(&scene, killed(0, 9), "");
+    step(&scene, killed(2, 9), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void an_impatient_user_ends_the_look(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    scene.machine.looks_before_killing = true;
+    step(&scene, signalled(2), "signal_workers 2; arm_timer at=30.000");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "look_at_workers");
+    step(&scene, signalled(2), "kill_workers; arm_timer at=60.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
+static void the_group_is_stopped_when_nobody_is_looked_at_any_more(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, exited(1, 1), "");
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    scene.seconds = 1;
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, killed(0, 9), "");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "signal_workers 15; arm_timer at=31.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, joined(2, 1), "start_workers attempt=1");
+    step(&scene, exited(1, 1), "signal_workers 15; arm_timer at=31.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void a_look_that_outlives_everybody_holds_nothing_up(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, signalled(2), "");
+    step(&scene, exited(0, 0), "");
+    step(&scene, exited(1, 0), "");
+    step(&scene, exited(2, 0), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "finish signalled=2");
+    scene_end(&scene);
+}
+
+static void a_second_signal_kills_at_once_whoever_is_looked_at(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_LOOK_BEGUN), "");
+    step(&scene, signalled(2), "");
+    step(&scene, signalled(2), "kill_workers; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_LOOK_OVER), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
+static void a_second_signal_kills_at_once(void **state) {
+    (void)state;
+    struct scene scene = running_scene(5, ALONE);
+    step(&scene, signalled(15), "signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 1;
+    step(&scene, signalled(2), "kill_workers; arm_timer at=31.000");
+    step(&scene, signalled(2), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
+    scene_end(&scene);
+}
+
+static void a_signal_turns_a_restart_into_an_end_without_a_new_deadline(void **state) {
+    (void)state;
+    struct scene scene = running_scene(5, AMONG_PEERS);
+    step(
+        &scene, exited(0, 1), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
+    scene.seconds = 10;
+    step(&scene, signalled(2), "announce_leave signal=2; signal_workers 2");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=2");
+    scene_end(&scene);
+}
+
+static void a_signal_does_not_hide_the_failure_that_came_before(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, signalled(2), "signal_workers 2");
+    step(&scene, signalled(2), "kill_workers; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void a_signal_while_joining_ends_at_once(void **state) {
+    (void)state;
+    struct scene scene = scene_new(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, signalled(15), "finish signalled=15");
+    scene_end(&scene);
+    scene = scene_new(0, AMONG_PEERS);
+    step(&scene, signalled(15), "finish signalled=15"); /* no other node knows of this node yet */
+    scene_end(&scene);
+    scene = scene_new(0, AMONG_PEERS);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, signalled(15), "announce_leave signal=15; finish signalled=15");
+    scene_end(&scene);
+}
+
+static void a_signal_while_starting_stops_those_started(void **state) {
+    (void)state;
+    struct scene scene = scene_new(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, signalled(1), "signal_workers 1; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=1");
+    scene_end(&scene);
+}
+
+static void a_worker_that_cannot_start_is_final_in_spite_of_restarts(void **state) {
+    (void)state;
+    struct scene scene = scene_new(5, AMONG_PEERS);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene,
+        (struct agent_event){.kind = AGENT_EVENT_START_FAILED,
+            .start_failed = {.local_rank = 1, .message = "exec of 'x' failed"}},
+        "announce_failure; signal_workers 15; arm_timer at=30.000");
+    step(&scene, killed(0, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
+    assert_string_equal(scene.machine.workers.failures[0].start_message, "exec of 'x' failed");
+    scene_end(&scene);
+}
+
+static void a_worker_that_fails_before_all_have_started_stops_the_start(void **state) {
+    (void)state;
+    struct scene scene = scene_new(1, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    agent_machine_clear(&scene.machine);
+}
+
+static void a_join_that_fails_ends_the_agent(void **state) {
+    (void)state;
+    struct scene scene = scene_new(1, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, join_failed(1), "finish join_failed");
+    scene_end(&scene);
+}
+
+static void an_exit_code_of_128_plus_our_signal_is_our_doing(void **state) {
+    (void)state;
+    struct scene scene = running_scene(0, ALONE);
+    step(&scene, exited(0, 143), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, exited(1, 143), "");
+    step(&scene, exited(2, 142), "");
+    assert_false(scene.machine.workers.failures[0].is_from_our_signal);
+    assert_true(scene.machine.workers.failures[1].is_from_our_signal);
+    assert_false(scene.machine.workers.failures[2].is_from_our_signal);
+    agent_machine_clear(&scene.machine);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_job_that_succeeds_ends_what_it_left_behind),
+    cmocka_unit_test(left_behind_processes_are_killed_in_the_end),
+    cmocka_unit_test(a_failure_without_restarts_stops_the_others_and_is_final),
+    cmocka_unit_test(a_stuck_worker_ends_the_job_whatever_restarts_are_left),
+    cmocka_unit_test(a_stuck_worker_that_ends_after_all_is_still_the_failure),
+    cmocka_unit_test(a_worker_may_be_stuck_before_all_have_started),
+    cmocka_unit_test(a_worker_that_ended_is_not_stuck),
+    cmocka_unit_test(a_failure_with_restarts_left_joins_again_once_all_are_gone),
+    cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
+    cmocka_unit_test(nothing_restarts_beside_a_process_that_cannot_be_killed),
+    cmocka_unit_test(a_signal_is_forwarded_and_outlives_a_success),
+    cmocka_unit_test(who_does_not_end_is_looked_at_before_the_kill),
+    cmocka_unit_test(an_impatient_user_ends_the_look),
+    cmocka_unit_test(the_group_is_stopped_when_nobody_is_looked_at_any_more),
+    cmocka_unit_test(a_look_that_outlives_everybody_holds_nothing_up),
+    cmocka_unit_test(a_second_signal_kills_at_once_whoever_is_looked_at),
+    cmocka_unit_test(a_second_signal_kills_at_once),
+    cmocka_unit_test(a_signal_turns_a_restart_into_an_end_without_a_new_deadline),
+    cmocka_unit_test(a_signal_does_not_hide_the_failure_that_came_before),
+    cmocka_unit_test(a_signal_while_joining_ends_at_once),
+    cmocka_unit_test(a_signal_while_starting_stops_those_started),
+    cmocka_unit_test(a_worker_that_cannot_start_is_final_in_spite_of_restarts),
+    cmocka_unit_test(a_worker_that_fails_before_all_have_started_stops_the_start),
+    cmocka_unit_test(a_join_that_fails_ends_the_agent),
+    cmocka_unit_test(an_exit_code_of_128_plus_our_signal_is_our_doing),
+};
+
+TEST_MAIN(tests)

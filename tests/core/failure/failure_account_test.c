@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/failure/failure_account.h"
+
+static struct failure_account account_of(struct process_exit exit) {
+    return (struct failure_account){
+        .host = memory_duplicate_string("node2"),
+        .rank = 5,
+        .local_rank = 1,
+        .exit = exit,
+    };
+}
+
+/* Checks the one-line form, and clears the account. */
+static void check_line(struct failure_account *account, const char *expected) {
+    struct text line = {0};
+    failure_account_describe(account, &line);
+    assert_string_equal(text_string(&line), expected);
+    text_clear(&line);
+    failure_account_clear(account);
+}
+
+static void an_exit_is_told_with_its_exception(void **state) {
+    (void)state;
+    struct failure_account account = account_of((struct process_exit){.value = 1});
+    account.summary = memory_duplicate_string("ValueError: boom");
+    check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1 (ValueError: boom)");
+    account = account_of((struct process_exit){.value = 1});
+    check_line(&account, "rank 5 (local_rank 1) on node2 failed: exit code 1");
+}
+
+static void a_signal_is_told_with_what_the_kernel_knows(void **state) {
+    (void)state;
+    struct failure_account account =
+        account_of((struct process_exit){.is_signal = true, .value = 9});
+    account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
+    check_line(&account, "rank 5 (local_rank 1) on node2 failed: signal 9 (SIGKILL) (killed by the "
+                         "kernel's OOM killer)");
+    account =
+        account_of((struct process_exit){.is_signal = true, .value = 6, .has_dumped_core = true});
+    check_line(&account, "rank 5 (local_rank 1) on node2 failed: signal 6 (SIGABRT), core dumped");
+    account = account_of((struct process_exit){.is_signal = true, .value = 33});
+    check_line(&account, "rank 5 (local_rank 1) on node2 failed: signal 33");
+}
+
+static void workers_that_did_not_run_or_end_are_told_apart(void **state) {
+    (void)state;
+    struct failure_account account = account_of((struct process_exit){0});
+    account.start_message = memory_duplicate_string("exec of 'x' failed");
+    check_line(&account, "rank 5 (local_rank 1) on node2 could not be started: exec of 'x' failed");
+    account = account_of((struct process_exit){0});
+    account.stuck = duration_from_seconds(5);
+    check_line(&account, "rank 5 (local_rank 1) on node2 hung in the kernel for 5.0 s");
+}
+
+static void the_line_is_one_line_of_text_whatever_the_failure_says(void **state) {
+    (void)state;
+    struct failure_account account = account_of((struct process_exit){.value = 1});
+    account.summary = memory_duplicate_string("a\nb\tc\377d\033[0m\303\266\303");
+    check_line(
+        &account, "rank 5 (local_rank 1) on node2 failed: exit code 1 (a b c?d [0m\303\266?)");
+}
+
+static void the_line_ends_with_a_whole_character(void **state) {
+    (void)state;
+    struct failure_account account = account_of((struct process_exit){.value = 1});
+    struct text long_summary = {0};
+    for (int i = 0; i < 200; i++) {
+        text_append(&long_summary, "\342\202\254"); /* the euro sign */
+    }
+    account.summary = text_take(&long_summary);
+    struct text line = {0};
+    failure_account_describe(&account, &line);
+    size_t before = strlen("rank 5 (local_rank 1) on node2 failed: exit code 1 (");
+    assert_int_equal(line.length, before + (FAILURE_ACCOUNT_LINE_MAXIMUM - before) / 3 * 3);
+    text_clear(&line);
+    failure_account_clear(&account);
+}
+
+static void a_copy_stands_on_its_own(void **state) {
+    (void)state;
+    struct failure_account account = account_of((struct process_exit){.value = 3});
+    struct failure_account copy = {.host = memory_duplicate_string("before")};
+    account.summary = memory_duplicate_string("boom");
+    failure_account_copy(&account, &copy);
+    failure_account_clear(&account);
+    check_line(&copy, "rank 5 (local_rank 1) on node2 failed: exit code 3 (boom)");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_exit_is_told_with_its_exception),
+    cmocka_unit_test(a_signal_is_told_with_what_the_kernel_knows),
+    cmocka_unit_test(workers_that_did_not_run_or_end_are_told_apart),
+    cmocka_unit_test(the_line_is_one_line_of_text_whatever_the_failure_says),
+    cmocka_unit_test(the_line_ends_with_a_whole_character),
+    cmocka_unit_test(a_copy_stands_on_its_own),
+};
+
+TEST_MAIN(tests)

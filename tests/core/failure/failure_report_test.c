@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/failure/failure_report.h"
+
+static struct failure_account account_of(int rank, struct process_exit exit) {
+    return (struct failure_account){
+        .host = memory_duplicate_string("localhost"),
+        .rank = rank,
+        .local_rank = rank,
+        .pid = 16990 + rank,
+        .exit = exit,
+    };
+}
+
+/* The caller frees the report. */
+static char *format(const struct failure_account *accounts, size_t count, size_t root) {
+    struct failure_report_entry entries[2];
+    struct text report = {0};
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = (struct failure_report_entry){
+            .time = {.year = 2026, .month = 11, .day = 20, .hour = 9, .minute = 3, .second = 2},
+            .account = &accounts[i],
+        };
+    }
+    failure_report_format(&report, "train.py", entries, count, root);
+    return text_take(&report);
+}
+
+/* Checks the report, and clears the accounts. */
+static void check(
+    struct failure_account *accounts, size_t count, size_t root, const char *expected) {
+    char *report = format(accounts, count, root);
+    assert_string_equal(report, expected);
+    free(report);
+    for (size_t i = 0; i < count; i++) {
+        failure_account_clear(&accounts[i]);
+    }
+}
+
+static void check_contains(const struct failure_account *account, const char *expected) {
+    char *report = format(account, 1, 0);
+    assert_non_null(strstr(report, expected));
+    free(report);
+}
+
+static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
+    (void)state;
+    struct failure_account accounts[] = {
+        account_of(0, (struct process_exit){.is_signal = true, .value = 15}),
+        account_of(1, (struct process_exit){.value = 3}),
+    };
+    check(accounts, 2, 1,
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        "============================================================\n"
+        "train.py FAILED\n"
+        "------------------------------------------------------------\n"
+        "Root Cause (first observed failure):\n"
+        "[1]:\n"
+        "  time      : 2026-11-20_09:03:02\n"
+        "  host      : localhost\n"
+        "  rank      : 1 (local_rank: 1)\n"
+        "  exitcode  : 3 (pid: 16991) \n"
+        "  error_file: <N/A>\n"
+        "  traceback : To enable traceback see: "
+        "https://pytorch.org/docs/stable/elastic/errors.html\n"
+        "------------------------------------------------------------\n"
+        "Failures:\n"
+        "[0]:\n"
+        "  time      : 2026-11-20_09:03:02\n"
+        "  host      : localhost\n"
+        "  rank      : 0 (local_rank: 0)\n"
+        "  exitcode  : -15 (pid: 16990)  (SIGTERM)\n"
+        "  error_file: <N/A>\n"
+        "  traceback : Signal 15 (SIGTERM) received by PID 16990\n"
+        "============================================================\n");
+}
+
+static void the_rule_is_as_wide_as_the_longest_line(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    account.message =
+        memory_duplicate_string("b\303\266\303\266m"); /* four characters in six bytes */
+    account.error_file = memory_duplicate_string("/a");
+    check(&account, 1, 0,
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        "=================================\n"
+        "train.py FAILED\n"
+        "---------------------------------\n"
+        "Root Cause (first observed failure):\n"
+        "[0]:\n"
+        "  time      : 2026-11-20_09:03:02\n"
+        "  host      : localhost\n"
+        "  rank      : 0 (local_rank: 0)\n"
+        "  exitcode  : 1 (pid: 16990) \n"
+        "  error_file: /a\n"
+        "  traceback : b\303\266\303\266m\n"
+        "---------------------------------\n"
+        "Failures:\n"
+        "  <NO_OTHER_FAILURES>\n"
+        "=================================\n");
+}
+
+/* Checks the lines from "traceback" to the rule. */
+static void check_traceback(const struct failure_account *account, const char *expected) {
+    char *report = format(account, 1, 0);
+    const char *start = strstr(report, "  traceback : ");
+    assert_non_null(start);
+    start += strlen("  traceback : ");
+    const char *end = strstr(start, "\n---");
+    assert_non_null(end);
+    char *actual = strndup(start, (size_t)(end - start));
+    assert_string_equal(actual, expected);
+    free(actual);
+    free(report);
+}
+
+static void tracebacks_from_objects_are_indented_and_strings_are_not(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    account.message = memory_duplicate_string("Traceback:\n  line\n");
+    check_traceback(&account, "Traceback:\n  line\n");
+    account.is_message_object = true;
+    check_traceback(&account, "Traceback:\n    line\n  ");
+    failure_account_clear(&account);
+}
+
+static void what_the_kernel_knows_is_said_in_words(void **state) {
+    (void)state;
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 9});
+    account.evidence = memory_duplicate_string("killed by the kernel's OOM killer");
+    check_traceback(
+        &account, "Signal 9 (SIGKILL) received by PID 16990; killed by the kernel's OOM killer");
+    failure_account_clear(&account);
+    account = account_of(
+        0, (struct process_exit){.is_signal = true, .value = 11, .has_dumped_core = true});
+    check_traceback(&account, "Signal 11 (SIGSEGV) received by PID 16990; core dumped");
+    account.message = memory_duplicate_string("gone");
+    account.note = memory_duplicate_string("and more");
+    check_traceback(&account, "gone\n  core dumped\n  and more");
+    failure_account_clear(&account);
+}
+
+static void a_worker_that_did_not_start_says_why(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){0});
+    account.start_message =
+        memory_duplicate_string("exec of 'x' failed: No such file or directory");
+    check_traceback(&account, "exec of 'x' failed: No such file or directory");
+    check_contains(&account, "\n  exitcode  : <N/A> (not started)\n");
+    failure_account_clear(&account);
+}
+
+static void a_worker_that_hung_says_for_how_long(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){0});
+    account.stuck = duration_from_seconds(5.25);
+    check_traceback(
+        &account, "PID 16990 hung in the kernel for 5.2 s (uninterruptible sleep, state D)");
+    check_contains(&account, "\n  exitcode  : <N/A> (pid: 16990) (stuck)\n");
+    failure_account_clear(&account);
+}
+
+static void a_signal_without_a_name_is_still_a_signal(void **state) {
+    (void)state;
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 33});
+    check_traceback(&account, "Signal 33 (<N/A>) received by PID 16990");
+    check_contains(&account, "\n  exitcode  : -33 (pid: 16990) \n");
+    failure_account_clear(&account);
+}
+
+static void a_consequence_is_called_so(void **state) {
+    (void)state;
+    struct failure_account account =
+        account_of(0, (struct process_exit){.is_signal = true, .value = 15});
+    struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
+    struct text report = {0};
+    failure_report_format(&report, "train.py", &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
+                                                 "  judgement : consequence: of that\n"
+                                                 "  traceback : "));
+    text_clear(&report);
+    failure_account_clear(&account);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_root_cause_comes_first_and_keeps_its_number),
+    cmocka_unit_test(the_rule_is_as_wide_as_the_longest_line),
+    cmocka_unit_test(tracebacks_from_objects_are_indented_and_strings_are_not),
+    cmocka_unit_test(what_the_kernel_knows_is_said_in_words),
+    cmocka_unit_test(a_worker_that_did_not_start_says_why),
+    cmocka_unit_test(a_worker_that_hung_says_for_how_long),
+    cmocka_unit_test(a_consequence_is_called_so),
+    cmocka_unit_test(a_signal_without_a_name_is_still_a_signal),
+};
+
+TEST_MAIN(tests)

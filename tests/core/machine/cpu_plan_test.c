@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/machine/cpu_plan.h"
+
+#define CPUS_MAXIMUM 64
+
+/* A machine whose CPU i is thread (i / cores) of core (i % cores), as Linux numbers the CPUs of
+ * x86. */
+struct sample {
+    struct machine_cpu cpus[CPUS_MAXIMUM];
+    int device_nodes[8];
+    struct machine_description machine;
+};
+
+struct shape {
+    int packages;
+    int nodes_per_package;
+    int cores_per_node;
+    int threads;
+    int cores_per_cache;
+};
+
+static void build_machine(struct sample *sample, struct shape shape) {
+    int cores = shape.packages * shape.nodes_per_package * shape.cores_per_node;
+    for (int i = 0; i < cores * shape.threads; i++) {
+        int core = i % cores;
+        int node = core / shape.cores_per_node;
+        sample->cpus[i] = (struct machine_cpu){.cpu = i,
+            .core = core,
+            .node = node,
+            .package = node / shape.nodes_per_package,
+            .cache_group = core - core % shape.cores_per_cache};
+    }
+    sample->machine = (struct machine_description){.cpus = sample->cpus,
+        .cpu_count = (size_t)(cores * shape.threads),
+        .device_nodes = sample->device_nodes};
+}
+
+/* Leaves only the CPUs of a list, as an affinity mask does. */
+static void allow_only(struct sample *sample, const char *list) {
+    struct cpu_set_bits allowed;
+    assert_int_equal(cpu_set_parse(slice_from_string(list), &allowed), FAILURE_NONE);
+    size_t kept = 0;
+    for (size_t i = 0; i < sample->machine.cpu_count; i++) {
+        if (cpu_set_has(&allowed, sample->cpus[i].cpu)) {
+            sample->cpus[kept++] = sample->cpus[i];
+        }
+    }
+    sample->machine.cpu_count = kept;
+}
+
+static void put_devices_on(struct sample *sample, const int *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sample->device_nodes[i] = nodes[i];
+    }
+    sample->machine.device_count = count;
+}
+
+static void assert_plan(const struct sample *sample, enum launch_numa_binding binding,
+    const char *const *lists, size_t count) {
+    struct cpu_plan plan;
+    assert_int_equal(cpu_plan_make(&sample->machine, binding, count, &plan, NULL), FAILURE_NONE);
+    assert_int_equal(plan.count, count);
+    for (size_t rank = 0; rank < count; rank++) {
+        struct text text = {0};
+        cpu_set_format(&plan.sets[rank], &text);
+        assert_string_equal(text_string(&text), lists[rank]);
+        text_clear(&text);
+    }
+    cpu_plan_clear(&plan);
+}
+
+#define ASSERT_PLAN(sample, binding, ...)                                                          \
+    do {                                                                                           \
+        const char *const lists[] = {__VA_ARGS__};                                                 \
+        assert_plan(sample, binding, lists, sizeof lists / sizeof *lists);                         \
+    } while (0)
+
+static void assert_no_plan(const struct sample *sample, enum launch_numa_binding binding,
+    size_t worker_count, const char *sentence) {
+    struct cpu_plan plan = {.count = 77};
+    struct cpu_plan_problem problem;
+    assert_int_equal(
+        cpu_plan_make(&sample->machine, binding, worker_count, &plan, &problem), FAILURE_INVALID);
+    assert_int_equal(plan.count, 77);
+    struct text text = {0};
+    cpu_plan_explain(&problem, &text);
+    assert_string_equal(text_string(&text), sentence);
+    text_clear(&text);
+}
+
+/* 2 sockets x 2 nodes x 4 cores x 2 threads: 32 CPUs; node n has CPUs 4n..4n+3 and 16 more up. */
+static const struct shape two_sockets = {
+    .packages = 2, .nodes_per_package = 2, .cores_per_node = 4, .threads = 2, .cores_per_cache = 4};
+
+static void no_binding_binds_nobody(void **state) {
+    (void)state;
+    struct sample sample = {0};
+    struct cpu_plan plan;
+    assert_int_equal(
+        cpu_plan_make(&sample.machine, LAUNCH_NUMA_NONE, 4, &plan, NULL), FAILURE_NONE);
+    assert_int_equal(plan.count, 0);
+    cpu_plan_clear(&plan);
+}
+
+static void node_mode_follows_the_device(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){3, 3, 0, 1}, 4);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "12-15,28-31", "12-15,28-31", "0-3,16-19", "4-7,20-23");
+}
+
+static void socket_mode_takes_all_nodes_of_the_devices_socket(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){1, 2}, 2);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-7,16-23", "8-15,24-31");
+}
+
+static void exclusive_mode_divides_a_nodes_cores_among_its_devices(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){1, 0, 1, 1}, 4);
+    /* Node 1 has cores 4-7 for the devices 0, 2 and 3: the first device gets the extra core. */
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "4-5,20-21", "0-3,16-19", "6,22", "7,23");
+}
+
+static void exclusive_shares_go_to_devices_and_not_to_workers(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){0, 0}, 2);
+    /* As in PyTorch, the share of the second device stays free when only one worker runs. */
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0-1,16-17");
+}
+
+static void exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    allow_only(&sample, "1-3,16,19");
+    put_devices_on(&sample, (const int[]){0, 0}, 2);
+    /* cores 0 (only its thread 16), 1, 2, 3 (with 19) */
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1,16", "2-3,19");
+}
+
+static void core_complex_mode_gives_each_device_its_own_group(void **state) {
+    (void)state;
+    struct sample sample;
+    /* A machine like AMD's: one socket, one node, 8 cores in groups of 2 that share a cache. */
+    build_machine(&sample, (struct shape){.packages = 1,
+                               .nodes_per_package = 1,
+                               .cores_per_node = 8,
+                               .threads = 2,
+                               .cores_per_cache = 2});
+    put_devices_on(&sample, (const int[]){0, 0, 0, 0, 0}, 5);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15",
+        "0-1,8-9");
+}
+
+static void core_complexes_with_more_usable_cpus_come_first(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, (struct shape){.packages = 1,
+                               .nodes_per_package = 1,
+                               .cores_per_node = 6,
+                               .threads = 1,
+                               .cores_per_cache = 2});
+    allow_only(&sample, "1-5");
+    put_devices_on(&sample, (const int[]){0, 0, 0}, 3);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "2-3", "4-5", "1");
+}
+
+static void without_devices_ranks_go_round_the_nodes_and_sockets(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "0-3,16-19", "4-7,20-23", "8-11,24-27", "12-15,28-31",
+        "0-3,16-19");
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-7,16-23", "8-15,24-31", "0-7,16-23");
+}
+
+static void without_devices_exclusive_divides_the_whole_machine(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0-5,16-21", "6-10,22-26", "11-15,27-31");
+}
+
+static void without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, (struct shape){.packages = 1,
+                               .nodes_per_package = 1,
+                               .cores_per_node = 8,
+                               .threads = 1,
+                               .cores_per_cache = 8});
+    for (int i = 0; i < 8; i++) {
+        sample.cpus[i].node = i % 2;
+    }
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "0,2,4,6", "1,3,5,7");
+}
+
+static void without_devices_core_complexes_are_taken_by_position(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_CORE_COMPLEX, "0-3,16-19", "4-7,20-23");
+}
+
+static void holes_in_the_numbering_do_not_matter(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    allow_only(&sample, "1,5,9,13,29");
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "1", "5", "9", "13,29");
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_EXCLUSIVE, "1", "5", "9", "13,29");
+}
+
+static void packages_without_a_number_are_one_socket(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    for (size_t i = 0; i < sample.machine.cpu_count; i++) {
+        sample.cpus[i].package = -1;
+    }
+    put_devices_on(&sample, (const int[]){2}, 1);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_SOCKET, "0-31");
+}
+
+static void device_of_unknown_place_is_on_the_only_node(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, (struct shape){.packages = 1,
+                               .nodes_per_package = 1,
+                               .cores_per_node = 2,
+                               .threads = 1,
+                               .cores_per_cache = 2});
+    put_devices_on(&sample, (const int[]){MACHINE_NODE_UNKNOWN}, 1);
+    ASSERT_PLAN(&sample, LAUNCH_NUMA_NODE, "0-1");
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){MACHINE_NODE_UNKNOWN}, 1);
+    assert_no_plan(&sample, LAUNCH_NUMA_NODE, 1, "the NUMA node of device 0 cannot be found out");
+}
+
+static void every_refusal_says_why(void **state) {
+    (void)state;
+    struct sample sample;
+    build_machine(&sample, two_sockets);
+    put_devices_on(&sample, (const int[]){0, 0}, 2);
+    assert_no_plan(
+        &sample, LAUNCH_NUMA_NODE, 3, "local rank 2 has no device to be near to: devices here: 2");
+    allow_only(&sample, "1,17,8");
+    assert_no_plan(&sample, LAUNCH_NUMA_EXCLUSIVE, 2,
+        "1 physical cores of NUMA node 0 cannot be divided among its 2 devices");
+    put_devices_on(&sample, (const int[]){3}, 1);
+    assert_no_plan(&sample, LAUNCH_NUMA_SOCKET, 1,
+        "device 0 is on NUMA node 3, which has no CPU that may be used here");
+    put_devices_on(&sample, NULL, 0);
+    assert_no_plan(
+        &sample, LAUNCH_NUMA_EXCLUSIVE, 3, "2 physical cores cannot be divided among 3 workers");
+    sample.machine.cpu_count = 0;
+    assert_no_plan(&sample, LAUNCH_NUMA_NODE, 1, "no CPU of this machine may be used");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(no_binding_binds_nobody),
+    cmocka_unit_test(node_mode_follows_the_device),
+    cmocka_unit_test(socket_mode_takes_all_nodes_of_the_devices_socket),
+    cmocka_unit_test(exclusive_mode_divides_a_nodes_cores_among_its_devices),
+    cmocka_unit_test(exclusive_shares_go_to_devices_and_not_to_workers),
+    cmocka_unit_test(exclusive_keeps_a_cores_threads_together_when_some_are_not_allowed),
+    cmocka_unit_test(core_complex_mode_gives_each_device_its_own_group),
+    cmocka_unit_test(core_complexes_with_more_usable_cpus_come_first),
+    cmocka_unit_test(without_devices_ranks_go_round_the_nodes_and_sockets),
+    cmocka_unit_test(without_devices_exclusive_divides_the_whole_machine),
+    cmocka_unit_test(without_devices_exclusive_shares_stay_on_a_node_where_numbers_alternate),
+    cmocka_unit_test(without_devices_core_complexes_are_taken_by_position),
+    cmocka_unit_test(holes_in_the_numbering_do_not_matter),
+    cmocka_unit_test(packages_without_a_number_are_one_socket),
+    cmocka_unit_test(device_of_unknown_place_is_on_the_only_node),
+    cmocka_unit_test(every_refusal_says_why),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/node/membership_step.h"
+#include "node_fixture.h"
+
+static void a_node_alone_is_placed_at_once_and_has_all_ranks(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_ALONE);
+    take_hosting(&desk, 40001);
+    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
+    expect_stage(&desk, MEMBERSHIP_JOINED);
+    const struct node_placement *placement = &knowledge_of(&desk)->placement;
+    assert_string_equal(placement->run_id, "job");
+    assert_null(placement->node);
+    assert_string_equal(placement->master_address, "127.0.0.1");
+    assert_int_equal(placement->master_port, 40001); /* of the store that it hosts */
+    assert_int_equal(placement->group_rank, 0);
+    assert_int_equal(placement->group_world_size, 1);
+    assert_int_equal(placement->local_world_size, 2);
+    assert_int_equal(placement->ranks.base_rank, 0);
+    assert_int_equal(placement->ranks.world_size, 2);
+    assert_int_equal(placement->attempt, 0);
+    desk_clear(&desk);
+}
+
+static void the_next_attempt_waits_for_an_empty_store_on_the_same_port(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_ALONE);
+    take_hosting(&desk, 40001);
+    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
+    take_join(&desk, 2, 1, "renew_worker_store");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    take_kind(&desk, MEMBERSHIP_EVENT_STORE_RENEWED, "agent: joined ticket=2 restarts=1 nodes=1");
+    expect_stage(&desk, MEMBERSHIP_JOINED);
+    assert_int_equal(knowledge_of(&desk)->placement.attempt, 1);
+    assert_int_equal(knowledge_of(&desk)->placement.master_port, 40001);
+    desk_clear(&desk);
+}
+
+static void ranks_that_cannot_be_assigned_fail_the_join(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_ALONE);
+    desk.membership.settings.local_world_size = 0;
+    take_join(&desk, 1, 0, "agent: join_failed ticket=1");
+    assert_string_equal(knowledge_of(&desk)->trouble, "the world is too large");
+    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+    desk_clear(&desk);
+}
+
+static void the_exit_barrier_of_one_node_is_passed_at_once(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_ALONE);
+    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "agent: barrier_passed");
+    desk_clear(&desk);
+}
+
+static void nobody_is_told_anything_and_the_end_comes_at_once(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_ALONE);
+    struct failure_account account = account_of(NULL);
+    take_join(&desk, 1, 0, "agent: joined ticket=1 restarts=0 nodes=1");
+    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "");
+    take_account(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "settled");
+    desk_clear(&desk);
+}
+
+static void what_only_nodes_among_others_hear_has_no_handler(void **state) {
+    (void)state;
+    assert_non_null(membership_alone_handler(MEMBERSHIP_EVENT_JOIN_ASKED));
+    assert_null(membership_alone_handler(MEMBERSHIP_EVENT_NONE));
+    assert_null(membership_alone_handler(MEMBERSHIP_EVENT_WORLD));
+    assert_null(membership_alone_handler(MEMBERSHIP_EVENT_PEER_FAILED));
+    assert_null(membership_alone_handler(MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_alone_is_placed_at_once_and_has_all_ranks),
+    cmocka_unit_test(the_next_attempt_waits_for_an_empty_store_on_the_same_port),
+    cmocka_unit_test(ranks_that_cannot_be_assigned_fail_the_join),
+    cmocka_unit_test(the_exit_barrier_of_one_node_is_passed_at_once),
+    cmocka_unit_test(nobody_is_told_anything_and_the_end_comes_at_once),
+    cmocka_unit_test(what_only_nodes_among_others_hear_has_no_handler),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/node/membership_step.h"
+#include "node_fixture.h"
+
+static struct round_effect placed(int attempt) {
+    return (struct round_effect){.kind = ROUND_EFFECT_JOINED,
+        .joined = {.group_rank = 1,
+            .node_count = 2,
+            .ranks = {1, 3, 1, 3},
+            .master_address = "127.0.0.1",
+            .master_port = 29500,
+            .restarts = attempt}};
+}
+
+static struct desk joined_desk(void) {
+    struct desk desk = desk_of(MEMBERSHIP_FIXED);
+    take_join(&desk, 1, 0, "round: begin rank=1 of 2 attempt=0");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    take_fixed(&desk, placed(0), "agent: joined ticket=1 restarts=0 nodes=2");
+    expect_stage(&desk, MEMBERSHIP_JOINED);
+    return desk;
+}
+
+static void a_placed_node_knows_its_ranks_and_the_masters_store(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    const struct node_placement *placement = &knowledge_of(&desk)->placement;
+    assert_string_equal(placement->run_id, "job");
+    assert_null(placement->node);
+    assert_string_equal(placement->master_address, "127.0.0.1");
+    assert_int_equal(placement->master_port, 29500);
+    assert_int_equal(placement->group_rank, 1);
+    assert_int_equal(placement->group_world_size, 2);
+    assert_int_equal(placement->ranks.base_rank, 1);
+    assert_int_equal(placement->ranks.world_size, 3);
+    desk_clear(&desk);
+}
+
+static void the_round_is_told_where_the_workers_store_is(void **state) {
+    (void)state;
+    struct membership_effects effects;
+    struct membership_event join = {.kind = MEMBERSHIP_EVENT_JOIN_ASKED, .join = {1, 2}};
+    struct desk desk = desk_of(MEMBERSHIP_FIXED);
+    node_membership_step(&desk.membership, &join, &effects);
+    expect_effects(&effects, "round: begin rank=1 of 2 attempt=2");
+    assert_string_equal(effects.items[0].round.begin.master_address, "127.0.0.1");
+    assert_int_equal(effects.items[0].round.begin.master_port, 29500);
+    take_hosting(&desk, 40001); /* then its own port, whatever was asked for */
+    node_membership_step(&desk.membership, &join, &effects);
+    assert_int_equal(effects.items[0].round.begin.master_port, 40001);
+    desk_clear(&desk);
+}
+
+static void a_restart_anywhere_is_told_with_its_attempt(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_fixed(&desk, (struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART, .attempt = 1},
+        "note another node restarts its workers: joining attempt 1; agent: peer_restart attempt=1");
+    take_join(&desk, 2, 1, "round: begin rank=1 of 2 attempt=1");
+    take_fixed(&desk, placed(1), "agent: joined ticket=2 restarts=1 nodes=2");
+    assert_int_equal(knowledge_of(&desk)->placement.attempt, 1);
+    desk_clear(&desk);
+}
+
+static void fixed_nodes_tell_each_other_that_they_failed_and_not_why(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    struct failure_account account = account_of(NULL);
+    take_account(&desk, MEMBERSHIP_EVENT_RESTART_ASKED, &account, "round: restart_asked");
+    take_account(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, &account, "round: failure_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_FAILURE_ASKED, "round: failure_asked");
+    desk_clear(&desk);
+}
+
+static void a_job_of_fixed_nodes_cannot_go_on_without_one(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: failure_asked");
+    desk_clear(&desk);
+}
+
+static void a_node_that_is_ended_by_a_signal_tells_which(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    struct membership_effects effects;
+    struct membership_event leave = {.kind = MEMBERSHIP_EVENT_LEAVE_ASKED, .signal = 15};
+    node_membership_step(&desk.membership, &leave, &effects);
+    expect_effects(&effects, "round: failure_asked");
+    assert_int_equal(effects.items[0].round.signal, 15);
+    desk_clear(&desk);
+}
+
+static void a_success_needs_no_word_since_all_were_in_the_barrier(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
+    expect_stage(&desk, MEMBERSHIP_BARRIER);
+    take_fixed(
+        &desk, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED}, "agent: barrier_passed");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
+    desk_clear(&desk);
+}
+
+static void a_barrier_may_end_without_the_others(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
+    take_fixed(
+        &desk, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_FAILED}, "agent: barrier_failed");
+    desk_clear(&desk);
+}
+
+#define STILL_WORKING                                                                              \
+    "note other nodes still work; this node hosts the job's store, and keeps it until they are "   \
+    "done; linger seconds=9.22337e+09"
+
+static struct desk late_desk(void) {
+    struct desk desk = joined_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
+    take_fixed(&desk,
+        (struct round_effect){
+            .kind = ROUND_EFFECT_BARRIER_LATE, .reason = "other nodes still work"},
+        STILL_WORKING);
+    expect_stage(&desk, MEMBERSHIP_BARRIER);
+    return desk;
+}
+
+static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **state) {
+    (void)state;
+    struct desk desk = late_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
+static void a_host_that_was_late_passes_the_barrier_with_the_others(void **state) {
+    (void)state;
+    struct desk desk = late_desk();
+    take_fixed(
+        &desk, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED}, "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, ""); /* the agent does not wait for it yet */
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, ""); /* it is said once */
+    desk_clear(&desk);
+}
+
+/* The lingering is not over when the node is called back: its end is no news to who works. */
+static void a_host_that_is_called_back_does_not_end_when_nobody_is_connected(void **state) {
+    (void)state;
+    struct desk desk = late_desk();
+    take_fixed(&desk, (struct round_effect){.kind = ROUND_EFFECT_PEER_RESTART, .attempt = 1},
+        "note another node restarts its workers: joining attempt 1; agent: peer_restart attempt=1");
+    take_join(&desk, 2, 1, "round: begin rank=1 of 2 attempt=1");
+    take_fixed(&desk, placed(1), "agent: joined ticket=2 restarts=1 nodes=2");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "");
+    expect_stage(&desk, MEMBERSHIP_JOINED);
+    desk_clear(&desk);
+}
+
+static void the_end_waits_a_second_at_most_for_what_the_store_has_not_answered(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
+static void a_failed_join_is_told_as_the_round_tells_it(void **state) {
+    (void)state;
+    struct desk desk = desk_of(MEMBERSHIP_FIXED);
+    take_join(&desk, 1, 0, "round: begin rank=1 of 2 attempt=0");
+    take_fixed(&desk,
+        (struct round_effect){
+            .kind = ROUND_EFFECT_JOIN_FAILED, .reason = "the store is gone (node 0)"},
+        "agent: join_failed ticket=1");
+    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+    assert_string_equal(knowledge_of(&desk)->trouble, "the store is gone (node 0)");
+    desk_clear(&desk);
+}
+
+static void a_failed_peer_is_told_as_the_round_tells_it(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_fixed(&desk,
+        (struct round_effect){.kind = ROUND_EFFECT_PEER_FAILED, .reason = "a node failed (node 1)"},
+        "agent: peer_failed");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    assert_string_equal(knowledge_of(&desk)->trouble, "a node failed (node 1)");
+    desk_clear(&desk);
+}
+
+static void a_signal_that_ended_a_node_is_meant_for_the_workers_here_too(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_fixed(&desk,
+        (struct round_effect){
+            .kind = ROUND_EFFECT_PEER_FAILED, .reason = "a node was told to end", .signal = 2},
+        "agent: peer_failed signal=2");
+    desk_clear(&desk);
+}
+
+static void what_only_changing_nodes_hear_has_no_handler(void **state) {
+    (void)state;
+    assert_non_null(membership_fixed_handler(MEMBERSHIP_EVENT_PEER_RESTART));
+    assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_NONE));
+    assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_DOUBT_ASKED));
+    assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_WORLD));
+    assert_null(membership_fixed_handler(MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_placed_node_knows_its_ranks_and_the_masters_store),
+    cmocka_unit_test(the_round_is_told_where_the_workers_store_is),
+    cmocka_unit_test(a_restart_anywhere_is_told_with_its_attempt),
+    cmocka_unit_test(fixed_nodes_tell_each_other_that_they_failed_and_not_why),
+    cmocka_unit_test(a_job_of_fixed_nodes_cannot_go_on_without_one),
+    cmocka_unit_test(a_node_that_is_ended_by_a_signal_tells_which),
+    cmocka_unit_test(a_success_needs_no_word_since_all_were_in_the_barrier),
+    cmocka_unit_test(a_barrier_may_end_without_the_others),
+    cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
+    cmocka_unit_test(a_host_that_was_late_passes_the_barrier_with_the_others),
+    cmocka_unit_test(a_host_that_is_called_back_does_not_end_when_nobody_is_connected),
+    cmocka_unit_test(the_end_waits_a_second_at_most_for_what_the_store_has_not_answered),
+    cmocka_unit_test(a_failed_join_is_told_as_the_round_tells_it),
+    cmocka_unit_test(a_failed_peer_is_told_as_the_round_tells_it),
+    cmocka_unit_test(a_signal_that_ended_a_node_is_meant_for_the_workers_here_too),
+    cmocka_unit_test(what_only_changing_nodes_hear_has_no_handler),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/node/node_event.h"
+#include "node_fixture.h"
+
+/* The texts of an event live in memory of their own, which is overwritten and freed before the
+ * copy is read: a copy that borrowed is found out by what it says, and by the sanitizer. */
+struct lender {
+    char *texts[4];
+    size_t count;
+};
+
+static char *lend(struct lender *lender, const char *text) {
+    char *lent = memory_duplicate_string(text);
+    lender->texts[lender->count++] = lent;
+    return lent;
+}
+
+static void take_back(struct lender *lender) {
+    for (size_t i = 0; i < lender->count; i++) {
+        memset(lender->texts[i], '?', strlen(lender->texts[i]));
+        free(lender->texts[i]);
+    }
+    lender->count = 0;
+}
+
+static void expect_line(const struct node_event *event, const char *expected) {
+    struct text line = {0};
+    node_event_describe(event, &line);
+    assert_string_equal(text_string(&line), expected);
+    text_clear(&line);
+}
+
+/* Owns the event, takes back what it borrows, and reads the copy. */
+static void check_text(struct node_event event, struct lender *lender, const char *expected) {
+    struct node_event_owned owned;
+    node_event_own(&event, &owned);
+    take_back(lender);
+    expect_line(&owned.event, expected);
+    node_event_owned_clear(&owned);
+}
+
+static void a_workers_failed_start_owns_its_message(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    struct node_event event = {.part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_START_FAILED}};
+    event.agent.start_failed.local_rank = 1;
+    event.agent.start_failed.message = lend(&lender, "no such program");
+    check_text(event, &lender, "start_failed rank=1 no such program");
+}
+
+static void an_account_is_owned_whole(void **state) {
+    (void)state;
+    static const enum membership_event_kind kinds[] = {MEMBERSHIP_EVENT_RESTART_ASKED,
+        MEMBERSHIP_EVENT_DOUBT_ASKED, MEMBERSHIP_EVENT_FAILURE_ASKED,
+        MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct lender lender = {0};
+        struct failure_account account = account_of(NULL);
+        struct node_event event = {
+            .part = NODE_MEMBERSHIP, .membership = {.kind = kinds[i], .account = &account}};
+        struct node_event_owned owned;
+        account.host = lend(&lender, "host2");
+        account.summary = lend(&lender, "ValueError: boom");
+        node_event_own(&event, &owned);
+        take_back(&lender);
+        account = (struct failure_account){0};
+        assert_string_equal(owned.event.membership.account->host, "host2");
+        assert_string_equal(owned.event.membership.account->summary, "ValueError: boom");
+        node_event_owned_clear(&owned);
+    }
+}
+
+static void an_event_without_an_account_stays_without(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    check_text((struct node_event){.part = NODE_MEMBERSHIP,
+                   .membership = {.kind = MEMBERSHIP_EVENT_FAILURE_ASKED}},
+        &lender, "failure_asked");
+    check_text((struct node_event){.part = NODE_MEMBERSHIP,
+                   .membership = {.kind = MEMBERSHIP_EVENT_HOSTING, .port = 40001}},
+        &lender, "hosting");
+}
+
+static void reasons_of_the_rendezvous_are_owned(void **state) {
+    (void)state;
+    static const struct {
+        enum rendezvous_event_kind kind;
+        const char *line;
+    } events[] = {
+        {RENDEZVOUS_EVENT_RESTART_ASKED, "restart_asked worker 1 failed"},
+        {RENDEZVOUS_EVENT_FAILURE_ASKED, "failure_asked worker 1 failed"},
+        {RENDEZVOUS_EVENT_CLOSE_ASKED, "close_asked worker 1 failed"},
+        {RENDEZVOUS_EVENT_BROKEN, "broken worker 1 failed"},
+    };
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        struct lender lender = {0};
+        struct node_event event = {.part = NODE_RENDEZVOUS, .rendezvous = {.kind = events[i].kind}};
+        event.rendezvous.reason = lend(&lender, "worker 1 failed");
+        check_text(event, &lender, events[i].line);
+    }
+    struct lender lender = {0};
+    struct node_event lost = {
+        .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_CONNECTION_LOST}};
+    lost.rendezvous.lost.reason = lend(&lender, "no answer");
+    lost.rendezvous.lost.is_silent = true;
+    check_text(lost, &lender, "connection_lost silent no answer");
+}
+
+/* One participant in round 4. */
+static void fill_record(struct rendezvous_state *record) {
+    struct node_identity identity = identity_of("me");
+    *record = (struct rendezvous_state){.round = 4, .is_complete = true};
+    rendezvous_state_obtain(record, &identity)->is_participant = true;
+}
+
+static void expect_owned_record(
+    struct node_event event, struct rendezvous_state *record, const char *expected) {
+    struct node_event_owned owned;
+    node_event_own(&event, &owned);
+    record->round = 0;
+    rendezvous_state_clear(record);
+    expect_line(&owned.event, expected);
+    node_event_owned_clear(&owned);
+}
+
+static void a_record_is_owned_with_its_nodes(void **state) {
+    (void)state;
+    struct rendezvous_state record;
+    fill_record(&record);
+    expect_owned_record((struct node_event){.part = NODE_RENDEZVOUS,
+                            .rendezvous = {.kind = RENDEZVOUS_EVENT_RECORD, .state = &record}},
+        &record, "record round 4 complete [" ME ":0] wait [] spare []");
+    fill_record(&record);
+    expect_owned_record(
+        (struct node_event){.part = NODE_RENDEZVOUS,
+            .rendezvous = {.kind = RENDEZVOUS_EVENT_WRITTEN, .written = {false, &record}}},
+        &record, "written lost round 4 complete [" ME ":0] wait [] spare []");
+}
+
+static void a_record_that_is_not_there_stays_absent(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    check_text((struct node_event){.part = NODE_RENDEZVOUS,
+                   .rendezvous = {.kind = RENDEZVOUS_EVENT_RECORD}},
+        &lender, "record absent");
+    check_text((struct node_event){.part = NODE_RENDEZVOUS,
+                   .rendezvous = {.kind = RENDEZVOUS_EVENT_WRITTEN, .written.has_won = true}},
+        &lender, "written won");
+}
+
+static void the_beginning_of_a_round_owns_its_record_and_this_nodes_name(void **state) {
+    (void)state;
+    struct rendezvous_state record;
+    struct node_identity identity = identity_of("me");
+    struct node_event event = {.part = NODE_ROUND,
+        .round = {.kind = ROUND_EVENT_BEGIN,
+            .round = 4,
+            .begin = {.node_count = 1, .state = &record, .identity = &identity}}};
+    struct node_event_owned owned;
+    fill_record(&record);
+    node_event_own(&event, &owned);
+    rendezvous_state_clear(&record);
+    memset(&identity, '?', sizeof identity);
+    assert_int_equal(rendezvous_state_participants(owned.event.round.begin.state), 1);
+    assert_string_equal(owned.event.round.begin.identity->address, "me");
+    node_event_owned_clear(&owned);
+}
+
+static void texts_of_a_round_are_owned(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    struct node_event event = {.part = NODE_ROUND, .round = {.kind = ROUND_EVENT_STORE_OPENED}};
+    event.round.opened.address = lend(&lender, "me");
+    event.round.opened.port = 29600;
+    check_text(event, &lender, "store_opened me:29600");
+    event.round = (struct round_event){.kind = ROUND_EVENT_STORE_FAILED};
+    event.round.reason = lend(&lender, "no port is free");
+    check_text(event, &lender, "store_failed no port is free");
+    event.round = (struct round_event){
+        .kind = ROUND_EVENT_VALUES, .key = {.kind = ROUND_KEY_PUBLICATION, .round = 4}};
+    event.round.values.address = lend(&lender, "a");
+    event.round.values.port = 29600;
+    event.round.values.publisher = lend(&lender, OTHER);
+    check_text(event, &lender, "values 4/publication a:29600 of " OTHER);
+}
+
+static void expect_owned_roles(const struct role_info *infos, size_t count) {
+    assert_int_equal(count, 2);
+    assert_string_equal(infos[0].role, "trainer");
+    assert_null(infos[1].role); /* it made no sense */
+    assert_int_equal(infos[1].local_world_size, 8);
+}
+
+static void roles_of_all_nodes_are_owned(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    struct role_info infos[2] = {{lend(&lender, "trainer"), 4, 0, 1}, {NULL, 8, 1, 1}};
+    struct node_event round = {
+        .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_ROLE_INFOS, .role_infos = {infos, 2}}};
+    struct node_event_owned owned;
+    node_event_own(&round, &owned);
+    take_back(&lender);
+    memset(infos, 0, sizeof infos);
+    expect_owned_roles(owned.event.round.role_infos.infos, owned.event.round.role_infos.count);
+    node_event_owned_clear(&owned);
+}
+
+static void a_decision_of_fixed_nodes_is_owned(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    struct node_event event = {.part = NODE_ROUND,
+        .round = {.kind = ROUND_EVENT_VALUES, .key = {.kind = ROUND_KEY_END, .round = 1}}};
+    event.round.values.decision = lend(&lender, "restart");
+    check_text(event, &lender, "values end/1 restart");
+}
+
+static void the_master_of_fixed_nodes_is_owned(void **state) {
+    (void)state;
+    struct lender lender = {0};
+    struct node_event event = {
+        .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_BEGIN, .round = ROUND_OF_FIXED_NODES}};
+    event.round.begin.master_address = lend(&lender, "host");
+    struct node_event_owned owned;
+    node_event_own(&event, &owned);
+    take_back(&lender);
+    assert_string_equal(owned.event.round.begin.master_address, "host");
+    node_event_owned_clear(&owned);
+}
+
+static void every_machine_is_told_when_it_happened(void **state) {
+    (void)state;
+    struct instant now = {.nanoseconds = 7};
+    struct wall_time wall_now = {.nanoseconds = 8};
+    struct node_event event = {.part = NODE_AGENT};
+    node_event_set_now(&event, now, wall_now);
+    assert_int_equal(event.agent.now.nanoseconds, 7);
+    event = (struct node_event){.part = NODE_MEMBERSHIP};
+    node_event_set_now(&event, now, wall_now);
+    assert_int_equal(event.membership.now.nanoseconds, 7);
+    event = (struct node_event){.part = NODE_RENDEZVOUS};
+    node_event_set_now(&event, now, wall_now);
+    assert_int_equal(event.rendezvous.now.nanoseconds, 7);
+    assert_int_equal(event.rendezvous.wall_now.nanoseconds, 8);
+    event = (struct node_event){.part = NODE_ROUND};
+    node_event_set_now(&event, now, wall_now);
+    assert_int_equal(event.round.now.nanoseconds, 7);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_workers_failed_start_owns_its_message),
+    cmocka_unit_test(an_account_is_owned_whole),
+    cmocka_unit_test(an_event_without_an_account_stays_without),
+    cmocka_unit_test(reasons_of_the_rendezvous_are_owned),
+    cmocka_unit_test(a_record_is_owned_with_its_nodes),
+    cmocka_unit_test(a_record_that_is_not_there_stays_absent),
+    cmocka_unit_test(the_beginning_of_a_round_owns_its_record_and_this_nodes_name),
+    cmocka_unit_test(texts_of_a_round_are_owned),
+    cmocka_unit_test(roles_of_all_nodes_are_owned),
+    cmocka_unit_test(a_decision_of_fixed_nodes_is_owned),
+    cmocka_unit_test(the_master_of_fixed_nodes_is_owned),
+    cmocka_unit_test(every_machine_is_told_when_it_happened),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a node of a job whose nodes come and go: rank 0 of two, unless it is said. */
+#include "unit.h"
+
+#include "node_play.h"
+
+#define WORLD_1                                                                                    \
+    "note round 1 of job 'job': this node is rank 0 of 2 nodes; set_role_info 1/role_info/0; "     \
+    "open_worker_store fresh; wait 1/role_infos/2; publish 1/publication me:29600 of " ME "; "     \
+    "get 1/role_infos/2; set_assignments 1/assigned_ranks/0 of 2; start_workers attempt=0"
+#define WORLD_2                                                                                    \
+    "note round 2 of job 'job': this node is rank 0 of 2 nodes; a node came; "                     \
+    "set_role_info 2/role_info/0; open_worker_store fresh; "                                       \
+    "wait 2/role_infos/2; publish 2/publication me:29600 of " ME
+
+static void open_running(struct play *play, int max_restarts, bool is_host) {
+    play_open(play, MEMBERSHIP_CHANGING, max_restarts);
+    play_join_changing(play, is_host);
+    play_forget(play);
+}
+
+static void open_in_barrier(struct play *play, bool is_host) {
+    open_running(play, 0, is_host);
+    play_finish_workers(play);
+    assert_int_equal(play_phase(play), AGENT_LEAVING);
+    play_forget(play);
+}
+
+/* The same two nodes begin another round. */
+static void begin_round_2(struct play *play) {
+    play_write_round(play, 2, "ma");
+    strcpy(play->record.reason, "a node came");
+}
+
+static void a_node_joins_works_and_leaves_with_the_others(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 0);
+    play_join_changing(&play, true);
+    play_expect(&play, "connect 600.000; " WORLD_1);
+    play_finish_workers(&play);
+    play_expect(&play, "signal_workers 15; add 1/num_members 1; wait 1/last_member; write quietly "
+                       "round 1 complete [" ME ":0 " OTHER ":1] wait [] spare [] draining");
+    play_waited(&play);
+    play_expect(&play, "finish succeeded; write round 1 complete [" ME ":0 " OTHER
+                       ":1] wait [] spare [] closed draining; disconnect; linger seconds=30");
+    play_membership_kind(&play, MEMBERSHIP_EVENT_LEFT);
+    play_expect(&play, "settled");
+    play_close(&play);
+}
+
+/* Rounds. */
+
+static void a_round_that_ends_is_followed_by_the_next_at_no_cost(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, false);
+    begin_round_2(&play);
+    play_change(&play);
+    play_expect(&play, "cancel_roll; look_for_root_cause round=1; "
+                       "note joining the job's next round: a node came; signal_workers 15");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, WORLD_2);
+    play_waited(&play);
+    play_expect(&play,
+        "get 2/role_infos/2; set_assignments 2/assigned_ranks/0 of 2; clear 0 to 0 of 2; "
+        "start_workers attempt=0");
+    assert_int_equal(play_knowledge(&play)->placement.round, 2);
+    play_close(&play);
+}
+
+/* The answer that would have placed the node waits already when its round ends. */
+static void no_worker_is_started_for_a_round_that_is_over(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 0);
+    play_write_round(&play, 1, "ma");
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_connect(&play, false);
+    play_forget(&play);
+    struct node_event changed = {
+        .part = NODE_RENDEZVOUS, .rendezvous.kind = RENDEZVOUS_EVENT_CHANGED};
+    struct node_event waited = {
+        .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_WAITED, .round = 1}};
+    play_queue(&play, changed);
+    play_queue(&play, waited);
+    begin_round_2(&play);
+    play_run(&play);
+    play_expect(&play, "get 1/role_infos/2; cancel_roll; " WORLD_2);
+    assert_int_equal(play_phase(&play), AGENT_JOINING);
+    play_close(&play);
+}
+
+static void a_node_that_is_cut_off_ends_its_round(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, false);
+    play_cut_off(&play);
+    play_expect(&play, "cancel_roll; look_for_root_cause round=1; note joining the job's next "
+                       "round: cut off; connect 5.000; signal_workers 15");
+    play_close(&play);
+}
+
+/* One step tells the membership twice, and each word of it is there to be read. */
+static void a_host_cannot_do_without_its_store(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, true);
+    play_cut_off(&play);
+    play_expect(&play, "cancel_roll; look_for_root_cause round=1; "
+                       "note joining the job's next round: cut off; signal_workers 15");
+    assert_string_equal(play_knowledge(&play)->trouble, "cut off");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "finish peer_failed; disconnect; linger seconds=1");
+    play_close(&play);
+}
+
+static void a_restart_here_is_written_down_with_the_worker_to_blame(void **state) {
+    (void)state;
+    struct failure_account account = account_of(ME);
+    struct play play;
+    open_running(&play, 1, false);
+    play.blamed = &account;
+    play_exit(&play, 0, 3);
+    play_expect(&play,
+        "announce_restart attempt=1; signal_workers 15; publish_root_cause round=1 " FAILED_WORKER
+        "; write round 2 complete [" ME ":1 " OTHER
+        ":0] wait [] spare [] restarts 1 charged because " FAILED_WORKER);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "note round 2 of job 'job': this node is rank 1 of 2 nodes; " FAILED_WORKER
+                       "; set_role_info 2/role_info/1; wait 2/world/1");
+    play_close(&play);
+}
+
+/* The exit barrier. */
+
+static void a_finished_node_is_called_back_when_another_fails(void **state) {
+    (void)state;
+    struct play play;
+    open_in_barrier(&play, false);
+    begin_round_2(&play);
+    play_change(&play);
+    play_expect(&play, "cancel_roll; look_for_root_cause round=1; "
+                       "note joining the job's next round: a node came; cancel_wait; " WORLD_2);
+    play_close(&play);
+}
+
+static void a_finished_node_that_is_cut_off_is_released(void **state) {
+    (void)state;
+    struct play play;
+    open_in_barrier(&play, false);
+    play_cut_off(&play);
+    play_expect(
+        &play, "cancel_roll; connect 5.000; cancel_wait; finish succeeded; disconnect; settled");
+    play_close(&play);
+}
+
+static void who_waited_long_enough_leaves_the_rest_to_the_others(void **state) {
+    (void)state;
+    struct play play;
+    open_in_barrier(&play, false);
+    play.now = instant_after(play.now, duration_from_seconds(300));
+    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = 1});
+    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_COUNTED,
+                               .round = 1,
+                               .key = {.kind = ROUND_KEY_NUM_MEMBERS},
+                               .count = 1});
+    play_expect(&play, "add 1/num_members 0; note 1 of 2 nodes had come to the exit barrier within "
+                       "300 s; finish succeeded; cancel_wait; disconnect; settled");
+    play_close(&play);
+}
+
+static void a_host_that_waited_long_enough_keeps_the_store_for_the_others(void **state) {
+    (void)state;
+    struct play play;
+    open_in_barrier(&play, true);
+    play.now = instant_after(play.now, duration_from_seconds(300));
+    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED, .round = 1});
+    play_tell_round(&play, (struct round_event){.kind = ROUND_EVENT_COUNTED,
+                               .round = 1,
+                               .key = {.kind = ROUND_KEY_NUM_MEMBERS},
+                               .count = 1});
+    play_expect(&play, "add 1/num_members 0; note 1 of 2 nodes had come to the exit barrier within "
+                       "300 s; this node hosts the job's store, and keeps it until they are done");
+    play_close(&play);
+}
+
+/* Failures. */
+
+static void a_failure_here_ends_the_job_when_nobody_is_lost(void **state) {
+    (void)state;
+    struct failure_account account = account_of(ME);
+    struct play play;
+    open_running(&play, 0, true);
+    play.blamed = &account;
+    play_exit(&play, 0, 3);
+    play_expect(&play,
+        "doubt_failure; signal_workers 15; publish_root_cause round=1 " FAILED_WORKER
+        "; write round 1 complete [" ME ":0 " OTHER
+        ":1] wait [] spare [] doubted; answer_roll round 1 rank 0; call_roll round 1 of 2");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_tell_rendezvous(&play, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_ROLL_ANSWERED});
+    play_expect(&play, "write round 1 complete [" ME ":0 " OTHER
+                       ":1] wait [] spare [] closed failed doubted because " FAILED_WORKER
+                       "; finish failed; disconnect; linger seconds=5");
+    play_close(&play);
+}
+
+/* Had it left first, the worker to blame would be nobody's root cause. */
+static void a_doubted_failure_is_told_before_the_node_leaves(void **state) {
+    (void)state;
+    struct failure_account account = account_of(ME);
+    struct node_event signal = {
+        .part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 2}};
+    struct play play;
+    open_running(&play, 0, false);
+    play.blamed = &account;
+    play_queue(&play, play_exit_of(0, 3));
+    play_queue(&play, signal);
+    play_run(&play);
+    play_expect(&play, "doubt_failure; signal_workers 15; publish_root_cause round=1 " FAILED_WORKER
+                       "; write round 1 complete [" ME ":0 " OTHER ":1] wait [] spare [] doubted; "
+                       "signal_workers 2; "
+                       "write round 2 open [" OTHER
+                       "] wait [] spare [] wanted 2 signal 2 because node me (pid 1) has left");
+    play_close(&play);
+}
+
+static void a_failure_elsewhere_is_reported_with_its_root_cause(void **state) {
+    (void)state;
+    struct failure_account account = account_of(OTHER);
+    struct play play;
+    open_running(&play, 0, true);
+    play.root_cause = &account;
+    play_write_end(&play, "worker 5 failed");
+    play_expect(&play, "look_for_root_cause round=1; signal_workers 15");
+    assert_true(play_knowledge(&play)->has_root_cause);
+    assert_string_equal(play_knowledge(&play)->trouble, "worker 5 failed");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "finish peer_failed; disconnect; linger seconds=5");
+    play_close(&play);
+}
+
+static void a_failure_elsewhere_is_reported_without_one_too(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, false);
+    play_write_end(&play, "worker 5 failed");
+    play_expect(&play, "look_for_root_cause round=1; signal_workers 15");
+    assert_false(play_knowledge(&play)->has_root_cause);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "finish peer_failed; disconnect; settled");
+    play_close(&play);
+}
+
+/* Nodes that never worked. */
+
+static void open_beside_others(struct play *play) {
+    play_open(play, MEMBERSHIP_CHANGING, 0);
+    play_write_round(play, 1, "ab");
+    play_agent_kind(play, AGENT_EVENT_START);
+    play_forget(play);
+}
+
+static void a_spare_ends_well_with_the_job(void **state) {
+    (void)state;
+    struct play play;
+    open_beside_others(&play);
+    play_connect(&play, false);
+    play_forget(&play);
+    play_write_end(&play, "");
+    play_expect(&play, "note the job ended well without this node; finish succeeded; "
+                       "disconnect; settled");
+    play_close(&play);
+}
+
+static void a_node_that_comes_too_late_is_told_so(void **state) {
+    (void)state;
+    struct play play;
+    open_beside_others(&play);
+    play.record.is_closed = true;
+    play_connect(&play, false);
+    play_expect(&play, "finish join_failed; disconnect; settled");
+    assert_string_equal(play_knowledge(&play)->trouble,
+        "job 'job' at host:29400 is over: its record is closed; a new job needs another --rdzv-id");
+    play_close(&play);
+}
+
+static void a_store_that_is_never_reached_fails_the_join(void **state) {
+    (void)state;
+    struct play play;
+    open_beside_others(&play);
+    play_cut_off(&play);
+    play_expect(&play, "finish join_failed; disconnect; settled");
+    assert_string_equal(play_knowledge(&play)->trouble, "cut off");
+    play_close(&play);
+}
+
+/* Leaving. */
+
+static void the_host_of_the_store_closes_the_job_when_it_leaves(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, true);
+    play_signal(&play, 15);
+    play_expect(&play,
+        "signal_workers 15; write round 1 complete [" ME ":0 " OTHER
+        ":1] wait [] spare [] closed failed signal 15 because node me, which hosts the job's "
+        "store, has left");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "finish signalled=15; disconnect; linger seconds=1");
+    play_membership_kind(&play, MEMBERSHIP_EVENT_LEFT);
+    play_expect(&play, "settled");
+    play_close(&play);
+}
+
+static void the_others_go_on_without_a_node_that_leaves(void **state) {
+    (void)state;
+    struct play play;
+    open_running(&play, 0, false);
+    play_signal(&play, 15);
+    play_expect(&play, "signal_workers 15; write round 2 open [" OTHER
+                       "] wait [] spare [] wanted 2 signal 15 because node me (pid 1) has left");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "finish signalled=15; disconnect; settled");
+    play_close(&play);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_joins_works_and_leaves_with_the_others),
+    cmocka_unit_test(a_round_that_ends_is_followed_by_the_next_at_no_cost),
+    cmocka_unit_test(no_worker_is_started_for_a_round_that_is_over),
+    cmocka_unit_test(a_node_that_is_cut_off_ends_its_round),
+    cmocka_unit_test(a_host_cannot_do_without_its_store),
+    cmocka_unit_test(a_restart_here_is_written_down_with_the_worker_to_blame),
+    cmocka_unit_test(a_finished_node_is_called_back_when_another_fails),
+    cmocka_unit_test(a_finished_node_that_is_cut_off_is_released),
+    cmocka_unit_test(who_waited_long_enough_leaves_the_rest_to_the_others),
+    cmocka_unit_test(a_host_that_waited_long_enough_keeps_the_store_for_the_others),
+    cmocka_unit_test(a_failure_here_ends_the_job_when_nobody_is_lost),
+    cmocka_unit_test(a_doubted_failure_is_told_before_the_node_leaves),
+    cmocka_unit_test(a_failure_elsewhere_is_reported_with_its_root_cause),
+    cmocka_unit_test(a_failure_elsewhere_is_reported_without_one_too),
+    cmocka_unit_test(a_spare_ends_well_with_the_job),
+    cmocka_unit_test(a_node_that_comes_too_late_is_told_so),
+    cmocka_unit_test(a_store_that_is_never_reached_fails_the_join),
+    cmocka_unit_test(the_host_of_the_store_closes_the_job_when_it_leaves),
+    cmocka_unit_test(the_others_go_on_without_a_node_that_leaves),
+};
+
+TEST_MAIN(tests)

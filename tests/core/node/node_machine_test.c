@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue, and the life of a node alone. Fixed nodes and nodes that come and go have files of
+ * their own. */
+#include "unit.h"
+
+#include "node_play.h"
+
+#define STALE_TICKET 1000
+#define MANY 100
+
+/* The queue. */
+
+static void what_an_event_points_to_may_be_forgotten_once_it_is_posted(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 0);
+    play.start_failure = "no such program";
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_expect(&play, "start_workers attempt=0; signal_workers 15");
+    const struct worker_group *workers = node_machine_workers(play.node);
+    assert_string_equal(workers->failures[0].start_message, "no such program");
+    play_close(&play);
+}
+
+static void post_many(struct play *play, const struct node_effect *effect) {
+    if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_START_WORKERS) {
+        for (int i = 0; i < MANY; i++) {
+            play_tell_agent(play,
+                (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = STALE_TICKET + i});
+        }
+    }
+}
+
+static void all_that_is_posted_while_effects_are_carried_out_is_taken_in_order(void **state) {
+    (void)state;
+    struct text expected = {0};
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 0);
+    play.interlude = post_many;
+    play.wants_taken = true;
+    play_agent_kind(&play, AGENT_EVENT_START);
+    text_append(&expected, "start; joined ticket=1 restarts=0 nodes=1; workers_started");
+    for (int i = 0; i < MANY; i++) {
+        text_append_format(&expected, "; join_failed ticket=%d", STALE_TICKET + i);
+    }
+    assert_string_equal(text_string(&play.taken), text_string(&expected));
+    assert_int_equal(play_phase(&play), AGENT_RUNNING);
+    text_clear(&expected);
+    play_close(&play);
+}
+
+static void the_next_event_is_shown_before_it_is_taken(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 0);
+    assert_null(node_machine_next(play.node));
+    play.now.nanoseconds = 7;
+    play_queue(&play, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_ALL_GONE});
+    const struct node_event *next = node_machine_next(play.node);
+    assert_int_equal(next->part, NODE_AGENT);
+    assert_int_equal(next->agent.kind, AGENT_EVENT_ALL_GONE);
+    assert_int_equal(next->agent.now.nanoseconds, 7);
+    play_step(&play);
+    assert_null(node_machine_next(play.node));
+    play_close(&play);
+}
+
+static void what_machines_tell_each_other_happens_when_its_cause_did(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 0);
+    play.now = instant_after(play.now, duration_from_seconds(5));
+    play_queue(&play, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_START});
+    play.now = instant_after(play.now, duration_from_seconds(100));
+    play_run(&play);
+    play_expect(&play, "connect 605.000"); /* 600 s after the start */
+    play_close(&play);
+}
+
+/* What only machines say to each other is listed for the transcript, and must be there to be read
+ * like everything else. */
+static void what_an_effect_points_to_is_there_until_the_next_step(void **state) {
+    (void)state;
+    struct node_effects effects;
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 0);
+    play_write_round(&play, 1, "ma");
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play.is_performing = true; /* it takes what follows by itself */
+    play_connect(&play, false);
+    play_step(&play); /* connected: the record is fetched */
+    node_machine_step(play.node, &effects);
+    const struct membership_effect *begin = NULL;
+    for (size_t i = 0; i < effects.count; i++) {
+        const struct node_effect *effect = &effects.items[i];
+        bool is_begin = effect->part == NODE_MEMBERSHIP &&
+                        effect->membership.kind == MEMBERSHIP_EFFECT_TELL_ROUND;
+        begin = is_begin ? &effect->membership : begin;
+    }
+    assert_non_null(begin);
+    assert_int_equal(begin->round.kind, ROUND_EVENT_BEGIN);
+    assert_string_equal(begin->round.begin.identity->address, "me");
+    assert_ptr_equal(
+        begin->round.begin.identity, node_machine_next(play.node)->round.begin.identity);
+    assert_int_equal(rendezvous_state_participants(begin->round.begin.state), 2);
+    play_close(&play);
+}
+
+static void a_machine_may_be_freed_with_a_full_queue(void **state) {
+    (void)state;
+    struct failure_account account = account_of(OTHER);
+    char role[] = "default";
+    struct role_info info = {role, 1, 0, 1};
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 0);
+    play_write_round(&play, 1, "ma");
+    play_queue(&play, (struct node_event){.part = NODE_AGENT, .agent.kind = AGENT_EVENT_START});
+    play_step(&play); /* the machine keeps the event that it took last, too */
+    play_queue(&play, (struct node_event){.part = NODE_AGENT,
+                          .agent = {.kind = AGENT_EVENT_START_FAILED,
+                              .start_failed = {.message = "no such program"}}});
+    play_queue(&play,
+        (struct node_event){.part = NODE_MEMBERSHIP,
+            .membership = {.kind = MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, .account = &account}});
+    play_queue(&play, (struct node_event){.part = NODE_RENDEZVOUS,
+                          .rendezvous = {.kind = RENDEZVOUS_EVENT_RECORD, .state = &play.record}});
+    play_queue(&play, (struct node_event){.part = NODE_ROUND,
+                          .round = {.kind = ROUND_EVENT_ROLE_INFOS, .role_infos = {&info, 1}}});
+    play_queue(&play, (struct node_event){.part = NODE_ROUND,
+                          .round = {.kind = ROUND_EVENT_VALUES, .values.decision = "done"}});
+    play_close(&play); /* the sanitizer looks */
+}
+
+static void a_machine_that_has_done_nothing_may_be_freed(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MEMBERSHIP_KIND_COUNT; kind++) {
+        struct play play;
+        play_open(&play, (enum membership_kind)kind, 0);
+        assert_int_equal(play_phase(&play), AGENT_IDLE);
+        bool is_changing = kind == MEMBERSHIP_CHANGING;
+        assert_int_equal(node_machine_rendezvous(play.node) != NULL, is_changing);
+        play_close(&play);
+    }
+    node_machine_free(NULL);
+}
+
+/* A node alone. */
+
+static void a_node_alone_restarts_its_workers_until_they_are_done(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 1);
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_expect(&play, "start_workers attempt=0");
+    play_exit(&play, 1, 3);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "signal_workers 15; renew_worker_store; start_workers attempt=1");
+    assert_int_equal(play_knowledge(&play)->placement.attempt, 1);
+    play_finish_workers(&play);
+    play_expect(&play, "signal_workers 15; finish succeeded; settled");
+    play_close(&play);
+}
+
+static void a_node_alone_that_has_no_restart_left_fails(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 0);
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_forget(&play);
+    play_exit(&play, 1, 3);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "signal_workers 15; finish failed; settled");
+    play_close(&play);
+}
+
+static void signal_becomes_the_outcome(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 0);
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_forget(&play);
+    play_signal(&play, 2);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "signal_workers 2; finish signalled=2; settled");
+    play_close(&play);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_an_event_points_to_may_be_forgotten_once_it_is_posted),
+    cmocka_unit_test(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order),
+    cmocka_unit_test(the_next_event_is_shown_before_it_is_taken),
+    cmocka_unit_test(what_machines_tell_each_other_happens_when_its_cause_did),
+    cmocka_unit_test(what_an_effect_points_to_is_there_until_the_next_step),
+    cmocka_unit_test(a_machine_may_be_freed_with_a_full_queue),
+    cmocka_unit_test(a_machine_that_has_done_nothing_may_be_freed),
+    cmocka_unit_test(a_node_alone_restarts_its_workers_until_they_are_done),
+    cmocka_unit_test(a_node_alone_that_has_no_restart_left_fails),
+    cmocka_unit_test(signal_becomes_the_outcome),
+};
+
+TEST_MAIN(tests)

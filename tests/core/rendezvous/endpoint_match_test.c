@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/endpoint_match.h"
+
+static const struct network_address first_card = {.bytes = {10, 0, 0, 1}};
+static const struct network_address second_card = {.bytes = {192, 168, 1, 1}};
+static const struct network_address elsewhere = {.bytes = {10, 0, 0, 2}};
+static const struct network_address nowhere = {.bytes = {0, 0, 0, 0}};
+static const struct network_address loopback = {.bytes = {127, 0, 1, 1}};
+static const struct network_address ipv6_card = {.is_ipv6 = true, .bytes = {0xfd, 0x77, [15] = 1}};
+static const struct network_address ipv6_elsewhere = {
+    .is_ipv6 = true, .bytes = {0xfd, 0x77, [15] = 2}};
+
+/* A machine with the name node1 (in full node1.cluster.example) and two network cards. Its name
+ * resolves to the address of the first card. Its --local-addr is 203.0.113.5. */
+static bool matches(const char *host, const struct network_address *address) {
+    const struct network_address local[] = {loopback, first_card, second_card, ipv6_card};
+    struct endpoint_facts facts = {
+        .host = host,
+        .host_addresses = address,
+        .host_address_count = address != NULL ? 1 : 0,
+        .given_address = "203.0.113.5",
+        .own_name = "node1",
+        .own_canonical_name = "node1.cluster.example",
+        .name_addresses = &first_card,
+        .name_address_count = 1,
+        .local_addresses = local,
+        .local_address_count = 4,
+    };
+    return endpoint_matches_machine(&facts);
+}
+
+static void localhost_is_this_machine(void **state) {
+    (void)state;
+    assert_true(matches("localhost", NULL));
+    assert_true(matches("127.0.1.1", &loopback));
+}
+
+static void own_names_are_this_machine_even_if_they_do_not_resolve(void **state) {
+    (void)state;
+    assert_true(matches("node1", NULL));
+    assert_true(matches("node1.cluster.example", NULL));
+    assert_false(matches("node1.elsewhere", NULL));
+    assert_false(matches("node", NULL));
+    assert_false(matches("node11", NULL));
+}
+
+static void whole_labels_at_the_beginning_of_a_name_are_enough(void **state) {
+    (void)state;
+    assert_true(matches("node1.cluster", NULL));
+    assert_false(matches("node1.clus", NULL));
+    assert_false(matches("node1.cluster.example.org", NULL));
+    assert_false(matches("cluster.example", NULL));
+    assert_false(matches("", NULL));
+    assert_false(matches(".", NULL));
+}
+
+static void names_are_the_same_in_any_case_and_with_their_last_dot(void **state) {
+    (void)state;
+    assert_true(matches("Node1.CLUSTER", NULL));
+    assert_true(matches("node1.cluster.example.", NULL));
+    /* The dot says that the name is complete, and it is another name. */
+    assert_false(matches("node1.cluster.", NULL));
+    assert_false(matches("node1..", NULL));
+}
+
+static void the_address_that_the_node_was_given_is_this_machine(void **state) {
+    (void)state;
+    assert_true(matches("203.0.113.5", NULL));
+    assert_false(matches("203.0.113", NULL));
+    assert_false(matches("203.0.113.50", NULL));
+}
+
+static void own_addresses_are_this_machine_in_any_spelling(void **state) {
+    (void)state;
+    assert_true(matches("10.0.0.1", &first_card));
+    assert_true(matches("head.cluster", &first_card));
+    assert_false(matches("10.0.0.2", &elsewhere));
+    assert_false(matches("head.cluster", &elsewhere));
+}
+
+static void every_interface_counts(void **state) {
+    (void)state;
+    assert_true(matches("192.168.1.1", &second_card));
+    assert_true(matches("storage-node1", &second_card));
+    assert_true(matches("fd77::1", &ipv6_card));
+    assert_false(matches("fd77::2", &ipv6_elsewhere));
+}
+
+static void name_that_resolves_to_loopback_can_only_be_this_machine(void **state) {
+    (void)state;
+    assert_true(matches("master", &loopback));
+}
+
+static void every_address_is_nobodys(void **state) {
+    (void)state;
+    assert_false(matches("0.0.0.0", &nowhere));
+}
+
+static void one_of_several_addresses_is_enough(void **state) {
+    (void)state;
+    const struct network_address both[] = {elsewhere, first_card};
+    struct endpoint_facts facts = {
+        .host = "head",
+        .host_addresses = both,
+        .host_address_count = 2,
+        .own_name = "node1",
+        .local_addresses = &first_card,
+        .local_address_count = 1,
+    };
+    assert_true(endpoint_matches_machine(&facts));
+    facts.local_address_count = 0;
+    assert_false(endpoint_matches_machine(&facts));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(localhost_is_this_machine),
+    cmocka_unit_test(own_names_are_this_machine_even_if_they_do_not_resolve),
+    cmocka_unit_test(whole_labels_at_the_beginning_of_a_name_are_enough),
+    cmocka_unit_test(names_are_the_same_in_any_case_and_with_their_last_dot),
+    cmocka_unit_test(the_address_that_the_node_was_given_is_this_machine),
+    cmocka_unit_test(own_addresses_are_this_machine_in_any_spelling),
+    cmocka_unit_test(every_interface_counts),
+    cmocka_unit_test(name_that_resolves_to_loopback_can_only_be_this_machine),
+    cmocka_unit_test(every_address_is_nobodys),
+    cmocka_unit_test(one_of_several_addresses_is_enough),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "core/rendezvous/heartbeat_watch.h"
+#include "rendezvous_fixture.h"
+
+static const struct duration patience = {INT64_C(10000000000)};
+
+static struct instant at(double seconds) {
+    return (struct instant){duration_from_seconds(seconds).nanoseconds};
+}
+
+static void look(
+    struct heartbeat_watch *watch, const struct rendezvous_state *record, double seconds) {
+    heartbeat_watch_look(watch, record, at(seconds), patience);
+}
+
+static double silence(const struct heartbeat_watch *watch, const char *address) {
+    struct node_identity identity = torch_node(address);
+    return duration_seconds(heartbeat_watch_silence(watch, &identity));
+}
+
+static void check_silence(
+    const struct heartbeat_watch *watch, const char *address, double seconds) {
+    assert_true(silence(watch, address) == seconds);
+}
+
+static void beat(struct rendezvous_state *record, const char *address, int64_t seconds) {
+    place(record, torch_node(address))->heartbeat = wall_seconds(seconds);
+}
+
+static void a_node_never_seen_is_not_silent(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    check_silence(&watch, "a", 0);
+    struct rendezvous_state record = {0};
+    look(&watch, &record, 1);
+    look(&watch, &record, 2);
+    check_silence(&watch, "a", 0);
+    heartbeat_watch_clear(&watch);
+}
+
+static void silence_grows_from_look_to_look_while_the_heartbeat_stands_still(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    beat(&record, "a", 100);
+    look(&watch, &record, 50);
+    check_silence(&watch, "a", 0);
+    look(&watch, &record, 55);
+    check_silence(&watch, "a", 5);
+    look(&watch, &record, 61);
+    check_silence(&watch, "a", 11);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void any_change_of_a_heartbeat_ends_its_silence(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    beat(&record, "a", 100);
+    beat(&record, "b", 100);
+    look(&watch, &record, 0);
+    look(&watch, &record, 5);
+    beat(&record, "a", 101);
+    beat(&record, "b", 42); /* the clock of "b" was set back: this is still a sign of life */
+    look(&watch, &record, 10);
+    check_silence(&watch, "a", 0);
+    check_silence(&watch, "b", 0);
+    look(&watch, &record, 12);
+    check_silence(&watch, "a", 2);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void clocks_that_differ_by_hours_accuse_nobody(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    for (int i = 0; i < 20; i++) {
+        beat(&record, "behind", -36000 + i * 5);
+        beat(&record, "ahead", 36000 + i * 5);
+        look(&watch, &record, i * 5);
+        check_silence(&watch, "behind", 0);
+        check_silence(&watch, "ahead", 0);
+    }
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void who_was_stopped_for_a_minute_counts_no_more_than_its_patience(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    beat(&record, "a", 100);
+    look(&watch, &record, 0);
+    look(&watch, &record, 4);
+    look(&watch, &record, 64);
+    check_silence(&watch, "a", 14);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void a_node_that_left_the_record_is_forgotten(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct rendezvous_state without = {0};
+    beat(&record, "a", 100);
+    beat(&record, "b", 100);
+    beat(&without, "b", 100);
+    look(&watch, &record, 0);
+    look(&watch, &record, 5);
+    look(&watch, &without, 10);
+    check_silence(&watch, "a", 0);
+    check_silence(&watch, "b", 10);
+    look(&watch, &record, 15);
+    check_silence(&watch, "a", 0);
+    check_silence(&watch, "b", 15);
+    assert_int_equal(watch.count, 2);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&without);
+    rendezvous_state_clear(&record);
+}
+
+static void newcomers_on_either_side_leave_the_silence_of_others_alone(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    beat(&record, "m", 100);
+    look(&watch, &record, 0);
+    beat(&record, "z", 100);
+    beat(&record, "a", 100);
+    look(&watch, &record, 3);
+    check_silence(&watch, "a", 0);
+    check_silence(&watch, "m", 3);
+    check_silence(&watch, "z", 0);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void a_node_without_a_heartbeat_is_not_watched(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    place(&record, torch_node("a"))->has_heartbeat = false;
+    record.nodes[0].is_participant = true;
+    look(&watch, &record, 0);
+    look(&watch, &record, 5);
+    check_silence(&watch, "a", 0);
+    assert_int_equal(watch.count, 0);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void silence_does_not_run_over(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    beat(&record, "a", 100);
+    look(&watch, &record, 0);
+    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER);
+    watch.last_look = at(0);
+    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER);
+    struct node_identity identity = torch_node("a");
+    assert_true(heartbeat_watch_silence(&watch, &identity).nanoseconds == INT64_MAX);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static void ten_thousand_nodes_are_watched_in_any_order(void **state) {
+    (void)state;
+    enum { NODES = 10000 };
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    record.nodes = calloc(NODES, sizeof *record.nodes);
+    record.count = record.capacity = NODES;
+    for (int64_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < NODES; i++) {
+            size_t number = (i * 7919 + (size_t)round * 31) % NODES;
+            record.nodes[i].has_heartbeat = true;
+            record.nodes[i].heartbeat = wall_seconds(number % 2 == 0 ? 7 : round);
+            snprintf(record.nodes[i].identity.address, NODE_ADDRESS_SIZE, "n%zu", number);
+        }
+        heartbeat_watch_look(&watch, &record, at((double)round), patience);
+    }
+    assert_int_equal(watch.count, NODES);
+    for (size_t i = 0; i < NODES; i++) {
+        double silent =
+            duration_seconds(heartbeat_watch_silence(&watch, &record.nodes[i].identity));
+        assert_true(silent ==
+                    (record.nodes[i].heartbeat.nanoseconds == wall_seconds(7).nanoseconds ? 2 : 0));
+    }
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_never_seen_is_not_silent),
+    cmocka_unit_test(silence_grows_from_look_to_look_while_the_heartbeat_stands_still),
+    cmocka_unit_test(any_change_of_a_heartbeat_ends_its_silence),
+    cmocka_unit_test(clocks_that_differ_by_hours_accuse_nobody),
+    cmocka_unit_test(who_was_stopped_for_a_minute_counts_no_more_than_its_patience),
+    cmocka_unit_test(a_node_that_left_the_record_is_forgotten),
+    cmocka_unit_test(newcomers_on_either_side_leave_the_silence_of_others_alone),
+    cmocka_unit_test(a_node_without_a_heartbeat_is_not_watched),
+    cmocka_unit_test(silence_does_not_run_over),
+    cmocka_unit_test(ten_thousand_nodes_are_watched_in_any_order),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <string.h>
+
+#include "core/rendezvous/node_identity.h"
+
+static struct node_identity node(const char *address, int64_t pid, int64_t local_id) {
+    struct node_identity identity = {.pid = pid, .local_id = local_id};
+    strncpy(identity.address, address, sizeof identity.address - 1);
+    return identity;
+}
+
+/* Checks that each node comes before the next one, and the next one after it. */
+static void check_order(const struct node_identity *nodes, size_t count,
+    int (*compare)(const struct node_identity *left, const struct node_identity *right)) {
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            int order = compare(&nodes[i], &nodes[j]);
+            assert_int_equal((order > 0) - (order < 0), (i > j) - (i < j));
+        }
+    }
+}
+
+static void musters_local_ids_are_told_from_torchruns_counters(void **state) {
+    (void)state;
+    static const uint32_t randoms[] = {0, 1, 0x0FFFFFFF, 0x10000000, UINT32_MAX};
+    for (size_t i = 0; i < sizeof randoms / sizeof *randoms; i++) {
+        struct node_identity ours = node("a", 1, node_identity_muster_local_id(randoms[i]));
+        assert_true(node_identity_is_muster(&ours));
+        assert_true(ours.local_id > 0 && ours.local_id <= INT32_MAX);
+    }
+    static const int64_t counters[] = {
+        0, 1, 1000000, -1, INT64_MIN, INT64_MAX, 0x3FFFFFFF, 0x50000000, INT64_C(0x140000000)};
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        struct node_identity torchruns = node("a", 1, counters[i]);
+        assert_false(node_identity_is_muster(&torchruns));
+    }
+}
+
+static void random_numbers_tell_muster_nodes_of_one_process_apart(void **state) {
+    (void)state;
+    assert_int_not_equal(node_identity_muster_local_id(7), node_identity_muster_local_id(8));
+}
+
+static void nodes_are_equal_by_all_three_parts(void **state) {
+    (void)state;
+    struct node_identity same = node("a", 1, 2);
+    struct node_identity others[] = {node("b", 1, 2), node("a", 2, 2), node("a", 1, 3)};
+    struct node_identity first = node("a", 1, 2);
+    assert_true(node_identity_equals(&first, &same));
+    for (size_t i = 0; i < 3; i++) {
+        assert_false(node_identity_equals(&first, &others[i]));
+    }
+}
+
+static void torchruns_order_is_by_code_point_then_pid_then_local_id(void **state) {
+    (void)state;
+    const struct node_identity nodes[] = {
+        node("", 9, 9), node("Zebra", 1, 0), node("a", -1, 0), node("a", 9, 0), node("a", 10, 0),
+        node("a", 10, 1), node("node10", 1, 0), node("node2", 1, 0), node("z", 1, 0),
+        node("\xc3\xa4", 1, 0),         /* U+00E4 */
+        node("\xef\xbf\xbd", 1, 0),     /* U+FFFD */
+        node("\xf0\x9f\x90\xb4", 1, 0), /* U+1F434, less than U+FFFD in UTF-16 only */
+    };
+    check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare);
+}
+
+static void the_natural_order_counts_runs_of_digits_as_numbers(void **state) {
+    (void)state;
+    const struct node_identity nodes[] = {
+        node("", 1, 0),
+        node("10.0.0.9", 1, 0),
+        node("10.0.0.10", 1, 0),
+        node("10.0.2.1", 1, 0),
+        node("10.0.10.1", 1, 0),
+        node("node", 1, 0),
+        node("node-a", 1, 0),
+        node("node0", 1, 0),
+        node("node1", 1, 0),
+        node("node2", 1, 0),
+        node("node2", 3, 0),
+        node("node2-rack1", 1, 0),
+        node("node10", 1, 0),
+        node("node18446744073709551616", 1, 0),
+        node("node18446744073709551617", 1, 0),
+        node("nodes", 1, 0),
+    };
+    check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare_naturally);
+}
+
+static void addresses_that_differ_by_zeros_alone_follow_torchruns_order(void **state) {
+    (void)state;
+    const struct node_identity nodes[] = {
+        node("node00", 1, 0), node("node01", 9, 9), node("node1", 1, 0), node("node02", 1, 0)};
+    check_order(nodes, sizeof nodes / sizeof *nodes, node_identity_compare_naturally);
+}
+
+static void the_text_form_is_torchruns(void **state) {
+    (void)state;
+    struct text text = {0};
+    struct node_identity identity = node("host.example", 4711, 0);
+    node_identity_describe(&identity, &text);
+    assert_string_equal(text_string(&text), "host.example_4711_0");
+    text_clear(&text);
+}
+
+static void the_text_form_is_read_back(void **state) {
+    (void)state;
+    struct node_identity identity;
+    assert_true(node_identity_parse("my_host.example_4711_1090000000", &identity));
+    assert_string_equal(identity.address, "my_host.example");
+    assert_int_equal(identity.pid, 4711);
+    assert_int_equal(identity.local_id, 1090000000);
+    static const char *const others[] = {"", "host", "host_1", "_1_2", "host_1_", "host_x_2"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(node_identity_parse(others[i], &identity));
+    }
+    char address[NODE_ADDRESS_SIZE + 8];
+    memset(address, 'a', NODE_ADDRESS_SIZE);
+    strcpy(address + NODE_ADDRESS_SIZE, "_1_2");
+    assert_false(node_identity_parse(address, &identity));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(musters_local_ids_are_told_from_torchruns_counters),
+    cmocka_unit_test(random_numbers_tell_muster_nodes_of_one_process_apart),
+    cmocka_unit_test(nodes_are_equal_by_all_three_parts),
+    cmocka_unit_test(torchruns_order_is_by_code_point_then_pid_then_local_id),
+    cmocka_unit_test(the_natural_order_counts_runs_of_digits_as_numbers),
+    cmocka_unit_test(addresses_that_differ_by_zeros_alone_follow_torchruns_order),
+    cmocka_unit_test(the_text_form_is_torchruns),
+    cmocka_unit_test(the_text_form_is_read_back),
+};
+
+TEST_MAIN(tests)

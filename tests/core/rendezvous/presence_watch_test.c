@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/presence_watch.h"
+
+static struct instant second(double seconds) {
+    return (struct instant){duration_from_seconds(seconds).nanoseconds};
+}
+
+/* One look of a host that looks every second, and allows three seconds of silence. */
+static size_t count_stalled(struct presence_watch *watch, double now) {
+    struct text_list stalled = {0};
+    presence_watch_look(
+        watch, second(now), duration_from_seconds(2), duration_from_seconds(3), &stalled);
+    size_t count = stalled.count;
+    text_list_clear(&stalled);
+    return count;
+}
+
+static void hear(struct presence_watch *watch, const char *name, double now) {
+    presence_watch_hear(watch, name, second(now));
+}
+
+static void an_agent_that_is_heard_of_has_not_stalled(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    for (int now = 0; now < 20; now++) {
+        hear(&watch, "a", now);
+        assert_int_equal(count_stalled(&watch, now), 0);
+    }
+    presence_watch_clear(&watch);
+}
+
+static void an_agent_that_is_silent_for_too_long_has_stalled(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    struct text_list stalled = {0};
+    hear(&watch, "a", 0);
+    hear(&watch, "b", 0);
+    for (int now = 0; now <= 3; now++) {
+        hear(&watch, "b", now);
+        assert_int_equal(count_stalled(&watch, now), 0);
+    }
+    presence_watch_look(
+        &watch, second(4), duration_from_seconds(2), duration_from_seconds(3), &stalled);
+    assert_int_equal(stalled.count, 1);
+    assert_string_equal(stalled.items[0], "a");
+    text_list_clear(&stalled);
+    presence_watch_clear(&watch);
+}
+
+/* An agent that has given a sign of life just before a look was not silent since the previous look.
+ */
+static void silence_starts_when_an_agent_was_last_heard_of(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    for (int now = 0; now < 20; now += 4) {
+        assert_int_equal(count_stalled(&watch, now), 0);
+        hear(&watch, "a", now + 0.9);
+        assert_int_equal(count_stalled(&watch, now + 1), 0);
+        assert_int_equal(count_stalled(&watch, now + 2), 0);
+        assert_int_equal(count_stalled(&watch, now + 3.8), 0);
+        hear(&watch, "a", now + 3.9);
+    }
+    presence_watch_clear(&watch);
+}
+
+static void a_host_that_was_stopped_itself_accuses_nobody(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    hear(&watch, "a", 0);
+    assert_int_equal(count_stalled(&watch, 0), 0);
+    assert_int_equal(count_stalled(&watch, 60), 0);
+    hear(&watch, "a", 60);
+    assert_int_equal(count_stalled(&watch, 61), 0);
+    presence_watch_clear(&watch);
+}
+
+static void an_agent_that_has_gone_is_forgotten(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    hear(&watch, "a", 0);
+    hear(&watch, "b", 0);
+    presence_watch_forget(&watch, "a");
+    presence_watch_forget(&watch, "never heard of");
+    for (int now = 0; now < 9; now++) {
+        hear(&watch, "b", now);
+        assert_int_equal(count_stalled(&watch, now), 0);
+    }
+    presence_watch_clear(&watch);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_agent_that_is_heard_of_has_not_stalled),
+    cmocka_unit_test(an_agent_that_is_silent_for_too_long_has_stalled),
+    cmocka_unit_test(silence_starts_when_an_agent_was_last_heard_of),
+    cmocka_unit_test(a_host_that_was_stopped_itself_accuses_nobody),
+    cmocka_unit_test(an_agent_that_has_gone_is_forgotten),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_evaluation.h"
+#include "rendezvous_bench.h"
+
+#define A "a_1_1073741824"
+#define ME "me_1_1073741824"
+#define T "t_1_0"
+
+/* The situation of a node. */
+
+static void expect_situation(const struct rendezvous_node *entry, bool is_complete, bool is_closed,
+    enum rendezvous_situation situation) {
+    struct rendezvous_view view = {
+        .me = muster_node("me"), .seen = {.is_complete = is_complete, .is_closed = is_closed}};
+    if (entry != NULL) {
+        struct rendezvous_node *node = place(&view.seen, view.me);
+        *node = *entry;
+        node->identity = view.me;
+    }
+    assert_int_equal(rendezvous_situation(&view), situation);
+    rendezvous_view_clear(&view);
+}
+
+static void a_node_stands_where_the_record_lists_it(void **state) {
+    (void)state;
+    const struct rendezvous_node participant = {.is_participant = true};
+    const struct rendezvous_node waiting = {.is_waiting = true};
+    const struct rendezvous_node spare = {.is_redundant = true};
+    const struct rendezvous_node heartbeat = {.has_heartbeat = true};
+    expect_situation(NULL, false, false, RENDEZVOUS_SITUATION_UNKNOWN);
+    expect_situation(&heartbeat, true, false, RENDEZVOUS_SITUATION_UNKNOWN);
+    expect_situation(&participant, false, false, RENDEZVOUS_SITUATION_OPEN);
+    expect_situation(&participant, true, false, RENDEZVOUS_SITUATION_COMPLETE);
+    expect_situation(&waiting, true, false, RENDEZVOUS_SITUATION_WAITING);
+    expect_situation(&spare, true, false, RENDEZVOUS_SITUATION_SPARE);
+}
+
+static void in_a_closed_record_all_stand_alike(void **state) {
+    (void)state;
+    const struct rendezvous_node participant = {.is_participant = true};
+    expect_situation(NULL, false, true, RENDEZVOUS_SITUATION_CLOSED);
+    expect_situation(&participant, true, true, RENDEZVOUS_SITUATION_CLOSED);
+}
+
+/* The world in which the node runs. */
+
+static void a_node_that_was_taken_out_stops_and_asks_to_come_back(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_place_round(bench, 2, "a");
+    bench_change(bench);
+    bench_expect(bench,
+        "round_over the others have taken this node out of the job, since they "
+        "heard nothing of it; write round 2 complete [" A ":0] wait [" ME "] spare []");
+}
+
+/* Nodes whose workers are done. */
+
+static void a_node_that_is_done_says_so_and_keeps_newcomers_out(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "ma", true, false);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_expect(bench, "present " ME " finished; write quietly round 1 complete [" ME ":0 " A
+                        ":1] wait [] spare [] draining");
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 100);
+    assert_int_equal(bench->record.round, 1);
+}
+
+/* Heartbeats. */
+
+static void the_host_beats_for_all_of_its_kind(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "am");
+    bench_place_torch(bench);
+    bench_join(bench, true, true);
+    bench_forget(bench);
+    bench_wait(bench, 5);
+    struct node_identity a = muster_node("a");
+    struct node_identity t = torch_node("t");
+    assert_int_equal(rendezvous_state_find(&bench->record, &a)->heartbeat.nanoseconds, 5000000000);
+    assert_int_equal(rendezvous_state_find(&bench->record, &t)->heartbeat.nanoseconds, 0);
+    assert_non_null(strstr(text_string(&bench->log), "write quietly"));
+}
+
+static void without_presence_each_beats_for_itself(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", false, false);
+    bench_wait(bench, 5);
+    struct node_identity a = muster_node("a");
+    struct node_identity me = bench->settings.identity;
+    assert_int_equal(rendezvous_state_find(&bench->record, &a)->heartbeat.nanoseconds, 0);
+    assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
+}
+
+static void a_lost_heartbeat_is_written_again(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, true);
+    bench_wait(bench, 4.9);
+    struct node_identity me = bench->settings.identity;
+    bench->record.restarts = 7; /* another node has written it; the machine has not seen it */
+    bench_wait(bench, 0.3);
+    assert_int_equal(bench->record.restarts, 7);
+    assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
+}
+
+/* The node that tells the watchers for others. */
+
+static void the_first_node_tells_the_others_what_nobody_has_told(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "ma", false, false);
+    place(&bench->record, torch_node("t"))->is_waiting = true;
+    bench->record.is_draining = true;
+    bench_wait(bench, 1);
+    bench_expect(bench, "tell_watchers");
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_expect(bench, "");
+}
+
+static void news_found_by_a_lost_write_are_told_unless_their_writer_does(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "ma", true, true);
+    bench_wait(bench, 4.9);
+    bench->record.is_draining = true;
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_wait(bench, 0.105); /* until the heartbeat is due, but not until the next poll */
+    bench_forget(bench);
+    bench_wait(bench, 1);
+    bench_expect(bench, "tell_watchers");
+}
+
+/* Beside torchrun's nodes. */
+
+static void beside_torchruns_nodes_a_waiting_node_ends_the_round(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_expect(bench, "count_finished 1");
+    bench_tell(bench,
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 0});
+    assert_non_null(strstr(text_string(&bench->log), "round_over a node waits to join; write"));
+}
+
+/* torchrun's node waits for what this one is to tell it, and does not look at who waits. */
+static void but_not_before_the_nodes_of_the_round_have_told_each_other_all(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_expect(bench, "");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    bench_expect(bench, "count_finished 1");
+    bench_tell(bench,
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 0});
+    assert_non_null(strstr(text_string(&bench->log), "round_over a node waits to join; write"));
+}
+
+static void but_not_when_somebody_is_done(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_tell(bench,
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = 1});
+    bench_wait(bench, 4);
+    assert_null(strstr(text_string(&bench->log), "round_over"));
+}
+
+static void who_waits_beside_a_full_round_is_made_a_spare(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "abm");
+    place(&bench->record, torch_node("u"))->is_waiting = true;
+    bench_change(bench);
+    bench_expect(bench,
+        "write round 1 complete [" A ":0 b_1_1073741824:1 " ME ":2 " T ":3] wait [] spare [u_1_0]");
+}
+
+/* A record that is closed without a failure. */
+
+static void close_from_outside(struct bench *bench) {
+    bench->record.is_closed = true;
+    bench_change(bench);
+}
+
+static void a_job_that_is_closed_from_outside_lets_workers_finish(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    close_from_outside(bench);
+    bench_expect(bench, "closed");
+    bench_wait(bench, 5);
+    bench_expect(bench, "beat");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_wait(bench, 5);
+    bench_expect(bench, "present " ME " finished; beat");
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "");
+    bench_expect(bench, "settled");
+}
+
+static void it_has_no_further_round_for_workers_that_fail(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    close_from_outside(bench);
+    bench_forget(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "closed; closed");
+    assert_int_equal(bench->writes, 0);
+}
+
+static void a_record_closed_because_of_a_signal_tells_which(void **state) {
+    struct bench *bench = *state;
+    struct rendezvous_effects effects;
+    bench_run(bench, "am", true, false);
+    bench->record.is_closed = true;
+    bench->record.has_failed = true;
+    bench->record.signal = 10;
+    bench->holds_requests = true;
+    bench_change(bench);
+    rendezvous_machine_step(bench->machine,
+        &(struct rendezvous_event){
+            .kind = RENDEZVOUS_EVENT_RECORD, .now = bench->now, .state = &bench->record},
+        &effects);
+    assert_int_equal(effects.items[0].kind, RENDEZVOUS_EFFECT_CLOSED);
+    assert_int_equal(effects.items[0].told.signal, 10);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_stands_where_the_record_lists_it),
+    cmocka_unit_test(in_a_closed_record_all_stand_alike),
+    ON_BENCH(a_node_that_was_taken_out_stops_and_asks_to_come_back),
+    ON_BENCH(a_node_that_is_done_says_so_and_keeps_newcomers_out),
+    ON_BENCH(the_host_beats_for_all_of_its_kind),
+    ON_BENCH(without_presence_each_beats_for_itself),
+    ON_BENCH(a_lost_heartbeat_is_written_again),
+    ON_BENCH(the_first_node_tells_the_others_what_nobody_has_told),
+    ON_BENCH(news_found_by_a_lost_write_are_told_unless_their_writer_does),
+    ON_BENCH(beside_torchruns_nodes_a_waiting_node_ends_the_round),
+    ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all),
+    ON_BENCH(but_not_when_somebody_is_done),
+    ON_BENCH(a_job_that_is_closed_from_outside_lets_workers_finish),
+    ON_BENCH(it_has_no_further_round_for_workers_that_fail),
+    ON_BENCH(a_record_closed_because_of_a_signal_tells_which),
+    ON_BENCH(who_waits_beside_a_full_round_is_made_a_spare),
+};
+
+TEST_MAIN(tests)

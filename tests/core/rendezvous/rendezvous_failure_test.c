@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_failure.h"
+#include "rendezvous_bench.h"
+
+#define A "a_1_1073741824"
+#define B "b_1_1073741824"
+#define ME "me_1_1073741824"
+
+static void fail_for_good(struct bench *bench) {
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_FAILURE_ASKED, "worker 1 failed");
+}
+
+static void lose(struct bench *bench, const char *name) {
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE,
+                          .gone = {.identity = muster_node(name)}});
+}
+
+/* A failure for which the job has no restart left. */
+
+static void a_failure_stands_when_everybody_is_there(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_expect(bench, "write round 1 complete [" A ":0 " ME ":1] wait [] spare [] doubted; "
+                        "answer_roll round 1 rank 1; call_roll round 1 of 2");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
+    bench_expect(bench, "failure_stands; write round 1 complete [" A ":0 " ME
+                        ":1] wait [] spare [] closed failed doubted because worker 1 failed; "
+                        "settled");
+}
+
+static void a_failure_stands_when_who_is_silent_is_not_lost_in_time(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_forget(bench);
+    bench_wait(bench, 4.9);
+    assert_false(bench->record.is_closed);
+    bench_forget(bench);
+    bench_wait(bench, 0.2);
+    assert_true(bench->record.is_closed && bench->record.has_failed);
+    assert_string_equal(bench->record.reason, "worker 1 failed");
+}
+
+static void without_presence_it_takes_as_long_as_heartbeats_tell(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", false, false);
+    fail_for_good(bench);
+    for (int i = 0; i < 20; i++) { /* the other node's heartbeats go on, but it does not answer */
+        bench_wait(bench, 1);
+        assert_false(bench->record.is_closed);
+        rendezvous_state_find(&bench->record, &(struct node_identity){"a", 1, 1073741824})
+            ->has_heartbeat = true;
+        rendezvous_state_find(&bench->record, &(struct node_identity){"a", 1, 1073741824})
+            ->heartbeat.nanoseconds++;
+    }
+    bench_wait(bench, 3);
+    assert_true(bench->record.is_closed);
+}
+
+static void a_failure_after_a_loss_is_none(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 1;
+    bench_run(bench, "abm", true, true);
+    fail_for_good(bench);
+    bench_forget(bench);
+    lose(bench, "b");
+    bench_expect(bench, "write round 2 complete [" A ":0 " ME
+                        ":1] wait [] spare [] because node b (pid 1) is gone; "
+                        "round_over node b (pid 1) is gone");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "world round 2 rank 1 of 2");
+    bench_wait(bench, 100);
+    assert_false(bench->record.is_closed);
+}
+
+static void answers_that_come_after_a_loss_change_nothing(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    fail_for_good(bench);
+    lose(bench, "b");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
+    assert_false(bench->record.is_closed);
+    assert_int_equal(bench->record.round, 2);
+}
+
+static void the_failure_of_a_node_that_was_cut_off_is_none(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_forget(bench);
+    bench_lose_connection(bench, true);
+    bench_expect(bench, "round_over connection lost; connect 60.000");
+}
+
+static void a_failure_in_a_round_that_is_over_was_answered_already(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_place_round(bench, 2, "am");
+    bench_change(bench);
+    bench_forget(bench);
+    fail_for_good(bench);
+    bench_expect(bench, "");
+}
+
+static void two_nodes_that_fail_call_the_same_roll(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench->record.is_doubted = true;
+    bench_change(bench);
+    bench_expect(bench, "answer_roll round 1 rank 1");
+    fail_for_good(bench);
+    bench_expect(bench, "call_roll round 1 of 2");
+}
+
+static void who_is_called_answers_once_in_a_round(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench->record.is_doubted = true;
+    bench_change(bench);
+    bench_change(bench);
+    bench_expect(bench, "answer_roll round 1 rank 1");
+}
+
+static void who_is_about_to_leave_does_not_answer(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 1;
+    bench_run(bench, "am", true, false);
+    bench->holds_requests = true;
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
+    bench->record.is_doubted = true;
+    bench_forget(bench);
+    bench_lose_write(bench);
+    assert_null(strstr(text_string(&bench->log), "answer_roll"));
+}
+
+static void nobody_is_admitted_while_a_failure_is_doubted(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "ma", true, false);
+    fail_for_good(bench);
+    place(&bench->record, muster_node("new"))->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 1);
+    assert_int_equal(bench->record.round, 1);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
+    assert_true(bench->record.is_closed);
+}
+
+static void without_others_nothing_is_doubted(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 1;
+    bench_run(bench, "m", true, true);
+    fail_for_good(bench);
+    bench_expect(bench, "failure_stands; write round 1 complete [" ME
+                        ":0] wait [] spare [] closed failed because worker 1 failed; settled");
+}
+
+static void where_losses_are_not_heeded_nothing_is_doubted(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    assert_true(bench->record.is_closed && bench->record.has_failed);
+}
+
+static void a_failure_stands_in_a_job_that_others_call_done(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_forget(bench);
+    bench->record.is_closed = true;
+    bench_change(bench);
+    bench_expect(bench, "failure_stands; settled");
+}
+
+static void a_failure_that_another_was_first_to_have_is_the_others(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_forget(bench);
+    bench->record.is_closed = true;
+    bench->record.has_failed = true;
+    strcpy(bench->record.reason, "worker 0 failed");
+    bench_change(bench);
+    bench_expect(bench, "closed worker 0 failed");
+}
+
+static void who_leaves_takes_its_failure_along(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 1;
+    bench_run(bench, "am", true, false);
+    fail_for_good(bench);
+    bench_forget(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
+    bench_expect(bench, "write round 2 complete [" A
+                        ":0] wait [] spare [] because node me (pid 1) has left; settled");
+}
+
+/* Restarts that were charged. */
+
+static void restart(struct bench *bench) {
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_int_equal(bench->record.restarts, 1);
+    bench_forget(bench);
+}
+
+static void a_restart_soon_before_a_loss_is_given_back(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    restart(bench);
+    bench_wait(bench, 4.9);
+    lose(bench, "b");
+    bench_expect(bench, "write round 3 complete [" A ":0 " ME
+                        ":1] wait [] spare [] because node b (pid 1) is gone; "
+                        "round_over node b (pid 1) is gone");
+    assert_int_equal(bench->record.restarts, 0);
+}
+
+static void a_restart_long_before_a_loss_is_not(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    restart(bench);
+    bench_wait(bench, 5.1);
+    lose(bench, "b");
+    assert_int_equal(bench->record.restarts, 1);
+}
+
+static void one_restart_is_given_back_once(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 1;
+    bench_run(bench, "abm", true, true);
+    bench->record.restarts = 5;
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_int_equal(bench->record.restarts, 6);
+    lose(bench, "b");
+    lose(bench, "a");
+    assert_int_equal(bench->record.restarts, 5);
+}
+
+static void a_round_for_a_newcomer_in_between_changes_nothing(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mz", true, true);
+    restart(bench);
+    place(&bench->record, muster_node("new"))->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 1);
+    assert_int_equal(bench->record.round, 3);
+    assert_int_equal(bench->record.restarts, 1);
+    lose(bench, "z");
+    assert_int_equal(bench->record.round, 4);
+    assert_int_equal(bench->record.restarts, 0);
+}
+
+static void a_restart_before_this_node_came_is_not_given_back(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "abm");
+    bench->record.restarts = 1;
+    bench->record.is_charged = true;
+    bench_join(bench, true, true);
+    lose(bench, "b");
+    assert_int_equal(bench->record.restarts, 1);
+}
+
+static void a_restart_of_a_node_that_leaves_soon_is_given_back(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    restart(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
+    assert_int_equal(bench->record.restarts, 0);
+}
+
+static void growth_gives_nothing_back(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mz", true, false);
+    restart(bench);
+    place(&bench->record, muster_node("new"))->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 1);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+    assert_int_equal(bench->record.restarts, 1);
+}
+
+/* Records that were begun anew. */
+
+/* The node runs in a job that has used two restarts, and then loses its connection. */
+static void cut_off(struct bench *bench) {
+    bench_place_round(bench, 5, "am");
+    bench->record.restarts = 2;
+    bench->record.is_charged = true;
+    bench_join(bench, true, false);
+    bench_lose_connection(bench, true);
+    bench_forget(bench);
+    rendezvous_state_clear(&bench->record);
+}
+
+static void a_record_begun_anew_has_all_restarts_that_its_writer_knows_of(void **state) {
+    struct bench *bench = *state;
+    cut_off(bench);
+    bench_connect(bench, true, false);
+    bench_wait(bench, 1);
+    assert_int_equal(bench->record.count, 1);
+    assert_int_equal(bench->record.round, 0);
+    assert_int_equal(bench->record.restarts, 2);
+}
+
+static void a_record_begun_anew_by_another_is_corrected(void **state) {
+    struct bench *bench = *state;
+    cut_off(bench);
+    place(&bench->record, muster_node("new"))->is_participant = true;
+    bench_connect(bench, true, false);
+    bench_wait(bench, 10);
+    assert_true(bench->record.is_complete);
+    assert_int_equal(bench->record.restarts, 2);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_non_null(strstr(text_string(&bench->log), "world round 0"));
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    assert_int_equal(bench->record.restarts, 3);
+}
+
+static void a_record_begun_anew_is_corrected_even_when_it_is_far_ahead_by_then(void **state) {
+    struct bench *bench = *state;
+    cut_off(bench);
+    bench->holds_requests = true;
+    bench_connect(bench, true, false);
+    bench_answer(bench); /* there is no record yet … */
+    bench_place_round(bench, 9, "a");
+    bench_lose_write(bench); /* … but there is one when the node writes */
+    bench->holds_requests = false;
+    bench_answer(bench);
+    assert_int_equal(bench->record.round, 9);
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+    assert_int_equal(bench->record.restarts, 2);
+}
+
+static void a_restart_given_back_while_this_node_was_cut_off_stays_so(void **state) {
+    struct bench *bench = *state;
+    cut_off(bench);
+    bench_place_round(bench, 6, "a");
+    bench->record.restarts = 1;
+    bench_connect(bench, true, false);
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+    assert_int_equal(bench->record.restarts, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(a_failure_stands_when_everybody_is_there),
+    ON_BENCH(a_failure_stands_when_who_is_silent_is_not_lost_in_time),
+    ON_BENCH(without_presence_it_takes_as_long_as_heartbeats_tell),
+    ON_BENCH(a_failure_after_a_loss_is_none),
+    ON_BENCH(answers_that_come_after_a_loss_change_nothing),
+    ON_BENCH(the_failure_of_a_node_that_was_cut_off_is_none),
+    ON_BENCH(a_failure_in_a_round_that_is_over_was_answered_already),
+    ON_BENCH(two_nodes_that_fail_call_the_same_roll),
+    ON_BENCH(who_is_called_answers_once_in_a_round),
+    ON_BENCH(who_is_about_to_leave_does_not_answer),
+    ON_BENCH(nobody_is_admitted_while_a_failure_is_doubted),
+    ON_BENCH(without_others_nothing_is_doubted),
+    ON_BENCH(where_losses_are_not_heeded_nothing_is_doubted),
+    ON_BENCH(a_failure_stands_in_a_job_that_others_call_done),
+    ON_BENCH(a_failure_that_another_was_first_to_have_is_the_others),
+    ON_BENCH(who_leaves_takes_its_failure_along),
+    ON_BENCH(a_restart_soon_before_a_loss_is_given_back),
+    ON_BENCH(a_restart_long_before_a_loss_is_not),
+    ON_BENCH(one_restart_is_given_back_once),
+    ON_BENCH(a_restart_of_a_node_that_leaves_soon_is_given_back),
+    ON_BENCH(a_round_for_a_newcomer_in_between_changes_nothing),
+    ON_BENCH(a_restart_before_this_node_came_is_not_given_back),
+    ON_BENCH(growth_gives_nothing_back),
+    ON_BENCH(a_record_begun_anew_has_all_restarts_that_its_writer_knows_of),
+    ON_BENCH(a_record_begun_anew_by_another_is_corrected),
+    ON_BENCH(a_record_begun_anew_is_corrected_even_when_it_is_far_ahead_by_then),
+    ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so),
+};
+
+TEST_MAIN(tests)

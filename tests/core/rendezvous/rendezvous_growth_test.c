@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_bench.h"
+
+#define ME "me_1_1073741824"
+
+static void let_wait(struct bench *bench, const char *name) {
+    place(&bench->record, muster_node(name))->is_waiting = true;
+    bench_change(bench);
+}
+
+static int64_t round_after(struct bench *bench, double seconds) {
+    bench_wait(bench, seconds);
+    return bench->record.round;
+}
+
+/* The machine knows the next round, and its workers run in it. */
+static void rejoin(struct bench *bench) {
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+}
+
+static void the_first_node_admits_who_waits(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    let_wait(bench, "y");
+    bench_expect(bench, "");
+    bench_wait(bench, 0.01);
+    bench_expect(bench, "write round 2 complete [" ME
+                        ":0 x_1_1073741824:1 y_1_1073741824:2] wait [] spare [] because a node has "
+                        "joined; round_over a node has joined");
+}
+
+static void those_who_come_together_are_admitted_together(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    let_wait(bench, "y");
+    bench_wait(bench, 0.005);
+    let_wait(bench, "z");
+    bench_wait(bench, 0.006);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 4);
+    assert_int_equal(bench->writes, 1);
+}
+
+static void the_others_leave_it_to_the_first(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 100), 1);
+}
+
+static void when_the_first_was_taken_out_the_next_is_the_first(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    bench_run(bench, "am", true, false);
+    struct node_identity a = muster_node("a");
+    rendezvous_state_expel(&bench->record, &bench->settings.rendezvous, &a);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), 2);
+}
+
+static void a_world_that_may_not_grow_admits_nobody(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    bench_run(bench, "mx", true, false);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 1000), 1);
+}
+
+static void a_world_grows_as_often_as_it_may(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.scale_up_interval = duration_from_seconds(30);
+    bench_run(bench, "mx", true, false);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 29.9), 1);
+    assert_int_equal(round_after(bench, 0.2), 2);
+}
+
+static void who_comes_while_workers_stop_is_admitted_before_they_start_again(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), 3);
+    bench_forget(bench);
+    rejoin(bench);
+    bench_expect(bench, "world round 3 rank 0 of 3");
+}
+
+/* Node "y" comes, and dies as soon as it is admitted. The next admission then has to wait. */
+static void come_and_go(struct bench *bench) {
+    int64_t round = bench->record.round;
+    let_wait(bench, "y");
+    while (bench->record.round == round) {
+        bench_wait(bench, 0.01);
+    }
+    rejoin(bench);
+    bench_wait(bench, 1);
+    bench_place_round(bench, bench->record.round + 1, "mx");
+    bench_change(bench);
+    rejoin(bench);
+}
+
+static void nodes_that_come_and_go_are_admitted_more_and_more_slowly(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    come_and_go(bench);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 0.9), 3);
+    assert_int_equal(round_after(bench, 0.2), 4);
+    rejoin(bench);
+    bench_place_round(bench, 5, "mx");
+    bench_change(bench);
+    rejoin(bench);
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 1.9), 5);
+    assert_int_equal(round_after(bench, 0.2), 6);
+    for (int i = 0; i < 10; i++) {
+        rejoin(bench);
+        bench_place_round(bench, bench->record.round + 1, "mx");
+        bench_change(bench);
+        rejoin(bench);
+        let_wait(bench, "y");
+        bench_wait(bench, 60.1); /* the wait is never longer than this */
+        assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+    }
+}
+
+static void a_world_that_lasted_forgives(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    come_and_go(bench);
+    bench_wait(bench, 61);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
+    rejoin(bench);
+    int64_t round = bench->record.round;
+    let_wait(bench, "y");
+    assert_int_equal(round_after(bench, 0.02), round + 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(the_first_node_admits_who_waits),
+    ON_BENCH(those_who_come_together_are_admitted_together),
+    ON_BENCH(the_others_leave_it_to_the_first),
+    ON_BENCH(when_the_first_was_taken_out_the_next_is_the_first),
+    ON_BENCH(a_world_that_may_not_grow_admits_nobody),
+    ON_BENCH(a_world_grows_as_often_as_it_may),
+    ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again),
+    ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly),
+    ON_BENCH(a_world_that_lasted_forgives),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_bench.h"
+
+#define A "a_1_1073741824"
+#define ME "me_1_1073741824"
+#define T "t_1_0"
+
+static void a_node_joins_an_empty_record_alone(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous = sized(1, 1);
+    bench_join(bench, true, true);
+    bench_expect(bench, "connect 600.000; present " ME "; write round 0 complete [" ME
+                        ":0] wait [] spare []; world round 0 rank 0 of 1");
+}
+
+static void the_last_call_is_timed_by_this_nodes_own_clock(void **state) {
+    struct bench *bench = *state;
+    place(&bench->record, muster_node("a"))->is_participant = true;
+    bench->wall_offset = -INT64_C(1000000000) * 1000000;
+    bench_join(bench, true, false);
+    bench_forget(bench);
+    bench_wait(bench, 1.9);
+    bench_expect(bench, "");
+    bench_wait(bench, 0.2);
+    bench_expect(bench, "write round 0 complete [a_1_1073741824:0 " ME
+                        ":1] wait [] spare []; world round 0 rank 1 of 2");
+}
+
+static void a_world_is_told_only_when_it_is_asked_for(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_place_round(bench, 2, "am");
+    bench_change(bench);
+    bench_expect(bench, "round_over a node has left the round");
+    bench_wait(bench, 2);
+    bench_expect(bench, "");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "world round 2 rank 1 of 2");
+}
+
+static void a_parked_node_waits_for_ever(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "abcd");
+    bench_join(bench, true, false);
+    bench_forget(bench);
+    bench_wait(bench, 100000);
+    assert_null(strstr(text_string(&bench->log), "failed"));
+    assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
+}
+
+static void a_node_that_may_not_be_admitted_waits_for_ever_too(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    bench_place_round(bench, 1, "ab");
+    bench_join(bench, true, false);
+    bench_forget(bench);
+    bench_wait(bench, 100000);
+    assert_null(strstr(text_string(&bench->log), "failed"));
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+}
+
+static void a_world_that_does_not_come_together_fails_and_leaves_nothing_behind(void **state) {
+    struct bench *bench = *state;
+    bench_join(bench, true, false);
+    bench_forget(bench);
+    bench_wait(bench, 59);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 1);
+    bench_forget(bench);
+    bench_wait(bench, 2);
+    assert_non_null(strstr(text_string(&bench->log),
+        "failed no world came together within the join timeout of 60 s: round 0 has 1 of at least "
+        "2 nodes"));
+    assert_int_equal(bench->record.count, 0);
+}
+
+static void who_waited_for_a_replacement_goes_on_without_it_in_the_end(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    bench_run(bench, "abm", true, true);
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone.identity = muster_node("b")});
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_false(bench->record.is_complete);
+    assert_int_equal(bench->record.wanted, 3);
+    bench_wait(bench, 59);
+    assert_false(bench->record.is_complete);
+    bench_forget(bench);
+    bench_wait(bench, 2);
+    assert_non_null(strstr(text_string(&bench->log), "world round 2 rank 1 of 2"));
+}
+
+static void a_last_call_does_not_end_the_wait_for_a_replacement(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 2;
+    place(&bench->record, muster_node("a"))->is_participant = true;
+    bench->record.round = 4;
+    bench->record.wanted = 3;
+    bench_join(bench, true, false);
+    assert_false(bench->record.has_deadline);
+    bench_wait(bench, 30);
+    assert_false(bench->record.is_complete);
+    place(&bench->record, muster_node("b"))->is_participant = true;
+    bench_change(bench);
+    assert_true(bench->record.is_complete);
+}
+
+static void each_last_call_is_timed_anew(void **state) {
+    struct bench *bench = *state;
+    place(&bench->record, muster_node("a"))->is_participant = true;
+    bench_join(bench, true, false);
+    bench_wait(bench, 1.5);
+    /* A node that came after another node had left wrote this deadline. */
+    bench->record.deadline = wall_seconds(77);
+    bench_change(bench);
+    bench_wait(bench, 1.5);
+    assert_false(bench->record.is_complete);
+    bench_wait(bench, 0.6);
+    assert_true(bench->record.is_complete);
+}
+
+static void beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    bench_expect(bench, "write round 1 complete [" A ":0 " T
+                        ":2] wait [] spare [] restarts 1 because worker 1 failed; "
+                        "write round 1 complete [" A ":0 " T ":2] wait [" ME
+                        "] spare [] restarts 1 because worker 1 failed");
+}
+
+static void when_torchruns_nodes_have_left_one_write_takes_them_along(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    struct node_identity t = torch_node("t");
+    rendezvous_state_find(&bench->record, &t)->is_participant = false;
+    rendezvous_state_find(&bench->record, &t)->is_waiting = true;
+    bench_change(bench);
+    bench_expect(bench, "round_over a node has left the round; write round 2 complete [" A ":0 " ME
+                        ":1 " T ":2] wait [] spare [] because a node has left the round");
+}
+
+static void a_round_that_somebody_has_left_is_not_entered(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "abm");
+    struct node_identity b = muster_node("b");
+    rendezvous_state_expel(&bench->record, &bench->settings.rendezvous, &b);
+    bench_join(bench, true, false);
+    bench_expect(bench, "connect 60.000; present " ME "; write round 2 complete [" A ":0 " ME
+                        ":1] wait [] spare [] because a node has left the round; "
+                        "world round 2 rank 1 of 2");
+}
+
+/* The last of it was lost, which leaves no gap in the ranks. */
+static void a_round_that_has_become_too_small_is_not_entered(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    bench_place_round(bench, 1, "m");
+    place(&bench->record, muster_node("b"))->is_redundant = true;
+    bench_join(bench, true, false);
+    bench_expect(bench, "connect 60.000; present " ME "; write round 2 complete [" ME
+                        ":1 b_1_1073741824:0] wait [] spare [] because a node has left the round; "
+                        "world round 2 rank 1 of 2");
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(a_node_joins_an_empty_record_alone),
+    ON_BENCH(the_last_call_is_timed_by_this_nodes_own_clock),
+    ON_BENCH(a_world_is_told_only_when_it_is_asked_for),
+    ON_BENCH(a_parked_node_waits_for_ever),
+    ON_BENCH(a_node_that_may_not_be_admitted_waits_for_ever_too),
+    ON_BENCH(a_world_that_does_not_come_together_fails_and_leaves_nothing_behind),
+    ON_BENCH(who_waited_for_a_replacement_goes_on_without_it_in_the_end),
+    ON_BENCH(a_last_call_does_not_end_the_wait_for_a_replacement),
+    ON_BENCH(each_last_call_is_timed_anew),
+    ON_BENCH(beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do),
+    ON_BENCH(when_torchruns_nodes_have_left_one_write_takes_them_along),
+    ON_BENCH(a_round_that_somebody_has_left_is_not_entered),
+    ON_BENCH(a_round_that_has_become_too_small_is_not_entered),
+};
+
+TEST_MAIN(tests)

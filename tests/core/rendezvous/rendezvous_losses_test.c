@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_bench.h"
+
+#define A "a_1_1073741824"
+#define B "b_1_1073741824"
+#define ME "me_1_1073741824"
+
+static void tell_gone(struct bench *bench, const char *name, bool has_finished) {
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE,
+                          .gone = {muster_node(name), has_finished}});
+}
+
+static void the_host_takes_a_dead_node_out_and_the_others_go_on(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    tell_gone(bench, "a", false);
+    bench_expect(bench, "write round 2 complete [" B ":0 " ME
+                        ":1] wait [] spare [] because node a (pid 1) is gone; "
+                        "round_over node a (pid 1) is gone");
+}
+
+/* The last write of the dead node may be in the record although the host has not seen it yet. */
+static void the_host_looks_for_a_dead_node_in_a_record_read_later(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, true);
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    tell_gone(bench, "b", false);
+    bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
+}
+
+static void a_node_that_finished_may_go(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    bench->record.is_draining = true;
+    tell_gone(bench, "a", true);
+    bench_expect(bench, "");
+    bench_place_round(bench, 2, "abm");
+    bench_change(bench);
+    bench_expect(bench, "round_over a node has left the round; write round 3 complete [" B ":0 " ME
+                        ":1] wait [] spare [] because node a (pid 1) is gone");
+}
+
+static void silence_in_the_record_means_nothing_where_presence_is_known(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_wait(bench, 100);
+    bench_expect_record(bench, "round 1 complete [" A ":0 " ME ":1] wait [] spare []");
+}
+
+static void without_presence_a_node_whose_heartbeat_stands_still_is_taken_out(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", false, false);
+    for (int i = 0; i < 4; i++) {
+        bench_wait(bench, 4.9);
+        bench->wall_offset += INT64_C(3600000000000) * (i % 2 == 0 ? 1 : -1);
+        struct node_identity a = muster_node("a");
+        rendezvous_state_find(&bench->record, &a)->heartbeat.nanoseconds += 1;
+    }
+    bench_expect_record(bench,
+        "round 2 complete [" A ":0 " ME ":1] wait [] spare [] because node b (pid 1) is gone");
+}
+
+static void silence_is_judged_by_time_in_which_this_node_was_looking(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", false, false);
+    bench->now.nanoseconds += INT64_C(60000000000); /* the host was stopped for a minute */
+    bench_wait(bench, 4);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+    bench_wait(bench, 20);
+    bench_expect_record(bench, "round 2 open [" ME "] wait [] spare [] wanted 2 because node a "
+                               "(pid 1) is gone");
+}
+
+static void who_comes_back_without_presence_takes_its_former_self_out(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", false, false);
+    bench_lose_connection(bench, false);
+    bench_forget(bench);
+    bench_connect(bench, false, false);
+    bench_wait(bench, 1);
+    assert_null(rendezvous_state_find(&bench->record, &bench->settings.identity));
+    assert_int_equal(bench->record.round, 2);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 2);
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+}
+
+static void losses_are_not_heeded_where_only_failures_count(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    bench_run(bench, "abm", true, true);
+    tell_gone(bench, "a", false);
+    bench_expect(bench, "write round 1 complete [" B ":1 " ME ":2] wait [] spare []");
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker failed");
+    bench_expect(bench, "write round 2 complete [" B ":0 " ME
+                        ":1] wait [] spare [] restarts 1 charged because worker failed");
+}
+
+static void answer_count(struct bench *bench, int64_t count) {
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_FINISHED_COUNT, .finished_count = count});
+}
+
+static void a_silent_node_of_torchruns_may_be_in_its_exit_barrier(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    bench_wait(bench, 16.5);
+    assert_non_null(strstr(text_string(&bench->log), "count_finished 1"));
+    answer_count(bench, 1);
+    bench_wait(bench, 100);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+}
+
+static void a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there(void **state) {
+    struct bench *bench = *state;
+    bench_run_beside_torch(bench, "am");
+    bench_wait(bench, 16.5);
+    bench_forget(bench);
+    answer_count(bench, 0);
+    bench_expect(bench, "write round 1 complete [" A ":0 " ME
+                        ":1] wait [] spare []; round_over node t (pid 1) has left the round; "
+                        "write round 2 complete [" A ":0 " ME
+                        ":1] wait [] spare [] because node t (pid 1) has left the round");
+}
+
+static void a_waiting_node_that_dies_costs_no_round(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    place(&bench->record, muster_node("c"))->is_redundant = true;
+    bench_change(bench);
+    bench_forget(bench);
+    tell_gone(bench, "c", false);
+    bench_expect_record(bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare []");
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking),
+    ON_BENCH(who_comes_back_without_presence_takes_its_former_self_out),
+    ON_BENCH(losses_are_not_heeded_where_only_failures_count),
+    ON_BENCH(a_silent_node_of_torchruns_may_be_in_its_exit_barrier),
+    ON_BENCH(a_silent_node_of_torchruns_is_taken_out_when_nobody_is_there),
+    ON_BENCH(a_waiting_node_that_dies_costs_no_round),
+    ON_BENCH(the_host_takes_a_dead_node_out_and_the_others_go_on),
+    ON_BENCH(the_host_looks_for_a_dead_node_in_a_record_read_later),
+    ON_BENCH(a_node_that_finished_may_go),
+    ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known),
+    ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out),
+};
+
+TEST_MAIN(tests)

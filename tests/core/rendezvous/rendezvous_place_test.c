@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_place.h"
+#include "rendezvous_fixture.h"
+
+struct fixture {
+    struct rendezvous_place place;
+    struct rendezvous_view view; /* the view of "me", in round 3 with "a" and "b" */
+};
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    if (fixture == NULL) {
+        return -1;
+    }
+    rendezvous_place_init(&fixture->place);
+    fixture->view.me = torch_node("me");
+    fixture->view.seen.round = 3;
+    fixture->view.seen.is_complete = true;
+    place_participant(&fixture->view.seen, "a");
+    place_participant(&fixture->view.seen, "b");
+    place_participant(&fixture->view.seen, "me");
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_place_clear(&fixture->place);
+    rendezvous_view_clear(&fixture->view);
+    free(fixture);
+    return 0;
+}
+
+static void lose(struct fixture *fixture, const char *name) {
+    struct rendezvous_settings settings = sized(1, 4);
+    struct node_identity node = torch_node(name);
+    rendezvous_state_expel(&fixture->view.seen, &settings, &node);
+}
+
+static void expect_end(struct fixture *fixture, const char *reason) {
+    char explained[256];
+    rendezvous_place_explain_end(&fixture->place, &fixture->view, explained, sizeof explained);
+    assert_string_equal(explained, reason);
+}
+
+static void a_world_that_is_left_is_the_last_that_ended(void **state) {
+    struct fixture *fixture = *state;
+    assert_int_equal(rendezvous_place_round(&fixture->place), RENDEZVOUS_NO_ROUND);
+    rendezvous_place_ask_join(&fixture->place);
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen);
+    assert_false(fixture->place.is_join_asked);
+    assert_int_equal(rendezvous_place_round(&fixture->place), 3);
+    assert_int_equal(fixture->place.ended_round, RENDEZVOUS_NO_ROUND);
+    rendezvous_place_leave(&fixture->place);
+    assert_int_equal(rendezvous_place_round(&fixture->place), RENDEZVOUS_NO_ROUND);
+    assert_int_equal(fixture->place.ended_round, 3);
+}
+
+static void who_is_missing_from_a_world_is_named(void **state) {
+    struct fixture *fixture = *state;
+    char reason[256];
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen);
+    lose(fixture, "b");
+    rendezvous_place_name_missing(&fixture->place, &fixture->view.seen, 3, reason, sizeof reason);
+    assert_string_equal(reason, "node b (pid 1) has left the round");
+    rendezvous_place_name_missing(&fixture->place, &fixture->view.seen, 4, reason, sizeof reason);
+    assert_string_equal(reason, "a node has left the round");
+}
+
+static void a_world_ends_for_the_reason_that_was_written(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen);
+    fixture->view.seen.round = 4;
+    expect_end(fixture, "a node has left the round");
+    strcpy(fixture->view.seen.reason, "worker 1 failed");
+    expect_end(fixture, "worker 1 failed");
+    lose(fixture, "me");
+    expect_end(
+        fixture, "the others have taken this node out of the job, since they heard nothing of it");
+}
+
+static void who_waits_in_an_open_job_is_parked_even_when_it_closes(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_place_look(&fixture->place, &fixture->view);
+    assert_false(fixture->place.was_parked);
+    lose(fixture, "me");
+    place_waiting(&fixture->view.seen, "me");
+    rendezvous_place_look(&fixture->place, &fixture->view);
+    assert_true(fixture->place.was_parked);
+    lose(fixture, "me");
+    fixture->view.seen.is_closed = true;
+    rendezvous_place_look(&fixture->place, &fixture->view);
+    assert_true(fixture->place.was_parked);
+}
+
+#define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+static const struct CMUnitTest tests[] = {
+    IN_PLACE(a_world_that_is_left_is_the_last_that_ended),
+    IN_PLACE(who_is_missing_from_a_world_is_named),
+    IN_PLACE(a_world_ends_for_the_reason_that_was_written),
+    IN_PLACE(who_waits_in_an_open_job_is_parked_even_when_it_closes),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_regroup.h"
+#include "rendezvous_fixture.h"
+
+/* A complete round of Muster's nodes named by single letters. */
+static struct rendezvous_state round_of(const char *names) {
+    struct rendezvous_state record = {.round = 7, .is_complete = true};
+    for (int64_t rank = 0; names[rank] != '\0'; rank++) {
+        char name[] = {names[rank], '\0'};
+        struct rendezvous_node *node = place(&record, muster_node(name));
+        node->is_participant = true;
+        node->rank = rank;
+    }
+    return record;
+}
+
+static void wait_in(struct rendezvous_state *record, const char *name) {
+    place(record, muster_node(name))->is_waiting = true;
+}
+
+static void be_spare(struct rendezvous_state *record, const char *name) {
+    place(record, muster_node(name))->is_redundant = true;
+}
+
+/* "a" is gone. */
+static void lose_first(
+    struct rendezvous_state *record, const struct rendezvous_settings *settings) {
+    struct node_identity gone = muster_node("a");
+    rendezvous_regroup_apply(record, settings,
+        &(struct rendezvous_regroup){.gone = &gone, .gone_count = 1, .reason = "a is gone"});
+}
+
+/* Compares the record as text with names instead of identities, since all nodes are Muster's here:
+ * "7 complete abc wait d". */
+static void check(struct rendezvous_state *record, const char *expected) {
+    struct text text = {0};
+    text_append_format(
+        &text, "%d %s ", (int)record->round, record->is_complete ? "complete" : "open");
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->nodes[i].is_participant) {
+            text_append_format(
+                &text, "%s%d", record->nodes[i].identity.address, (int)record->nodes[i].rank);
+        }
+    }
+    for (size_t i = 0; i < record->count; i++) {
+        if (record->nodes[i].is_waiting || record->nodes[i].is_redundant) {
+            text_append_format(&text, " %s %s", record->nodes[i].is_waiting ? "waits" : "spare",
+                record->nodes[i].identity.address);
+        }
+    }
+    assert_string_equal(text_string(&text), expected);
+    text_clear(&text);
+    rendezvous_state_clear(record);
+}
+
+static void survivors_go_on_in_the_next_round_at_once(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(2, 3);
+    struct rendezvous_state record = round_of("abc");
+    lose_first(&record, &settings);
+    assert_string_equal(record.reason, "a is gone");
+    assert_int_equal(record.restarts, 0);
+    check(&record, "8 complete b0c1");
+}
+
+static void those_who_wait_come_before_spares_up_to_the_maximum(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(2, 4);
+    struct rendezvous_state record = round_of("abc");
+    be_spare(&record, "d");
+    wait_in(&record, "e");
+    wait_in(&record, "f");
+    lose_first(&record, &settings);
+    check(&record, "8 complete b0c1e2f3 spare d");
+}
+
+static void those_for_whom_no_place_is_left_become_spares(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(2, 3);
+    struct rendezvous_state record = round_of("abc");
+    wait_in(&record, "d");
+    wait_in(&record, "e");
+    lose_first(&record, &settings);
+    check(&record, "8 complete b0c1d2 spare e");
+}
+
+static void spares_fill_what_is_left(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(2, 3);
+    struct rendezvous_state record = round_of("abc");
+    be_spare(&record, "d");
+    be_spare(&record, "e");
+    lose_first(&record, &settings);
+    check(&record, "8 complete b0c1d2 spare e");
+}
+
+static void a_world_that_may_not_grow_takes_as_many_as_it_has_lost(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 8);
+    settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    struct rendezvous_state record = round_of("abc");
+    wait_in(&record, "d");
+    wait_in(&record, "e");
+    lose_first(&record, &settings);
+    check(&record, "8 complete b0c1d2 waits e");
+}
+
+static void a_world_that_may_not_grow_takes_a_replacement_that_comes_later(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 8);
+    settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    struct rendezvous_state record = round_of("abc");
+    record.size = 3;
+    lose_first(&record, &settings);
+    wait_in(&record, "d");
+    assert_true(rendezvous_regroup_would_admit(&record, &settings));
+    struct rendezvous_regroup regroup = {.reason = "a node has joined"};
+    rendezvous_regroup_apply(&record, &settings, &regroup);
+    wait_in(&record, "e");
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    check(&record, "9 complete b0c1d2 waits e");
+}
+
+static void too_few_leave_the_round_open_for_as_many_as_the_job_needs(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(3, 4);
+    struct rendezvous_state record = round_of("abc");
+    lose_first(&record, &settings);
+    assert_int_equal(record.wanted, 3);
+    assert_false(record.has_deadline);
+    assert_false(rendezvous_regroup_settle(&record, &settings, false));
+    assert_false(rendezvous_regroup_settle(&record, &settings, true));
+    check(&record, "8 open b0c0");
+}
+
+static void who_waits_for_a_replacement_leaves_the_round_open(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 4);
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    struct rendezvous_state record = round_of("abc");
+    lose_first(&record, &settings);
+    assert_int_equal(record.wanted, 3);
+    assert_false(rendezvous_regroup_settle(&record, &settings, false));
+    place(&record, muster_node("d"))->is_participant = true;
+    assert_true(rendezvous_regroup_settle(&record, &settings, false));
+    assert_int_equal(record.wanted, 0);
+    check(&record, "8 complete b0c1d2");
+}
+
+static void patience_for_a_replacement_ends_with_those_that_are_left(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(2, 4);
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    struct rendezvous_state record = round_of("abc");
+    lose_first(&record, &settings);
+    assert_true(rendezvous_regroup_settle(&record, &settings, true));
+    check(&record, "8 complete b0c1");
+}
+
+static void where_no_participant_is_missing_nobody_is_waited_for(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 4);
+    settings.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    struct rendezvous_state record = round_of("ab");
+    be_spare(&record, "s");
+    struct node_identity gone = muster_node("s");
+    rendezvous_regroup_apply(&record, &settings,
+        &(struct rendezvous_regroup){.gone = &gone, .gone_count = 1, .reason = "worker failed"});
+    check(&record, "8 complete a0b1");
+}
+
+static void a_failure_is_charged_to_the_job(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 4);
+    struct rendezvous_state record = round_of("ab");
+    record.restarts = 2;
+    record.is_draining = true;
+    rendezvous_regroup_apply(
+        &record, &settings, &(struct rendezvous_regroup){.is_charged = true, .reason = "failed"});
+    assert_int_equal(record.restarts, 3);
+    assert_false(record.is_draining);
+    check(&record, "8 complete a0b1");
+}
+
+static void reasons_are_written_so_that_every_reader_can_read_them(void **state) {
+    (void)state;
+    struct rendezvous_state record = {0};
+    rendezvous_regroup_explain(&record, "tab\there, \xc3\xa9 and \"quotes\"");
+    assert_string_equal(record.reason, "tab?here, ?? and \"quotes\"");
+}
+
+static void only_open_complete_rounds_of_musters_nodes_are_moved_on(void **state) {
+    (void)state;
+    struct rendezvous_state record = round_of("ab");
+    assert_true(rendezvous_regroup_is_possible(&record));
+    place(&record, torch_node("t"))->is_waiting = true;
+    assert_true(rendezvous_regroup_is_possible(&record));
+    record.is_complete = false;
+    assert_false(rendezvous_regroup_is_possible(&record));
+    record.is_complete = true;
+    record.is_closed = true;
+    assert_false(rendezvous_regroup_is_possible(&record));
+    record.is_closed = false;
+    place(&record, torch_node("t"))->is_participant = true;
+    assert_false(rendezvous_regroup_is_possible(&record));
+    rendezvous_state_clear(&record);
+}
+
+static void a_waiting_node_of_torchruns_is_moved_with_the_others(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 4);
+    struct rendezvous_state record = round_of("b");
+    place(&record, torch_node("a"))->is_waiting = true;
+    rendezvous_regroup_apply(&record, &settings, &(struct rendezvous_regroup){.reason = "grow"});
+    check(&record, "8 complete b1a0");
+}
+
+static void somebody_waits_for_a_place_that_is_free(void **state) {
+    (void)state;
+    struct rendezvous_settings settings = sized(1, 3);
+    struct rendezvous_state record = round_of("ab");
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    be_spare(&record, "c");
+    assert_true(rendezvous_regroup_would_admit(&record, &settings));
+    settings.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    settings.scale_up = RENDEZVOUS_SCALE_UP_ALLOWED;
+    record.is_draining = true;
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    record.is_draining = false;
+    settings.maximum_nodes = 2;
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    rendezvous_state_clear(&record);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(survivors_go_on_in_the_next_round_at_once),
+    cmocka_unit_test(those_who_wait_come_before_spares_up_to_the_maximum),
+    cmocka_unit_test(those_for_whom_no_place_is_left_become_spares),
+    cmocka_unit_test(spares_fill_what_is_left),
+    cmocka_unit_test(a_world_that_may_not_grow_takes_as_many_as_it_has_lost),
+    cmocka_unit_test(a_world_that_may_not_grow_takes_a_replacement_that_comes_later),
+    cmocka_unit_test(too_few_leave_the_round_open_for_as_many_as_the_job_needs),
+    cmocka_unit_test(who_waits_for_a_replacement_leaves_the_round_open),
+    cmocka_unit_test(patience_for_a_replacement_ends_with_those_that_are_left),
+    cmocka_unit_test(where_no_participant_is_missing_nobody_is_waited_for),
+    cmocka_unit_test(a_failure_is_charged_to_the_job),
+    cmocka_unit_test(reasons_are_written_so_that_every_reader_can_read_them),
+    cmocka_unit_test(only_open_complete_rounds_of_musters_nodes_are_moved_on),
+    cmocka_unit_test(a_waiting_node_of_torchruns_is_moved_with_the_others),
+    cmocka_unit_test(somebody_waits_for_a_place_that_is_free),
+};
+
+TEST_MAIN(tests)

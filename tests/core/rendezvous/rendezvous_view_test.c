@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_view.h"
+#include "rendezvous_fixture.h"
+
+struct fixture {
+    struct rendezvous_view view; /* the view of "me" */
+    struct rendezvous_state record;
+};
+
+static int set_up(void **state) {
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+    if (fixture == NULL) {
+        return -1;
+    }
+    fixture->view.me = torch_node("me");
+    place_participant(&fixture->record, "a");
+    place_participant(&fixture->record, "me");
+    *state = fixture;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_clear(&fixture->view);
+    rendezvous_state_clear(&fixture->record);
+    free(fixture);
+    return 0;
+}
+
+static void heartbeats_are_no_news(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    fixture->record.nodes[0].heartbeat = wall_seconds(7);
+    assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
+    fixture->record.nodes[0].is_waiting = true;
+    assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
+}
+
+static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
+    struct fixture *fixture = *state;
+    assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
+    rendezvous_view_see(&fixture->view, NULL);
+    assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
+    rendezvous_view_begin(&fixture->view);
+    assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
+}
+
+static void a_record_that_is_gone_is_seen_as_empty(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_true(rendezvous_view_is_news(&fixture->view, NULL));
+    rendezvous_view_see(&fixture->view, NULL);
+    assert_true(fixture->view.has_record);
+    check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
+}
+
+static void a_draft_changes_nothing_until_it_is_written(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_begin_draft(&fixture->view)->round = 5;
+    assert_int_equal(fixture->view.seen.round, 0);
+    rendezvous_view_adopt_draft(&fixture->view);
+    assert_int_equal(fixture->view.seen.round, 5);
+}
+
+static void a_new_name_is_in_no_list(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_true(rendezvous_view_is_participant(&fixture->view));
+    rendezvous_view_rename(&fixture->view, 9);
+    assert_null(rendezvous_view_self(&fixture->view));
+    assert_false(rendezvous_view_is_participant(&fixture->view));
+}
+
+static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_false(rendezvous_view_is_first(&fixture->view));
+    fixture->record.is_complete = true;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_false(rendezvous_view_is_first(&fixture->view));
+    fixture->record.nodes[0].is_participant = false;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_true(rendezvous_view_is_first(&fixture->view));
+}
+
+#define WITH_VIEW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+static const struct CMUnitTest tests[] = {
+    WITH_VIEW(heartbeats_are_no_news),
+    WITH_VIEW(what_is_seen_first_on_a_connection_is_no_news),
+    WITH_VIEW(a_record_that_is_gone_is_seen_as_empty),
+    WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
+    WITH_VIEW(a_new_name_is_in_no_list),
+    WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "round_fixture.h"
+
+#define ENTER "arm_timer at=300.000; add 0/num_members 1; wait 0/last_member"
+
+static struct scene leaving_scene(void) {
+    struct scene scene = joined_scene();
+    step(&scene, plain(&scene, ROUND_EVENT_BARRIER_ASKED), ENTER);
+    return scene;
+}
+
+static struct round_event counted(const struct scene *scene, int64_t count) {
+    struct round_event event =
+        answer_of(scene, ROUND_EVENT_COUNTED, ROUND_KEY_NUM_MEMBERS, scene->round);
+    event.count = count;
+    return event;
+}
+
+static void a_finished_node_waits_for_the_others(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, counted(&scene, 1), "");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
+static void the_last_one_lets_all_go(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
+static void a_node_in_no_round_passes_no_barrier(void **state) {
+    (void)state;
+    struct scene scene = scene_new(false, 1);
+    step(&scene, plain(&scene, ROUND_EVENT_BARRIER_ASKED),
+        "barrier_failed this node is in no round");
+    scene_clear(&scene);
+}
+
+static void a_barrier_that_takes_too_long_says_how_many_had_come(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, counted(&scene, 1), "");
+    scene.seconds = 299;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "");
+    scene.seconds = 300;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=302.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 1),
+        "disarm_timer; barrier_failed 1 of 2 nodes had come to the exit barrier within 300 s");
+    scene_clear(&scene);
+}
+
+static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state) {
+    (void)state;
+    struct scene scene = joined_scene();
+    struct round_event asked = plain(&scene, ROUND_EVENT_BARRIER_ASKED);
+    asked.is_host = true;
+    step(&scene, asked, "arm_timer at=300.000; add 0/num_members 1; wait 0/last_member");
+    scene.seconds = 300;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=302.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 1),
+        "disarm_timer; barrier_late 1 of 2 nodes had come to the exit barrier within 300 s");
+    scene.seconds = 3000;
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "barrier_passed");
+    scene_clear(&scene);
+}
+
+static void a_store_that_is_silent_does_not_hold_a_node_for_ever(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    scene.seconds = 300;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=302.000; add 0/num_members 0");
+    scene.seconds = 302;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "barrier_failed 0 of 2 nodes had come to the exit barrier within 300 s");
+    scene_clear(&scene);
+}
+
+static void whoever_sees_all_counted_lets_them_go(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, counted(&scene, 1), "");
+    scene.seconds = 300;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=302.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 2),
+        "set 0/last_member <val_ignored>; disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
+static void a_round_that_is_abandoned_calls_the_barrier_off(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; disarm_timer");
+    step(&scene, counted(&scene, 2), "");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "");
+    scene_clear(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_finished_node_waits_for_the_others),
+    cmocka_unit_test(the_last_one_lets_all_go),
+    cmocka_unit_test(a_node_in_no_round_passes_no_barrier),
+    cmocka_unit_test(a_barrier_that_takes_too_long_says_how_many_had_come),
+    cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
+    cmocka_unit_test(a_store_that_is_silent_does_not_hold_a_node_for_ever),
+    cmocka_unit_test(whoever_sees_all_counted_lets_them_go),
+    cmocka_unit_test(a_round_that_is_abandoned_calls_the_barrier_off),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One test per rule, on one node of two. Each step is compared with the transcript of its effects.
+ * tests/simulation has several nodes together. */
+#include "unit.h"
+
+#include "round_fixture.h"
+
+/* One node with its rank. */
+struct node {
+    struct scene scene;
+    int rank;
+};
+
+static struct node node_with(int rank, struct round_settings settings) {
+    settings.role = "default";
+    settings.timeout = duration_from_seconds(900);
+    settings.exit_barrier_timeout = duration_from_seconds(300);
+    settings.where = "master:29500";
+    return (struct node){
+        {.exchange = round_exchange_new(&settings), .round = ROUND_OF_FIXED_NODES}, rank};
+}
+
+static struct node node_new(int rank) {
+    return node_with(rank, (struct round_settings){.local_world_size = 1});
+}
+
+static void node_clear(struct node *node) {
+    scene_clear(&node->scene);
+}
+
+static void take(struct node *node, struct round_event event, const char *expected) {
+    event.round = ROUND_OF_FIXED_NODES;
+    step(&node->scene, event, expected);
+}
+
+static void take_kind(struct node *node, enum round_event_kind kind, const char *expected) {
+    take(node, (struct round_event){.kind = kind}, expected);
+}
+
+static void join(struct node *node, int attempt, const char *expected) {
+    take(node,
+        (struct round_event){.kind = ROUND_EVENT_BEGIN,
+            .begin = {.group_rank = node->rank,
+                .node_count = 2,
+                .attempt = attempt,
+                .master_address = "host",
+                .master_port = 29500}},
+        expected);
+}
+
+static void take_count(
+    struct node *node, enum round_key_kind kind, int attempt, int64_t count, const char *expected) {
+    take(node,
+        (struct round_event){
+            .kind = ROUND_EVENT_COUNTED, .key = {.kind = kind, .round = attempt}, .count = count},
+        expected);
+}
+
+static void take_decision(struct node *node, enum round_key_kind kind, int attempt,
+    const char *decision, const char *expected) {
+    take(node,
+        (struct round_event){.kind = ROUND_EVENT_VALUES,
+            .key = {.kind = kind, .round = attempt},
+            .values.decision = decision},
+        expected);
+}
+
+static void take_checked(struct node *node, bool is_present) {
+    take(node,
+        (struct round_event){.kind = ROUND_EVENT_CHECKED,
+            .key = {.kind = ROUND_KEY_COORDINATED, .round = ROUND_OF_FIXED_NODES},
+            .is_present = is_present},
+        "");
+}
+
+static void take_ranks(struct node *node, int base_rank, const char *expected) {
+    take(node,
+        (struct round_event){.kind = ROUND_EVENT_VALUES,
+            .key = {ROUND_KEY_ASSIGNED_RANKS, ROUND_OF_FIXED_NODES, node->rank},
+            .values = {.has_ranks = true, .ranks = {base_rank, 2, base_rank, 2}}},
+        expected);
+}
+
+static void take_role_infos(
+    struct node *node, int version_of_0, int version_of_1, const char *expected) {
+    char role[] = "default";
+    const struct role_info infos[] = {{role, 1, 0, version_of_0}, {role, 1, 1, version_of_1}};
+    take(node, role_infos(&node->scene, infos, 2), expected);
+}
+
+#define CONNECTED_0 "add init 1; set_role_info role_info/0; wait role_infos/2"
+#define CONNECTED_1 "add init 1; set_role_info role_info/1; wait assigned_ranks/1"
+#define JOINED_0(attempt) "joined rank=0 of 2 [0, 2, 0, 2] host:29500 restarts=" attempt
+#define JOINED_1(attempt) "joined rank=1 of 2 [1, 2, 1, 2] host:29500 restarts=" attempt
+
+/* Node 0 when all have come, and after the first join with a second node of the given kind. */
+static struct node gathered_node(void) {
+    struct node node = node_new(0);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_0);
+    take_kind(&node, ROUND_EVENT_WAITED, "get role_infos/2");
+    return node;
+}
+
+static struct node host_node(int muster_version) {
+    struct node node = gathered_node();
+    take_role_infos(&node, 1, muster_version,
+        muster_version == 0
+            ? "set_assignments assigned_ranks/0 of 2; disarm_timer; " JOINED_0("0")
+            : "set_assignments assigned_ranks/0 of 2 coordinated; disarm_timer; " JOINED_0(
+                  "0") "; wait end/0");
+    return node;
+}
+
+/* Node 1 after the first join. */
+static struct node guest_node(bool is_coordinated) {
+    struct node node = node_new(1);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
+    take_kind(&node, ROUND_EVENT_WAITED, "check coordinated; get assigned_ranks/1");
+    take_checked(&node, is_coordinated);
+    take_ranks(&node, 1,
+        is_coordinated ? "disarm_timer; " JOINED_1("0") "; wait end/0"
+                       : "disarm_timer; " JOINED_1("0"));
+    return node;
+}
+
+static void nodes_meet_as_torchruns_agents_do(void **state) {
+    (void)state;
+    struct node node = host_node(0);
+    node_clear(&node);
+    node = guest_node(false);
+    node_clear(&node);
+}
+
+static void agents_of_one_kind_coordinate(void **state) {
+    (void)state;
+    struct node node = host_node(1);
+    node_clear(&node);
+    node = guest_node(true);
+    node_clear(&node);
+}
+
+static void a_newer_kind_of_agent_is_not_coordinated_with(void **state) {
+    (void)state;
+    struct node node = gathered_node();
+    take_role_infos(
+        &node, 1, 2, "set_assignments assigned_ranks/0 of 2; disarm_timer; " JOINED_0("0"));
+    node_clear(&node);
+}
+
+static void a_role_info_that_makes_no_sense_is_blamed_on_its_node(void **state) {
+    (void)state;
+    struct node node = gathered_node();
+    char role[] = "default";
+    const struct role_info infos[] = {{role, 1, 0, 1}, {0}};
+    take(&node, role_infos(&node.scene, infos, 2),
+        "disarm_timer; join_failed node 1 reported a role info that makes no sense");
+    node_clear(&node);
+}
+
+static void uniform_nodes_need_no_exchange(void **state) {
+    (void)state;
+    struct node node =
+        node_with(1, (struct round_settings){.local_world_size = 1, .is_uniform = true});
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, "add init 1; disarm_timer; " JOINED_1("0"));
+    node_clear(&node);
+}
+
+static void in_a_mixed_job_restarts_and_failures_stay_local(void **state) {
+    (void)state;
+    struct node node = guest_node(false);
+    take_kind(&node, ROUND_EVENT_RESTART_ASKED, "");
+    join(&node, 1, JOINED_1("1"));
+    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "");
+    join(&node, 2, JOINED_1("2"));
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "barrier_failed this node is in no round");
+    node_clear(&node);
+    node = guest_node(false);
+    take_kind(&node, ROUND_EVENT_FAILURE_ASKED, "");
+    node_clear(&node);
+}
+
+static void in_a_mixed_job_a_lost_store_ends_the_exit_barrier(void **state) {
+    (void)state;
+    struct node node = guest_node(false);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
+        "arm_timer at=300.000; add num_members 1; wait last_member");
+    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
+    node_clear(&node);
+}
+
+static void in_a_mixed_job_the_exit_barrier_is_torchruns(void **state) {
+    (void)state;
+    struct node node = guest_node(false);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
+        "arm_timer at=300.000; add num_members 1; wait last_member");
+    take_count(&node, ROUND_KEY_NUM_MEMBERS, 0, 2, "set last_member <val_ignored>");
+    take_kind(&node, ROUND_EVENT_WAITED, "disarm_timer; barrier_passed");
+    node_clear(&node);
+}
+
+static void a_restart_waits_for_all_nodes_and_a_renewed_store(void **state) {
+    (void)state;
+    struct node node = host_node(1);
+    take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
+    join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait gathered/1");
+    take_count(&node, ROUND_KEY_READY, 1, 1, "");
+    take_kind(&node, ROUND_EVENT_WAITED, "get gathered/1");
+    take_decision(&node, ROUND_KEY_GATHERED, 1, "all", "open_worker_store wiped");
+    take_kind(&node, ROUND_EVENT_STORE_OPENED, "decide start/1 go; wait start/1");
+    take_kind(&node, ROUND_EVENT_WAITED, "get start/1");
+    take_decision(&node, ROUND_KEY_START, 1, "go", "disarm_timer; " JOINED_0("1") "; wait end/1");
+    node_clear(&node);
+}
+
+static void the_last_node_to_be_ready_says_so(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
+    join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait start/1");
+    take_count(&node, ROUND_KEY_READY, 1, 2, "decide gathered/1 all");
+    node_clear(&node);
+}
+
+static void a_late_answer_about_the_last_attempt_is_no_news(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_RESTART_ASKED, "decide end/0 restart");
+    join(&node, 1, "arm_timer at=900.000; add ready/1 1");
+    take_kind(&node, ROUND_EVENT_WAITED, "wait start/1; get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "");
+    node_clear(&node);
+}
+
+static void a_failure_is_written_wherever_others_may_look(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_FAILURE_ASKED,
+        "decide gathered/0 failed 1; decide start/0 failed 1; "
+        "decide end/0 failed 1; decide gathered/1 failed 1; "
+        "decide start/1 failed 1; decide end/1 failed 1");
+    take_kind(&node, ROUND_EVENT_FAILURE_ASKED, "");
+    take_kind(&node, ROUND_EVENT_WAITED, ""); /* its own decision is no news */
+    join(&node, 1, "join_failed the job is over");
+    node_clear(&node);
+}
+
+static void a_failure_elsewhere_is_told_in_every_phase(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "failed 0", "peer_failed a node failed (node 0)");
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "barrier_failed this node is in no round");
+    node_clear(&node);
+
+    node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "failed 0", "disarm_timer; barrier_failed ");
+    node_clear(&node);
+
+    node = host_node(1);
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "peer_restart attempt=1");
+    join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait gathered/1");
+    take_kind(&node, ROUND_EVENT_WAITED, "get gathered/1");
+    take_decision(&node, ROUND_KEY_GATHERED, 1, "failed 1",
+        "disarm_timer; peer_failed a node failed (node 1)");
+    node_clear(&node);
+}
+
+static void the_exit_barrier_ends_with_the_last_node(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
+    take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "done", "disarm_timer; barrier_passed");
+    node_clear(&node);
+}
+
+static void a_restart_calls_back_a_node_in_the_exit_barrier(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
+    take_kind(&node, ROUND_EVENT_WAITED, "get end/0");
+    take_decision(&node, ROUND_KEY_END, 0, "restart", "disarm_timer; peer_restart attempt=1");
+    join(&node, 1, "arm_timer at=900.000; add ready/1 1; wait start/1");
+    node_clear(&node);
+}
+
+static void a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
+    node.scene.seconds = 299;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED, "");
+    node.scene.seconds = 300;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED,
+        "decide gathered/1 failed 1; decide start/1 failed 1; "
+        "decide end/1 failed 1; barrier_failed ");
+    node_clear(&node);
+}
+
+static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state) {
+    (void)state;
+    struct node node = host_node(1);
+    take(&node, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED, .is_host = true},
+        "arm_timer at=300.000; add finished/0 1");
+    node.scene.seconds = 300;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED, "barrier_late other nodes still work");
+    node.scene.seconds = 3000;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED, "");
+    take_count(&node, ROUND_KEY_FINISHED, 0, 2, "decide end/0 done");
+    take_decision(&node, ROUND_KEY_END, 0, "done", "barrier_passed");
+    node_clear(&node);
+}
+
+static void a_node_that_was_told_to_end_by_a_signal_says_which(void **state) {
+    (void)state;
+    struct node node = guest_node(true);
+    take(&node, (struct round_event){.kind = ROUND_EVENT_FAILURE_ASKED, .signal = 10},
+        "decide gathered/0 failed 1 signal 10; decide start/0 failed 1 signal 10; "
+        "decide end/0 failed 1 signal 10; decide gathered/1 failed 1 signal 10; "
+        "decide start/1 failed 1 signal 10; decide end/1 failed 1 signal 10");
+    node_clear(&node);
+}
+
+/* What node 1 is told of another one, whose words may be anybody's. */
+static void expect_told(const char *decision, const char *expected, int signal) {
+    struct node node = guest_node(true);
+    struct round_effects effects;
+    struct round_event event = {.kind = ROUND_EVENT_VALUES,
+        .round = ROUND_OF_FIXED_NODES,
+        .key = {.kind = ROUND_KEY_END},
+        .values.decision = decision};
+    round_exchange_step(node.scene.exchange, &event, &effects);
+    const struct round_effect *told = &effects.items[effects.count - 1];
+    assert_int_equal(told->kind, ROUND_EFFECT_PEER_FAILED);
+    assert_string_equal(told->reason, expected);
+    assert_int_equal(told->signal, signal);
+    node_clear(&node);
+}
+
+static void the_signal_that_ended_another_node_is_told_if_a_program_can_get_it(void **state) {
+    (void)state;
+    expect_told("failed 0 signal 10", "a node was told to end by SIGUSR1 (node 0)", 10);
+    expect_told("failed 0", "a node failed (node 0)", 0);
+    expect_told("failed 0 signal 9", "a node failed (node 0)", 0);
+    expect_told("failed 0 signal 19", "a node failed (node 0)", 0);
+    expect_told("failed 0 signal -15", "a node failed (node 0)", 0);
+    expect_told("failed 0 signal 4294967311", "a node failed (node 0)", 0);
+    expect_told("failed 7 signal 15", "a node was told to end by SIGTERM", 15);
+    expect_told("failed  signal ", "a node failed", 0);
+}
+
+static void a_join_has_its_deadline(void **state) {
+    (void)state;
+    struct node node = node_new(1);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
+    node.scene.seconds = 900;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED,
+        "join_failed not all nodes joined in time: the job needs all of its 2 nodes (--nnodes), "
+        "with ranks from 0 to 1 (--node-rank), within 900 s (--rdzv-conf timeout)");
+    take_kind(&node, ROUND_EVENT_WAITED, "");
+    node_clear(&node);
+}
+
+static void a_store_that_is_reached_too_late_is_not_blamed_on_the_others(void **state) {
+    (void)state;
+    struct node node = node_new(1);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    node.scene.seconds = 900;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED,
+        "join_failed not all nodes joined in time: no connection to the job's store at "
+        "master:29500");
+    node_clear(&node);
+}
+
+static void a_lost_store_ends_what_needs_it(void **state) {
+    (void)state;
+    struct node node = node_new(1);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTION_LOST,
+        "disarm_timer; join_failed the store cannot be reached: no connection to the job's store "
+        "at master:29500");
+    node_clear(&node);
+
+    node = gathered_node();
+    take_kind(
+        &node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; join_failed the store is gone (node 0)");
+    node_clear(&node);
+
+    node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "peer_failed the store is gone (node 0)");
+    node_clear(&node);
+
+    node = guest_node(true);
+    take_kind(&node, ROUND_EVENT_BARRIER_ASKED, "arm_timer at=300.000; add finished/0 1");
+    take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
+    node_clear(&node);
+}
+
+static void ranks_that_do_not_fit_this_node_are_refused(void **state) {
+    (void)state;
+    struct node node = node_with(1, (struct round_settings){.local_world_size = 4});
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
+    take_kind(&node, ROUND_EVENT_WAITED, "check coordinated; get assigned_ranks/1");
+    take_checked(&node, false);
+    take_ranks(&node, 1, "disarm_timer; join_failed node 0 assigned ranks that make no sense");
+    node_clear(&node);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nodes_meet_as_torchruns_agents_do),
+    cmocka_unit_test(agents_of_one_kind_coordinate),
+    cmocka_unit_test(a_newer_kind_of_agent_is_not_coordinated_with),
+    cmocka_unit_test(a_role_info_that_makes_no_sense_is_blamed_on_its_node),
+    cmocka_unit_test(uniform_nodes_need_no_exchange),
+    cmocka_unit_test(in_a_mixed_job_restarts_and_failures_stay_local),
+    cmocka_unit_test(in_a_mixed_job_a_lost_store_ends_the_exit_barrier),
+    cmocka_unit_test(in_a_mixed_job_the_exit_barrier_is_torchruns),
+    cmocka_unit_test(a_restart_waits_for_all_nodes_and_a_renewed_store),
+    cmocka_unit_test(the_last_node_to_be_ready_says_so),
+    cmocka_unit_test(a_late_answer_about_the_last_attempt_is_no_news),
+    cmocka_unit_test(a_failure_is_written_wherever_others_may_look),
+    cmocka_unit_test(a_failure_elsewhere_is_told_in_every_phase),
+    cmocka_unit_test(the_exit_barrier_ends_with_the_last_node),
+    cmocka_unit_test(a_restart_calls_back_a_node_in_the_exit_barrier),
+    cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
+    cmocka_unit_test(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success),
+    cmocka_unit_test(a_node_that_was_told_to_end_by_a_signal_says_which),
+    cmocka_unit_test(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it),
+    cmocka_unit_test(a_join_has_its_deadline),
+    cmocka_unit_test(a_store_that_is_reached_too_late_is_not_blamed_on_the_others),
+    cmocka_unit_test(a_lost_store_ends_what_needs_it),
+    cmocka_unit_test(ranks_that_do_not_fit_this_node_are_refused),
+};
+
+TEST_MAIN(tests)

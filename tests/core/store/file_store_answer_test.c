@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/store/file_store_answer.h"
+
+struct fixture {
+    struct file_store_contents *contents;
+    struct file_store_answer answer;
+};
+
+static void set_up(struct fixture *fixture) {
+    static const struct file_store_limits limits = {
+        .key_bytes = 64, .value_bytes = 100, .entries = 10, .memory_bytes = 100000};
+    *fixture = (struct fixture){.contents = file_store_contents_new(&limits)};
+}
+
+static void tear_down(struct fixture *fixture) {
+    file_store_answer_clear(&fixture->answer);
+    file_store_contents_free(fixture->contents);
+}
+
+/* Asks, and takes the appended records as if they had been written to the file. */
+static enum failure_code ask(struct fixture *fixture, struct store_request request) {
+    struct file_store_answer *answer = &fixture->answer;
+    enum failure_code code = file_store_answer_find(answer, fixture->contents, &request, false);
+    for (size_t i = 0; i < answer->record_count; i++) {
+        assert_int_equal(
+            file_store_contents_take(fixture->contents, &answer->records[i]), FAILURE_NONE);
+    }
+    return code;
+}
+
+static void set(struct fixture *fixture, const char *key, const char *value) {
+    assert_int_equal(ask(fixture, (struct store_request){.operation = STORE_SET,
+                                      .key = slice_from_string(key),
+                                      .value = slice_from_string(value)}),
+        FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_NONE);
+}
+
+static int64_t add(struct fixture *fixture, const char *key, int64_t number) {
+    assert_int_equal(ask(fixture, (struct store_request){.operation = STORE_ADD,
+                                      .key = slice_from_string(key),
+                                      .number = number}),
+        FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_INTEGER);
+    return fixture->answer.reply.integer;
+}
+
+static void assert_compare_set(struct fixture *fixture, const char *key, const char *expected,
+    const char *desired, const char *reply, bool is_stored) {
+    struct store_request request = {.operation = STORE_COMPARE_SET,
+        .key = slice_from_string(key),
+        .expected = slice_from_string(expected),
+        .value = slice_from_string(desired)};
+    assert_int_equal(
+        file_store_answer_find(&fixture->answer, fixture->contents, &request, false), FAILURE_NONE);
+    assert_true(slice_equals(fixture->answer.reply.blob, slice_from_string(reply)));
+    assert_int_equal(fixture->answer.record_count, is_stored ? 1 : 0);
+    assert_int_equal(ask(fixture, request), FAILURE_NONE);
+}
+
+static void assert_value(struct fixture *fixture, const char *key, const char *value) {
+    assert_int_equal(
+        ask(fixture, (struct store_request){.operation = STORE_GET, .key = slice_from_string(key)}),
+        FAILURE_NONE);
+    assert_true(slice_equals(fixture->answer.reply.blob, slice_from_string(value)));
+    assert_int_equal(fixture->answer.record_count, 0);
+}
+
+static uint8_t check(struct fixture *fixture, const char *first, const char *second) {
+    const struct slice keys[] = {slice_from_string(first), slice_from_string(second)};
+    assert_int_equal(
+        ask(fixture, (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 2}),
+        FAILURE_NONE);
+    assert_int_equal(fixture->answer.reply.kind, STORE_REPLY_BYTE);
+    return fixture->answer.reply.byte;
+}
+
+static void a_value_set_is_the_value_got(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_value(&fixture, "/k", "");
+    set(&fixture, "/k", "v");
+    assert_value(&fixture, "/k", "v");
+    tear_down(&fixture);
+}
+
+static void nothing_changes_before_the_records_are_taken(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct store_request request = {.operation = STORE_ADD, .key = slice_from_string("/n")};
+    request.number = 3;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(file_store_answer_find(&fixture.answer, fixture.contents, &request, false),
+            FAILURE_NONE);
+        assert_int_equal(fixture.answer.reply.integer, 3);
+    }
+    assert_int_equal(file_store_contents_count(fixture.contents), 0);
+    tear_down(&fixture);
+}
+
+static void counters_count_from_nothing_and_from_text(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(add(&fixture, "/n", 3), 3);
+    assert_int_equal(add(&fixture, "/n", -5), -2);
+    assert_value(&fixture, "/n", "-2");
+    set(&fixture, "/n", "12abc");
+    assert_int_equal(add(&fixture, "/n", 1), 13);
+    set(&fixture, "/n", "");
+    assert_int_equal(add(&fixture, "/n", 1), 1);
+    set(&fixture, "/n", "9223372036854775807");
+    assert_int_equal(add(&fixture, "/n", 1), INT64_MIN);
+    tear_down(&fixture);
+}
+
+static void what_is_no_number_is_not_counted_on(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    set(&fixture, "/n", "many");
+    struct store_request request = {
+        .operation = STORE_ADD, .key = slice_from_string("/n"), .number = 1};
+    assert_int_equal(ask(&fixture, request), FAILURE_PROTOCOL);
+    assert_non_null(fixture.answer.reason);
+    assert_int_equal(fixture.answer.record_count, 0);
+    assert_value(&fixture, "/n", "many");
+    tear_down(&fixture);
+}
+
+static void compare_set_answers_as_pytorch_does(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_compare_set(&fixture, "/x", "a", "b", "a", false);
+    assert_int_equal(check(&fixture, "/x", "/x"), STORE_NOT_READY);
+    assert_compare_set(&fixture, "/x", "", "1", "1", true);
+    assert_compare_set(&fixture, "/x", "2", "3", "1", false);
+    assert_compare_set(&fixture, "/x", "", "3", "1", false);
+    assert_compare_set(&fixture, "/x", "2", "1", "1", false);
+    assert_compare_set(&fixture, "/x", "1", "", "", true);
+    assert_compare_set(&fixture, "/x", "", "new", "new", true);
+    tear_down(&fixture);
+}
+
+static void keys_are_ready_when_all_exist(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    set(&fixture, "/a", "");
+    assert_int_equal(check(&fixture, "/a", "/b"), STORE_NOT_READY);
+    set(&fixture, "/b", "2");
+    assert_int_equal(check(&fixture, "/a", "/b"), STORE_READY);
+    tear_down(&fixture);
+}
+
+static void waits_until_every_key_exists(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    const struct slice keys[] = {slice_from_string("/a"), slice_from_string("/b")};
+    struct store_request request = {.operation = STORE_WAIT, .keys = keys, .count = 2};
+    set(&fixture, "/b", "2");
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_true(fixture.answer.is_waiting);
+    set(&fixture, "/a", "1");
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_false(fixture.answer.is_waiting);
+    assert_int_equal(fixture.answer.reply.byte, STORE_STOP_WAITING);
+    tear_down(&fixture);
+}
+
+static void a_get_may_wait_for_its_keys_first(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct slice key = slice_from_string("/a");
+    struct store_request one = {.operation = STORE_GET, .key = key};
+    struct store_request several = {.operation = STORE_MULTI_GET, .keys = &key, .count = 1};
+    struct file_store_answer *answer = &fixture.answer;
+    assert_int_equal(file_store_answer_find(answer, fixture.contents, &one, true), FAILURE_NONE);
+    assert_true(answer->is_waiting);
+    assert_int_equal(
+        file_store_answer_find(answer, fixture.contents, &several, true), FAILURE_NONE);
+    assert_true(answer->is_waiting);
+    set(&fixture, "/a", "1");
+    assert_int_equal(file_store_answer_find(answer, fixture.contents, &one, true), FAILURE_NONE);
+    assert_false(answer->is_waiting);
+    assert_true(slice_equals(answer->reply.blob, slice_from_string("1")));
+    tear_down(&fixture);
+}
+
+static void deleting_tells_whether_there_was_something(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct store_request request = {.operation = STORE_DELETE, .key = slice_from_string("/k")};
+    set(&fixture, "/k", "");
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.integer, 1);
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.integer, 0);
+    assert_int_equal(fixture.answer.record_count, 0);
+    tear_down(&fixture);
+}
+
+static void appending_joins_values(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct store_request request = {.operation = STORE_APPEND,
+        .key = slice_from_string("/k"),
+        .value = slice_from_string("ab")};
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_int_equal(ask(&fixture, request), FAILURE_NONE);
+    assert_value(&fixture, "/k", "abab");
+    tear_down(&fixture);
+}
+
+static void several_keys_are_set_and_got_together(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    const struct slice keys[] = {
+        slice_from_string("/a"), slice_from_string("/b"), slice_from_string("/missing")};
+    const struct slice values[] = {slice_from_string("1"), slice_from_string("2")};
+    assert_int_equal(
+        ask(&fixture,
+            (struct store_request){
+                .operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 2}),
+        FAILURE_NONE);
+    assert_int_equal(fixture.answer.record_count, 2);
+    assert_int_equal(
+        ask(&fixture,
+            (struct store_request){.operation = STORE_MULTI_GET, .keys = keys, .count = 3}),
+        FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_BLOBS);
+    assert_int_equal(fixture.answer.reply.list.count, 3);
+    assert_true(slice_equals(fixture.answer.reply.list.items[1], values[1]));
+    assert_int_equal(fixture.answer.reply.list.items[2].length, 0);
+    tear_down(&fixture);
+}
+
+static void keys_are_counted_and_listed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    set(&fixture, "refcount/", "1");
+    set(&fixture, "/k", "v");
+    assert_int_equal(
+        ask(&fixture, (struct store_request){.operation = STORE_COUNT_KEYS}), FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.integer, 2);
+    assert_int_equal(
+        ask(&fixture, (struct store_request){.operation = STORE_LIST_KEYS}), FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_KEYS);
+    assert_int_equal(fixture.answer.reply.list.count, 2);
+    tear_down(&fixture);
+}
+
+static void a_ping_gives_its_nonce_back(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(
+        ask(&fixture, (struct store_request){.operation = STORE_PING, .nonce = 77}), FAILURE_NONE);
+    assert_int_equal(fixture.answer.reply.kind, STORE_REPLY_NONCE);
+    assert_int_equal(fixture.answer.reply.nonce, 77);
+    tear_down(&fixture);
+}
+
+static void queues_and_barriers_are_not_offered(void **state) {
+    (void)state;
+    static const enum store_operation missing[] = {
+        STORE_QUEUE_PUSH, STORE_QUEUE_POP, STORE_QUEUE_LENGTH, STORE_BARRIER, STORE_CANCEL_WAIT};
+    struct fixture fixture;
+    set_up(&fixture);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        struct store_request request = {.operation = missing[i], .key = slice_from_string("/q")};
+        assert_int_equal(ask(&fixture, request), FAILURE_UNSUPPORTED);
+        assert_int_equal(file_store_answer_find(&fixture.answer, fixture.contents, &request, true),
+            FAILURE_UNSUPPORTED);
+        assert_false(fixture.answer.is_waiting);
+    }
+    tear_down(&fixture);
+}
+
+static void what_finds_no_room_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    char longer[102];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    struct store_request request = {
+        .operation = STORE_SET, .key = slice_from_string("/k"), .value = slice_from_string(longer)};
+    assert_int_equal(ask(&fixture, request), FAILURE_LIMIT);
+    assert_int_equal(fixture.answer.record_count, 0);
+    assert_non_null(fixture.answer.reason);
+    tear_down(&fixture);
+}
+
+static void only_what_may_append_asks_for_a_writers_lock(void **state) {
+    (void)state;
+    assert_true(file_store_request_writes(STORE_SET));
+    assert_true(file_store_request_writes(STORE_COMPARE_SET));
+    assert_true(file_store_request_writes(STORE_DELETE));
+    assert_false(file_store_request_writes(STORE_GET));
+    assert_false(file_store_request_writes(STORE_WAIT));
+    assert_false(file_store_request_writes(STORE_QUEUE_PUSH));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_value_set_is_the_value_got),
+    cmocka_unit_test(nothing_changes_before_the_records_are_taken),
+    cmocka_unit_test(counters_count_from_nothing_and_from_text),
+    cmocka_unit_test(what_is_no_number_is_not_counted_on),
+    cmocka_unit_test(compare_set_answers_as_pytorch_does),
+    cmocka_unit_test(keys_are_ready_when_all_exist),
+    cmocka_unit_test(waits_until_every_key_exists),
+    cmocka_unit_test(a_get_may_wait_for_its_keys_first),
+    cmocka_unit_test(deleting_tells_whether_there_was_something),
+    cmocka_unit_test(appending_joins_values),
+    cmocka_unit_test(several_keys_are_set_and_got_together),
+    cmocka_unit_test(keys_are_counted_and_listed),
+    cmocka_unit_test(a_ping_gives_its_nonce_back),
+    cmocka_unit_test(queues_and_barriers_are_not_offered),
+    cmocka_unit_test(what_finds_no_room_is_refused),
+    cmocka_unit_test(only_what_may_append_asks_for_a_writers_lock),
+};
+
+TEST_MAIN(tests)

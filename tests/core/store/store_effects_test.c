@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/store/store_effects.h"
+#include "core/store/store_table.h"
+
+static void effects_keep_their_order_until_the_reset(void **state) {
+    (void)state;
+    struct store_effects effects = {0};
+    struct store_connection first = {0};
+    struct store_connection second = {0};
+    struct store_reply reply = {.kind = STORE_REPLY_INTEGER, .integer = -2};
+    store_effects_reply(&effects, &first, &reply);
+    store_effects_close(&effects, &second, "why");
+    assert_int_equal(effects.count, 2);
+    assert_int_equal(effects.items[0].kind, STORE_EFFECT_REPLY);
+    assert_ptr_equal(effects.items[0].connection, &first);
+    assert_int_equal(effects.items[0].reply.integer, -2);
+    assert_int_equal(effects.items[1].kind, STORE_EFFECT_CLOSE);
+    assert_ptr_equal(effects.items[1].connection, &second);
+    assert_string_equal(effects.items[1].reason, "why");
+    store_effects_reset(&effects);
+    assert_int_equal(effects.count, 0);
+    store_effects_clear(&effects);
+}
+
+static void a_storm_does_not_leave_large_arrays_behind(void **state) {
+    (void)state;
+    struct store_effects effects = {0};
+    struct store_connection connection = {0};
+    struct store_reply reply = {.kind = STORE_REPLY_BYTE};
+    for (int i = 0; i < 5000; i++) {
+        store_effects_reply(&effects, &connection, &reply);
+    }
+    assert_non_null(store_effects_blobs(&effects, 131072));
+    store_effects_reset(&effects);
+    assert_true(effects.capacity <= 1024);
+    assert_true(effects.blob_capacity <= 4096);
+    store_effects_clear(&effects);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(effects_keep_their_order_until_the_reset),
+    cmocka_unit_test(a_storm_does_not_leave_large_arrays_behind),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "core/store/store_presence.h"
+
+#define PREFIX "/job/presence/"
+
+struct door {
+    struct store_presence *presence;
+    struct store_presence_holder first;
+    struct store_presence_holder second;
+};
+
+static int setup(void **state) {
+    struct door *door = calloc(1, sizeof *door);
+    door->presence = store_presence_new(PREFIX);
+    *state = door;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct door *door = *state;
+    store_presence_free(door->presence);
+    free(door);
+    return 0;
+}
+
+static struct store_request set_of(const char *key, const char *value) {
+    return (struct store_request){
+        .operation = STORE_SET, .key = slice_from_string(key), .value = slice_from_string(value)};
+}
+
+static const struct store_presence_key *set(
+    struct door *door, struct store_presence_holder *holder, const char *key, const char *value) {
+    struct store_request request = set_of(key, value);
+    assert_null(store_presence_objection(door->presence, &request));
+    return store_presence_note(door->presence, holder, &request);
+}
+
+static void delete_key(struct door *door, struct store_presence_holder *holder, const char *key) {
+    struct store_request request = {.operation = STORE_DELETE, .key = slice_from_string(key)};
+    assert_null(store_presence_note(door->presence, holder, &request));
+}
+
+static void expect_gone(struct door *door, const char *name, const char *value) {
+    struct store_presence_key *key = store_presence_take_gone(door->presence);
+    assert_non_null(key);
+    assert_string_equal(key->name, name);
+    assert_string_equal(key->value, value);
+    assert_memory_equal(key->raw_key, PREFIX, strlen(PREFIX));
+    assert_string_equal(key->raw_key + strlen(PREFIX), name);
+    store_presence_key_free(key);
+}
+
+static void expect_nobody_gone(struct door *door) {
+    assert_null(store_presence_take_gone(door->presence));
+}
+
+static void set_below_the_prefix_binds_the_key(void **state) {
+    struct door *door = *state;
+    const struct store_presence_key *key = set(door, &door->first, PREFIX "node", "one");
+    assert_non_null(key);
+    assert_string_equal(key->name, "node");
+    assert_string_equal(key->value, "one");
+    assert_ptr_equal(store_presence_find(door->presence, "node"), &door->first);
+    assert_null(store_presence_find(door->presence, "other"));
+}
+
+static void end_of_the_connection_ends_all_its_keys_with_their_last_values(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    set(door, &door->first, PREFIX "b", "2");
+    set(door, &door->second, PREFIX "c", "3");
+    set(door, &door->first, PREFIX "a", "4");
+    store_presence_leave(door->presence, &door->first);
+    expect_gone(door, "a", "4");
+    expect_gone(door, "b", "2");
+    expect_nobody_gone(door);
+    assert_null(door->first.first);
+    assert_null(store_presence_find(door->presence, "a"));
+    assert_ptr_equal(store_presence_find(door->presence, "c"), &door->second);
+}
+
+static void connections_are_gone_in_the_order_of_their_ends(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    set(door, &door->second, PREFIX "b", "2");
+    store_presence_leave(door->presence, &door->second);
+    store_presence_leave(door->presence, &door->first);
+    expect_gone(door, "b", "2");
+    expect_gone(door, "a", "1");
+    store_presence_leave(door->presence, &door->first);
+    expect_nobody_gone(door);
+}
+
+static void set_by_another_connection_moves_the_key(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "old");
+    set(door, &door->first, PREFIX "z", "stays");
+    set(door, &door->second, PREFIX "a", "new");
+    store_presence_leave(door->presence, &door->first);
+    expect_gone(door, "z", "stays");
+    expect_nobody_gone(door);
+    store_presence_leave(door->presence, &door->second);
+    expect_gone(door, "a", "new");
+}
+
+static void delete_by_its_own_connection_is_a_goodbye(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    delete_key(door, &door->first, PREFIX "a");
+    assert_null(store_presence_find(door->presence, "a"));
+    store_presence_leave(door->presence, &door->first);
+    expect_nobody_gone(door);
+    set(door, &door->first, PREFIX "a", "again");
+    store_presence_leave(door->presence, &door->first);
+    expect_gone(door, "a", "again");
+}
+
+static void delete_by_another_connection_changes_nothing(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    delete_key(door, &door->second, PREFIX "a");
+    delete_key(door, &door->second, PREFIX "unknown");
+    store_presence_leave(door->presence, &door->second);
+    expect_nobody_gone(door);
+    store_presence_leave(door->presence, &door->first);
+    expect_gone(door, "a", "1");
+}
+
+static void other_keys_and_other_operations_bind_nobody(void **state) {
+    struct door *door = *state;
+    assert_null(set(door, &door->first, "/job/presence", "1"));
+    assert_null(set(door, &door->first, "/other", "1"));
+    assert_null(set(door, &door->first, PREFIX STORE_PRESENCE_SERVED, "1"));
+    struct store_request request = set_of(PREFIX "a", "1");
+    const enum store_operation others[] = {STORE_APPEND, STORE_ADD, STORE_COMPARE_SET, STORE_GET};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        request.operation = others[i];
+        assert_null(store_presence_note(door->presence, &door->first, &request));
+    }
+    assert_null(door->first.first);
+}
+
+static void served_key_follows_the_prefix(void **state) {
+    struct door *door = *state;
+    assert_string_equal(store_presence_served_key(door->presence), PREFIX "served");
+}
+
+static void without_a_prefix_no_key_tells_who_is_there(void **state) {
+    (void)state;
+    struct store_presence_holder holder = {0};
+    struct store_presence *presence = store_presence_new(NULL);
+    struct store_request request = set_of("/a", "1");
+    assert_null(store_presence_objection(presence, &request));
+    assert_null(store_presence_note(presence, &holder, &request));
+    assert_string_equal(store_presence_served_key(presence), "");
+    store_presence_free(presence);
+}
+
+static bool is_refused(struct door *door, struct slice key, struct slice value) {
+    struct store_request request = {.operation = STORE_SET, .key = key, .value = value};
+    return store_presence_objection(door->presence, &request) != NULL;
+}
+
+static void names_and_values_have_ceilings(void **state) {
+    struct door *door = *state;
+    uint8_t text[1024];
+    memset(text, 'x', sizeof text);
+    memcpy(text, PREFIX, strlen(PREFIX));
+    struct slice value = slice_from_string("v");
+    size_t longest = strlen(PREFIX) + STORE_PRESENCE_NAME_BYTES;
+    assert_false(is_refused(door, (struct slice){text, longest}, value));
+    assert_true(is_refused(door, (struct slice){text, longest + 1}, value));
+    assert_true(is_refused(door, slice_from_string(PREFIX), value));
+    struct slice key = slice_from_string(PREFIX "a");
+    assert_false(is_refused(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES}));
+    assert_true(is_refused(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES + 1}));
+    assert_false(is_refused(door, key, (struct slice){NULL, 0}));
+}
+
+static void names_and_values_are_text(void **state) {
+    struct door *door = *state;
+    static const uint8_t name[] = PREFIX "a\0b";
+    static const uint8_t value[] = {'a', 0, 'b'};
+    assert_true(is_refused(door, (struct slice){name, sizeof name - 1}, slice_from_string("v")));
+    assert_true(is_refused(door, slice_from_string(PREFIX "a"), (struct slice){value, 3}));
+}
+
+static void number_of_keys_has_a_ceiling(void **state) {
+    struct door *door = *state;
+    char key[64];
+    for (size_t i = 0; i < STORE_PRESENCE_KEYS; i++) {
+        snprintf(key, sizeof key, PREFIX "%zu", i);
+        set(door, &door->first, key, "");
+    }
+    assert_true(is_refused(door, slice_from_string(PREFIX "more"), slice_from_string("")));
+    assert_false(is_refused(door, slice_from_string(PREFIX "7"), slice_from_string("again")));
+    delete_key(door, &door->first, PREFIX "8");
+    assert_false(is_refused(door, slice_from_string(PREFIX "more"), slice_from_string("")));
+}
+
+static void what_is_gone_need_not_be_taken(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    set(door, &door->second, PREFIX "b", "1");
+    store_presence_leave(door->presence, &door->first);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(set_below_the_prefix_binds_the_key, setup, teardown),
+    cmocka_unit_test_setup_teardown(
+        end_of_the_connection_ends_all_its_keys_with_their_last_values, setup, teardown),
+    cmocka_unit_test_setup_teardown(
+        connections_are_gone_in_the_order_of_their_ends, setup, teardown),
+    cmocka_unit_test_setup_teardown(set_by_another_connection_moves_the_key, setup, teardown),
+    cmocka_unit_test_setup_teardown(delete_by_its_own_connection_is_a_goodbye, setup, teardown),
+    cmocka_unit_test_setup_teardown(delete_by_another_connection_changes_nothing, setup, teardown),
+    cmocka_unit_test_setup_teardown(other_keys_and_other_operations_bind_nobody, setup, teardown),
+    cmocka_unit_test_setup_teardown(served_key_follows_the_prefix, setup, teardown),
+    cmocka_unit_test(without_a_prefix_no_key_tells_who_is_there),
+    cmocka_unit_test_setup_teardown(names_and_values_have_ceilings, setup, teardown),
+    cmocka_unit_test_setup_teardown(names_and_values_are_text, setup, teardown),
+    cmocka_unit_test_setup_teardown(number_of_keys_has_a_ceiling, setup, teardown),
+    cmocka_unit_test_setup_teardown(what_is_gone_need_not_be_taken, setup, teardown),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/store_fixture.h"
+#include "core/store/store_table.h"
+
+static void a_new_table_is_empty(void **state) {
+    struct store_fixture *store = *state;
+    assert_int_equal(store_table_count(store->table), 0);
+    assert_int_equal(store_table_waiting(store->table), 0);
+    assert_int_equal(store_table_memory(store->table), 0);
+    store_table_free(NULL);
+}
+
+static void validate_is_not_answered_and_ping_is(void **state) {
+    struct store_fixture *store = *state;
+    apply(store, 0, &(struct store_request){.operation = STORE_VALIDATE});
+    assert_silent(store);
+    apply(store, 0, &(struct store_request){.operation = STORE_PING, .nonce = 0x4c78});
+    assert_int_equal(assert_reply(store, 0, 0, STORE_REPLY_NONCE)->nonce, 0x4c78);
+}
+
+static void a_client_that_leaves_is_not_answered(void **state) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/a"), S("/a"), S("/b")));
+    apply_keys(store, 2, STORE_WAIT, KEYS(S("/a")));
+    store_table_disconnect(store->table, &store->clients[1]);
+    store_table_disconnect(store->table, &store->clients[3]);
+    assert_int_equal(store_table_waiting(store->table), 1);
+    apply_value(store, 0, STORE_SET, S("/a"), S("1"));
+    assert_int_equal(store->effects.count, 1);
+    assert_byte(store, 0, 2, STORE_STOP_WAITING);
+    apply_key(store, 0, STORE_DELETE, S("/a"));
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
+static void a_table_may_go_while_clients_wait(void **state) {
+    (void)state;
+    struct store_fixture store;
+    fixture_init(&store, 1 << 20);
+    apply_keys(&store, 1, STORE_WAIT, KEYS(S("/a"), S("/b")));
+    apply_value(&store, 0, STORE_QUEUE_PUSH, S("/q"), S("item"));
+    apply_key(&store, 0, STORE_QUEUE_POP, S("/q"));
+    fixture_clear(&store);
+    assert_null(store.clients[1].wait);
+}
+
+static void fill(struct store_fixture *store) {
+    apply_value(store, 0, STORE_SET, S("/kept/k"), S("v"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/kept/q"), S("item"));
+    apply_number(store, 0, STORE_ADD, S("init/"), 2);
+    apply_value(store, 0, STORE_SET, S("/other"), S("v"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("item"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/q"), S("popped, and borrowed by the reply"));
+    apply_key(store, 0, STORE_QUEUE_POP, S("/q"));
+}
+
+static void renewing_forgets_everything(void **state) {
+    struct store_fixture *store = *state;
+    fill(store);
+    store_effects_reset(&store->effects);
+    store_table_renew(store->table, (struct slice){0}, &store->effects);
+    assert_silent(store);
+    assert_int_equal(store_table_count(store->table), 0);
+    assert_int_equal(store_table_memory(store->table), 0);
+    assert_value(store, S("/kept/k"), S(""));
+}
+
+static void renewing_keeps_what_starts_with_the_prefix(void **state) {
+    struct store_fixture *store = *state;
+    fill(store);
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/kept/later")));
+    store_effects_reset(&store->effects);
+    store_table_renew(store->table, S("/kept/"), &store->effects);
+    assert_silent(store);
+    assert_int_equal(store_table_count(store->table), 1);
+    assert_value(store, S("/kept/k"), S("v"));
+    assert_value(store, S("/other"), S(""));
+    apply_key(store, 0, STORE_QUEUE_LENGTH, S("/kept/q"));
+    assert_integer(store, 0, 1);
+    apply_key(store, 0, STORE_QUEUE_LENGTH, S("/q"));
+    assert_integer(store, 0, 0);
+    apply_value(store, 0, STORE_SET, S("/kept/later"), S("1"));
+    assert_byte(store, 0, 1, STORE_STOP_WAITING);
+}
+
+static void renewing_closes_those_who_wait_for_a_forgotten_key(void **state) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/gone"), S("/kept/k"), S("/gone"), S("/gone2")));
+    apply_number(store, 2, STORE_BARRIER, S("/gone2"), 2);
+    store_effects_reset(&store->effects);
+    store_table_renew(store->table, S("/kept/"), &store->effects);
+    assert_int_equal(store->effects.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(store->effects.items[i].kind, STORE_EFFECT_CLOSE);
+        assert_ptr_equal(store->effects.items[i].connection, &store->clients[1 + i]);
+        assert_non_null(strstr(store->effects.items[i].reason, "renewed"));
+    }
+    assert_int_equal(store_table_waiting(store->table), 0);
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
+static void a_request_that_would_pass_the_memory_limit_changes_nothing(void **state) {
+    (void)state;
+    static const uint8_t large[5000];
+    const struct slice value = {large, sizeof large};
+    const struct slice keys[] = {S("/a"), S("/k")};
+    const struct slice values[] = {S("1"), value};
+    const struct store_request requests[] = {
+        {.operation = STORE_SET, .key = S("/k"), .value = value},
+        {.operation = STORE_APPEND, .key = S("/k"), .value = value},
+        {.operation = STORE_COMPARE_SET, .key = S("/k"), .expected = S("v"), .value = value},
+        {.operation = STORE_QUEUE_PUSH, .key = S("/k"), .value = value},
+        {.operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 2},
+        {.operation = STORE_ADD, .key = value, .number = 1},
+        {.operation = STORE_BARRIER, .key = value, .number = 2},
+        {.operation = STORE_WAIT, .keys = &value, .count = 1},
+    };
+    struct store_fixture store;
+    fixture_init(&store, 4096);
+    apply_value(&store, 0, STORE_SET, S("/k"), S("v"));
+    size_t memory = store_table_memory(store.table);
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        apply(&store, 1, &requests[i]);
+        assert_closed(&store, 1, "the store's memory limit of 4096");
+        assert_non_null(
+            strstr(store.effects.items[0].reason, store_operation_name(requests[i].operation)));
+        assert_int_equal(store_table_memory(store.table), memory);
+        assert_int_equal(store_table_count(store.table), 1);
+        assert_int_equal(store_table_waiting(store.table), 0);
+        assert_value(&store, S("/k"), S("v"));
+    }
+    fixture_clear(&store);
+}
+
+/* A request that overwrites a key, or waits for an existing key, costs less than one with new keys.
+ * It must pass although the first estimate finds no room for it. */
+static void a_full_store_can_still_be_used(void **state) {
+    (void)state;
+    struct store_fixture store;
+    fixture_init(&store, 1000);
+    apply_value(&store, 0, STORE_SET, S("/a"), S("1"));
+    apply_value(&store, 0, STORE_SET, S("/b"), S("2"));
+    const struct slice keys[] = {S("/a"), S("/b"), S("/a")};
+    const struct slice values[] = {S("3"), S("4"), S("5")};
+    apply(&store, 0,
+        &(struct store_request){
+            .operation = STORE_MULTI_SET, .keys = keys, .values = values, .count = 3});
+    assert_silent(&store);
+    assert_value(&store, S("/a"), S("5"));
+    apply_keys(&store, 0, STORE_WAIT, KEYS(S("/a"), S("/b"), S("/a"), S("/b")));
+    assert_byte(&store, 0, 0, STORE_STOP_WAITING);
+    fixture_clear(&store);
+}
+
+static void memory_taken_by_others_is_not_given_out(void **state) {
+    struct store_fixture *store = *state;
+    apply_value(store, 0, STORE_SET, S("/a"), S("v"));
+    store_table_reserve_memory(store->table, (size_t)1 << 30);
+    apply_value(store, 1, STORE_SET, S("/b"), S("v"));
+    assert_closed(store, 1, "the store's memory limit of 16777216");
+    assert_value(store, S("/a"), S("v"));
+    store_table_reserve_memory(store->table, (size_t)1 << 20);
+    apply_value(store, 2, STORE_SET, S("/b"), S("v"));
+    assert_silent(store);
+    assert_value(store, S("/b"), S("v"));
+}
+
+static const struct CMUnitTest tests[] = {
+    store_test(a_new_table_is_empty),
+    store_test(validate_is_not_answered_and_ping_is),
+    store_test(a_client_that_leaves_is_not_answered),
+    cmocka_unit_test(a_table_may_go_while_clients_wait),
+    store_test(renewing_forgets_everything),
+    store_test(renewing_keeps_what_starts_with_the_prefix),
+    store_test(renewing_closes_those_who_wait_for_a_forgotten_key),
+    cmocka_unit_test(a_request_that_would_pass_the_memory_limit_changes_nothing),
+    cmocka_unit_test(a_full_store_can_still_be_used),
+    store_test(memory_taken_by_others_is_not_given_out),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/telling/job_metrics.h"
+
+struct fixture {
+    struct agent_machine machine;
+    struct job_metrics metrics;
+    int64_t seconds;
+};
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    agent_machine_init(&fixture->machine, &(struct agent_settings){.worker_count = 1,
+                                              .max_restarts = 3,
+                                              .shutdown_timeout = duration_from_seconds(30),
+                                              .has_peers = true});
+}
+
+/* Each event comes one second after the previous one. */
+static void take(struct fixture *fixture, struct agent_event event) {
+    struct agent_effects effects;
+    enum agent_phase before = fixture->machine.phase;
+    event.now.nanoseconds = ++fixture->seconds * 1000000000;
+    agent_machine_step(&fixture->machine, &event, &effects);
+    job_metrics_step(&fixture->metrics, before, &fixture->machine, &event);
+}
+
+static void take_kind(struct fixture *fixture, enum agent_event_kind kind) {
+    take(fixture, (struct agent_event){.kind = kind});
+}
+
+static void run_workers(struct fixture *fixture) {
+    if (fixture->machine.phase == AGENT_IDLE) {
+        take_kind(fixture, AGENT_EVENT_START);
+    }
+    take(fixture,
+        (struct agent_event){.kind = AGENT_EVENT_JOINED,
+            .joined = {fixture->machine.ticket, agent_machine_attempt(&fixture->machine), 2}});
+    take_kind(fixture, AGENT_EVENT_WORKERS_STARTED);
+}
+
+static void end_worker(struct fixture *fixture, int code) {
+    take(fixture, (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
+                      .worker_exited = {.exit = {.value = code}}});
+}
+
+static void assert_times(
+    const struct fixture *fixture, enum job_activity activity, int count, int seconds) {
+    const struct job_times *times = &fixture->metrics.activities[activity];
+    assert_int_equal(times->count, count);
+    assert_int_equal(times->sum.nanoseconds, seconds * INT64_C(1000000000));
+}
+
+static void assert_restarts(const struct fixture *fixture, int failures, int peers, int changes) {
+    assert_int_equal(fixture->metrics.restarts[JOB_RESTART_WORKER_FAILURE], failures);
+    assert_int_equal(fixture->metrics.restarts[JOB_RESTART_PEER], peers);
+    assert_int_equal(fixture->metrics.restarts[JOB_RESTART_MEMBERSHIP_CHANGE], changes);
+}
+
+static void every_activity_is_timed_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    run_workers(&fixture);
+    end_worker(&fixture, 0);
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    take_kind(&fixture, AGENT_EVENT_BARRIER_PASSED);
+    for (int activity = 0; activity < JOB_ACTIVITY_COUNT; activity++) {
+        assert_times(&fixture, (enum job_activity)activity, 1, 1);
+        assert_int_equal(fixture.metrics.activities[activity].failures, 0);
+    }
+    assert_int_equal(fixture.metrics.succeeded_workers, 1);
+    assert_restarts(&fixture, 0, 0, 0);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_restart_is_counted_by_its_cause(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    run_workers(&fixture);
+    end_worker(&fixture, 3);
+    take_kind(&fixture, AGENT_EVENT_ROUND_OVER); /* the cause of the restart stays */
+    assert_restarts(&fixture, 0, 0, 0);
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    assert_restarts(&fixture, 1, 0, 0);
+    assert_int_equal(fixture.metrics.activities[JOB_ACTIVITY_MONITOR].failures, 1);
+    run_workers(&fixture);
+    take(&fixture, (struct agent_event){.kind = AGENT_EVENT_PEER_RESTART, .attempt = 2});
+    end_worker(&fixture, 1);
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    assert_restarts(&fixture, 1, 1, 0);
+    run_workers(&fixture);
+    take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
+    end_worker(&fixture, 1);
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    assert_restarts(&fixture, 1, 1, 0); /* the next round tells the cause */
+    run_workers(&fixture);
+    assert_restarts(&fixture, 1, 1, 1);
+    assert_int_equal(fixture.metrics.failed_workers, 3);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int restarts = 0; restarts < 3; restarts++) {
+        if (restarts > 0) {
+            take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
+            end_worker(&fixture, 0);
+            take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+        } else {
+            take_kind(&fixture, AGENT_EVENT_START);
+        }
+        take(&fixture, (struct agent_event){.kind = AGENT_EVENT_JOINED,
+                           .joined = {fixture.machine.ticket, restarts, 2}});
+        take_kind(&fixture, AGENT_EVENT_WORKERS_STARTED);
+        assert_restarts(&fixture, 0, restarts, 0);
+    }
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_node_that_is_done_and_called_back_has_restarted(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    run_workers(&fixture);
+    end_worker(&fixture, 0);
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    take_kind(&fixture, AGENT_EVENT_ROUND_OVER);
+    assert_int_equal(fixture.machine.phase, AGENT_JOINING);
+    run_workers(&fixture);
+    assert_restarts(&fixture, 0, 0, 1);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void a_restart_that_a_signal_prevents_is_none(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    run_workers(&fixture);
+    end_worker(&fixture, 3);
+    take(&fixture, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = 15});
+    take_kind(&fixture, AGENT_EVENT_ALL_GONE);
+    assert_int_equal(fixture.machine.phase, AGENT_DONE);
+    assert_restarts(&fixture, 0, 0, 0);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void failed_joins_and_starts_are_told_apart(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    take_kind(&fixture, AGENT_EVENT_START);
+    take(&fixture,
+        (struct agent_event){.kind = AGENT_EVENT_JOIN_FAILED, .ticket = fixture.machine.ticket});
+    assert_int_equal(fixture.metrics.activities[JOB_ACTIVITY_RENDEZVOUS].failures, 1);
+    agent_machine_clear(&fixture.machine);
+}
+
+static void the_watchdogs_kills_are_timed_from_the_deadline(void **state) {
+    (void)state;
+    struct job_metrics metrics = {0};
+    struct event_timer_record timer = {.expiration = {1000}};
+    job_metrics_watchdog(&metrics, EVENT_WATCHDOG_TIMER_EXPIRED, &timer, (struct wall_time){1500});
+    job_metrics_watchdog(&metrics, EVENT_WATCHDOG_KILL, &timer, (struct wall_time){1500});
+    job_metrics_watchdog(&metrics, EVENT_WATCHDOG_KILL, &timer, (struct wall_time){900});
+    job_metrics_watchdog(&metrics, EVENT_WATCHDOG_STOPPED, NULL, (struct wall_time){2000});
+    assert_int_equal(metrics.expired_timers, 1);
+    assert_int_equal(metrics.kills.count, 2);
+    assert_int_equal(metrics.kills.sum.nanoseconds, 500);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_activity_is_timed_once),
+    cmocka_unit_test(a_restart_is_counted_by_its_cause),
+    cmocka_unit_test(a_round_that_cost_the_job_a_restart_ended_by_another_nodes_failure),
+    cmocka_unit_test(a_node_that_is_done_and_called_back_has_restarted),
+    cmocka_unit_test(a_restart_that_a_signal_prevents_is_none),
+    cmocka_unit_test(failed_joins_and_starts_are_told_apart),
+    cmocka_unit_test(the_watchdogs_kills_are_timed_from_the_deadline),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/workers/log_plan.h"
+
+static const struct log_worker worker = {
+    .role_name = "trainer", .hostname = "node7", .local_rank = 3, .rank = 11};
+
+static struct launch_config config_with(int redirects, int tee) {
+    return (struct launch_config){.redirects = {.for_all = redirects}, .tee = {.for_all = tee}};
+}
+
+static enum log_destination out_of(const struct launch_config *config, int local_rank) {
+    return log_plan_stream(config, local_rank, LAUNCH_STREAM_STDOUT).destination;
+}
+
+static enum log_destination error_of(const struct launch_config *config, int local_rank) {
+    return log_plan_stream(config, local_rank, LAUNCH_STREAM_STDERR).destination;
+}
+
+static void without_settings_streams_are_inherited(void **state) {
+    (void)state;
+    struct launch_config config = config_with(0, 0);
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_INHERIT);
+    assert_int_equal(error_of(&config, 0), LOG_DESTINATION_INHERIT);
+    assert_true(log_plan_has_directory(&config));
+}
+
+static void each_bit_redirects_its_own_stream(void **state) {
+    (void)state;
+    struct launch_config config = config_with(LAUNCH_STREAM_STDOUT, LAUNCH_STREAM_STDERR);
+    assert_int_equal(out_of(&config, 5), LOG_DESTINATION_FILE);
+    assert_int_equal(error_of(&config, 5), LOG_DESTINATION_FILE_AND_CONSOLE);
+    config = config_with(3, 3);
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE_AND_CONSOLE);
+}
+
+static void ranks_have_settings_of_their_own(void **state) {
+    (void)state;
+    int redirects[] = {-1, 1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2};
+    int tee[] = {3};
+    struct launch_config config = {
+        .redirects = {.by_rank = redirects, .rank_count = 13},
+        .tee = {.by_rank = tee, .rank_count = 1},
+    };
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE_AND_CONSOLE);
+    assert_int_equal(out_of(&config, 1), LOG_DESTINATION_FILE);
+    assert_int_equal(error_of(&config, 1), LOG_DESTINATION_INHERIT);
+    assert_int_equal(out_of(&config, 12), LOG_DESTINATION_INHERIT);
+    assert_int_equal(error_of(&config, 12), LOG_DESTINATION_FILE);
+    assert_int_equal(out_of(&config, 13), LOG_DESTINATION_INHERIT);
+}
+
+static void ranks_outside_the_filter_are_kept_off_the_console(void **state) {
+    (void)state;
+    int ranks[] = {1, 12};
+    struct launch_config config = config_with(0, 0);
+    config.has_local_ranks_filter = true;
+    config.local_ranks_filter = ranks;
+    config.local_ranks_filter_count = 2;
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_DISCARD);
+    assert_int_equal(out_of(&config, 1), LOG_DESTINATION_INHERIT);
+    assert_int_equal(out_of(&config, 12), LOG_DESTINATION_INHERIT);
+    config.tee.for_all = LAUNCH_STREAM_STDERR;
+    assert_int_equal(error_of(&config, 0), LOG_DESTINATION_FILE);
+    assert_int_equal(error_of(&config, 1), LOG_DESTINATION_FILE_AND_CONSOLE);
+    config.redirects.for_all = LAUNCH_STREAM_STDOUT;
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_FILE);
+}
+
+static void only_shown_streams_feed_the_filtered_file(void **state) {
+    (void)state;
+    int ranks[] = {0};
+    struct launch_config config = config_with(LAUNCH_STREAM_STDERR, LAUNCH_STREAM_STDOUT);
+    text_list_add(&config.duplicate_stdout_filters, "loss");
+    text_list_add(&config.duplicate_stderr_filters, "error");
+    assert_true(log_plan_stream(&config, 1, LAUNCH_STREAM_STDOUT).is_filtered);
+    assert_false(log_plan_stream(&config, 1, LAUNCH_STREAM_STDERR).is_filtered);
+    config.has_local_ranks_filter = true;
+    config.local_ranks_filter = ranks;
+    config.local_ranks_filter_count = 1;
+    assert_false(log_plan_stream(&config, 1, LAUNCH_STREAM_STDOUT).is_filtered);
+    assert_true(log_plan_stream(&config, 0, LAUNCH_STREAM_STDOUT).is_filtered);
+    text_list_clear(&config.duplicate_stdout_filters);
+    text_list_clear(&config.duplicate_stderr_filters);
+}
+
+static void without_a_directory_nothing_is_redirected(void **state) {
+    (void)state;
+    char discarded[] = "/dev/null";
+    int ranks[] = {0};
+    struct launch_config config = config_with(3, 3);
+    config.log_dir = discarded;
+    config.has_local_ranks_filter = true;
+    config.local_ranks_filter = ranks;
+    config.local_ranks_filter_count = 1;
+    assert_false(log_plan_has_directory(&config));
+    assert_int_equal(out_of(&config, 0), LOG_DESTINATION_INHERIT);
+    assert_int_equal(error_of(&config, 1), LOG_DESTINATION_INHERIT);
+    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
+}
+
+static void filters_without_a_directory_contradict(void **state) {
+    (void)state;
+    char discarded[] = "/dev/null";
+    struct launch_config config = config_with(0, 3);
+    text_list_add(&config.duplicate_stderr_filters, "error");
+    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
+    config.log_dir = discarded;
+    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FILTERS_NEED_DIRECTORY);
+    assert_non_null(strstr(log_plan_problem_text(LOG_PLAN_FILTERS_NEED_DIRECTORY), "--log-dir"));
+    text_list_clear(&config.duplicate_stderr_filters);
+}
+
+static void assert_header(char *template, const char *expected) {
+    struct launch_config config = {.log_line_prefix_template = template};
+    char *header = log_plan_header(&config, &worker);
+    assert_string_equal(header, expected);
+    free(header);
+}
+
+static void headers_follow_the_template(void **state) {
+    (void)state;
+    char empty[] = "";
+    char all[] = "${hostname}/$rank/$local_rank/${role_name} $$ ${other}> ";
+    assert_header(NULL, "[trainer3]:");
+    assert_header(empty, "[trainer3]:");
+    assert_header(all, "node7/11/3/trainer $ ${other}> ");
+}
+
+static void names_that_mean_nothing_are_listed(void **state) {
+    (void)state;
+    char template[] = "$rank ${RANK} $role";
+    struct launch_config config = {.log_line_prefix_template = template};
+    struct text_list names = {0};
+    log_plan_unknown_names(&config, &names);
+    assert_int_equal(names.count, 2);
+    assert_string_equal(names.items[0], "RANK");
+    assert_string_equal(names.items[1], "role");
+    text_list_clear(&names);
+}
+
+static void a_huge_prefix_is_refused(void **state) {
+    (void)state;
+    struct text template = {0};
+    for (int i = 0; i < 700; i++) {
+        text_append(&template, "$hostname");
+    }
+    struct launch_config config = {.log_line_prefix_template = template.data};
+    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_HEADER_TOO_LONG);
+    template.data[400 * strlen("$hostname")] = '\0';
+    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
+    struct text host = {0};
+    for (int i = 0; i < 2000; i++) {
+        text_append(&host, "h");
+    }
+    struct log_worker far_away = worker;
+    far_away.hostname = text_string(&host);
+    assert_int_equal(log_plan_check(&config, &far_away), LOG_PLAN_HEADER_TOO_LONG);
+    text_clear(&host);
+    text_clear(&template);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_settings_streams_are_inherited),
+    cmocka_unit_test(each_bit_redirects_its_own_stream),
+    cmocka_unit_test(ranks_have_settings_of_their_own),
+    cmocka_unit_test(ranks_outside_the_filter_are_kept_off_the_console),
+    cmocka_unit_test(only_shown_streams_feed_the_filtered_file),
+    cmocka_unit_test(without_a_directory_nothing_is_redirected),
+    cmocka_unit_test(filters_without_a_directory_contradict),
+    cmocka_unit_test(headers_follow_the_template),
+    cmocka_unit_test(names_that_mean_nothing_are_listed),
+    cmocka_unit_test(a_huge_prefix_is_refused),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/workers/worker_command.h"
+
+static struct launch_config config_of(enum launch_entry entry, const char *script) {
+    struct launch_config config = {.entry = entry, .script = memory_duplicate_string(script)};
+    text_list_add(&config.script_arguments, "--rank=${local_rank}");
+    text_list_add(&config.script_arguments, "$$x $other");
+    return config;
+}
+
+/* Checks the command of local rank 3, and clears the configuration. */
+static void check(struct launch_config config, size_t count, const char *const *expected) {
+    struct text_list arguments = {0};
+    worker_command_build(&config, "/bin/python3", 3, &arguments);
+    assert_int_equal(arguments.count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(arguments.items[i], expected[i]);
+    }
+    text_list_clear(&arguments);
+    launch_config_clear(&config);
+}
+
+static void a_script_runs_unbuffered_under_the_interpreter(void **state) {
+    (void)state;
+    static const char *const expected[] = {
+        "/bin/python3", "-u", "train_3.py", "--rank=3", "$x $other"};
+    check(config_of(LAUNCH_ENTRY_SCRIPT, "train_$local_rank.py"), 5, expected);
+}
+
+static void a_name_is_not_cut_short_by_a_macro(void **state) {
+    (void)state;
+    static const char *const expected[] = {
+        "/bin/python3", "-u", "$local_rank_.py", "--rank=3", "$x $other"};
+    check(config_of(LAUNCH_ENTRY_SCRIPT, "$local_rank_.py"), 5, expected);
+}
+
+static void a_module_is_named_with_m(void **state) {
+    (void)state;
+    static const char *const expected[] = {
+        "/bin/python3", "-u", "-m", "pkg.train", "--rank=3", "$x $other"};
+    check(config_of(LAUNCH_ENTRY_MODULE, "pkg.train"), 6, expected);
+}
+
+static void a_program_runs_as_it_is_named(void **state) {
+    (void)state;
+    static const char *const expected[] = {"./$local_rank", "--rank=3", "$x $other"};
+    check(config_of(LAUNCH_ENTRY_PROGRAM, "./$local_rank"), 3, expected);
+}
+
+static void run_path_starts_a_fresh_interpreter(void **state) {
+    (void)state;
+    struct launch_config config = config_of(LAUNCH_ENTRY_RUN_PATH, "train.py");
+    struct text_list arguments = {0};
+    worker_command_build(&config, "python3", 0, &arguments);
+    assert_int_equal(arguments.count, 7);
+    assert_string_equal(arguments.items[1], "-u");
+    assert_string_equal(arguments.items[2], "-c");
+    assert_non_null(strstr(arguments.items[3], "runpy.run_path("));
+    assert_string_equal(arguments.items[4], "train.py");
+    assert_string_equal(arguments.items[5], "--rank=0");
+    text_list_clear(&arguments);
+    launch_config_clear(&config);
+}
+
+static void the_report_names_what_the_user_named(void **state) {
+    (void)state;
+    struct launch_config config = config_of(LAUNCH_ENTRY_MODULE, "pkg.train");
+    assert_string_equal(worker_command_display_name(&config), "pkg.train");
+    config.entry = LAUNCH_ENTRY_RUN_PATH;
+    assert_string_equal(worker_command_display_name(&config), "run_script_path");
+    launch_config_clear(&config);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_script_runs_unbuffered_under_the_interpreter),
+    cmocka_unit_test(a_name_is_not_cut_short_by_a_macro),
+    cmocka_unit_test(a_module_is_named_with_m),
+    cmocka_unit_test(a_program_runs_as_it_is_named),
+    cmocka_unit_test(run_path_starts_a_fresh_interpreter),
+    cmocka_unit_test(the_report_names_what_the_user_named),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/workers/worker_group.h"
+
+static const struct process_exit succeeded = {.value = 0};
+static const struct process_exit failed = {.value = 3};
+static const struct process_exit terminated = {.is_signal = true, .value = 15};
+
+static struct wall_time at(double seconds) {
+    return (struct wall_time){.nanoseconds = (int64_t)(seconds * 1e9)};
+}
+
+static void success_needs_every_worker(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_is_running(&group));
+    assert_true(worker_group_record_exit(&group, 1, succeeded, at(1), false));
+    assert_false(worker_group_has_succeeded(&group));
+    assert_true(worker_group_record_exit(&group, 0, succeeded, at(2), false));
+    assert_true(worker_group_has_succeeded(&group));
+    assert_false(worker_group_is_running(&group));
+    assert_int_equal(worker_group_root_cause(&group), SIZE_MAX);
+    worker_group_clear(&group);
+}
+
+static void ranks_that_do_not_run_are_refused(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 1);
+    assert_false(worker_group_record_exit(&group, -1, failed, at(1), false));
+    assert_false(worker_group_record_exit(&group, 1, failed, at(1), false));
+    assert_true(worker_group_record_exit(&group, 0, failed, at(1), false));
+    assert_false(worker_group_record_exit(&group, 0, failed, at(1), false));
+    assert_false(worker_group_record_start_failure(&group, 0, "no", at(1)));
+    assert_int_equal(group.failure_count, 1);
+    worker_group_clear(&group);
+}
+
+static void failures_keep_the_order_in_which_they_were_observed(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 3);
+    assert_true(worker_group_record_exit(&group, 2, failed, at(5.9), false));
+    assert_true(worker_group_record_exit(&group, 0, failed, at(5.1), false));
+    assert_true(worker_group_record_exit(&group, 1, failed, at(4.9), false));
+    assert_int_equal(group.failures[0].local_rank, 2);
+    assert_int_equal(group.failures[1].local_rank, 0);
+    assert_int_equal(group.failures[2].local_rank, 1);
+    worker_group_clear(&group);
+}
+
+static void the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 3);
+    assert_true(worker_group_record_exit(&group, 2, failed, at(5.9), false));
+    assert_true(worker_group_record_exit(&group, 0, failed, at(5.1), false));
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    assert_true(worker_group_record_exit(&group, 1, failed, at(4.9), false));
+    assert_int_equal(worker_group_root_cause(&group), 2);
+    worker_group_clear(&group);
+}
+
+static void an_error_file_tells_the_time_better_than_the_observation(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_exit(&group, 0, failed, at(7), false));
+    assert_true(worker_group_record_exit(&group, 1, failed, at(9), false));
+    worker_group_set_error_time(&group, 1, 6);
+    assert_int_equal(worker_group_root_cause(&group), 1);
+    worker_group_set_error_time(&group, 0, 6);
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    worker_group_set_error_time(&group, 7, 1);
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    worker_group_clear(&group);
+}
+
+static void a_worker_we_stopped_is_to_blame_only_when_nobody_else_is(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_exit(&group, 0, terminated, at(3), true));
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    assert_true(worker_group_record_exit(&group, 1, failed, at(9), false));
+    assert_int_equal(worker_group_root_cause(&group), 1);
+    worker_group_clear(&group);
+}
+
+static void a_worker_that_could_not_start_is_to_blame_before_all_others(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_exit(&group, 0, failed, at(3), false));
+    assert_true(worker_group_record_start_failure(&group, 1, "exec failed", at(4)));
+    assert_int_equal(worker_group_root_cause(&group), 1);
+    assert_string_equal(group.failures[1].start_message, "exec failed");
+    assert_int_equal(group.states[1], WORKER_FAILED);
+    worker_group_clear(&group);
+}
+
+static void a_stuck_worker_is_given_up(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_stuck(&group, 1, duration_from_seconds(5), at(3)));
+    assert_false(worker_group_record_stuck(&group, 1, duration_from_seconds(6), at(4)));
+    assert_false(worker_group_record_exit(&group, 1, terminated, at(5), true));
+    assert_true(worker_group_record_exit(&group, 0, terminated, at(3), true));
+    assert_int_equal(group.failure_count, 2);
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    assert_int_equal(group.failures[0].local_rank, 1);
+    assert_int_equal(group.failures[0].stuck.nanoseconds, duration_from_seconds(5).nanoseconds);
+    worker_group_clear(&group);
+}
+
+static void a_new_attempt_forgets_the_failures(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_true(worker_group_record_start_failure(&group, 1, "exec failed", at(4)));
+    worker_group_reset(&group);
+    assert_false(worker_group_has_failure(&group));
+    assert_int_equal(group.running_count, 2);
+    assert_int_equal(group.states[1], WORKER_RUNNING);
+    worker_group_clear(&group);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(success_needs_every_worker),
+    cmocka_unit_test(ranks_that_do_not_run_are_refused),
+    cmocka_unit_test(failures_keep_the_order_in_which_they_were_observed),
+    cmocka_unit_test(the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties),
+    cmocka_unit_test(an_error_file_tells_the_time_better_than_the_observation),
+    cmocka_unit_test(a_worker_we_stopped_is_to_blame_only_when_nobody_else_is),
+    cmocka_unit_test(a_worker_that_could_not_start_is_to_blame_before_all_others),
+    cmocka_unit_test(a_stuck_worker_is_given_up),
+    cmocka_unit_test(a_new_attempt_forgets_the_failures),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/failure/hang_report.h"
+#include "host/loop/clock.h"
+#include "host/loop/whole_file.h"
+#include "temporary_tree.h"
+
+static const struct duration a_minute = {60000000000};
+
+static void expect_file(const char *path, const char *expected) {
+    struct bytes bytes = {0};
+    assert_int_equal(whole_file_read(path, false, 4096, &bytes, NULL), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&bytes), slice_from_string(expected)));
+    bytes_clear(&bytes);
+}
+
+static void what_is_flushed_is_in_the_file_at_once(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *path = temporary_tree_path(&tree, "report");
+    struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
+    assert_true(hang_report_open(&report, path));
+    text_append(&report.text, "one\n");
+    hang_report_flush(&report);
+    expect_file(path, "one\n");
+    text_append(&report.text, "two\n");
+    hang_report_close(&report);
+    assert_true(hang_report_open(&report, path));
+    text_append(&report.text, "three\n");
+    hang_report_close(&report);
+    expect_file(path, "one\ntwo\nthree\n");
+    free(path);
+    temporary_tree_clear(&tree);
+}
+
+static void a_report_without_a_file_is_dropped(void **state) {
+    (void)state;
+    struct hang_report report = {.end = instant_after(clock_now(), a_minute)};
+    assert_false(hang_report_open(&report, NULL));
+    assert_false(hang_report_open(&report, "/proc/no such directory/report"));
+    text_append(&report.text, "one\n");
+    hang_report_close(&report);
+    assert_int_equal(report.text.length, 0);
+}
+
+static void a_report_is_over_when_its_time_is_up_or_nobody_waits(void **state) {
+    (void)state;
+    atomic_bool is_abandoned = false;
+    struct hang_report report = {.is_abandoned = &is_abandoned, .end = clock_now()};
+    assert_true(hang_report_is_over(&report));
+    report.end = instant_after(clock_now(), a_minute);
+    assert_false(hang_report_is_over(&report));
+    atomic_store(&is_abandoned, true);
+    assert_true(hang_report_is_over(&report));
+}
+
+static void files_are_read_up_to_a_ceiling(void **state) {
+    (void)state;
+    struct bytes bytes = {0};
+    assert_false(hang_report_read("/proc/self/no such file", 10, &bytes));
+    assert_true(hang_report_read("/proc/self/stat", 4096, &bytes));
+    assert_true(bytes.length > 20);
+    bytes_clear(&bytes);
+}
+
+static void text_from_outside_cannot_control_a_terminal(void **state) {
+    (void)state;
+    struct text text = {0};
+    hang_report_append_safely(&text, "a\x1b[1m\tb\n\0\x7f", 10);
+    assert_string_equal(text_string(&text), "a?[1m\tb\n??");
+    text_clear(&text);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_is_flushed_is_in_the_file_at_once),
+    cmocka_unit_test(a_report_without_a_file_is_dropped),
+    cmocka_unit_test(a_report_is_over_when_its_time_is_up_or_nobody_waits),
+    cmocka_unit_test(files_are_read_up_to_a_ceiling),
+    cmocka_unit_test(text_from_outside_cannot_control_a_terminal),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "host/log/log_directory.h"
+#include "temporary_tree.h"
+
+static struct log_directory opened(const char *log_dir, const char *run_id) {
+    struct log_directory directory;
+    struct failure failure = {0};
+    if (log_directory_open(log_dir, run_id, &directory, &failure) != FAILURE_NONE) {
+        fail_msg("%s", failure.message);
+    }
+    return directory;
+}
+
+/* The fifth round of the rendezvous. */
+static char *begun(const struct log_directory *directory, int restart_count, int worker_count) {
+    struct log_tree_attempt attempt = {.restart_count = restart_count, .round = 5};
+    char *path;
+    struct failure failure = {0};
+    if (log_directory_begin_attempt(directory, &attempt, worker_count, &path, &failure) !=
+        FAILURE_NONE) {
+        fail_msg("%s", failure.message);
+    }
+    return path;
+}
+
+static unsigned mode_of(const char *path) {
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_true(S_ISDIR(status.st_mode));
+    return status.st_mode & 07777U;
+}
+
+static bool has_name_like(const char *path, const char *start, size_t random_length) {
+    const char *name = strrchr(path, '/') + 1;
+    return text_starts_with(name, start) && strlen(name) == strlen(start) + random_length;
+}
+
+static void given_directory_is_made_with_its_parents(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *log_dir = temporary_tree_path(&tree, "a/./b//c");
+    char *base = temporary_tree_path(&tree, "a/b/c");
+    mode_t old = umask(027);
+    struct log_directory directory = opened(log_dir, "job");
+    char *attempt = begun(&directory, 0, 2);
+    (void)umask(old);
+    assert_string_equal(directory.base_path, base);
+    assert_false(directory.is_temporary);
+    assert_true(has_name_like(directory.run_path, "job_", 8));
+    assert_int_equal(mode_of(directory.base_path), 0750);
+    assert_int_equal(mode_of(directory.run_path), 0700);
+    assert_int_equal(mode_of(attempt), 0750);
+    char *rank = text_format("%s/1", attempt);
+    assert_int_equal(mode_of(rank), 0750);
+    free(rank);
+    free(attempt);
+    log_directory_clear(&directory);
+    free(log_dir);
+    free(base);
+    temporary_tree_clear(&tree);
+}
+
+static void relative_directory_becomes_absolute(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *before = getcwd(NULL, 0);
+    assert_int_equal(chdir(tree.root), 0);
+    struct log_directory directory = opened("logs", "job");
+    assert_int_equal(chdir(before), 0);
+    char *base = temporary_tree_path(&tree, "logs");
+    assert_string_equal(directory.base_path, base);
+    assert_true(temporary_tree_has(&tree, "logs"));
+    free(base);
+    free(before);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+static void two_jobs_share_a_base_and_nothing_else(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    struct log_directory first = opened(tree.root, "none");
+    struct log_directory second = opened(tree.root, "none");
+    assert_string_equal(first.base_path, second.base_path);
+    assert_string_not_equal(first.run_path, second.run_path);
+    log_directory_clear(&first);
+    log_directory_clear(&second);
+    temporary_tree_clear(&tree);
+}
+
+static void unusable_run_ids_become_usable(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    struct log_directory directory = opened(tree.root, "team/job");
+    assert_true(has_name_like(directory.run_path, "team_job_", 8));
+    log_directory_clear(&directory);
+    char long_id[1001];
+    memset(long_id, 'x', 1000);
+    long_id[1000] = '\0';
+    directory = opened(tree.root, long_id);
+    assert_int_equal(mode_of(directory.run_path), 0700);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+/* Defect 20 of torchrun: a group started anew without using up a restart lost its earlier logs. */
+static void logs_of_an_earlier_incarnation_are_kept(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    struct log_directory directory = opened(tree.root, "job");
+    char *first = begun(&directory, 0, 1);
+    char *log = log_tree_file_path(first, 0, LOG_TREE_STDOUT);
+    FILE *file = fopen(log, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    char *second = begun(&directory, 0, 1);
+    char *third = begun(&directory, 0, 1);
+    char *restarted = begun(&directory, 1, 1);
+    assert_string_equal(strrchr(first, '/'), "/attempt_0");
+    assert_string_equal(strrchr(second, '/'), "/attempt_0_round_5");
+    assert_string_equal(strrchr(third, '/'), "/attempt_0_round_5.2");
+    assert_string_equal(strrchr(restarted, '/'), "/attempt_1");
+    assert_int_equal(access(log, F_OK), 0);
+    free(log);
+    free(first);
+    free(second);
+    free(third);
+    free(restarted);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+static void dev_null_makes_nothing(void **state) {
+    (void)state;
+    struct log_directory directory = opened("/dev/null", "job");
+    assert_null(directory.base_path);
+    assert_null(begun(&directory, 0, 4));
+    assert_false(log_directory_remove_if_empty(&directory));
+    log_directory_clear(&directory);
+}
+
+static void default_directory_is_private_and_temporary(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
+    struct log_directory directory = opened(NULL, "job");
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+    assert_true(text_starts_with(directory.base_path, tree.root));
+    assert_true(has_name_like(directory.base_path, "torchelastic_", 8));
+    assert_int_equal(mode_of(directory.base_path), 0700);
+    assert_true(directory.is_temporary);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+static void unusable_temporary_places_are_passed_over(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    temporary_tree_write(&tree, "file", "");
+    char *file = temporary_tree_path(&tree, "file");
+    assert_int_equal(setenv("TMPDIR", "/no/such/place", 1), 0);
+    assert_int_equal(setenv("TEMP", file, 1), 0);
+    assert_int_equal(setenv("TMP", tree.root, 1), 0);
+    struct log_directory directory = opened(NULL, "job");
+    assert_true(text_starts_with(directory.base_path, tree.root));
+    log_directory_clear(&directory);
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+    assert_int_equal(unsetenv("TEMP"), 0);
+    assert_int_equal(unsetenv("TMP"), 0);
+    free(file);
+    temporary_tree_clear(&tree);
+}
+
+static void empty_default_directory_disappears(void **state) {
+    (void)state;
+    struct log_directory directory = opened(NULL, "job");
+    free(begun(&directory, 0, 3));
+    free(begun(&directory, 0, 3));
+    assert_true(log_directory_remove_if_empty(&directory));
+    assert_int_equal(access(directory.base_path, F_OK), -1);
+    assert_int_equal(errno, ENOENT);
+    log_directory_clear(&directory);
+}
+
+static void one_file_keeps_the_whole_default_directory(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    assert_int_equal(setenv("TMPDIR", tree.root, 1), 0);
+    struct log_directory directory = opened(NULL, "job");
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+    char *attempt = begun(&directory, 0, 2);
+    char *error_file = log_tree_file_path(attempt, 1, LOG_TREE_ERROR);
+    assert_int_equal(symlink("nowhere", error_file), 0);
+    assert_false(log_directory_remove_if_empty(&directory));
+    assert_int_equal(access(attempt, F_OK), 0);
+    char *other_rank = text_format("%s/0", attempt);
+    assert_int_equal(access(other_rank, F_OK), 0);
+    free(other_rank);
+    free(error_file);
+    free(attempt);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+static void given_directory_stays_when_empty(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    struct log_directory directory = opened(tree.root, "job");
+    assert_false(log_directory_remove_if_empty(&directory));
+    assert_int_equal(mode_of(directory.run_path), 0700);
+    log_directory_clear(&directory);
+    temporary_tree_clear(&tree);
+}
+
+static void assert_refused(
+    const char *log_dir, enum failure_code code, const char *path_in_message) {
+    struct log_directory directory = {.is_temporary = true};
+    struct failure failure;
+    assert_int_equal(log_directory_open(log_dir, "job", &directory, &failure), code);
+    assert_non_null(strstr(failure.message, path_in_message));
+    assert_true(directory.is_temporary); /* untouched */
+}
+
+static void refusals_name_the_path(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    temporary_tree_write(&tree, "file", "");
+    char *file = temporary_tree_path(&tree, "file");
+    char *below = temporary_tree_path(&tree, "file/logs");
+    assert_refused(file, FAILURE_INVALID, file);
+    assert_refused(below, FAILURE_INVALID, file);
+    assert_refused("/proc/1/none", FAILURE_SYSTEM, "/proc/1/none");
+    char name[300];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    char *too_long = temporary_tree_path(&tree, name);
+    assert_refused(too_long, FAILURE_LIMIT, name);
+    free(too_long);
+    free(below);
+    free(file);
+    temporary_tree_clear(&tree);
+}
+
+/* The kernel's own refusal of a new directory, without a file system to fill. */
+static void attempt_that_cannot_be_made_is_named(void **state) {
+    (void)state;
+    struct log_tree_attempt attempt = {.restart_count = 2};
+    char run_path[] = "/proc/self";
+    struct log_directory directory = {.run_path = run_path};
+    char *path = run_path;
+    struct failure failure;
+    assert_int_equal(
+        log_directory_begin_attempt(&directory, &attempt, 1, &path, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "/proc/self/attempt_2"));
+    assert_ptr_equal(path, run_path);
+}
+
+/* The same by another thread. */
+static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    struct duration patience = duration_from_seconds(60);
+    struct log_directory directory;
+    struct failure failure = {0};
+    setenv("TMPDIR", tree.root, 1);
+    assert_int_equal(
+        log_directory_open_within(patience, NULL, "job", &directory, &failure), FAILURE_NONE);
+    assert_true(text_starts_with(directory.run_path, tree.root));
+    assert_int_equal(mode_of(directory.run_path), 0700);
+    log_directory_remove_if_empty_within(patience, &directory);
+    assert_int_equal(access(directory.base_path, F_OK), -1);
+    log_directory_clear(&directory);
+    unsetenv("TMPDIR");
+    assert_int_equal(
+        log_directory_open_within(patience, "/proc/self/x", "job", &directory, &failure),
+        FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "/proc/self/x"));
+    temporary_tree_clear(&tree);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(given_directory_is_made_with_its_parents),
+    cmocka_unit_test(relative_directory_becomes_absolute),
+    cmocka_unit_test(two_jobs_share_a_base_and_nothing_else),
+    cmocka_unit_test(unusable_run_ids_become_usable),
+    cmocka_unit_test(logs_of_an_earlier_incarnation_are_kept),
+    cmocka_unit_test(dev_null_makes_nothing),
+    cmocka_unit_test(default_directory_is_private_and_temporary),
+    cmocka_unit_test(unusable_temporary_places_are_passed_over),
+    cmocka_unit_test(empty_default_directory_disappears),
+    cmocka_unit_test(one_file_keeps_the_whole_default_directory),
+    cmocka_unit_test(given_directory_stays_when_empty),
+    cmocka_unit_test(refusals_name_the_path),
+    cmocka_unit_test(attempt_that_cannot_be_made_is_named),
+    cmocka_unit_test(a_bounded_wait_gives_what_an_unbounded_one_does),
+};
+
+TEST_MAIN(tests)

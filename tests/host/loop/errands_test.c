@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/loop/errands.h"
+
+/* Where an errand waits until somebody lets it go on, as on a disk that hangs. */
+struct gate {
+    int ends[2];
+    atomic_int arrived_count;
+    atomic_int freed_count;
+};
+
+struct subject {
+    struct gate *gate; /* NULL: it does not hang */
+    atomic_int *freed_count;
+    int number;
+    bool is_done;
+};
+
+struct fixture {
+    struct event_loop *loop;
+    struct errands *errands;
+    struct gate gate;
+    atomic_int freed_count;
+    struct text answers;
+    size_t answer_count;
+    size_t wanted;
+};
+
+static void run_subject(void *context) {
+    struct subject *subject = context;
+    if (subject->gate != NULL) {
+        char byte;
+        atomic_fetch_add(&subject->gate->arrived_count, 1);
+        assert_int_equal(read(subject->gate->ends[0], &byte, 1), 1);
+    }
+    subject->is_done = true;
+}
+
+static void free_subject(void *context) {
+    struct subject *subject = context;
+    atomic_fetch_add(subject->freed_count, 1);
+    free(subject);
+}
+
+static void done(void *context, void *context_of_errand) {
+    struct fixture *fixture = context;
+    const struct subject *subject = context_of_errand;
+    assert_true(subject->is_done);
+    text_append_format(&fixture->answers, "%d ", subject->number);
+    fixture->answer_count++;
+    if (fixture->answer_count == fixture->wanted) {
+        event_loop_stop(fixture->loop);
+    }
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    assert_int_equal(pipe2(fixture->gate.ends, O_CLOEXEC), 0);
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
+}
+
+static struct errand_task make_task(struct fixture *fixture, int number, struct gate *gate) {
+    struct subject *subject = memory_allocate(sizeof *subject);
+    *subject =
+        (struct subject){.gate = gate, .freed_count = &fixture->freed_count, .number = number};
+    return (struct errand_task){run_subject, free_subject, subject};
+}
+
+static struct errand *send_errand(struct fixture *fixture, int number, struct gate *gate) {
+    struct errand *errand = NULL;
+    struct errand_task task = make_task(fixture, number, gate);
+    struct errand_answer answer = {done, fixture};
+    fixture->wanted++;
+    assert_int_equal(errands_send(fixture->errands, &task, &answer, &errand, NULL), FAILURE_NONE);
+    return errand;
+}
+
+static void open_gate(struct fixture *fixture, int count) {
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(write(fixture->gate.ends[1], "x", 1), 1);
+    }
+}
+
+static void await_count(atomic_int *count, int wanted) {
+    while (atomic_load(count) != wanted) {
+        usleep(1000);
+    }
+}
+
+/* `freed_count` are those that have been freed in the end. */
+static void tear_down(struct fixture *fixture, int freed_count) {
+    errands_free(fixture->errands);
+    assert_true(event_loop_free(fixture->loop));
+    await_count(&fixture->freed_count, freed_count);
+    text_clear(&fixture->answers);
+    close(fixture->gate.ends[0]);
+    close(fixture->gate.ends[1]);
+}
+
+static void each_errand_is_answered_once_by_the_loop(void **state) {
+    (void)state;
+    enum { COUNT = 50 };
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < COUNT; i++) {
+        send_errand(&fixture, i, NULL);
+    }
+    assert_int_equal(fixture.answer_count, 0); /* never from inside the call */
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.answer_count, COUNT);
+    assert_int_equal(atomic_load(&fixture.freed_count), COUNT);
+    tear_down(&fixture, COUNT);
+}
+
+static void errands_that_hang_hold_up_no_other(void **state) {
+    (void)state;
+    enum { HANGING = ERRANDS_MAXIMUM_THREADS - 1 };
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < HANGING; i++) {
+        send_errand(&fixture, 0, &fixture.gate);
+    }
+    await_count(&fixture.gate.arrived_count, HANGING);
+    fixture.wanted = 0;
+    send_errand(&fixture, 1, NULL);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.answers), "1 ");
+    fixture.wanted = HANGING + 1;
+    open_gate(&fixture, HANGING);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.answer_count, HANGING + 1);
+    tear_down(&fixture, HANGING + 1);
+}
+
+static void those_that_find_no_thread_wait_for_one(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < ERRANDS_MAXIMUM_THREADS; i++) {
+        send_errand(&fixture, 0, &fixture.gate);
+    }
+    await_count(&fixture.gate.arrived_count, ERRANDS_MAXIMUM_THREADS);
+    send_errand(&fixture, 1, NULL);
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.answer_count, 0);
+    open_gate(&fixture, ERRANDS_MAXIMUM_THREADS);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.answer_count, ERRANDS_MAXIMUM_THREADS + 1);
+    tear_down(&fixture, ERRANDS_MAXIMUM_THREADS + 1);
+}
+
+static void what_is_dropped_is_not_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct errand *hanging = send_errand(&fixture, 0, &fixture.gate);
+    await_count(&fixture.gate.arrived_count, 1);
+    errands_drop(fixture.errands, hanging);
+    errands_drop(fixture.errands, send_errand(&fixture, 1, NULL)); /* in whatever phase it is */
+    fixture.wanted = 0;
+    send_errand(&fixture, 2, NULL);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.answers), "2 ");
+    open_gate(&fixture, 1);
+    tear_down(&fixture, 3);
+}
+
+static void errands_may_hang_when_the_loop_goes(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < ERRANDS_MAXIMUM_THREADS + 1; i++) {
+        send_errand(&fixture, 0, &fixture.gate);
+    }
+    await_count(&fixture.gate.arrived_count, ERRANDS_MAXIMUM_THREADS);
+    errands_free(fixture.errands);
+    fixture.errands = NULL;
+    assert_int_equal(atomic_load(&fixture.freed_count), 1); /* what no thread had taken */
+    open_gate(&fixture, ERRANDS_MAXIMUM_THREADS);
+    tear_down(&fixture, ERRANDS_MAXIMUM_THREADS + 1);
+}
+
+static void without_a_loop_the_subject_comes_back(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct errand_task task = make_task(&fixture, 0, NULL);
+    assert_int_equal(errand_run_within(&task, duration_from_seconds(60), NULL), FAILURE_NONE);
+    assert_true(((struct subject *)task.subject)->is_done);
+    assert_int_equal(atomic_load(&fixture.freed_count), 0);
+    free_subject(task.subject);
+    tear_down(&fixture, 1);
+}
+
+static void without_a_loop_what_hangs_is_left_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure = {0};
+    set_up(&fixture);
+    struct errand_task task = make_task(&fixture, 0, &fixture.gate);
+    assert_int_equal(
+        errand_run_within(&task, duration_from_milliseconds(20), &failure), FAILURE_TIMEOUT);
+    assert_string_equal(failure.message, "no answer within 0.02 s");
+    open_gate(&fixture, 1);
+    tear_down(&fixture, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_errand_is_answered_once_by_the_loop),
+    cmocka_unit_test(errands_that_hang_hold_up_no_other),
+    cmocka_unit_test(those_that_find_no_thread_wait_for_one),
+    cmocka_unit_test(what_is_dropped_is_not_answered),
+    cmocka_unit_test(errands_may_hang_when_the_loop_goes),
+    cmocka_unit_test(without_a_loop_the_subject_comes_back),
+    cmocka_unit_test(without_a_loop_what_hangs_is_left_behind),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/loop/whole_file.h"
+#include "temporary_tree.h"
+
+static enum failure_code read_named(const struct temporary_tree *tree, const char *name,
+    bool follows_symlink, size_t ceiling, struct bytes *bytes, struct failure *failure) {
+    char *path = temporary_tree_path(tree, name);
+    enum failure_code code = whole_file_read(path, follows_symlink, ceiling, bytes, failure);
+    free(path);
+    return code;
+}
+
+static void contents_are_appended(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    static const char content[] = "a\0b";
+    temporary_tree_write_bytes(&tree, "file", content, sizeof content);
+    struct bytes bytes = {0};
+    assert_int_equal(bytes_append(&bytes, "x", 1), FAILURE_NONE);
+    assert_int_equal(read_named(&tree, "file", false, 4, &bytes, NULL), FAILURE_NONE);
+    assert_int_equal(bytes.length, 5);
+    assert_memory_equal(bytes.data, "xa\0b", 5);
+    bytes_clear(&bytes);
+    temporary_tree_clear(&tree);
+}
+
+static void too_long_files_are_refused_with_their_size(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    temporary_tree_write(&tree, "file", "12345");
+    struct bytes bytes = {0};
+    struct failure failure;
+    assert_int_equal(read_named(&tree, "file", false, 4, &bytes, &failure), FAILURE_LIMIT);
+    assert_non_null(strstr(failure.message, "has 5 bytes, more than the 4 allowed"));
+    assert_int_equal(bytes.length, 0);
+    temporary_tree_clear(&tree);
+}
+
+static void files_of_unknown_size_stop_at_the_ceiling(void **state) {
+    (void)state;
+    struct bytes bytes = {0};
+    struct failure failure;
+    assert_int_equal(
+        whole_file_read("/proc/self/status", true, 100, &bytes, &failure), FAILURE_LIMIT);
+    assert_int_equal(bytes.length, 0);
+    assert_int_equal(
+        whole_file_read("/proc/self/status", true, 65536, &bytes, &failure), FAILURE_NONE);
+    assert_true(bytes.length > 100);
+    bytes_clear(&bytes);
+}
+
+static void receivers_own_ceiling_counts_too(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    temporary_tree_write(&tree, "file", "12345");
+    struct bytes bytes;
+    bytes_init(&bytes, 3);
+    assert_int_equal(read_named(&tree, "file", false, 100, &bytes, NULL), FAILURE_LIMIT);
+    assert_int_equal(bytes.length, 0);
+    bytes_clear(&bytes);
+    temporary_tree_clear(&tree);
+}
+
+static void what_is_no_file_is_refused_without_waiting(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *fifo = temporary_tree_path(&tree, "fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    free(fifo);
+    temporary_tree_write(&tree, "directory/file", "");
+    temporary_tree_link(&tree, "link", "directory/file");
+    temporary_tree_link(&tree, "loop", "loop");
+    struct bytes bytes = {0};
+    assert_int_equal(read_named(&tree, "fifo", false, 9, &bytes, NULL), FAILURE_INVALID);
+    assert_int_equal(read_named(&tree, "directory", false, 9, &bytes, NULL), FAILURE_INVALID);
+    assert_int_equal(read_named(&tree, "link", false, 9, &bytes, NULL), FAILURE_INVALID);
+    assert_int_equal(read_named(&tree, "link", true, 9, &bytes, NULL), FAILURE_NONE);
+    assert_int_equal(read_named(&tree, "loop", false, 9, &bytes, NULL), FAILURE_INVALID);
+    assert_int_equal(read_named(&tree, "loop", true, 9, &bytes, NULL), FAILURE_SYSTEM);
+    assert_int_equal(read_named(&tree, "nothing", false, 9, &bytes, NULL), FAILURE_MISSING);
+    bytes_clear(&bytes);
+    temporary_tree_clear(&tree);
+}
+
+static void integers_are_read_and_nothing_else(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    static const struct {
+        const char *content;
+        enum failure_code code;
+    } cases[] = {
+        {"7\n", FAILURE_NONE},
+        {"", FAILURE_MALFORMED},
+        {"x", FAILURE_MALFORMED},
+        {"3000000000", FAILURE_MALFORMED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        temporary_tree_write(&tree, "number", cases[i].content);
+        char *path = temporary_tree_path(&tree, "number");
+        int value = 7;
+        assert_int_equal(whole_file_read_integer(path, &value, NULL), cases[i].code);
+        assert_int_equal(value, 7);
+        free(path);
+    }
+    temporary_tree_clear(&tree);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(contents_are_appended),
+    cmocka_unit_test(too_long_files_are_refused_with_their_size),
+    cmocka_unit_test(files_of_unknown_size_stop_at_the_ceiling),
+    cmocka_unit_test(receivers_own_ceiling_counts_too),
+    cmocka_unit_test(what_is_no_file_is_refused_without_waiting),
+    cmocka_unit_test(integers_are_read_and_nothing_else),
+};
+
+TEST_MAIN(tests)

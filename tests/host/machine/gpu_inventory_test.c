@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/machine/gpu_inventory.h"
+#include "temporary_tree.h"
+
+#define FAKE_NVML TESTS_BUILD_DIRECTORY "/libfake_nvml.so"
+#define NO_NVML "libno-such-library.so.1"
+
+/* A machine under a temporary root, without any device to begin with. */
+struct sample {
+    struct temporary_tree tree;
+    char *dev_root;
+    char *sys_root;
+    struct gpu_inventory_source source;
+};
+
+static void sample_init(struct sample *sample) {
+    temporary_tree_init(&sample->tree);
+    sample->dev_root = temporary_tree_path(&sample->tree, "dev");
+    sample->sys_root = temporary_tree_path(&sample->tree, "sys");
+    sample->source = (struct gpu_inventory_source){
+        .nvml_library = NO_NVML, .dev_root = sample->dev_root, .sys_root = sample->sys_root};
+}
+
+static void sample_clear(struct sample *sample) {
+    temporary_tree_clear(&sample->tree);
+    free(sample->dev_root);
+    free(sample->sys_root);
+}
+
+static void sample_use_nvml(struct sample *sample, const char *devices) {
+    sample->source.nvml_library = FAKE_NVML;
+    assert_int_equal(setenv("FAKE_NVML_DEVICES", devices, 1), 0);
+    assert_int_equal(setenv("FAKE_NVML_BROKEN", "", 1), 0);
+}
+
+static void sample_add_amd(const struct sample *sample, int node, int bus) {
+    char *name = text_format("sys/class/kfd/kfd/topology/nodes/%d/properties", node);
+    char *content = text_format("simd_count 8\ndrm_render_minor %d\nlocation_id %d\nunique_id %d\n",
+        128 + node, bus << 8, bus);
+    temporary_tree_write(&sample->tree, name, content);
+    free(name);
+    free(content);
+    name = text_format("dev/dri/renderD%d", 128 + node);
+    temporary_tree_write(&sample->tree, name, "");
+    free(name);
+    temporary_tree_write(&sample->tree, "dev/kfd", "");
+}
+
+/* `expected`: addresses separated by blanks, "-" for an unknown one. */
+static void assert_devices(const struct sample *sample, const char *expected) {
+    struct gpu_inventory inventory;
+    struct failure failure = {0};
+    if (gpu_inventory_read(&sample->source, &inventory, &failure) != FAILURE_NONE) {
+        fail_msg("%s", failure.message);
+    }
+    struct text text = {0};
+    for (size_t i = 0; i < inventory.pci_addresses.count; i++) {
+        const char *address = inventory.pci_addresses.items[i];
+        text_append_format(&text, "%s%s", i > 0 ? " " : "", address[0] != '\0' ? address : "-");
+    }
+    assert_string_equal(text_string(&text), expected);
+    text_clear(&text);
+    gpu_inventory_clear(&inventory);
+}
+
+static void machine_without_devices_is_no_failure(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    assert_devices(&sample, "");
+    sample.source.cuda_visible_devices = "GPU-1";
+    assert_devices(&sample, "");
+    sample_clear(&sample);
+}
+
+static void nvml_devices_are_selected_by_number_and_uuid(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    sample_use_nvml(&sample, "3");
+    assert_devices(&sample, "0000:10:00.0 0000:11:00.0 0000:12:00.0");
+    sample.source.cuda_visible_devices = "2,0";
+    assert_devices(&sample, "0000:12:00.0 0000:10:00.0");
+    sample.source.cuda_visible_devices = "GPU-1,GPU-0";
+    assert_devices(&sample, "0000:11:00.0 0000:10:00.0");
+    sample.source.cuda_visible_devices = "1,3,2";
+    assert_devices(&sample, "0000:11:00.0");
+    sample.source.cuda_visible_devices = "";
+    assert_devices(&sample, "");
+    sample_clear(&sample);
+}
+
+static void slice_of_a_device_is_one_device(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    sample_use_nvml(&sample, "3");
+    sample.source.cuda_visible_devices = "MIG-1,MIG-2";
+    assert_devices(&sample, "-");
+    sample_use_nvml(&sample, "0");
+    assert_devices(&sample, "");
+    sample_clear(&sample);
+}
+
+static void device_files_serve_where_nvml_does_not(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "dev/nvidia0", "");
+    temporary_tree_write(&sample.tree, "dev/nvidia3", "");
+    assert_devices(&sample, "- -");
+    sample_use_nvml(&sample, "5");
+    assert_int_equal(setenv("FAKE_NVML_BROKEN", "init", 1), 0);
+    assert_devices(&sample, "- -");
+    sample.source.cuda_visible_devices = "1";
+    assert_devices(&sample, "-");
+    sample_clear(&sample);
+}
+
+static void uuids_without_nvml_are_refused_with_advice(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "dev/nvidia0", "");
+    sample.source.cuda_visible_devices = "GPU-1";
+    struct gpu_inventory inventory;
+    struct failure failure;
+    assert_int_equal(gpu_inventory_read(&sample.source, &inventory, &failure), FAILURE_INVALID);
+    assert_non_null(strstr(failure.message, "CUDA_VISIBLE_DEVICES=GPU-1"));
+    assert_non_null(strstr(failure.message, "name them by number"));
+    sample_clear(&sample);
+}
+
+static void amds_variables_select_one_after_the_other(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    for (int i = 0; i < 4; i++) {
+        sample_add_amd(&sample, i + 1, 0x20 + i);
+    }
+    assert_devices(&sample, "0000:20:00.0 0000:21:00.0 0000:22:00.0 0000:23:00.0");
+    sample.source.cuda_visible_devices = "3";
+    assert_devices(&sample, "0000:23:00.0");
+    sample.source.rocr_visible_devices = "1,2,3";
+    assert_devices(&sample, "0000:21:00.0 0000:22:00.0 0000:23:00.0");
+    sample.source.hip_visible_devices = "2,0";
+    assert_devices(&sample, "0000:23:00.0 0000:21:00.0");
+    sample.source.hip_visible_devices = "GPU-0000000000000022";
+    assert_devices(&sample, "0000:22:00.0");
+    sample_clear(&sample);
+}
+
+static void nvidias_devices_come_before_amds(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    sample_add_amd(&sample, 1, 0x20);
+    sample_use_nvml(&sample, "1");
+    assert_devices(&sample, "0000:10:00.0");
+    sample_use_nvml(&sample, "0");
+    assert_devices(&sample, "0000:20:00.0");
+    sample_clear(&sample);
+}
+
+static void intels_devices_count_only_when_asked_for(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    temporary_tree_write(&sample.tree, "dev/dri/renderD128", "");
+    temporary_tree_write(&sample.tree, "sys/class/drm/renderD128/device/vendor", "0x8086");
+    temporary_tree_write(&sample.tree, "sys/drivers/xe/bind", "");
+    temporary_tree_link(
+        &sample.tree, "sys/class/drm/renderD128/device/driver", "../../../../drivers/xe");
+    assert_devices(&sample, "");
+    struct gpu_inventory inventory;
+    struct failure failure;
+    assert_int_equal(gpu_inventory_read_xpu(&sample.source, &inventory, &failure), FAILURE_NONE);
+    assert_int_equal(inventory.pci_addresses.count, 1);
+    gpu_inventory_clear(&inventory);
+    sample.source.ze_affinity_mask = "0.1";
+    assert_int_equal(
+        gpu_inventory_read_xpu(&sample.source, &inventory, &failure), FAILURE_UNSUPPORTED);
+    assert_non_null(strstr(failure.message, "ZE_AFFINITY_MASK=0.1"));
+    sample_clear(&sample);
+}
+
+static void real_source_reads_this_processs_environment(void **state) {
+    (void)state;
+    assert_int_equal(setenv("CUDA_VISIBLE_DEVICES", "5", 1), 0);
+    assert_int_equal(unsetenv("HIP_VISIBLE_DEVICES"), 0);
+    struct gpu_inventory_source source;
+    gpu_inventory_source_init(&source);
+    assert_string_equal(source.cuda_visible_devices, "5");
+    assert_null(source.hip_visible_devices);
+    assert_string_equal(source.dev_root, "/dev");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(machine_without_devices_is_no_failure),
+    cmocka_unit_test(nvml_devices_are_selected_by_number_and_uuid),
+    cmocka_unit_test(slice_of_a_device_is_one_device),
+    cmocka_unit_test(device_files_serve_where_nvml_does_not),
+    cmocka_unit_test(uuids_without_nvml_are_refused_with_advice),
+    cmocka_unit_test(amds_variables_select_one_after_the_other),
+    cmocka_unit_test(nvidias_devices_come_before_amds),
+    cmocka_unit_test(intels_devices_count_only_when_asked_for),
+    cmocka_unit_test(real_source_reads_this_processs_environment),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/text.h"
+#include "host/network/address_list.h"
+
+/* No name server is asked for this name, because a part of it is longer than allowed. */
+#define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"
+
+static void expect_only(struct address_list list, const char *expected) {
+    struct text text = {0};
+    assert_int_equal(list.count, 1);
+    network_address_format(&list.items[0], &text);
+    assert_string_equal(text_string(&text), expected);
+    text_clear(&text);
+    address_list_clear(&list);
+    assert_int_equal(list.count, 0);
+}
+
+static void address_resolves_to_itself(void **state) {
+    (void)state;
+    expect_only(address_list_of_name("192.0.2.1", NULL), "192.0.2.1");
+    expect_only(address_list_of_name("2001:db8::1", NULL), "2001:db8::1");
+}
+
+static void only_an_address_is_read_without_asking(void **state) {
+    (void)state;
+    expect_only(address_list_of_address("192.0.2.1"), "192.0.2.1");
+    expect_only(address_list_of_address("2001:db8::1"), "2001:db8::1");
+    assert_int_equal(address_list_of_address("localhost").count, 0);
+}
+
+static void canonical_name_is_given_when_asked_for(void **state) {
+    (void)state;
+    char *name = NULL;
+    struct address_list list = address_list_of_name("192.0.2.1", &name);
+    assert_string_equal(name, "192.0.2.1");
+    free(name);
+    address_list_clear(&list);
+}
+
+static void unknown_name_has_no_addresses(void **state) {
+    (void)state;
+    char *name = NULL;
+    struct address_list list = address_list_of_name(UNKNOWN, &name);
+    assert_int_equal(list.count, 0);
+    assert_null(name);
+    address_list_clear(&list);
+}
+
+static void machine_has_a_loopback_address(void **state) {
+    (void)state;
+    struct address_list list = address_list_of_interfaces();
+    bool has_loopback = false;
+    for (size_t i = 0; i < list.count; i++) {
+        has_loopback = has_loopback || network_address_is_loopback(&list.items[i]);
+    }
+    assert_true(has_loopback);
+    address_list_clear(&list);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(address_resolves_to_itself),
+    cmocka_unit_test(only_an_address_is_read_without_asking),
+    cmocka_unit_test(canonical_name_is_given_when_asked_for),
+    cmocka_unit_test(unknown_name_has_no_addresses),
+    cmocka_unit_test(machine_has_a_loopback_address),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/network/address_list.h"
+#include "host/network/endpoint_owner.h"
+#include "host/network/local_address.h"
+
+/* No name server is asked for this name, because a part of it is longer than allowed. */
+#define UNKNOWN "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.test"
+
+struct fixture {
+    struct event_loop *loop;
+    struct endpoint_owner *owner;
+    int answer_count;
+    bool is_own;
+    bool frees_itself;
+};
+
+static void answered(void *context, bool is_own) {
+    struct fixture *fixture = context;
+    fixture->answer_count++;
+    fixture->is_own = is_own;
+    if (fixture->frees_itself) {
+        endpoint_owner_free(fixture->owner);
+        fixture->owner = NULL;
+    }
+    event_loop_stop(fixture->loop);
+}
+
+static void set_up(struct fixture *fixture, const char *host) {
+    *fixture = (struct fixture){0};
+    struct endpoint_owner_settings settings = {host, answered, fixture};
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(
+        endpoint_owner_new(fixture->loop, &settings, &fixture->owner, NULL), FAILURE_NONE);
+}
+
+static void tear_down(struct fixture *fixture) {
+    endpoint_owner_free(fixture->owner);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static bool ask(struct fixture *fixture) {
+    assert_int_equal(endpoint_owner_ask(fixture->owner, NULL), FAILURE_NONE);
+    assert_int_equal(fixture->answer_count, 0); /* no answer comes from inside the call */
+    event_loop_run(fixture->loop);
+    assert_int_equal(fixture->answer_count, 1);
+    fixture->answer_count = 0;
+    return fixture->is_own;
+}
+
+static bool is_own(const char *host) {
+    struct fixture fixture;
+    set_up(&fixture, host);
+    bool is_own = ask(&fixture);
+    tear_down(&fixture);
+    return is_own;
+}
+
+static void names_everybody_has_for_himself_are_this_machine(void **state) {
+    (void)state;
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "127.9.9.9", "::1"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        assert_true(endpoint_owner_is_plain(hosts[i], NULL));
+        assert_true(is_own(hosts[i]));
+    }
+}
+
+static void own_host_name_is_this_machine(void **state) {
+    (void)state;
+    char *name;
+    assert_int_equal(local_address_host_name(&name, NULL), FAILURE_NONE);
+    assert_true(endpoint_owner_is_plain(name, NULL));
+    assert_true(is_own(name));
+    free(name);
+}
+
+static void the_address_that_was_given_is_this_machine(void **state) {
+    (void)state;
+    assert_true(endpoint_owner_is_plain(UNKNOWN, UNKNOWN));
+    assert_true(endpoint_owner_is_plain("192.0.2.1", "192.0.2.1"));
+    assert_false(endpoint_owner_is_plain("192.0.2.1", "192.0.2.2"));
+}
+
+static void addresses_of_all_interfaces_are_this_machine(void **state) {
+    (void)state;
+    struct address_list list = address_list_of_interfaces();
+    assert_true(list.count > 0);
+    for (size_t i = 0; i < list.count; i++) {
+        struct text text = {0};
+        network_address_format(&list.items[i], &text);
+        assert_true(endpoint_owner_is_plain(text_string(&text), NULL));
+        text_clear(&text);
+    }
+    address_list_clear(&list);
+}
+
+static void others_are_not_this_machine(void **state) {
+    (void)state;
+    static const char *const hosts[] = {"192.0.2.1", "2001:db8::1", UNKNOWN, "0.0.0.0", "::"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        assert_false(endpoint_owner_is_plain(hosts[i], NULL));
+        assert_false(is_own(hosts[i]));
+    }
+}
+
+static void it_can_be_asked_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, UNKNOWN);
+    assert_false(ask(&fixture));
+    assert_false(ask(&fixture));
+    tear_down(&fixture);
+}
+
+static void one_question_at_a_time_is_answered_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "127.0.0.1");
+    assert_int_equal(endpoint_owner_ask(fixture.owner, NULL), FAILURE_NONE);
+    assert_true(ask(&fixture));
+    (void)event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.answer_count, 0);
+    tear_down(&fixture);
+}
+
+static void a_question_under_way_can_be_forgotten(void **state) {
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct fixture fixture;
+        set_up(&fixture, "127.0.0.1");
+        assert_int_equal(endpoint_owner_ask(fixture.owner, NULL), FAILURE_NONE);
+        tear_down(&fixture);
+    }
+}
+
+static void whoever_is_answered_may_free_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "127.0.0.1");
+    fixture.frees_itself = true;
+    assert_true(ask(&fixture));
+    assert_null(fixture.owner);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(names_everybody_has_for_himself_are_this_machine),
+    cmocka_unit_test(own_host_name_is_this_machine),
+    cmocka_unit_test(the_address_that_was_given_is_this_machine),
+    cmocka_unit_test(addresses_of_all_interfaces_are_this_machine),
+    cmocka_unit_test(others_are_not_this_machine),
+    cmocka_unit_test(it_can_be_asked_again),
+    cmocka_unit_test(one_question_at_a_time_is_answered_once),
+    cmocka_unit_test(a_question_under_way_can_be_forgotten),
+    cmocka_unit_test(whoever_is_answered_may_free_it),
+};
+
+TEST_MAIN(tests)

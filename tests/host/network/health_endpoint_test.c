@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host/network/health_endpoint.h"
+#include "host/http_client.h"
+
+struct fixture {
+    struct event_loop *loop;
+    struct health_endpoint *endpoint;
+    int port;
+    int answered;
+};
+
+static void answer_path(void *context, const char *path, struct health_answer *answer) {
+    struct fixture *fixture = context;
+    fixture->answered++;
+    answer->status = text_equals(path, "/there") ? 200 : 404;
+    answer->content_type = "text/plain";
+    text_append_format(&answer->body, "you asked for %s", path);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    struct health_endpoint_settings settings = {
+        .address = "127.0.0.1", .answer = answer_path, .context = fixture};
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(
+        health_endpoint_new(fixture->loop, &settings, &fixture->endpoint, NULL), FAILURE_NONE);
+    fixture->port = health_endpoint_port(fixture->endpoint);
+    assert_true(fixture->port > 0);
+}
+
+static void tear_down(struct fixture *fixture) {
+    health_endpoint_free(fixture->endpoint);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static void assert_answer(
+    struct fixture *fixture, const char *request, const char *start, const char *end) {
+    struct text answer = {0};
+    http_ask(fixture->loop, fixture->port, request, &answer);
+    assert_true(text_starts_with(text_string(&answer), start));
+    assert_true(answer.length >= strlen(end));
+    assert_string_equal(text_string(&answer) + answer.length - strlen(end), end);
+    text_clear(&answer);
+}
+
+static void the_owners_answer_is_sent(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    assert_answer(
+        &fixture, "GET /there?x=y HTTP/1.0", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    assert_answer(&fixture, "GET /a HTTP/1.1", "HTTP/1.1 404 ", "\r\n\r\nyou asked for /a");
+    assert_answer(&fixture, "HEAD /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\n");
+    tear_down(&fixture);
+}
+
+static void other_methods_are_refused_without_asking(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_answer(&fixture, "DELETE /there HTTP/1.1", "HTTP/1.1 405 ", "GET or HEAD only\n");
+    assert_answer(&fixture, "POST /there HTTP/1.1\r\nContent-Length: 1000000000", "HTTP/1.1 405 ",
+        "GET or HEAD only\n");
+    assert_int_equal(fixture.answered, 0);
+    tear_down(&fixture);
+}
+
+static void a_request_that_is_too_long_or_none_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct text request = {0};
+    struct text answer = {0};
+    set_up(&fixture);
+    text_append(&request, "GET /");
+    for (int i = 0; i < 2 * HEALTH_ENDPOINT_BYTES_PER_CONNECTION; i++) {
+        text_append(&request, "x");
+    }
+    int fd = client_connect(fixture.port);
+    client_send(fd, request.data, request.length);
+    http_read(fixture.loop, fd, &answer);
+    assert_null(strstr(text_string(&answer), " 200 "));
+    text_clear(&answer);
+    http_ask(fixture.loop, fixture.port, "\x01\x02\x03", &answer);
+    assert_null(strstr(text_string(&answer), " 200 "));
+    assert_int_equal(fixture.answered, 0);
+    text_clear(&answer);
+    text_clear(&request);
+    tear_down(&fixture);
+}
+
+/* Connects from another address of this machine. */
+static int connect_from(const char *address, int port) {
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void turn(struct fixture *fixture) {
+    for (int i = 0; i < 200; i++) {
+        event_loop_run_ready(fixture->loop);
+    }
+}
+
+static void a_silent_client_leaves_room_for_others(void **state) {
+    (void)state;
+    enum { CLIENTS = 2 * HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS };
+    struct fixture fixture;
+    int silent[CLIENTS];
+    int closed = 0;
+    set_up(&fixture);
+    for (int i = 0; i < CLIENTS; i++) {
+        silent[i] = connect_from("127.0.0.2", fixture.port);
+    }
+    turn(&fixture);
+    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    for (int i = 0; i < CLIENTS; i++) {
+        char byte;
+        closed += recv(silent[i], &byte, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
+        close(silent[i]);
+    }
+    assert_int_equal(CLIENTS - closed, HEALTH_ENDPOINT_CONNECTIONS_PER_ADDRESS);
+    tear_down(&fixture);
+}
+
+/* Clients beyond the limit wait in the kernel's queue, and are served when other clients leave. */
+static void many_silent_clients_are_limited_in_number(void **state) {
+    (void)state;
+    enum { CLIENTS = 2 * HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS };
+    struct fixture fixture;
+    int silent[CLIENTS];
+    set_up(&fixture);
+    for (int i = 0; i < CLIENTS; i++) {
+        char address[32];
+        assert_true(snprintf(address, sizeof address, "127.0.1.%d", 1 + i) > 0);
+        silent[i] = connect_from(address, fixture.port);
+    }
+    turn(&fixture);
+    for (int i = 0; i < CLIENTS; i++) {
+        close(silent[i]);
+    }
+    assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    tear_down(&fixture);
+}
+
+static void a_port_that_is_taken_is_named(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure = {0};
+    struct health_endpoint *second = NULL;
+    set_up(&fixture);
+    struct health_endpoint_settings settings = {
+        .address = "127.0.0.1", .port = fixture.port, .answer = answer_path};
+    assert_int_equal(
+        health_endpoint_new(fixture.loop, &settings, &second, &failure), FAILURE_SYSTEM);
+    assert_null(second);
+    char *port = text_format("%d", fixture.port);
+    assert_non_null(strstr(failure.message, port));
+    free(port);
+    tear_down(&fixture);
+}
+
+static void an_endpoint_may_go_while_clients_wait(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    int fd = client_connect(fixture.port);
+    client_send(fd, "GET /th", 7);
+    for (int turn = 0; turn < 20; turn++) {
+        event_loop_run_ready(fixture.loop);
+    }
+    tear_down(&fixture);
+    close(fd);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_owners_answer_is_sent),
+    cmocka_unit_test(other_methods_are_refused_without_asking),
+    cmocka_unit_test(a_request_that_is_too_long_or_none_is_refused),
+    cmocka_unit_test(a_silent_client_leaves_room_for_others),
+    cmocka_unit_test(many_silent_clients_are_limited_in_number),
+    cmocka_unit_test(a_port_that_is_taken_is_named),
+    cmocka_unit_test(an_endpoint_may_go_while_clients_wait),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "host/network/local_address.h"
+
+static bool can_bind(const struct addrinfo *address) {
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    bool is_bound = bind(fd, address->ai_addr, address->ai_addrlen) == 0;
+    assert_int_equal(close(fd), 0);
+    return is_bound;
+}
+
+/* Whether an address of the name belongs to this machine: only then can it be bound. */
+static bool leads_here(const char *name) {
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *addresses = NULL;
+    if (getaddrinfo(name, NULL, &hints, &addresses) != 0) {
+        return false;
+    }
+    bool is_here = false;
+    for (const struct addrinfo *one = addresses; one != NULL && !is_here; one = one->ai_next) {
+        is_here = can_bind(one);
+    }
+    freeaddrinfo(addresses);
+    return is_here;
+}
+
+static void host_name_is_the_kernels(void **state) {
+    (void)state;
+    char expected[256];
+    assert_int_equal(gethostname(expected, sizeof expected), 0);
+    char *name;
+    assert_int_equal(local_address_host_name(&name, NULL), FAILURE_NONE);
+    assert_string_equal(name, expected);
+    free(name);
+}
+
+static void some_qualified_name_is_always_found(void **state) {
+    (void)state;
+    char *name;
+    assert_int_equal(local_address_qualified_name(&name, NULL), FAILURE_NONE);
+    assert_true(strlen(name) > 0);
+    free(name);
+}
+
+static void address_for_one_node_leads_here(void **state) {
+    (void)state;
+    char *name;
+    assert_int_equal(local_address_for_one_node(&name, NULL), FAILURE_NONE);
+    assert_true(leads_here(name));
+    free(name);
+}
+
+/* Defect 25 of torchrun: a host name that /etc/hosts maps to 127.0.0.1 was told to other nodes as
+ * "localhost". */
+static void address_for_many_nodes_is_never_localhost(void **state) {
+    (void)state;
+    char *host_name;
+    assert_int_equal(local_address_host_name(&host_name, NULL), FAILURE_NONE);
+    char *name;
+    assert_int_equal(local_address_for_many_nodes(&name, NULL), FAILURE_NONE);
+    assert_true(strlen(name) > 0);
+    /* On a machine without any network, the bare host name is the last resort. */
+    assert_true(strcmp(name, "localhost") != 0 || strcmp(host_name, "localhost") == 0);
+    assert_false(text_starts_with(name, "127."));
+    free(name);
+    free(host_name);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(host_name_is_the_kernels),
+    cmocka_unit_test(some_qualified_name_is_always_found),
+    cmocka_unit_test(address_for_one_node_leads_here),
+    cmocka_unit_test(address_for_many_nodes_is_never_localhost),
+};
+
+TEST_MAIN(tests)

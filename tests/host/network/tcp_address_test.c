@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <arpa/inet.h>
+
+#include "host/network/tcp_address.h"
+
+static void expect(const union tcp_address *address, const char *text, int port) {
+    char described[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(address, described);
+    assert_string_equal(described, text);
+    assert_int_equal(tcp_address_port(address), port);
+}
+
+static void ipv4_is_written_with_its_port(void **state) {
+    (void)state;
+    union tcp_address address = {.ipv4 = {.sin_family = AF_INET, .sin_port = htons(29500)}};
+    assert_int_equal(inet_pton(AF_INET, "192.0.2.1", &address.ipv4.sin_addr), 1);
+    expect(&address, "192.0.2.1:29500", 29500);
+}
+
+static void ipv6_is_written_in_brackets(void **state) {
+    (void)state;
+    union tcp_address address = {.ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(1)}};
+    assert_int_equal(inet_pton(AF_INET6, "2001:db8::1", &address.ipv6.sin6_addr), 1);
+    expect(&address, "[2001:db8::1]:1", 1);
+}
+
+static void mapped_ipv4_is_written_as_ipv4(void **state) {
+    (void)state;
+    union tcp_address address = {.ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(65535)}};
+    assert_int_equal(inet_pton(AF_INET6, "::ffff:10.1.2.3", &address.ipv6.sin6_addr), 1);
+    expect(&address, "10.1.2.3:65535", 65535);
+}
+
+static void unknown_family_is_a_question_mark(void **state) {
+    (void)state;
+    union tcp_address address = {.any = {.sa_family = AF_UNIX}};
+    expect(&address, "?:0", 0);
+}
+
+static void literal_addresses_resolve_to_themselves(void **state) {
+    (void)state;
+    union tcp_address addresses[4];
+    size_t count = 0;
+    assert_int_equal(
+        tcp_address_resolve("192.0.2.7", 29500, addresses, 4, &count, NULL), FAILURE_NONE);
+    assert_int_equal(count, 1);
+    expect(&addresses[0], "192.0.2.7:29500", 29500);
+    assert_int_equal(tcp_address_resolve("::1", 1, addresses, 4, &count, NULL), FAILURE_NONE);
+    expect(&addresses[0], "[::1]:1", 1);
+}
+
+static void unknown_host_is_named(void **state) {
+    (void)state;
+    union tcp_address addresses[1];
+    size_t count = 77;
+    struct failure failure = {0};
+    assert_int_equal(
+        tcp_address_resolve("no such host", 1, addresses, 1, &count, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "no such host"));
+    assert_int_equal(count, 77);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ipv4_is_written_with_its_port),
+    cmocka_unit_test(ipv6_is_written_in_brackets),
+    cmocka_unit_test(mapped_ipv4_is_written_as_ipv4),
+    cmocka_unit_test(unknown_family_is_a_question_mark),
+    cmocka_unit_test(literal_addresses_resolve_to_themselves),
+    cmocka_unit_test(unknown_host_is_named),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/network/tcp_silence.h"
+
+static int option(int fd, int level, int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    assert_int_equal(getsockopt(fd, level, name, &value, &length), 0);
+    return value;
+}
+
+static void expect_limits(struct duration timeout, int seconds, int milliseconds) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    tcp_silence_limit(fd, timeout);
+    assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), seconds);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), seconds);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 2);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), milliseconds);
+    close(fd);
+}
+
+static void timeout_is_shared_among_three_probes(void **state) {
+    (void)state;
+    expect_limits(duration_from_seconds(3), 1, 3000);
+    expect_limits(duration_from_seconds(180), 60, 180000);
+}
+
+static void shortest_and_longest_timeouts_are_what_the_kernel_can_do(void **state) {
+    (void)state;
+    expect_limits(duration_from_milliseconds(100), 1, 100);
+    expect_limits(DURATION_FOREVER, 32767, INT32_MAX);
+}
+
+static void lost_ways_are_silence_and_ends_are_not(void **state) {
+    (void)state;
+    assert_true(tcp_silence_is(ETIMEDOUT));
+    assert_true(tcp_silence_is(EHOSTUNREACH));
+    assert_true(tcp_silence_is(ENETUNREACH));
+    assert_false(tcp_silence_is(0));
+    assert_false(tcp_silence_is(ECONNRESET));
+    assert_false(tcp_silence_is(EPIPE));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(timeout_is_shared_among_three_probes),
+    cmocka_unit_test(shortest_and_longest_timeouts_are_what_the_kernel_can_do),
+    cmocka_unit_test(lost_ways_are_silence_and_ends_are_not),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <fcntl.h>
+
+#include "host/raw_client.h"
+#include "host/network/tcp_stream.h"
+
+#define MESSAGE_SIZE 10
+
+/* One stream over a socket pair, whose owner takes messages of ten bytes. */
+struct fixture {
+    struct tcp_stream stream; /* first */
+    struct event_loop *loop;
+    struct tcp_stream_pool pool;
+    int far_end;
+    int asked; /* times `received` was called */
+    struct bytes messages;
+    bool closes_on_message;
+    enum failure_code end;
+    int drained;
+    int released;
+};
+
+static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
+    struct fixture *fixture = (struct fixture *)(void *)stream;
+    fixture->asked++;
+    size_t whole = input.length - input.length % MESSAGE_SIZE;
+    assert_int_equal(bytes_append(&fixture->messages, input.data, whole), FAILURE_NONE);
+    if (whole > 0 && fixture->closes_on_message) {
+        tcp_stream_close(stream);
+    }
+    *out_needed = MESSAGE_SIZE;
+    return whole;
+}
+
+static void drained(struct tcp_stream *stream) {
+    ((struct fixture *)(void *)stream)->drained++;
+}
+
+static void ended(struct tcp_stream *stream, const struct failure *failure) {
+    ((struct fixture *)(void *)stream)->end = failure->code;
+}
+
+static void released(struct tcp_stream *stream) {
+    ((struct fixture *)(void *)stream)->released++;
+}
+
+static const struct tcp_stream_owner owner = {
+    .received = received, .drained = drained, .ended = ended, .released = released};
+
+static void set_up(struct fixture *fixture, size_t queue_ceiling, size_t buffer_ceiling) {
+    *fixture = (struct fixture){0};
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    tcp_stream_pool_init(&fixture->pool, &owner, queue_ceiling, buffer_ceiling);
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    fixture->far_end = ends[1];
+    assert_int_equal(
+        tcp_stream_open(&fixture->stream, fixture->loop, &fixture->pool, ends[0], false, NULL),
+        FAILURE_NONE);
+}
+
+static void tear_down(struct fixture *fixture) {
+    tcp_stream_close(&fixture->stream);
+    close(fixture->far_end);
+    assert_true(event_loop_free(fixture->loop));
+    assert_int_equal(fixture->released, 1);
+    assert_int_equal(fixture->pool.buffered_bytes, 0);
+    tcp_stream_pool_clear(&fixture->pool);
+    bytes_clear(&fixture->messages);
+}
+
+static void feed(struct fixture *fixture, const char *data) {
+    client_send(fixture->far_end, data, strlen(data));
+    event_loop_run_ready(fixture->loop);
+}
+
+static void expect_messages(const struct fixture *fixture, const char *expected) {
+    assert_int_equal(fixture->messages.length, strlen(expected));
+    assert_memory_equal(fixture->messages.data, expected, strlen(expected));
+}
+
+static void whole_messages_leave_no_memory_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    feed(&fixture, "0123456789abcdefghij");
+    expect_messages(&fixture, "0123456789abcdefghij");
+    assert_int_equal(fixture.pool.buffered_bytes, 0);
+    tear_down(&fixture);
+}
+
+static void pieces_are_put_together_and_the_owner_is_not_asked_in_vain(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    feed(&fixture, "01234");
+    assert_int_equal(fixture.asked, 1);
+    feed(&fixture, "56");
+    assert_int_equal(fixture.asked, 1);
+    feed(&fixture, "789abc");
+    assert_int_equal(fixture.asked, 2);
+    expect_messages(&fixture, "0123456789");
+    assert_int_not_equal(fixture.pool.buffered_bytes, 0);
+    feed(&fixture, "defghij");
+    expect_messages(&fixture, "0123456789abcdefghij");
+    assert_int_equal(fixture.pool.buffered_bytes, 0);
+    tear_down(&fixture);
+}
+
+static void owner_may_close_while_receiving(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    fixture.closes_on_message = true;
+    feed(&fixture, "01234");
+    feed(&fixture, "56789");
+    assert_true(fixture.stream.is_closed);
+    assert_int_equal(fixture.end, FAILURE_NONE);
+    tear_down(&fixture);
+}
+
+static void unfinished_input_beyond_the_memory_ends_the_stream(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 3);
+    feed(&fixture, "0123");
+    assert_int_equal(fixture.end, FAILURE_LIMIT);
+    assert_true(fixture.stream.is_closed);
+    tear_down(&fixture);
+}
+
+static void peer_that_leaves_ends_the_stream(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    shutdown(fixture.far_end, SHUT_WR);
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
+    tear_down(&fixture);
+}
+
+static void sending_to_a_peer_that_left_ends_the_stream_without_a_signal(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    close(fixture.far_end);
+    tcp_stream_send(&fixture.stream, slice_from_string("hello"));
+    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
+    tcp_stream_send(&fixture.stream, slice_from_string("again"));
+    tear_down(&fixture);
+}
+
+/* More than the kernel takes at once, in a pattern that shows lost or doubled bytes. */
+static struct slice large_data(size_t length) {
+    uint8_t *data = malloc(length);
+    for (size_t i = 0; i < length; i++) {
+        data[i] = (uint8_t)(i * 7 + i / 251);
+    }
+    return (struct slice){data, length};
+}
+
+static void what_the_kernel_does_not_take_follows_when_it_does(void **state) {
+    (void)state;
+    struct fixture fixture;
+    size_t length = (size_t)4 << 20;
+    set_up(&fixture, 2 * length, 8 * length);
+    struct slice data = large_data(length);
+    tcp_stream_send(&fixture.stream, data);
+    assert_false(tcp_stream_is_drained(&fixture.stream));
+    tcp_stream_send(&fixture.stream, slice_from_string("the end"));
+    client_expect(fixture.loop, fixture.far_end, data.data, data.length);
+    client_expect(fixture.loop, fixture.far_end, "the end", 7);
+    event_loop_run_ready(fixture.loop);
+    assert_true(tcp_stream_is_drained(&fixture.stream));
+    assert_int_equal(fixture.drained, 1);
+    assert_int_equal(fixture.pool.buffered_bytes, 0);
+    free((void *)(uintptr_t)data.data);
+    tear_down(&fixture);
+}
+
+static void unread_output_beyond_the_ceiling_ends_the_stream(void **state) {
+    (void)state;
+    struct fixture fixture;
+    size_t length = (size_t)4 << 20;
+    set_up(&fixture, length, 8 * length);
+    struct slice data = large_data(length);
+    tcp_stream_send(&fixture.stream, data);
+    assert_false(fixture.stream.is_closed);
+    tcp_stream_send(&fixture.stream, data);
+    assert_int_equal(fixture.end, FAILURE_LIMIT);
+    assert_true(fixture.stream.is_closed);
+    free((void *)(uintptr_t)data.data);
+    tear_down(&fixture);
+}
+
+static void catching_up_receives_without_the_loop(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    client_send(fixture.far_end, "0123456789", 10);
+    tcp_stream_catch_up(&fixture.stream);
+    expect_messages(&fixture, "0123456789");
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(whole_messages_leave_no_memory_behind),
+    cmocka_unit_test(pieces_are_put_together_and_the_owner_is_not_asked_in_vain),
+    cmocka_unit_test(owner_may_close_while_receiving),
+    cmocka_unit_test(unfinished_input_beyond_the_memory_ends_the_stream),
+    cmocka_unit_test(peer_that_leaves_ends_the_stream),
+    cmocka_unit_test(sending_to_a_peer_that_left_ends_the_stream_without_a_signal),
+    cmocka_unit_test(what_the_kernel_does_not_take_follows_when_it_does),
+    cmocka_unit_test(unread_output_beyond_the_ceiling_ends_the_stream),
+    cmocka_unit_test(catching_up_receives_without_the_loop),
+};
+
+TEST_MAIN(tests)

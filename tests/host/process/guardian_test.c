@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "host/loop/event_loop.h"
+#include "host/process/guardian.h"
+#include "host/process/guardian_process.h"
+#include "host/process/pidfd.h"
+#include "host/process/process_family.h"
+#include "host/process/process_table.h"
+#include "processes.h"
+
+/* A process that acts as an agent: it runs `play` and then waits to be killed. The pipe is its
+ * standard output, and that of every process it starts. */
+struct agent {
+    pid_t pid;
+    int output; /* ends when the agent, its guardian and its workers are all gone */
+};
+
+static struct agent start_agent(void (*play)(int output)) {
+    int ends[2];
+    processes_make_pipe(ends);
+    struct agent agent = {.pid = fork(), .output = ends[0]};
+    if (agent.pid == 0) {
+        setpgid(0, 0);
+        dup2(ends[1], STDOUT_FILENO);
+        play(ends[1]);
+        for (;;) {
+            pause();
+        }
+    }
+    close(ends[1]);
+    return agent;
+}
+
+static void say_number(int output, int number) {
+    char line[16];
+    int length = snprintf(line, sizeof line, "%d\n", number);
+    if (write(output, line, (size_t)length) != length) {
+        _exit(1);
+    }
+}
+
+static int read_number(const struct agent *agent) {
+    char line[16];
+    processes_read_line(agent->output, line, sizeof line);
+    return atoi(line);
+}
+
+static void assert_nothing_is_left(struct agent *agent) {
+    processes_wait_for_silence(agent->output);
+    assert_int_equal(waitpid(agent->pid, NULL, 0), agent->pid);
+    close(agent->output);
+}
+
+static struct guardian *start_guardian(const char *fingerprint) {
+    struct text_list list = {0};
+    if (fingerprint != NULL) {
+        text_list_add(&list, fingerprint);
+    }
+    struct guardian *guardian;
+    if (guardian_start(&list, &guardian, NULL) != FAILURE_NONE) {
+        _exit(1);
+    }
+    text_list_clear(&list);
+    return guardian;
+}
+
+/* Waits until a process that is not our child has ended. */
+static void wait_for_stranger(pid_t pid) {
+    int pidfd = pidfd_open_process(pid);
+    if (pidfd != -1) {
+        struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+        assert_int_equal(poll(&ended, 1, 10000), 1);
+        close(pidfd);
+        return;
+    }
+    struct kernel_process_stat stat; /* either the process is gone, or this kernel has no pidfds */
+    while (process_table_read(pid, &stat) && stat.state != 'Z') {
+        sched_yield();
+    }
+}
+
+static void play_workers_with_children(int output) {
+    struct guardian *guardian = start_guardian(NULL);
+    int fd = guardian_descriptor(guardian);
+    processes_start_shell("sleep 1000 & sleep 1000 & echo 1; wait", output, fd);
+    processes_start_shell("set -m 2>/dev/null; sleep 1000 & echo 1; exec sleep 1000", output, fd);
+}
+
+static void killed_agent_takes_its_workers_and_their_children_along(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_workers_with_children);
+    read_number(&agent);
+    read_number(&agent);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+}
+
+static void killing_the_whole_group_of_the_agent_does_not_help(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_workers_with_children);
+    read_number(&agent);
+    read_number(&agent);
+    assert_int_equal(kill(-agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+}
+
+static void play_worker_with_child_elsewhere(int output) {
+    char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
+    char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
+    struct guardian *guardian = start_guardian(fingerprint);
+    free(fingerprint);
+    putenv(mark);
+    processes_start_shell(
+        "setsid sh -c 'echo $$; exec sleep 1000' & wait", output, guardian_descriptor(guardian));
+}
+
+static void grandchild_in_another_session_is_found_by_its_environment(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_worker_with_child_elsewhere);
+    pid_t elsewhere = read_number(&agent);
+    struct kernel_process_stat stat;
+    assert_true(process_table_read(elsewhere, &stat));
+    assert_int_equal(stat.session, elsewhere);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+}
+
+/* The child is in the middle of exec most of the time, so its environment cannot be read then. */
+static void play_worker_whose_child_execs_without_end(int output) {
+    char *mark = text_format("MARK=/job/%d/0/error.json", (int)getpid());
+    char *fingerprint = text_format("MARK=/job/%d/", (int)getpid());
+    char again[] = "AGAIN=exec sh -c \"$AGAIN\"";
+    struct guardian *guardian = start_guardian(fingerprint);
+    free(fingerprint);
+    putenv(mark);
+    putenv(again);
+    processes_start_shell(
+        "setsid sh -c 'echo $$; eval \"$AGAIN\"' & wait", output, guardian_descriptor(guardian));
+}
+
+static void grandchild_in_the_middle_of_exec_does_not_get_away(void **state) {
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct agent agent = start_agent(play_worker_whose_child_execs_without_end);
+        read_number(&agent);
+        assert_int_equal(kill(agent.pid, SIGKILL), 0);
+        assert_nothing_is_left(&agent);
+    }
+}
+
+static void play_leader_that_is_gone(int output) {
+    struct guardian *guardian = start_guardian(NULL);
+    struct process process =
+        processes_start_shell("sleep 1000 & exit 0", output, guardian_descriptor(guardian));
+    waitpid(process.pid, NULL, 0);
+    say_number(output, 1);
+}
+
+static void session_whose_leader_is_gone_is_ended_too(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_leader_that_is_gone);
+    read_number(&agent);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+}
+
+static void play_farewell(int output) {
+    struct guardian *guardian = start_guardian(NULL);
+    struct process process = processes_start_shell(
+        "sleep 1000 & echo $!; exit 0", output, guardian_descriptor(guardian));
+    waitpid(process.pid, NULL, 0);
+    say_number(output, guardian_pid(guardian));
+    guardian_free(guardian);
+    _exit(0);
+}
+
+static void farewell_spares_everybody(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_farewell);
+    pid_t survivor = read_number(&agent);
+    pid_t guardian = read_number(&agent);
+    wait_for_stranger(guardian);
+    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    assert_nothing_is_left(&agent);
+}
+
+static void play_ended_session(int output) {
+    struct guardian *guardian = start_guardian(NULL);
+    struct process process = processes_start_shell(
+        "sleep 1000 & echo $!; exit 0", output, guardian_descriptor(guardian));
+    waitpid(process.pid, NULL, 0);
+    guardian_end_session(guardian, process.pid);
+    say_number(output, guardian_pid(guardian));
+}
+
+static void ended_session_is_not_guarded_any_more(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_ended_session);
+    pid_t survivor = read_number(&agent);
+    pid_t guardian = read_number(&agent);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    wait_for_stranger(guardian);
+    assert_int_equal(kill(survivor, SIGKILL), 0); /* it is still alive */
+    assert_nothing_is_left(&agent);
+}
+
+static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state) {
+    (void)state;
+    assert_int_equal(
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* a subreaper must not adopt it either */
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    processes_assert_no_children();
+    pid_t pid = guardian_pid(guardian);
+    struct kernel_process_stat stat;
+    assert_true(process_table_read(pid, &stat));
+    assert_int_not_equal(stat.parent, getpid());
+    assert_int_equal(stat.session, pid);
+    int is_subreaper = 0;
+    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper, 0, 0, 0), 0);
+    assert_int_equal(is_subreaper, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    guardian_free(guardian);
+    wait_for_stranger(pid);
+}
+
+static void guardian_ignores_what_is_sent_to_groups(void **state) {
+    (void)state;
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        assert_int_equal(kill(guardian_pid(guardian), signals[i]), 0);
+    }
+    struct process process = processes_start_shell("exit 0", -1, guardian_descriptor(guardian));
+    assert_int_equal(processes_wait(&process), 0);
+    struct kernel_process_stat stat;
+    assert_true(process_table_read(guardian_pid(guardian), &stat));
+    assert_int_not_equal(stat.state, 'Z');
+    assert_int_not_equal(stat.state, 'T');
+    pid_t pid = guardian_pid(guardian);
+    guardian_free(guardian);
+    wait_for_stranger(pid);
+}
+
+static void guardian_has_a_name_of_its_own(void **state) {
+    (void)state;
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    pid_t pid = guardian_pid(guardian);
+    char path[NUMBER_PATH_SIZE];
+    char text[64] = {0};
+    number_path_format(path, "/proc/", pid, "/comm");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    assert_string_equal(text, GUARDIAN_NAME "\n");
+    number_path_format(path, "/proc/", pid, "/cmdline");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    assert_true(text_starts_with(GUARDIAN_NAME, text)); /* cut where the original was shorter */
+    guardian_free(guardian);
+    wait_for_stranger(pid);
+}
+
+static void dead_guardian_does_not_disturb_the_job(void **state) {
+    (void)state;
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(kill(guardian_pid(guardian), SIGKILL), 0);
+    wait_for_stranger(guardian_pid(guardian));
+    struct process process = processes_start_shell("exit 3", -1, guardian_descriptor(guardian));
+    assert_int_equal(WEXITSTATUS(processes_wait(&process)), 3);
+    guardian_end_session(guardian, process.pid);
+    guardian_free(guardian);
+}
+
+static void guardian_costs_one_descriptor(void **state) {
+    (void)state;
+    int descriptors = processes_open_descriptors();
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(processes_open_descriptors(), descriptors + 1);
+    pid_t pid = guardian_pid(guardian);
+    guardian_free(guardian);
+    assert_int_equal(processes_open_descriptors(), descriptors);
+    wait_for_stranger(pid);
+}
+
+static void nobody_may_stand_in_for_a_guardian(void **state) {
+    (void)state;
+    guardian_free(NULL);
+    assert_int_equal(guardian_descriptor(NULL), -1);
+    guardian_end_session(NULL, 1);
+    guardian_announce_self(-1);
+    guardian_withdraw_self(-1);
+}
+
+/* What a family tells the guardian. A worker leaves a child behind, which is then killed. Only
+ * after that may the session's number be reused. */
+struct family_play {
+    struct event_loop *loop;
+    struct process_family *family;
+};
+
+static void signal_leftovers(void *context, pid_t pid, const struct process_exit *how) {
+    struct family_play *play = context;
+    (void)pid;
+    (void)how;
+    process_family_signal(play->family, SIGTERM);
+}
+
+static void stop_loop(void *context) {
+    struct family_play *play = context;
+    event_loop_stop(play->loop);
+}
+
+static void family_tells_the_guardian_which_sessions_are_over(void **state) {
+    (void)state;
+    int ends[2]; /* used in place of the guardian's socket, so that the test can read the notices */
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    pid_t pid = guardian_pid(guardian);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    assert_true(dup2(ends[0], guardian_descriptor(guardian)) >= 0);
+    struct family_play play;
+    const struct process_family_events events = {signal_leftovers, stop_loop, &play};
+    assert_int_equal(event_loop_new(&play.loop, NULL), FAILURE_NONE);
+    assert_int_equal(
+        process_family_new(play.loop, &events, guardian, &play.family, NULL), FAILURE_NONE);
+    struct process process =
+        processes_start_shell("sleep 1000 & exit 0", -1, guardian_descriptor(guardian));
+    process_family_add(play.family, &process);
+    event_loop_run(play.loop);
+    struct guardian_notice notice;
+    assert_int_equal(recv(ends[1], &notice, sizeof notice, MSG_DONTWAIT), sizeof notice);
+    assert_int_equal(notice.kind, GUARDIAN_SESSION_BEGINS);
+    assert_int_equal(notice.leader, process.pid);
+    assert_true(notice.start_time > 0);
+    assert_int_equal(recv(ends[1], &notice, sizeof notice, MSG_DONTWAIT), sizeof notice);
+    assert_int_equal(notice.kind, GUARDIAN_SESSION_ENDS);
+    assert_int_equal(notice.leader, process.pid);
+    process_family_free(play.family);
+    assert_true(event_loop_free(play.loop));
+    guardian_free(guardian);
+    close(ends[0]);
+    close(ends[1]);
+    wait_for_stranger(pid);
+    processes_assert_no_children();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(killed_agent_takes_its_workers_and_their_children_along),
+    cmocka_unit_test(killing_the_whole_group_of_the_agent_does_not_help),
+    cmocka_unit_test(grandchild_in_another_session_is_found_by_its_environment),
+    cmocka_unit_test(grandchild_in_the_middle_of_exec_does_not_get_away),
+    cmocka_unit_test(session_whose_leader_is_gone_is_ended_too),
+    cmocka_unit_test(farewell_spares_everybody),
+    cmocka_unit_test(ended_session_is_not_guarded_any_more),
+    cmocka_unit_test(guardian_is_nobodys_child_and_a_stranger_to_the_session),
+    cmocka_unit_test(guardian_ignores_what_is_sent_to_groups),
+    cmocka_unit_test(guardian_has_a_name_of_its_own),
+    cmocka_unit_test(dead_guardian_does_not_disturb_the_job),
+    cmocka_unit_test(guardian_costs_one_descriptor),
+    cmocka_unit_test(nobody_may_stand_in_for_a_guardian),
+    cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "host/loop/event_loop.h"
+#include "host/process/process_family.h"
+#include "host/process/process_table.h"
+#include "processes.h"
+
+struct fixture {
+    struct event_loop *loop;
+    struct process_family *family;
+    int descriptors; /* number of open descriptors before the test */
+    int output[2];   /* the workers' standard output; it ends when all of them are gone */
+    int exit_count;
+    int gone_count;
+    int last_value;     /* of the last exit */
+    bool stops_at_exit; /* the loop stops when a worker ends; otherwise when the family is empty */
+    const char *next;   /* a worker to start when another one ends, as in a restart */
+    int signal_when_exited; /* sent when a worker ends; 0: no signal */
+};
+
+static void start(struct fixture *fixture, const char *script) {
+    struct process process = processes_start_shell(script, fixture->output[1], -1);
+    process_family_add(fixture->family, &process);
+}
+
+static void note_exit(void *context, pid_t pid, const struct process_exit *how) {
+    struct fixture *fixture = context;
+    (void)pid;
+    fixture->exit_count++;
+    fixture->last_value = how->value;
+    assert_int_equal(fixture->gone_count, 0);
+    assert_false(process_family_is_gone(fixture->family));
+    if (fixture->signal_when_exited != 0) {
+        process_family_signal(fixture->family, fixture->signal_when_exited);
+    }
+    if (fixture->next != NULL) {
+        start(fixture, fixture->next);
+        fixture->next = NULL;
+    }
+    if (fixture->stops_at_exit) {
+        event_loop_stop(fixture->loop);
+    }
+}
+
+static void note_gone(void *context) {
+    struct fixture *fixture = context;
+    fixture->gone_count++;
+    assert_true(process_family_is_gone(fixture->family));
+    assert_int_equal(process_family_worker_count(fixture->family), 0);
+    event_loop_stop(fixture->loop);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.descriptors = processes_open_descriptors()};
+    const struct process_family_events events = {note_exit, note_gone, fixture};
+    processes_make_pipe(fixture->output);
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(
+        process_family_new(fixture->loop, &events, NULL, &fixture->family, NULL), FAILURE_NONE);
+    assert_true(process_family_is_gone(fixture->family));
+}
+
+static void tear_down(struct fixture *fixture) {
+    process_family_free(fixture->family);
+    assert_true(event_loop_free(fixture->loop));
+    close(fixture->output[0]);
+    if (fixture->output[1] != -1) {
+        close(fixture->output[1]);
+    }
+    processes_assert_no_children();
+    /* libuv keeps a pipe for signals, made with the process' first loop. */
+    assert_in_range(processes_open_descriptors(), fixture->descriptors, fixture->descriptors + 2);
+}
+
+/* A number that a worker printed. */
+static int read_number(struct fixture *fixture) {
+    char line[16];
+    processes_read_line(fixture->output[0], line, sizeof line);
+    return atoi(line);
+}
+
+/* Checks the report: no process holds the workers' output any more. */
+static void assert_all_gone(struct fixture *fixture) {
+    assert_int_equal(fixture->gone_count, 1);
+    close(fixture->output[1]);
+    fixture->output[1] = -1;
+    processes_wait_for_silence(fixture->output[0]);
+}
+
+static void gone_comes_after_the_last_exit(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "exit 1");
+    start(&fixture, "exit 2");
+    assert_int_equal(process_family_worker_count(fixture.family), 2);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 2);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void gone_waits_for_orphans(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.stops_at_exit = true;
+    start(&fixture, "sleep 1000 & echo $!; exit 3");
+    pid_t orphan = read_number(&fixture);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 1);
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.gone_count, 0);
+    assert_false(process_family_is_gone(fixture.family));
+    assert_int_equal(kill(orphan, SIGTERM), 0);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_reaches_workers_and_their_children(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "sleep 1000 & sleep 1000 & echo $!; wait");
+    read_number(&fixture);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.last_value, SIGTERM);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_reaches_the_children_of_a_worker_that_is_gone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.stops_at_exit = true;
+    start(&fixture, "sleep 1000 & exit 3");
+    event_loop_run(fixture.loop);
+    assert_int_equal(process_family_worker_count(fixture.family), 0);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_reaches_other_sessions_and_groups(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    /* setsid(1) forks when it leads a group, so that its parent is gone; set -m makes groups. */
+    start(&fixture,
+        "set -m 2>/dev/null; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000 & wait");
+    pid_t elsewhere = read_number(&fixture);
+    struct kernel_process_stat stat;
+    assert_true(process_table_read(elsewhere, &stat));
+    assert_int_equal(stat.session, elsewhere);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_comes_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "n=0; (trap '' USR1; echo 0; exec sleep 1000) & p=$!;"
+                    "trap 'n=$((n+1)); echo $n' USR1; trap 'echo $n; exit 0' TERM; echo 0;"
+                    "while :; do wait $p; done");
+    read_number(&fixture); /* both are ready */
+    read_number(&fixture);
+    process_family_signal(fixture.family, SIGUSR1);
+    assert_int_equal(read_number(&fixture), 1);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_int_equal(read_number(&fixture), 1);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void kill_stays_in_force_for_processes_that_slip_through(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.stops_at_exit = true;
+    /* The killed worker's child is in a session of its own. After it has been adopted, only the
+     * family itself can send the second signal. */
+    start(&fixture, "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' & wait");
+    read_number(&fixture);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.gone_count, 0); /* it ignores SIGTERM */
+    process_family_signal(fixture.family, SIGKILL);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void stopped_worker_is_killed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "echo $$; kill -STOP $$; exit 0");
+    read_number(&fixture);
+    process_family_signal(fixture.family, SIGKILL);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.last_value, SIGKILL);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_may_be_sent_from_the_exit_callback(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.signal_when_exited = SIGKILL;
+    start(&fixture, "exec sleep 1000");
+    start(&fixture, "exec sleep 1000");
+    start(&fixture, "sleep 1000 & exit 1");
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 3);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void worker_started_in_the_exit_callback_keeps_the_family_alive(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.next = "exit 6";
+    start(&fixture, "exit 5");
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 2);
+    assert_int_equal(fixture.last_value, 6);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void signal_to_nobody_does_nothing(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    process_family_signal(fixture.family, SIGKILL);
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(fixture.gone_count, 0);
+    assert_true(process_family_is_gone(fixture.family));
+    start(&fixture, "exit 0");
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.last_value, 0); /* the earlier signal does not affect this worker */
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void children_from_before_are_left_alone(void **state) {
+    (void)state;
+    int silent[2];
+    processes_make_pipe(silent);
+    struct process stranger = processes_start_shell("exec sleep 1000", silent[1], -1);
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "sleep 1000 & exec sleep 1000");
+    process_family_signal(fixture.family, SIGKILL);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    assert_int_equal(waitpid(stranger.pid, NULL, WNOHANG), 0); /* the stranger is alive */
+    assert_int_equal(kill(stranger.pid, SIGKILL), 0);
+    assert_int_equal(WTERMSIG(processes_wait(&stranger)), SIGKILL);
+    close(silent[0]);
+    close(silent[1]);
+    fixture.descriptors -= 3;
+    tear_down(&fixture);
+}
+
+static void orphans_are_neither_workers_nor_children_from_before(void **state) {
+    (void)state;
+    struct process_ids orphans = {0};
+    struct process stranger = processes_start_shell("exec sleep 1000", -1, -1);
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "exec sleep 1000");
+    start(&fixture, "sleep 1000 &");
+    fixture.stops_at_exit = true;
+    event_loop_run(fixture.loop);
+    process_family_orphans(fixture.family, &orphans);
+    assert_int_equal(orphans.count, 1);
+    process_family_signal(fixture.family, SIGKILL);
+    fixture.stops_at_exit = false;
+    event_loop_run(fixture.loop);
+    process_ids_clear(&orphans);
+    process_family_orphans(fixture.family, &orphans);
+    assert_int_equal(orphans.count, 0);
+    kill(-stranger.pid, SIGKILL);
+    processes_wait(&stranger);
+    process_ids_clear(&orphans);
+    fixture.descriptors--; /* the stranger's */
+    tear_down(&fixture);
+}
+
+static void thousand_restarts_leave_nothing_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, "exit 0");
+    event_loop_run(fixture.loop);
+    int descriptors = processes_open_descriptors();
+    for (int i = 0; i < 1000; i++) {
+        fixture.gone_count = 0;
+        start(&fixture, "exit 0");
+        event_loop_run(fixture.loop);
+    }
+    assert_int_equal(fixture.exit_count, 1001);
+    assert_int_equal(processes_open_descriptors(), descriptors);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(gone_comes_after_the_last_exit),
+    cmocka_unit_test(gone_waits_for_orphans),
+    cmocka_unit_test(signal_reaches_workers_and_their_children),
+    cmocka_unit_test(signal_reaches_the_children_of_a_worker_that_is_gone),
+    cmocka_unit_test(signal_reaches_other_sessions_and_groups),
+    cmocka_unit_test(signal_comes_once),
+    cmocka_unit_test(kill_stays_in_force_for_processes_that_slip_through),
+    cmocka_unit_test(stopped_worker_is_killed),
+    cmocka_unit_test(signal_may_be_sent_from_the_exit_callback),
+    cmocka_unit_test(worker_started_in_the_exit_callback_keeps_the_family_alive),
+    cmocka_unit_test(signal_to_nobody_does_nothing),
+    cmocka_unit_test(children_from_before_are_left_alone),
+    cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
+    cmocka_unit_test(thousand_restarts_leave_nothing_behind),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <sys/file.h>
+
+#include "base/memory.h"
+#include "host/store/file_store.h"
+#include "host/store_answers.h"
+#include "host/loop/whole_file.h"
+#include "temporary_tree.h"
+
+#define SOON duration_from_milliseconds(20)
+#define LONG duration_from_milliseconds(60000)
+
+struct user {
+    struct file_store *store;
+    int connected;
+    int lost;
+    struct failure failure; /* of `connected` or `lost` */
+};
+
+struct fixture {
+    struct temporary_tree tree;
+    char *path;
+    struct event_loop *loop;
+    struct user first;
+    struct user second;
+};
+
+static void connected(void *context, const struct failure *failure) {
+    struct user *user = context;
+    user->connected++;
+    if (failure != NULL) {
+        user->failure = *failure;
+    }
+}
+
+static void lost(void *context, const struct failure *failure) {
+    struct user *user = context;
+    user->lost++;
+    user->failure = *failure;
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    temporary_tree_init(&fixture->tree);
+    fixture->path = temporary_tree_path(&fixture->tree, "store");
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+}
+
+static void tear_down(struct fixture *fixture) {
+    file_store_free(fixture->first.store);
+    file_store_free(fixture->second.store);
+    assert_true(event_loop_free(fixture->loop));
+    free(fixture->path);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static void start(struct fixture *fixture, struct user *user, struct duration connect_timeout) {
+    user->store = file_store_new(fixture->loop, &(struct file_store_settings){
+                                                    .path = fixture->path,
+                                                    .connect_timeout = connect_timeout,
+                                                    .connected = connected,
+                                                    .lost = lost,
+                                                    .context = user,
+                                                });
+}
+
+static void start_both(struct fixture *fixture) {
+    start(fixture, &fixture->first, LONG);
+    start(fixture, &fixture->second, LONG);
+}
+
+static void stop_loop(void *context) {
+    event_loop_stop(context);
+}
+
+/* Runs the loop until the counter has changed. A timer keeps the loop running. */
+static void turn_until(struct fixture *fixture, const int *counter) {
+    struct event_timer *timer = event_timer_new(fixture->loop, stop_loop, fixture->loop);
+    while (*counter == 0) {
+        event_timer_set(
+            timer, instant_after(event_loop_now(fixture->loop), duration_from_milliseconds(1)));
+        event_loop_run(fixture->loop);
+    }
+    event_timer_free(timer);
+}
+
+static void begin(struct user *user, const struct store_request *request, struct duration timeout,
+    struct store_answer *answer) {
+    *answer = (struct store_answer){0};
+    file_store_send(user->store, &(struct store_client_call){.request = *request,
+                                     .timeout = timeout,
+                                     .done = store_answer_remember,
+                                     .context = answer});
+    assert_int_equal(answer->calls, 0);
+}
+
+static struct store_answer ask(
+    struct fixture *fixture, struct user *user, struct store_request request) {
+    struct store_answer answer;
+    begin(user, &request, LONG, &answer);
+    turn_until(fixture, &answer.calls);
+    assert_int_equal(answer.calls, 1);
+    return answer;
+}
+
+static struct store_request set_request(const char *key, const char *value) {
+    return (struct store_request){
+        .operation = STORE_SET, .key = slice_from_string(key), .value = slice_from_string(value)};
+}
+
+static struct store_request get_request(const char *key) {
+    return (struct store_request){.operation = STORE_GET, .key = slice_from_string(key)};
+}
+
+static struct store_request wait_request(const struct slice *key) {
+    return (struct store_request){.operation = STORE_WAIT, .keys = key, .count = 1};
+}
+
+static void assert_bytes(struct fixture *fixture, const void *bytes, size_t length) {
+    struct bytes found = {0};
+    assert_int_equal(whole_file_read(fixture->path, false, 1 << 20, &found, NULL), FAILURE_NONE);
+    assert_int_equal(found.length, length);
+    assert_memory_equal(found.data, bytes, length);
+    bytes_clear(&found);
+}
+
+static void users_are_counted_in_and_out_as_pytorch_counts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    turn_until(&fixture, &fixture.first.connected);
+    assert_int_equal(fixture.first.failure.code, FAILURE_NONE);
+    static const char came[] = "\x09\0\0\0refcount/\1\0\0\0"
+                               "1";
+    assert_bytes(&fixture, came, sizeof came - 1);
+    file_store_free(fixture.first.store);
+    fixture.first.store = NULL;
+    static const char left[] = "\x09\0\0\0refcount/\1\0\0\0"
+                               "1\x08\0\0\0cleanup/\1\0\0\0"
+                               "1\x09\0\0\0refcount/\1\0\0\0"
+                               "0";
+    assert_bytes(&fixture, left, sizeof left - 1);
+    tear_down(&fixture);
+}
+
+static void a_visitor_neither_makes_a_file_nor_is_counted(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct file_store_settings settings = {.path = fixture.path,
+        .is_visitor = true,
+        .connect_timeout = LONG,
+        .connected = connected,
+        .context = &fixture.first};
+    fixture.first.store = file_store_new(fixture.loop, &settings);
+    turn_until(&fixture, &fixture.first.connected);
+    assert_int_equal(fixture.first.failure.system_error, ENOENT);
+    temporary_tree_write_bytes(&fixture.tree, "store", "\2\0\0\0/k\1\0\0\0v", 11);
+    settings.context = &fixture.second;
+    fixture.second.store = file_store_new(fixture.loop, &settings);
+    assert_string_equal(ask(&fixture, &fixture.second, get_request("k")).text, "v");
+    file_store_free(fixture.second.store);
+    fixture.second.store = NULL;
+    assert_bytes(&fixture, "\2\0\0\0/k\1\0\0\0v", 11);
+    tear_down(&fixture);
+}
+
+static void what_one_writes_the_other_reads(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start_both(&fixture);
+    assert_int_equal(
+        ask(&fixture, &fixture.first, set_request("k", "v")).reply.kind, STORE_REPLY_NONE);
+    assert_string_equal(ask(&fixture, &fixture.second, get_request("k")).text, "v");
+    struct store_request add = {.operation = STORE_ADD, .key = slice_from_string("n"), .number = 2};
+    assert_int_equal(ask(&fixture, &fixture.second, add).reply.integer, 2);
+    assert_int_equal(ask(&fixture, &fixture.first, add).reply.integer, 4);
+    tear_down(&fixture);
+}
+
+static void exactly_one_of_two_compare_sets_wins(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start_both(&fixture);
+    struct store_request request = {.operation = STORE_COMPARE_SET,
+        .key = slice_from_string("k"),
+        .value = slice_from_string("first")};
+    struct store_answer answers[2];
+    begin(&fixture.first, &request, LONG, &answers[0]);
+    request.value = slice_from_string("second");
+    begin(&fixture.second, &request, LONG, &answers[1]);
+    turn_until(&fixture, &answers[0].calls);
+    turn_until(&fixture, &answers[1].calls);
+    assert_string_equal(answers[0].text, answers[1].text);
+    tear_down(&fixture);
+}
+
+static void a_waiting_user_is_released_by_another(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start_both(&fixture);
+    struct slice key = slice_from_string("k");
+    struct store_request request = wait_request(&key);
+    struct store_answer waited;
+    begin(&fixture.first, &request, LONG, &waited);
+    (void)ask(&fixture, &fixture.second, set_request("other", "v"));
+    assert_int_equal(waited.calls, 0);
+    (void)ask(&fixture, &fixture.second, set_request("k", "v"));
+    turn_until(&fixture, &waited.calls);
+    assert_int_equal(waited.code, FAILURE_NONE);
+    assert_int_equal(waited.reply.byte, STORE_STOP_WAITING);
+    tear_down(&fixture);
+}
+
+static void a_get_that_waits_first_gives_the_value_that_came(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start_both(&fixture);
+    struct store_answer got = {0};
+    file_store_send(fixture.first.store, &(struct store_client_call){.request = get_request("k"),
+                                             .waits_first = true,
+                                             .timeout = LONG,
+                                             .done = store_answer_remember,
+                                             .context = &got});
+    (void)ask(&fixture, &fixture.second, set_request("k", "late"));
+    turn_until(&fixture, &got.calls);
+    assert_string_equal(got.text, "late");
+    tear_down(&fixture);
+}
+
+static void a_wait_that_takes_too_long_leaves_the_store_usable(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    struct slice key = slice_from_string("k");
+    struct store_request request = wait_request(&key);
+    struct store_answer waited;
+    struct store_answer queued;
+    begin(&fixture.first, &request, SOON, &waited);
+    request = set_request("k", "v");
+    begin(&fixture.first, &request, LONG, &queued);
+    turn_until(&fixture, &waited.calls);
+    assert_int_equal(waited.code, FAILURE_TIMEOUT);
+    turn_until(&fixture, &queued.calls);
+    assert_int_equal(queued.code, FAILURE_NONE);
+    assert_int_equal(fixture.first.lost, 0);
+    tear_down(&fixture);
+}
+
+static void a_lock_that_stays_taken_is_named_and_costs_one_request(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    turn_until(&fixture, &fixture.first.connected);
+    int other = open(fixture.path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_EX), 0);
+    struct store_request request = set_request("k", "v");
+    struct store_answer answer;
+    begin(&fixture.first, &request, SOON, &answer);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(answer.text, "locked"));
+    begin(&fixture.first, &request, LONG, &answer);
+    (void)event_loop_run_ready(fixture.loop);
+    assert_int_equal(answer.calls, 0);
+    close(other);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_NONE);
+    assert_int_equal(fixture.first.lost, 0);
+    tear_down(&fixture);
+}
+
+static void opening_gives_up_on_a_lock_that_stays_taken(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    temporary_tree_write(&fixture.tree, "store", "");
+    int other = open(fixture.path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(other, LOCK_EX), 0);
+    start(&fixture, &fixture.first, SOON);
+    struct store_request request = get_request("k");
+    struct store_answer answer;
+    begin(&fixture.first, &request, LONG, &answer);
+    turn_until(&fixture, &fixture.first.connected);
+    assert_int_equal(fixture.first.failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture.first.failure.message, "locked"));
+    assert_int_equal(answer.calls, 1);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_int_equal(fixture.first.lost, 0);
+    assert_int_equal(ask(&fixture, &fixture.first, get_request("k")).code, FAILURE_DISCONNECTED);
+    close(other);
+    tear_down(&fixture);
+}
+
+static void a_file_that_is_no_filestore_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    temporary_tree_write(&fixture.tree, "store", "#!/bin/sh\n");
+    start(&fixture, &fixture.first, LONG);
+    turn_until(&fixture, &fixture.first.connected);
+    assert_int_equal(fixture.first.failure.code, FAILURE_MALFORMED);
+    assert_non_null(strstr(fixture.first.failure.message, fixture.path));
+    assert_bytes(&fixture, "#!/bin/sh\n", 10);
+    tear_down(&fixture);
+}
+
+static void a_user_count_that_is_no_number_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    temporary_tree_write_bytes(&fixture.tree, "store", "\x09\0\0\0refcount/\1\0\0\0x", 18);
+    start(&fixture, &fixture.first, LONG);
+    turn_until(&fixture, &fixture.first.connected);
+    assert_int_equal(fixture.first.failure.code, FAILURE_MALFORMED);
+    tear_down(&fixture);
+}
+
+static void a_removed_file_is_a_lost_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    struct slice key = slice_from_string("k");
+    struct store_request request = wait_request(&key);
+    struct store_answer waited;
+    (void)ask(&fixture, &fixture.first, set_request("other", "v"));
+    begin(&fixture.first, &request, LONG, &waited);
+    (void)event_loop_run_ready(fixture.loop);
+    assert_int_equal(unlink(fixture.path), 0);
+    turn_until(&fixture, &fixture.first.lost);
+    assert_int_equal(waited.calls, 1);
+    assert_int_equal(waited.code, FAILURE_DISCONNECTED);
+    assert_non_null(strstr(fixture.first.failure.message, "removed"));
+    assert_int_equal(ask(&fixture, &fixture.first, get_request("k")).code, FAILURE_DISCONNECTED);
+    file_store_free(fixture.first.store);
+    fixture.first.store = NULL;
+    assert_false(temporary_tree_has(&fixture.tree, "store"));
+    tear_down(&fixture);
+}
+
+static void what_is_not_offered_costs_only_the_request(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    struct store_request pop = {.operation = STORE_QUEUE_POP, .key = slice_from_string("q")};
+    assert_int_equal(ask(&fixture, &fixture.first, pop).code, FAILURE_UNSUPPORTED);
+    (void)ask(&fixture, &fixture.first, set_request("n", "many"));
+    struct store_request add = {.operation = STORE_ADD, .key = slice_from_string("n"), .number = 1};
+    assert_int_equal(ask(&fixture, &fixture.first, add).code, FAILURE_PROTOCOL);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("n")).text, "many");
+    assert_int_equal(fixture.first.lost, 0);
+    tear_down(&fixture);
+}
+
+static void a_request_beyond_the_limits_costs_only_itself(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    size_t length = ((size_t)64 << 10) + 1;
+    char *key = memory_allocate(length + 1);
+    memset(key, 'k', length);
+    assert_int_equal(ask(&fixture, &fixture.first, set_request(key, "v")).code, FAILURE_LIMIT);
+    free(key);
+    assert_int_equal(ask(&fixture, &fixture.first, set_request("k", "v")).code, FAILURE_NONE);
+    assert_string_equal(ask(&fixture, &fixture.first, get_request("k")).text, "v");
+    tear_down(&fixture);
+}
+
+static void a_raw_key_is_taken_as_it_is_but_never_as_a_removal(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    struct store_answer answer = {0};
+    struct store_client_call call = {.request = get_request("refcount/"),
+        .is_raw = true,
+        .timeout = LONG,
+        .done = store_answer_remember,
+        .context = &answer};
+    file_store_send(fixture.first.store, &call);
+    turn_until(&fixture, &answer.calls);
+    assert_string_equal(answer.text, "1");
+    answer = (struct store_answer){0};
+    call.request = set_request("-refcount/", "");
+    file_store_send(fixture.first.store, &call);
+    turn_until(&fixture, &answer.calls);
+    assert_int_equal(answer.code, FAILURE_INVALID);
+    assert_int_equal(fixture.first.lost, 0);
+    tear_down(&fixture);
+}
+
+static void freeing_cancels_what_is_pending(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    struct slice key = slice_from_string("k");
+    struct store_request request = wait_request(&key);
+    struct store_answer waited;
+    struct store_answer queued;
+    (void)ask(&fixture, &fixture.first, set_request("other", "v"));
+    begin(&fixture.first, &request, LONG, &waited);
+    request = get_request("other");
+    begin(&fixture.first, &request, LONG, &queued);
+    (void)event_loop_run_ready(fixture.loop);
+    file_store_free(fixture.first.store);
+    fixture.first.store = NULL;
+    assert_int_equal(waited.code, FAILURE_CANCELLED);
+    assert_int_equal(queued.code, FAILURE_CANCELLED);
+    assert_int_equal(waited.calls + queued.calls, 2);
+    tear_down(&fixture);
+}
+
+static void free_store(void *context, const struct store_client_result *result) {
+    struct user *user = context;
+    assert_int_equal(result->code, FAILURE_NONE);
+    file_store_free(user->store);
+    user->store = NULL;
+    user->lost++; /* lets the test see the call */
+}
+
+static void a_store_may_be_freed_by_whom_it_answers(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture, &fixture.first, LONG);
+    file_store_send(
+        fixture.first.store, &(struct store_client_call){.request = set_request("k", "v"),
+                                 .timeout = LONG,
+                                 .done = free_store,
+                                 .context = &fixture.first});
+    turn_until(&fixture, &fixture.first.lost);
+    assert_null(fixture.first.store);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(users_are_counted_in_and_out_as_pytorch_counts),
+    cmocka_unit_test(a_visitor_neither_makes_a_file_nor_is_counted),
+    cmocka_unit_test(what_one_writes_the_other_reads),
+    cmocka_unit_test(exactly_one_of_two_compare_sets_wins),
+    cmocka_unit_test(a_waiting_user_is_released_by_another),
+    cmocka_unit_test(a_get_that_waits_first_gives_the_value_that_came),
+    cmocka_unit_test(a_wait_that_takes_too_long_leaves_the_store_usable),
+    cmocka_unit_test(a_lock_that_stays_taken_is_named_and_costs_one_request),
+    cmocka_unit_test(opening_gives_up_on_a_lock_that_stays_taken),
+    cmocka_unit_test(a_file_that_is_no_filestore_is_refused),
+    cmocka_unit_test(a_user_count_that_is_no_number_is_refused),
+    cmocka_unit_test(a_removed_file_is_a_lost_store),
+    cmocka_unit_test(what_is_not_offered_costs_only_the_request),
+    cmocka_unit_test(a_request_beyond_the_limits_costs_only_itself),
+    cmocka_unit_test(a_raw_key_is_taken_as_it_is_but_never_as_a_removal),
+    cmocka_unit_test(freeing_cancels_what_is_pending),
+    cmocka_unit_test(a_store_may_be_freed_by_whom_it_answers),
+};
+
+TEST_MAIN(tests)

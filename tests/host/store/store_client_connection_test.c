@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/store_client_fixture.h"
+
+static void it_connects_and_tells_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_NONE);
+    assert_int_equal(fixture.connected, 1);
+    tear_down(&fixture);
+    assert_int_equal(fixture.lost, 0);
+}
+
+static void it_speaks_ipv6(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port_at(&fixture, "::1");
+    serve(&fixture);
+    start_client(&fixture, LONG);
+    struct answer answer;
+    ask(&fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5}, LONG,
+        &answer);
+    assert_int_equal(answer.reply.integer, 5);
+    store_server_renew(fixture.server, NULL);
+    turn_until(&fixture, &fixture.lost);
+    assert_non_null(strstr(fixture.failure.message, "the store at [::1]:"));
+    tear_down(&fixture);
+}
+
+static void store_that_comes_up_later_is_found(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    close(fixture.listening_fd);
+    start_client(&fixture, LONG);
+    for (int i = 0; i < 100; i++) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(fixture.connected, 0);
+    assert_int_equal(
+        tcp_listener_open("127.0.0.1", fixture.port, &fixture.listening_fd, &fixture.port, NULL),
+        FAILURE_NONE);
+    serve(&fixture);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_NONE);
+    tear_down(&fixture);
+}
+
+static void store_that_never_comes_is_given_up_with_its_address(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    close(fixture.listening_fd);
+    start_client(&fixture, SOON);
+    struct answer answer;
+    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
+    char *expected =
+        text_format("no store at 127.0.0.1 port %d within 0.02 s, after ", fixture.port);
+    assert_memory_equal(fixture.failure.message, expected, strlen(expected));
+    free(expected);
+    expected = text_format(" 127.0.0.1:%d: Connection refused (errno 111)", fixture.port);
+    assert_non_null(strstr(fixture.failure.message, expected));
+    free(expected);
+    assert_int_equal(answer.calls, 1);
+    assert_int_equal(answer.code, FAILURE_TIMEOUT);
+    assert_true(answer.is_over);
+    store_client_free(fixture.client);
+    assert_true(event_loop_free(fixture.loop));
+}
+
+/* A port of 127.0.0.1 that refuses connections for now, and that no other process can get. */
+static int bind_port(int *out_port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *out_port = ntohs(address.sin_port);
+    return fd;
+}
+
+#define MORE_THAN_THE_QUEUE 4
+
+/* From now on the port neither accepts nor refuses connections. */
+static void fill_queue(int listening_fd, int port, int fds[MORE_THAN_THE_QUEUE]) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+        .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    assert_int_equal(listen(listening_fd, 0), 0);
+    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(fds[i], (const struct sockaddr *)&address, sizeof address);
+    }
+}
+
+static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
+    (void)state;
+    struct fixture fixture = {.host = "127.0.0.1"};
+    int fds[MORE_THAN_THE_QUEUE];
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    fixture.listening_fd = bind_port(&fixture.port);
+    start_client(&fixture, duration_from_milliseconds(300));
+    for (int i = 0; i < 100; i++) {
+        event_loop_run_ready(fixture.loop);
+    }
+    fill_queue(fixture.listening_fd, fixture.port, fds);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture.failure.message, "Connection refused (errno 111)"));
+    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
+        close(fds[i]);
+    }
+    tear_down(&fixture);
+}
+
+static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    start_client(&fixture, SOON);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture.failure.message, "it accepts connections, but does not answer"));
+    tear_down(&fixture);
+}
+
+static void handshake_with_a_wrong_nonce_is_tried_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    start_client(&fixture, LONG);
+    close(accept_client(&fixture)); /* the first connection is closed at once */
+    close(shake_hands(&fixture, 1));
+    int fd = shake_hands(&fixture, 0);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_NONE);
+    close(fd);
+    tear_down(&fixture);
+}
+
+static void answer_nobody_asked_for_ends_the_connection(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    start_client(&fixture, LONG);
+    int fd = shake_hands(&fixture, 0);
+    turn_until(&fixture, &fixture.connected);
+    client_send(fd, "\x00", 1);
+    turn_until(&fixture, &fixture.lost);
+    assert_int_equal(fixture.failure.code, FAILURE_PROTOCOL);
+    close(fd);
+    tear_down(&fixture);
+}
+
+static void lost_server_fails_what_is_pending_and_is_reported(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct answer active;
+    struct answer queued;
+    send_request(&fixture,
+        &(struct store_request){.operation = STORE_WAIT, .keys = &key, .count = 1}, LONG, &active);
+    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &queued);
+    turn_until(&fixture, &fixture.connected);
+    store_server_renew(fixture.server, NULL);
+    turn_until(&fixture, &fixture.lost);
+    assert_int_equal(active.code, FAILURE_DISCONNECTED);
+    assert_int_equal(queued.code, FAILURE_DISCONNECTED);
+    assert_true(active.is_over && queued.is_over);
+    assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
+    char *expected = text_format("the store at 127.0.0.1:%d: ", fixture.port);
+    assert_memory_equal(fixture.failure.message, expected, strlen(expected));
+    free(expected);
+    tear_down(&fixture);
+}
+
+static void freeing_cancels_what_is_pending(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct answer answer;
+    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
+    store_client_free(fixture.client);
+    fixture.client = NULL;
+    assert_int_equal(answer.calls, 1);
+    assert_int_equal(answer.code, FAILURE_CANCELLED);
+    tear_down(&fixture);
+    assert_int_equal(fixture.connected, 0);
+}
+
+static void client_may_be_freed_from_its_callbacks(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.frees_client = true;
+    struct answer answer;
+    send_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}, LONG, &answer);
+    turn_until(&fixture, &fixture.connected);
+    assert_null(fixture.client);
+    assert_int_equal(answer.code, FAILURE_CANCELLED);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(it_connects_and_tells_once),
+    cmocka_unit_test(it_speaks_ipv6),
+    cmocka_unit_test(store_that_comes_up_later_is_found),
+    cmocka_unit_test(store_that_never_comes_is_given_up_with_its_address),
+    cmocka_unit_test(attempt_that_is_cut_off_hides_no_refusal),
+    cmocka_unit_test(server_that_accepts_and_says_nothing_is_given_up),
+    cmocka_unit_test(handshake_with_a_wrong_nonce_is_tried_again),
+    cmocka_unit_test(answer_nobody_asked_for_ends_the_connection),
+    cmocka_unit_test(lost_server_fails_what_is_pending_and_is_reported),
+    cmocka_unit_test(freeing_cancels_what_is_pending),
+    cmocka_unit_test(client_may_be_freed_from_its_callbacks),
+};
+
+TEST_MAIN(tests)

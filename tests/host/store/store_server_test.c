@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <netinet/tcp.h>
+
+#include "host/raw_client.h"
+#include "host/remembered_log.h"
+#include "host/store/store_server.h"
+#include "host/network/tcp_address.h"
+#include "host/network/tcp_listener.h"
+
+struct fixture {
+    struct event_loop *loop;
+    struct store_server *server;
+    struct remembered_log log;
+    int port;
+};
+
+static void set_up(struct fixture *fixture, const struct store_limits *limits) {
+    *fixture = (struct fixture){0};
+    remembered_log_init(&fixture->log);
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    int fd;
+    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
+    assert_int_equal(
+        store_server_new(fixture->loop, fd,
+            &(struct store_server_settings){.limits = limits, .log = &fixture->log.log},
+            &fixture->server, NULL),
+        FAILURE_NONE);
+    assert_int_equal(store_server_port(fixture->server), fixture->port);
+}
+
+static void tear_down(struct fixture *fixture) {
+    store_server_free(fixture->server);
+    assert_true(event_loop_free(fixture->loop));
+    text_clear(&fixture->log.text);
+}
+
+static void values_are_stored_and_returned(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int writer = client_open(fixture.port);
+    int reader = client_open(fixture.port);
+    client_set(writer, "/k", "value");
+    client_expect_ping(fixture.loop, writer, 1);
+    client_expect_value(fixture.loop, reader, "/k", "value");
+    client_expect_value(fixture.loop, reader, "/missing", "");
+    close(writer);
+    close(reader);
+    tear_down(&fixture);
+}
+
+static void requests_that_arrive_together_are_answered_in_order(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    struct bytes requests = {0};
+    for (int64_t i = 0; i < 100; i++) {
+        struct store_request add = {
+            .operation = STORE_ADD, .key = slice_from_string("/n"), .number = i};
+        assert_int_equal(store_request_encode(&add, &requests), FAILURE_NONE);
+    }
+    client_send(client, requests.data, requests.length);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < 100; i++) {
+        sum += i;
+        client_expect(fixture.loop, client, &sum, sizeof sum);
+    }
+    bytes_clear(&requests);
+    close(client);
+    tear_down(&fixture);
+}
+
+static void requests_in_single_bytes_work(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_connect(fixture.port);
+    struct bytes requests = {0};
+    struct store_request parts[] = {{.operation = STORE_VALIDATE},
+        {.operation = STORE_SET, .key = slice_from_string("/k"), .value = slice_from_string("v")},
+        {.operation = STORE_PING, .nonce = 0x01020304}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(store_request_encode(&parts[i], &requests), FAILURE_NONE);
+    }
+    for (size_t i = 0; i < requests.length; i++) {
+        client_send(client, requests.data + i, 1);
+        event_loop_run_ready(fixture.loop);
+    }
+    client_expect(fixture.loop, client, "\x04\x03\x02\x01", 4);
+    client_expect_value(fixture.loop, client, "/k", "v");
+    bytes_clear(&requests);
+    close(client);
+    tear_down(&fixture);
+}
+
+static void waiting_clients_are_released_by_another(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int waiters[3];
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = client_open(fixture.port);
+        client_wait(waiters[i], "/k");
+        client_expect_ping(fixture.loop, waiters[i], (uint32_t)i);
+    }
+    int writer = client_open(fixture.port);
+    client_set(writer, "/k", "now");
+    for (int i = 0; i < 3; i++) {
+        client_expect_byte(fixture.loop, waiters[i], STORE_STOP_WAITING);
+        close(waiters[i]);
+    }
+    close(writer);
+    tear_down(&fixture);
+}
+
+static void waiter_that_left_does_not_disturb_the_setter(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int waiter = client_open(fixture.port);
+    client_wait(waiter, "/k");
+    client_expect_ping(fixture.loop, waiter, 1);
+    struct linger reset = {.l_onoff = 1};
+    setsockopt(waiter, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    int writer = client_open(fixture.port);
+    client_expect_ping(fixture.loop, writer, 2);
+    close(waiter);
+    client_set(writer, "/k", "v");
+    client_expect_value(fixture.loop, writer, "/k", "v");
+    assert_int_equal(store_server_connections(fixture.server), 1);
+    close(writer);
+    tear_down(&fixture);
+}
+
+static void half_a_request_disturbs_nobody(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int half = client_open(fixture.port);
+    client_send(half, "\x01\x02\0\0", 4);
+    int whole = client_open(fixture.port);
+    client_expect_ping(fixture.loop, whole, 9);
+    client_send(half, "\0\0\0\0\0/k\x01\0\0\0\0\0\0\0v", 16);
+    client_expect_value(fixture.loop, half, "/k", "v");
+    close(half);
+    close(whole);
+    tear_down(&fixture);
+}
+
+static void breach_closes_one_connection_with_a_line_that_names_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int good = client_open(fixture.port);
+    int bad = client_open(fixture.port);
+    client_expect_ping(fixture.loop, bad, 1);
+    client_send(bad, "\x13", 1);
+    client_expect_close(fixture.loop, bad);
+    client_expect_ping(fixture.loop, good, 2);
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    assert_int_equal(getsockname(bad, (struct sockaddr *)&address, &length), 0);
+    char name[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe((const union tcp_address *)(const void *)&address, name);
+    assert_true(remembered_log_has(&fixture.log, name));
+    assert_int_equal(fixture.log.count, 1);
+    close(good);
+    close(bad);
+    tear_down(&fixture);
+}
+
+static void answers_before_a_breach_are_delivered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    client_send(client, "\x0d\x01\x02\x03\x04\xff", 6);
+    client_expect(fixture.loop, client, "\x01\x02\x03\x04", 4);
+    client_expect_close(fixture.loop, client);
+    close(client);
+    tear_down(&fixture);
+}
+
+static void client_older_than_the_handshake_is_told_apart(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int old = client_connect(fixture.port);
+    client_send(old, "\x03\x05\0\0\0\0\0\0\0init/\x01\0\0\0\0\0\0\0", 22);
+    client_expect_close(fixture.loop, old);
+    assert_true(remembered_log_has(&fixture.log, "PyTorch"));
+    close(old);
+    tear_down(&fixture);
+}
+
+static void announced_sizes_beyond_the_limits_close_before_they_cost(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    client_send(client, "\x01\0\0\0\0\0\0\0\x40", 9); /* SET, a key of 2^62 bytes */
+    client_expect_close(fixture.loop, client);
+    assert_true(remembered_log_has(&fixture.log, "8192"));
+    close(client);
+    tear_down(&fixture);
+}
+
+static void client_that_does_not_read_is_dropped_alone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.queued_reply_bytes = (size_t)6 << 20;
+    set_up(&fixture, &limits);
+    int client = client_open(fixture.port);
+    size_t length = (size_t)4 << 20;
+    uint8_t *value = calloc(1, length);
+    struct bytes request = {0};
+    struct store_request set = {
+        .operation = STORE_SET, .key = slice_from_string("/big"), .value = {value, length}};
+    assert_int_equal(store_request_encode(&set, &request), FAILURE_NONE);
+    for (size_t sent = 0; sent < request.length;) {
+        ssize_t now = send(client, request.data + sent, request.length - sent, MSG_DONTWAIT);
+        sent += now > 0 ? (size_t)now : 0;
+        event_loop_run_ready(fixture.loop);
+    }
+    client_expect_ping(fixture.loop, client, 5);
+    struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/big")};
+    for (int i = 0; i < 8; i++) {
+        client_ask(client, &get);
+    }
+    int other = client_open(fixture.port);
+    client_expect_ping(fixture.loop, other, 6);
+    while (store_server_connections(fixture.server) > 1) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_true(remembered_log_has(&fixture.log, "not read"));
+    client_expect_ping(fixture.loop, other, 7);
+    bytes_clear(&request);
+    free(value);
+    close(client);
+    close(other);
+    tear_down(&fixture);
+}
+
+static void connections_beyond_the_limit_are_turned_away(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.connections = 2;
+    set_up(&fixture, &limits);
+    int first = client_open(fixture.port);
+    int second = client_open(fixture.port);
+    client_expect_ping(fixture.loop, first, 1);
+    client_expect_ping(fixture.loop, second, 2);
+    int third = client_connect(fixture.port);
+    client_expect_close(fixture.loop, third);
+    assert_true(remembered_log_has(&fixture.log, "limit of 2 connections"));
+    close(first);
+    while (store_server_connections(fixture.server) > 1) {
+        event_loop_run_ready(fixture.loop);
+    }
+    int fourth = client_open(fixture.port);
+    client_expect_ping(fixture.loop, fourth, 4);
+    close(second);
+    close(third);
+    close(fourth);
+    tear_down(&fixture);
+}
+
+static void renewal_without_prefix_forgets_everything_and_everyone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int old = client_open(fixture.port);
+    client_set(old, "/k", "old");
+    client_expect_ping(fixture.loop, old, 1);
+    int unaccepted = client_open(fixture.port);
+    client_set(unaccepted, "/late", "old");
+    store_server_renew(fixture.server, NULL);
+    client_expect_close(fixture.loop, old);
+    client_expect_close(fixture.loop, unaccepted);
+    int fresh = client_open(fixture.port);
+    client_expect_value(fixture.loop, fresh, "/k", "");
+    client_expect_value(fixture.loop, fresh, "/late", "");
+    close(old);
+    close(unaccepted);
+    close(fresh);
+    tear_down(&fixture);
+}
+
+static void renewal_with_prefix_keeps_its_keys_and_the_connections(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    client_set(client, "/agents/a", "kept");
+    client_set(client, "/worker", "gone");
+    client_expect_ping(fixture.loop, client, 1);
+    store_server_renew(fixture.server, "/agents/");
+    client_expect_value(fixture.loop, client, "/agents/a", "kept");
+    client_expect_value(fixture.loop, client, "/worker", "");
+    close(client);
+    tear_down(&fixture);
+}
+
+static void last_words_that_have_arrived_are_forgotten_by_a_renewal(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    client_expect_ping(fixture.loop, client, 1);
+    client_set(client, "/worker", "last words");
+    int unaccepted = client_open(fixture.port);
+    client_set(unaccepted, "/other", "last words");
+    store_server_renew(fixture.server, "/agents/");
+    client_expect_value(fixture.loop, client, "/worker", "");
+    client_expect_value(fixture.loop, client, "/other", "");
+    close(client);
+    close(unaccepted);
+    tear_down(&fixture);
+}
+
+/* The server's descriptor for the connection to this client. */
+static int server_end_of(int client) {
+    struct sockaddr_in client_address;
+    socklen_t length = sizeof client_address;
+    assert_int_equal(getsockname(client, (struct sockaddr *)&client_address, &length), 0);
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in peer = {0};
+        length = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
+            peer.sin_port == client_address.sin_port) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+static int option_of(int fd, int level, int option) {
+    int value = 0;
+    socklen_t length = sizeof value;
+    assert_int_equal(getsockopt(fd, level, option, &value, &length), 0);
+    return value;
+}
+
+static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, NULL);
+    int client = client_open(fixture.port);
+    client_expect_ping(fixture.loop, client, 1);
+    int fd = server_end_of(client);
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+    assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 60);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 180000);
+    close(client);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(values_are_stored_and_returned),
+    cmocka_unit_test(requests_that_arrive_together_are_answered_in_order),
+    cmocka_unit_test(requests_in_single_bytes_work),
+    cmocka_unit_test(waiting_clients_are_released_by_another),
+    cmocka_unit_test(waiter_that_left_does_not_disturb_the_setter),
+    cmocka_unit_test(half_a_request_disturbs_nobody),
+    cmocka_unit_test(breach_closes_one_connection_with_a_line_that_names_it),
+    cmocka_unit_test(answers_before_a_breach_are_delivered),
+    cmocka_unit_test(client_older_than_the_handshake_is_told_apart),
+    cmocka_unit_test(announced_sizes_beyond_the_limits_close_before_they_cost),
+    cmocka_unit_test(client_that_does_not_read_is_dropped_alone),
+    cmocka_unit_test(connections_beyond_the_limit_are_turned_away),
+    cmocka_unit_test(renewal_without_prefix_forgets_everything_and_everyone),
+    cmocka_unit_test(renewal_with_prefix_keeps_its_keys_and_the_connections),
+    cmocka_unit_test(last_words_that_have_arrived_are_forgotten_by_a_renewal),
+    cmocka_unit_test(accepted_sockets_do_not_delay_and_notice_lost_hosts),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "host/telling/event_thread.h"
+#include "host/remembered_log.h"
+#include "host/loop/whole_file.h"
+
+#define LONG duration_from_seconds(60)
+#define SOON duration_from_milliseconds(20)
+
+struct fixture {
+    struct event_loop *loop;
+    struct remembered_log log;
+    char path[40];
+};
+
+/* A disk that accepts nothing until it is released. */
+static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t disk_changed = PTHREAD_COND_INITIALIZER;
+static bool is_disk_released;
+static int taken_by_disk;
+
+static void change_disk(bool is_released) {
+    pthread_mutex_lock(&disk);
+    is_disk_released = is_released;
+    taken_by_disk = 0;
+    pthread_cond_broadcast(&disk_changed);
+    pthread_mutex_unlock(&disk);
+}
+
+static enum failure_code hang(
+    struct event_file *file, struct slice record, struct failure *failure) {
+    pthread_mutex_lock(&disk);
+    while (!is_disk_released) {
+        pthread_cond_wait(&disk_changed, &disk);
+    }
+    enum failure_code code = event_file_append(file, record, failure);
+    taken_by_disk++;
+    pthread_cond_broadcast(&disk_changed);
+    pthread_mutex_unlock(&disk);
+    return code;
+}
+
+static enum failure_code refuse(
+    struct event_file *file, struct slice record, struct failure *failure) {
+    (void)file;
+    (void)record;
+    return failure_set_system(failure, ENOSPC, "write");
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.path = "/tmp/muster_event_thread_XXXXXX"};
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    remembered_log_init(&fixture->log);
+    close(mkstemp(fixture->path));
+}
+
+static void tear_down(struct fixture *fixture) {
+    unlink(fixture->path);
+    text_clear(&fixture->log.text);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static struct event_thread *start(struct fixture *fixture, struct duration patience,
+    enum failure_code (*append)(
+        struct event_file *file, struct slice record, struct failure *failure)) {
+    struct event_thread_settings settings = {
+        .loop = fixture->loop,
+        .log = &fixture->log.log,
+        .path = fixture->path,
+        .patience = patience,
+        .append = append,
+    };
+    struct event_thread *thread = NULL;
+    assert_int_equal(event_thread_new(&settings, &thread, NULL), FAILURE_NONE);
+    return thread;
+}
+
+static void everything_is_written_in_order_before_the_end(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct text expected = {0};
+    struct bytes content = {0};
+    set_up(&fixture);
+    struct event_thread *thread = start(&fixture, LONG, NULL);
+    for (int i = 0; i < 10000; i++) {
+        char *line = text_format("record %d\n", i);
+        event_thread_append(thread, line);
+        text_append(&expected, line);
+        free(line);
+    }
+    event_thread_free(thread);
+    assert_int_equal(
+        whole_file_read(fixture.path, false, expected.length + 1, &content, NULL), FAILURE_NONE);
+    assert_int_equal(content.length, expected.length);
+    assert_memory_equal(content.data, text_string(&expected), expected.length);
+    assert_int_equal(fixture.log.count, 0);
+    bytes_clear(&content);
+    text_clear(&expected);
+    tear_down(&fixture);
+}
+
+static void a_path_that_cannot_be_is_named(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure = {0};
+    struct event_thread *thread = NULL;
+    set_up(&fixture);
+    struct event_thread_settings settings = {
+        .loop = fixture.loop, .log = &fixture.log.log, .path = "/nowhere/events", .patience = LONG};
+    assert_int_equal(event_thread_new(&settings, &thread, &failure), FAILURE_SYSTEM);
+    assert_null(thread);
+    assert_non_null(strstr(failure.message, "/nowhere/events"));
+    tear_down(&fixture);
+}
+
+/* Far more records are given than may wait, and the disk accepts none of them. The caller is not
+ * delayed. */
+static void what_finds_no_room_is_lost_said_once_and_counted(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    change_disk(false);
+    struct event_thread *thread = start(&fixture, LONG, hang);
+    char record[1024];
+    memset(record, 'x', sizeof record);
+    record[sizeof record - 1] = '\0';
+    size_t room = EVENT_THREAD_CEILING / (sizeof record - 1);
+    for (size_t i = 0; i < room + 7; i++) {
+        event_thread_append(thread, record);
+    }
+    assert_int_equal(fixture.log.count, 1);
+    assert_true(remembered_log_has(&fixture.log, "events are lost, '/tmp/"));
+    change_disk(true);
+    event_thread_free(thread);
+    assert_int_equal(taken_by_disk, room);
+    assert_int_equal(fixture.log.count, 2);
+    assert_true(remembered_log_has(&fixture.log, "7 events were not written to '/tmp/"));
+    tear_down(&fixture);
+}
+
+static void a_disk_that_refuses_is_told_of_at_once_and_at_the_end(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct event_thread *thread = start(&fixture, LONG, refuse);
+    for (int i = 0; i < 3; i++) {
+        event_thread_append(thread, "a record\n");
+    }
+    while (fixture.log.count == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_true(remembered_log_has(&fixture.log, "does not take them: write: No space left"));
+    event_thread_free(thread);
+    assert_true(remembered_log_has(&fixture.log, "3 events were not written"));
+    assert_int_equal(fixture.log.count, 2);
+    tear_down(&fixture);
+}
+
+static void a_disk_that_never_answers_is_left_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    change_disk(false);
+    struct event_thread *thread = start(&fixture, SOON, hang);
+    event_thread_append(thread, "one\n");
+    event_thread_append(thread, "two\n");
+    event_thread_free(thread);
+    assert_true(remembered_log_has(&fixture.log, "2 events were not written"));
+    assert_true(remembered_log_has(&fixture.log, "it does not answer"));
+    tear_down(&fixture);
+    change_disk(true); /* the thread wakes up, finds that its owner has gone, and ends */
+    pthread_mutex_lock(&disk);
+    while (taken_by_disk < 2) {
+        pthread_cond_wait(&disk_changed, &disk);
+    }
+    pthread_mutex_unlock(&disk);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(everything_is_written_in_order_before_the_end),
+    cmocka_unit_test(a_path_that_cannot_be_is_named),
+    cmocka_unit_test(what_finds_no_room_is_lost_said_once_and_counted),
+    cmocka_unit_test(a_disk_that_refuses_is_told_of_at_once_and_at_the_end),
+    cmocka_unit_test(a_disk_that_never_answers_is_left_behind),
+};
+
+TEST_MAIN(tests)

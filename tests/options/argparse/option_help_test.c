@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/argparse/option_help.h"
+
+static const struct option_definition definitions[] = {
+    {.destination = "help",
+        .names = {"-h", "--help"},
+        .kind = OPTION_HELP,
+        .help = "Show this page."},
+    {.destination = "host", .names = {"--host"}, .help = "Where the store is."},
+    {.destination = "a_long_name",
+        .names = {"--a-long-name", "--a_long_name"},
+        .help = "A name too long to stand in front of its own text, which is long too."},
+    {.destination = "key", .help = "What to look for."},
+    {.destination = "more", .arity = OPTION_ARITY_ANY},
+};
+
+static const struct option_table table = {
+    .description = "Looks for a key.",
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof *definitions,
+};
+
+static void expect_usage(const char *program, size_t columns, const char *expected) {
+    struct text usage = {0};
+    option_help_usage(&table, program, columns, &usage);
+    assert_string_equal(text_string(&usage), expected);
+    text_clear(&usage);
+}
+
+static void a_short_usage_stays_on_its_line(void **state) {
+    (void)state;
+    expect_usage(
+        "get", 100, "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME] key [more ...]\n");
+}
+
+static void a_long_usage_wraps_below_the_first_option(void **state) {
+    (void)state;
+    expect_usage("get", 60,
+        "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME]\n"
+        "           key [more ...]\n");
+}
+
+static void a_long_program_stands_alone(void **state) {
+    (void)state;
+    expect_usage("a command of many words", 38,
+        "usage: a command of many words\n"
+        "       [-h] [--host HOST]\n"
+        "       [--a-long-name A_LONG_NAME]\n"
+        "       key [more ...]\n");
+}
+
+static void help_has_argparse_layout(void **state) {
+    (void)state;
+    struct text help = {0};
+    option_help_format(&table, "get", 72, &help);
+    assert_string_equal(text_string(&help),
+        "usage: get [-h] [--host HOST] [--a-long-name A_LONG_NAME]\n"
+        "           key [more ...]\n"
+        "\n"
+        "Looks for a key.\n"
+        "\n"
+        "positional arguments:\n"
+        "  key                   What to look for.\n"
+        "  more\n"
+        "\n"
+        "options:\n"
+        "  -h, --help            Show this page.\n"
+        "  --host HOST           Where the store is.\n"
+        "  --a-long-name, --a_long_name A_LONG_NAME\n"
+        "                        A name too long to stand in front of its own\n"
+        "                        text, which is long too.\n");
+    text_clear(&help);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_short_usage_stays_on_its_line),
+    cmocka_unit_test(a_long_usage_wraps_below_the_first_option),
+    cmocka_unit_test(a_long_program_stands_alone),
+    cmocka_unit_test(help_has_argparse_layout),
+};
+
+TEST_MAIN(tests)

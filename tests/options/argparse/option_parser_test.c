@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/argparse/option_parser.h"
+#include "sample_table.h"
+
+static struct option_result result;
+static struct text_list environment;
+
+static int clear(void **state) {
+    (void)state;
+    option_result_clear(&result);
+    text_list_clear(&environment);
+    return 0;
+}
+
+/* Reads a command line whose arguments are separated by blanks. */
+static void parse(const char *line) {
+    struct text_list arguments = {0};
+    char *copy = strdup(line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        text_list_add(&arguments, word);
+    }
+    free(copy);
+    option_result_clear(&result);
+    option_parse(&sample_table, "sample", &arguments, &environment, &result);
+    text_list_clear(&arguments);
+}
+
+static const struct option_value *value(const char *destination) {
+    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+    return option_result_value(&result, destination);
+}
+
+static void expect_mistake(const char *line, const char *message) {
+    parse(line);
+    assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
+    struct text expected = {0};
+    text_append_format(&expected, "\nsample: error: %s\n", message);
+    const char *found = strstr(result.text, text_string(&expected));
+    if (found == NULL) {
+        print_message("%s gave %s", line, result.text);
+    }
+    assert_non_null(found);
+    assert_true(strlen(found) == expected.length);
+    text_clear(&expected);
+}
+
+static void defaults_hold_when_nothing_is_given(void **state) {
+    (void)state;
+    parse("k");
+    assert_int_equal(value("size")->integer, 1);
+    assert_int_equal(value("size")->source, OPTION_SOURCE_DEFAULT);
+    assert_false(value("rate")->is_set);
+    assert_false(value("verbose")->flag);
+    assert_string_equal(value("key")->text, "k");
+}
+
+static void bundles_run_into_one_value(void **state) {
+    (void)state;
+    parse("-vqs3 k");
+    assert_true(value("verbose")->flag && value("quiet")->flag);
+    assert_int_equal(value("size")->integer, 3);
+    parse("-vqs -4 k");
+    assert_int_equal(value("size")->integer, -4);
+    parse("-qs=5 k");
+    assert_int_equal(value("size")->integer, 5);
+}
+
+static void what_follows_the_key_is_left_alone(void **state) {
+    (void)state;
+    parse("-v k --size x -- -v");
+    assert_int_equal(value("rest")->list.count, 4);
+    assert_string_equal(value("rest")->list.items[0], "--size");
+    assert_int_equal(value("size")->integer, 1);
+}
+
+static void the_first_double_dash_next_to_the_key_is_dropped(void **state) {
+    (void)state;
+    parse("-- k -- a");
+    assert_int_equal(value("rest")->list.count, 2);
+    parse("k -- a");
+    assert_int_equal(value("rest")->list.count, 1);
+    parse("k a -- b");
+    assert_int_equal(value("rest")->list.count, 3);
+    parse("-- --size");
+    assert_string_equal(value("key")->text, "--size");
+}
+
+static void mistakes_are_worded_as_argparse_words_them(void **state) {
+    (void)state;
+    expect_mistake("", "the following arguments are required: key");
+    expect_mistake("--size", "argument -s/--size: expected one argument");
+    expect_mistake("--size -- 3", "argument -s/--size: expected one argument");
+    expect_mistake("-qs", "argument -s/--size: expected one argument");
+    expect_mistake("--size x", "argument -s/--size: invalid int value: 'x'");
+    expect_mistake("--tag a k", "ambiguous option: --tag could match --tag-list, --tag_list");
+    expect_mistake("--nope -x k", "unrecognized arguments: --nope -x");
+    expect_mistake("-vx k", "unrecognized arguments: -x");
+    expect_mistake("--verbose=1 k", "argument -v/--verbose: ignored explicit argument '1'");
+    expect_mistake("-v= k", "argument -v/--verbose: ignored explicit argument ''");
+    expect_mistake("-q- k", "argument -q: ignored explicit argument '-'");
+    expect_mistake("--colour blue k",
+        "argument --colour: invalid choice: 'blue' (choose from 'red', 'green')");
+}
+
+static void the_environment_stands_behind_the_command_line(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "SAMPLE_SIZE", "7");
+    text_list_set_variable(&environment, "SAMPLE_RATE", "7");
+    text_list_set_variable(&environment, "SAMPLE_VERBOSE", "2");
+    text_list_set_variable(&environment, "SAMPLE_TAG_LIST", "");
+    parse("k");
+    assert_int_equal(value("size")->integer, 7);
+    assert_int_equal(value("size")->source, OPTION_SOURCE_ENVIRONMENT);
+    assert_false(value("rate")->is_set); /* this option has no environment variable */
+    assert_true(value("verbose")->flag);
+    assert_int_equal(value("tag_list")->list.count, 1);
+    parse("--size 2 k");
+    assert_int_equal(value("size")->integer, 2);
+    assert_int_equal(value("size")->source, OPTION_SOURCE_COMMAND_LINE);
+}
+
+static void bad_variables_are_named_unless_overridden(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "SAMPLE_COLOUR", "blue");
+    expect_mistake("k", "argument --colour: invalid choice: 'blue' (choose from 'red', 'green') "
+                        "(from the environment variable SAMPLE_COLOUR)");
+    parse("--colour red k");
+    assert_string_equal(value("colour")->text, "red");
+    text_list_clear(&environment);
+    text_list_set_variable(&environment, "SAMPLE_VERBOSE", "");
+    expect_mistake("k", "argument -v/--verbose: invalid int value: '' "
+                        "(from the environment variable SAMPLE_VERBOSE)");
+}
+
+static void help_and_version_end_the_reading(void **state) {
+    (void)state;
+    parse("-vh --nope");
+    assert_int_equal(result.outcome, OPTION_OUTCOME_PRINT);
+    assert_non_null(strstr(result.text, "usage: sample [-h]"));
+    parse("--version");
+    assert_int_equal(result.outcome, OPTION_OUTCOME_PRINT);
+    assert_string_equal(result.text, "muster " MUSTER_VERSION "\n");
+    parse("--complete bash");
+    assert_int_equal(result.outcome, OPTION_OUTCOME_PRINT);
+    expect_mistake("--size x --help", "argument -s/--size: invalid int value: 'x'");
+    expect_mistake("--complete fish",
+        "argument --complete: invalid choice: 'fish' (choose from 'bash', 'zsh', 'tcsh')");
+    parse("k --help");
+    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(defaults_hold_when_nothing_is_given, clear),
+    cmocka_unit_test_teardown(bundles_run_into_one_value, clear),
+    cmocka_unit_test_teardown(what_follows_the_key_is_left_alone, clear),
+    cmocka_unit_test_teardown(the_first_double_dash_next_to_the_key_is_dropped, clear),
+    cmocka_unit_test_teardown(mistakes_are_worded_as_argparse_words_them, clear),
+    cmocka_unit_test_teardown(the_environment_stands_behind_the_command_line, clear),
+    cmocka_unit_test_teardown(bad_variables_are_named_unless_overridden, clear),
+    cmocka_unit_test_teardown(help_and_version_end_the_reading, clear),
+};
+
+TEST_MAIN(tests)

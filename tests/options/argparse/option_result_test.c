@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/argparse/option_result.h"
+#include "sample_table.h"
+
+static void init(struct option_result *result, const char *columns) {
+    struct text_list environment = {0};
+    if (columns != NULL) {
+        text_list_set_variable(&environment, "COLUMNS", columns);
+    }
+    option_result_init(result, &sample_table, "sample", &environment);
+    text_list_clear(&environment);
+}
+
+static void width_comes_from_the_environment(void **state) {
+    (void)state;
+    static const struct {
+        const char *given;
+        size_t columns;
+    } cases[] = {
+        {NULL, 80}, {"120", 120}, {"0", 80}, {"-3", 80}, {"wide", 80}, {"999999999", 10000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct option_result result;
+        init(&result, cases[i].given);
+        assert_int_equal(result.columns, cases[i].columns);
+        option_result_clear(&result);
+    }
+}
+
+static void a_mistake_names_option_and_variable(void **state) {
+    (void)state;
+    struct option_result result;
+    init(&result, NULL);
+    result.values[option_table_find(&sample_table, "size")].source = OPTION_SOURCE_ENVIRONMENT;
+    option_result_reject(&result, "size", "%d is too large", 9);
+    assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
+    assert_non_null(strstr(result.text, "usage: sample [-h]"));
+    assert_non_null(strstr(result.text,
+        "\nsample: error: argument -s/--size: 9 is too large (from the environment variable "
+        "SAMPLE_SIZE)\n"));
+    option_result_clear(&result);
+}
+
+static void only_the_first_mistake_is_kept(void **state) {
+    (void)state;
+    struct option_result result;
+    init(&result, NULL);
+    option_result_reject(&result, NULL, "first");
+    option_result_reject(&result, "size", "second");
+    assert_non_null(strstr(result.text, "\nsample: error: first\n"));
+    assert_null(strstr(result.text, "second"));
+    option_result_clear(&result);
+}
+
+static void a_reason_becomes_a_mistake_only_on_failure(void **state) {
+    (void)state;
+    struct option_result result;
+    struct text reason = {0};
+    init(&result, NULL);
+    assert_int_equal(option_result_settle(&result, "size", FAILURE_NONE, &reason), FAILURE_NONE);
+    assert_int_equal(result.outcome, OPTION_OUTCOME_VALUES);
+    text_append(&reason, "100% too large");
+    assert_int_equal(
+        option_result_settle(&result, "size", FAILURE_INVALID, &reason), FAILURE_INVALID);
+    assert_non_null(strstr(result.text, "argument -s/--size: 100% too large\n"));
+    assert_int_equal(reason.length, 0);
+    option_result_clear(&result);
+}
+
+static void an_unknown_destination_is_not_set(void **state) {
+    (void)state;
+    struct option_result result;
+    init(&result, NULL);
+    assert_false(option_result_value(&result, "nothing")->is_set);
+    assert_string_equal(option_result_text(&result, "nothing"), "");
+    option_result_clear(&result);
+    option_result_clear(&result);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(width_comes_from_the_environment),
+    cmocka_unit_test(a_mistake_names_option_and_variable),
+    cmocka_unit_test(only_the_first_mistake_is_kept),
+    cmocka_unit_test(a_reason_becomes_a_mistake_only_on_failure),
+    cmocka_unit_test(an_unknown_destination_is_not_set),
+};
+
+TEST_MAIN(tests)

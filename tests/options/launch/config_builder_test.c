@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "launch_line.h"
+#include "options/launch/config_builder.h"
+
+static void a_bare_script_gets_every_default(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("train.py --lr 0.1");
+    assert_int_equal(config->entry, LAUNCH_ENTRY_SCRIPT);
+    assert_string_equal(config->script, "train.py");
+    assert_int_equal(config->script_arguments.count, 2);
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_NUMBER);
+    assert_int_equal(config->worker_count, 1);
+    assert_string_equal(config->role, "default");
+    assert_int_equal(config->max_restarts, 0);
+    assert_int_equal(config->signal_count, 4);
+    assert_int_equal(config->signals[0], 15);
+    assert_string_equal(config->signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    assert_true(duration_seconds(config->shutdown_timeout) == 30);
+    assert_int_equal(config->evidence, LAUNCH_EVIDENCE_BASIC);
+    assert_true(duration_seconds(config->evidence_timeout) == 2);
+    assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_TORCHRUN);
+    assert_int_equal(config->numa_binding, LAUNCH_NUMA_NONE);
+    assert_true(config->sets_omp_num_threads);
+    assert_false(config->has_local_ranks_filter || config->is_virtual_local_rank);
+    assert_null(config->log_dir);
+    assert_null(config->python);
+    assert_null(config->local_address);
+    assert_null(config->log_line_prefix_template);
+    assert_int_equal(config->duplicate_stdout_filters.count, 0);
+    assert_int_equal(config->warnings.count, 0);
+}
+
+static void the_entry_follows_three_flags(void **state) {
+    (void)state;
+    assert_int_equal(config_of("-m pkg.train")->entry, LAUNCH_ENTRY_MODULE);
+    assert_int_equal(config_of("--no-python ./a.out")->entry, LAUNCH_ENTRY_PROGRAM);
+    assert_int_equal(config_of("--run-path /a.py")->entry, LAUNCH_ENTRY_RUN_PATH);
+    assert_int_equal(config_of("--run-path --no-python -m /a.py")->entry, LAUNCH_ENTRY_RUN_PATH);
+    expect_mistake("-m --no-python x", "argument --no-python/--no_python: ", "-m/--module");
+}
+
+static void an_empty_script_is_refused(void **state) {
+    (void)state;
+    struct text_list arguments = {0};
+    text_list_add(&arguments, "");
+    launch_options_parse("torchrun", &arguments, &environment, &launch);
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+    assert_non_null(strstr(launch.text, "argument training_script: is empty"));
+    text_list_clear(&arguments);
+}
+
+static void numbers_outside_their_range_are_mistakes(void **state) {
+    (void)state;
+    expect_mistake(
+        "--nproc-per-node 0 t.py", "argument --nproc-per-node/--nproc_per_node: ", "'0'");
+    expect_mistake("--nproc-per-node 1000000000 t.py", "--nproc-per-node", "at most 4096");
+    expect_mistake("--max-restarts -1 t.py", "argument --max-restarts/--max_restarts: ", "-1");
+    expect_mistake("--max-restarts 2000000000 t.py", "--max-restarts", "0 to 1000000000");
+    expect_mistake("--monitor-interval 0 t.py", "--monitor-interval", "above 0");
+    expect_mistake("--shutdown-timeout -0.5 t.py", "--shutdown-timeout", "-0.5");
+    expect_mistake("--signals-to-handle SIGKILL t.py", "--signals-to-handle", "'SIGKILL'");
+}
+
+static void evidence_is_a_choice_and_a_time(void **state) {
+    (void)state;
+    assert_int_equal(config_of("--evidence off t.py")->evidence, LAUNCH_EVIDENCE_OFF);
+    assert_int_equal(config_of("--evidence full t.py")->evidence, LAUNCH_EVIDENCE_FULL);
+    assert_int_equal(config_of("--evidence-timeout 0 t.py")->evidence, LAUNCH_EVIDENCE_OFF);
+    assert_true(
+        duration_seconds(config_of("--evidence-timeout 0.5 t.py")->evidence_timeout) == 0.5);
+    expect_mistake("--evidence all t.py", "--evidence: ", "'basic'");
+    expect_mistake("--evidence-timeout -1 t.py", "--evidence-timeout/--evidence_timeout: ", "-1");
+}
+
+static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
+    (void)state;
+    assert_true(
+        duration_seconds(config_of("--shutdown-timeout 0.5 t.py")->shutdown_timeout) == 0.5);
+    assert_true(duration_seconds(config_of("--shutdown-timeout 0 t.py")->shutdown_timeout) == 0);
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "7");
+    assert_true(duration_seconds(config_of("t.py")->shutdown_timeout) == 7);
+    assert_true(duration_seconds(config_of("--shutdown-timeout 1 t.py")->shutdown_timeout) == 1);
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1");
+    expect_mistake("t.py", "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ", "'-1'");
+    text_list_set_variable(&environment, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon");
+    expect_mistake("t.py", "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ", "'soon'");
+}
+
+static void words_become_choices(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--numa-binding core-complex --exit-code worker --nproc-per-node auto "
+                  "--on-timer-expiry exit-agent "
+                  "--virtual-local-rank --local-addr 10.0.0.7 --role trainer t.py");
+    assert_int_equal(config->numa_binding, LAUNCH_NUMA_CORE_COMPLEX);
+    assert_int_equal(config->exit_code, LAUNCH_EXIT_CODE_WORKER);
+    assert_int_equal(config->on_timer_expiry, LAUNCH_TIMER_EXPIRY_EXIT_AGENT);
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_AUTO);
+    assert_true(config->is_virtual_local_rank);
+    assert_string_equal(config->local_address, "10.0.0.7");
+    assert_string_equal(config->role, "trainer");
+    assert_int_equal(config_of("--numa-binding node t.py")->numa_binding, LAUNCH_NUMA_NODE);
+    assert_int_equal(config_of("t.py")->on_timer_expiry, LAUNCH_TIMER_EXPIRY_RESTART_WORKER);
+    assert_int_equal(config_of("--numa-binding socket t.py")->numa_binding, LAUNCH_NUMA_SOCKET);
+    assert_int_equal(
+        config_of("--numa-binding exclusive t.py")->numa_binding, LAUNCH_NUMA_EXCLUSIVE);
+}
+
+static void the_environment_says_what_runs(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "PYTHON_EXEC", "/usr/bin/python3.12");
+    text_list_set_variable(&environment, "OMP_NUM_THREADS", "");
+    const struct launch_config *config = config_of("t.py");
+    assert_string_equal(config->python, "/usr/bin/python3.12");
+    assert_false(config->sets_omp_num_threads);
+}
+
+static void the_environment_says_where_probes_are_answered(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("t.py");
+    assert_false(config->serves_health);
+    assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "8080");
+    text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_ADDRESS", "::1");
+    text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_TIMEOUT", "2.5");
+    config = config_of("t.py");
+    assert_true(config->serves_health);
+    assert_int_equal(config->health_port, 8080);
+    assert_string_equal(config->health_address, "::1");
+    assert_int_equal(config->health_timeout.nanoseconds, 2500000000);
+    assert_int_equal(config->warnings.count, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "70000");
+    config = config_of("t.py");
+    assert_false(config->serves_health);
+    expect_warning(config, "TORCHELASTIC_HEALTH_CHECK_PORT='70000' has no effect");
+    text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "8080");
+    for (const char *const *bad = (const char *const[]){"0", "-1", "nan", "soon", NULL};
+         *bad != NULL; bad++) {
+        text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_TIMEOUT", *bad);
+        config = config_of("t.py");
+        assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
+        expect_warning(config, "MUSTER_HEALTH_CHECK_TIMEOUT='");
+    }
+}
+
+static void the_environment_says_what_is_watched(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("--monitor-interval 0.25 t.py");
+    assert_int_equal(config->monitor_interval.nanoseconds, 250000000);
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    assert_false(config->serves_timers);
+    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "true");
+    text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", "");
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "-1");
+    config = config_of("t.py");
+    assert_false(config->serves_timers);
+    assert_null(config->timer_file);
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_ENABLE_FILE_TIMER", "1");
+    text_list_set_variable(&environment, "TORCHELASTIC_TIMER_FILE", "/run/timers");
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "2.5");
+    config = config_of("t.py");
+    assert_true(config->serves_timers);
+    assert_string_equal(config->timer_file, "/run/timers");
+    assert_int_equal(config->stuck_timeout.nanoseconds, 2500000000);
+    assert_int_equal(config->warnings.count, 0);
+    text_list_set_variable(&environment, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", "soon");
+    config = config_of("t.py");
+    assert_int_equal(config->stuck_timeout.nanoseconds, 0);
+    expect_warning(config, "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT is no number");
+}
+
+static void plug_ins_are_refused_with_a_way_out(void **state) {
+    (void)state;
+    expect_mistake("--logs-specs mine t.py", "argument --logs-specs/--logs_specs: ", "--log-dir");
+    assert_int_equal(config_of("--logs-specs default t.py")->warnings.count, 0);
+    expect_mistake("--event-log-handler scuba t.py", "--event-log-handler", "file:PATH");
+    expect_mistake("--event-log-handler file: t.py", "--event-log-handler", "file:PATH");
+    config_of("--event-log-handler null t.py");
+}
+
+static void a_handler_that_does_nothing_there_is_accepted(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("--event-log-handler dynamic_rendezvous t.py");
+    assert_int_equal(config->event_handler, LAUNCH_EVENTS_NULL);
+    assert_null(config->event_file);
+}
+
+static void start_methods_matter_to_nobody(void **state) {
+    (void)state;
+    assert_int_equal(config_of("--start-method fork t.py")->warnings.count, 0);
+    expect_warning(config_of("--start-method fork --run-path /t.py"), "fresh process");
+    text_list_set_variable(&environment, "PET_START_METHOD", "zz");
+    expect_mistake("t.py", "--start-method", "PET_START_METHOD");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(a_bare_script_gets_every_default, clear),
+    cmocka_unit_test_teardown(the_entry_follows_three_flags, clear),
+    cmocka_unit_test_teardown(an_empty_script_is_refused, clear),
+    cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
+    cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
+    cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
+    cmocka_unit_test_teardown(words_become_choices, clear),
+    cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
+    cmocka_unit_test_teardown(the_environment_says_where_probes_are_answered, clear),
+    cmocka_unit_test_teardown(the_environment_says_what_is_watched, clear),
+    cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(a_handler_that_does_nothing_there_is_accepted, clear),
+    cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/launch/endpoint.h"
+
+static void expect(const char *text, const char *host, int port) {
+    struct endpoint endpoint;
+    struct text reason = {0};
+    assert_int_equal(endpoint_parse(text, &endpoint, &reason), FAILURE_NONE);
+    assert_string_equal(endpoint.host, host);
+    assert_int_equal(endpoint.port, port);
+    endpoint_clear(&endpoint);
+}
+
+static void hosts_come_with_and_without_port(void **state) {
+    (void)state;
+    expect("", "localhost", ENDPOINT_NO_PORT);
+    expect("  ", "localhost", ENDPOINT_NO_PORT);
+    expect("node0", "node0", ENDPOINT_NO_PORT);
+    expect(" node0:29500 ", "node0", 29500);
+    expect("10.0.0.1:0", "10.0.0.1", 0);
+    expect("a_b-c.example:65535", "a_b-c.example", 65535);
+    expect("-x", "-x", ENDPOINT_NO_PORT);
+    expect("n\xc3\xb6"
+           "de:1",
+        "n\xc3\xb6"
+        "de",
+        1);
+}
+
+static void brackets_hold_an_ipv6_address(void **state) {
+    (void)state;
+    expect("[::1]", "::1", ENDPOINT_NO_PORT);
+    expect("[::1]:5", "::1", 5);
+    expect("[fe80::1]:29500", "fe80::1", 29500);
+}
+
+/* torchrun reads "::1" as host ":" and port 1. */
+static void a_bare_ipv6_address_is_a_host_without_port(void **state) {
+    (void)state;
+    expect("::1", "::1", ENDPOINT_NO_PORT);
+    expect("2001:db8::5", "2001:db8::5", ENDPOINT_NO_PORT);
+    expect("fe80::1:ab", "fe80::1:ab", ENDPOINT_NO_PORT);
+    expect("1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8", ENDPOINT_NO_PORT);
+    expect("::1:29500", "::1", 29500); /* a group of an address has at most four digits */
+    expect("1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8", 9);
+}
+
+static void an_address_that_may_end_in_a_port_is_refused(void **state) {
+    (void)state;
+    struct endpoint endpoint;
+    struct text reason = {0};
+    assert_int_equal(endpoint_parse("fe80::1:2940", &endpoint, &reason), FAILURE_INVALID);
+    assert_non_null(strstr(text_string(&reason), "write [fe80::1:2940] or [fe80::1]:2940"));
+    text_clear(&reason);
+    expect("[fe80::1:2940]", "fe80::1:2940", ENDPOINT_NO_PORT);
+    expect("[fe80::1]:2940", "fe80::1", 2940);
+}
+
+static void hosts_have_a_longest_length(void **state) {
+    (void)state;
+    char host[ENDPOINT_HOST_MAXIMUM + 2] = {0};
+    struct text reason = {0};
+    char *copy;
+    memset(host, 'h', ENDPOINT_HOST_MAXIMUM);
+    assert_int_equal(endpoint_parse_host(host, &copy, &reason), FAILURE_NONE);
+    free(copy);
+    host[ENDPOINT_HOST_MAXIMUM] = 'h';
+    assert_int_equal(endpoint_parse_host(host, &copy, &reason), FAILURE_INVALID);
+    text_clear(&reason);
+}
+
+static void loopback_is_known_by_name_and_address(void **state) {
+    (void)state;
+    static const char *const loopback[] = {"localhost", "localhost.localdomain", "127.0.0.1",
+        "127.255.0.9", "::1", "0:0:0:0:0:0:0:1", "0::0001", "::ffff:127.0.0.1", "ip6-localhost"};
+    static const char *const elsewhere[] = {"node0", "127.example.org", "128.0.0.1", "10.0.0.127",
+        "::", "::2", "::1:1", "1::1", "::10", "::ffff:10.0.0.1", "localhost.example.org",
+        "0.0.0.0"};
+    for (size_t i = 0; i < sizeof loopback / sizeof *loopback; i++) {
+        assert_true(endpoint_is_loopback(loopback[i]));
+    }
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        assert_false(endpoint_is_loopback(elsewhere[i]));
+    }
+}
+
+static void broken_endpoints_repeat_the_value(void **state) {
+    (void)state;
+    static const char *const wrong[] = {":5", "host:", "host:x", "host:65536", "host:123456",
+        "http://h:1", "fe80::1%eth0", "[]", "a b:1", "host:-1", "host: 1", "h,i:1", "a:b:1",
+        ":::1:29500", "[a:b]:1", "::1:2", "1::2:3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct endpoint endpoint = {.port = 7};
+        struct text reason = {0};
+        assert_int_equal(endpoint_parse(wrong[i], &endpoint, &reason), FAILURE_INVALID);
+        assert_int_equal(endpoint.port, 7);
+        assert_non_null(strstr(text_string(&reason), wrong[i]));
+        text_clear(&reason);
+    }
+}
+
+static void a_host_is_text(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"n\x01", "n\xff", "n\xc3", "\xed\xb3\xbf"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct text reason = {0};
+        char *host;
+        assert_int_equal(endpoint_parse_host(wrong[i], &host, &reason), FAILURE_INVALID);
+        text_clear(&reason);
+    }
+}
+
+static void a_host_alone_may_have_brackets(void **state) {
+    (void)state;
+    struct text reason = {0};
+    char *host;
+    assert_int_equal(endpoint_parse_host("[::1]", &host, &reason), FAILURE_NONE);
+    assert_string_equal(host, "::1");
+    free(host);
+    assert_int_equal(endpoint_parse_host("::1", &host, &reason), FAILURE_NONE);
+    assert_string_equal(host, "::1");
+    free(host);
+    assert_int_equal(endpoint_parse_host("", &host, &reason), FAILURE_INVALID);
+    text_clear(&reason);
+}
+
+static void ipv6_addresses_are_recognised(void **state) {
+    (void)state;
+    static const char *const good[] = {"::", "::1", "1::", "1::8", "2001:db8::ff00:42:8329",
+        "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::ffff:10.0.0.1", "1:2:3:4:5:6:1.2.3.4"};
+    static const char *const bad[] = {"", ":", ":::", "1", "1:2", ":1",
+        "1:", "1:2:3:4:5:6:7:8:", "1:2:3:4:5:6:7:8:9", "1::2::3", "1:::2",
+        "12345::", "g::", "::1.2.3", "::1.2.3.256", "1.2.3.4", "1:2:3:4:5:6:7:1.2.3.4",
+        "1:2:3:4:5:6:7:8::", "::1.2.3.4.5"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(endpoint_is_ipv6_address(good[i]));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_false(endpoint_is_ipv6_address(bad[i]));
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(hosts_come_with_and_without_port),
+    cmocka_unit_test(brackets_hold_an_ipv6_address),
+    cmocka_unit_test(a_bare_ipv6_address_is_a_host_without_port),
+    cmocka_unit_test(an_address_that_may_end_in_a_port_is_refused),
+    cmocka_unit_test(hosts_have_a_longest_length),
+    cmocka_unit_test(loopback_is_known_by_name_and_address),
+    cmocka_unit_test(broken_endpoints_repeat_the_value),
+    cmocka_unit_test(a_host_is_text),
+    cmocka_unit_test(a_host_alone_may_have_brackets),
+    cmocka_unit_test(ipv6_addresses_are_recognised),
+};
+
+TEST_MAIN(tests)

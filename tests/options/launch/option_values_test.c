@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/launch/option_values.h"
+
+static struct text reason;
+
+static int clear(void **state) {
+    (void)state;
+    text_clear(&reason);
+    return 0;
+}
+
+static void expect_reason(const char *part) {
+    if (strstr(text_string(&reason), part) == NULL) {
+        print_message("\"%s\" does not say \"%s\"\n", text_string(&reason), part);
+        fail();
+    }
+    text_clear(&reason);
+}
+
+static void node_ranges_are_one_number_or_two(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int minimum;
+        int maximum;
+    } cases[] = {{"1", 1, 1}, {"1:1", 1, 1}, {"2:4", 2, 4}, {" +2 : 1_0 ", 2, 10}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int minimum;
+        int maximum;
+        assert_int_equal(
+            option_parse_node_range(cases[i].text, &minimum, &maximum, &reason), FAILURE_NONE);
+        assert_int_equal(minimum, cases[i].minimum);
+        assert_int_equal(maximum, cases[i].maximum);
+    }
+}
+
+static void impossible_node_ranges_say_why(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {{"", "a range MIN:MAX"}, {"x", "invalid value 'x'"}, {"1:2:3", "a range MIN:MAX"},
+        {"1:", "a range MIN:MAX"}, {"0", "at least 1 node"}, {"0:2", "at least 1 node"},
+        {"3:2", "smaller number"}, {"-1", "at least 1 node"}, {"1:99999999", "at most 65536"},
+        {"99999999999999999999", "at most 65536"}, {"1.5", "a number of nodes"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int minimum = 7;
+        int maximum = 7;
+        assert_int_equal(
+            option_parse_node_range(cases[i].text, &minimum, &maximum, &reason), FAILURE_INVALID);
+        assert_int_equal(minimum + maximum, 14);
+        expect_reason(cases[i].why);
+    }
+}
+
+static void worker_counts_are_numbers_or_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum launch_worker_count kind;
+        int count;
+    } cases[] = {{"1", LAUNCH_COUNT_NUMBER, 1}, {" 4096 ", LAUNCH_COUNT_NUMBER, 4096},
+        {"cpu", LAUNCH_COUNT_CPU, 0}, {"gpu", LAUNCH_COUNT_GPU, 0}, {"xpu", LAUNCH_COUNT_XPU, 0},
+        {"auto", LAUNCH_COUNT_AUTO, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum launch_worker_count kind;
+        int count;
+        assert_int_equal(
+            option_parse_worker_count(cases[i].text, &kind, &count, &reason), FAILURE_NONE);
+        assert_int_equal(kind, cases[i].kind);
+        assert_int_equal(count, cases[i].count);
+    }
+}
+
+static void impossible_worker_counts_say_what_is_possible(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {{"0", "at least 1 worker"}, {"-3", "at least 1 worker"}, {"", "cpu, gpu"},
+        {"GPU", "cpu, gpu"}, {"two", "invalid value 'two'"}, {"1000000000", "at most 4096"},
+        {"-99999999999999999999", "at least 1"}, {"99999999999999999999", "at most 4096"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        enum launch_worker_count kind;
+        int count;
+        assert_int_equal(
+            option_parse_worker_count(cases[i].text, &kind, &count, &reason), FAILURE_INVALID);
+        expect_reason(cases[i].why);
+    }
+}
+
+static void one_streams_value_serves_all_ranks(void **state) {
+    (void)state;
+    struct launch_streams streams;
+    assert_int_equal(option_parse_streams("3", &streams, &reason), FAILURE_NONE);
+    assert_int_equal(launch_streams_for(&streams, 0), 3);
+    assert_int_equal(launch_streams_for(&streams, 500), 3);
+}
+
+static void streams_by_rank_leave_the_others_alone(void **state) {
+    (void)state;
+    struct launch_streams streams;
+    assert_int_equal(option_parse_streams("0:1,2:3,0:2", &streams, &reason), FAILURE_NONE);
+    assert_int_equal(launch_streams_for(&streams, 0), LAUNCH_STREAM_STDERR);
+    assert_int_equal(launch_streams_for(&streams, 1), 0);
+    assert_int_equal(launch_streams_for(&streams, 2), 3);
+    assert_int_equal(launch_streams_for(&streams, 3), 0);
+    free(streams.by_rank);
+}
+
+/* torchrun's grammar allows only one digit. */
+static void ranks_from_ten_on_can_be_named(void **state) {
+    (void)state;
+    struct launch_streams streams;
+    assert_int_equal(option_parse_streams("10:1,4095:2", &streams, &reason), FAILURE_NONE);
+    assert_int_equal(launch_streams_for(&streams, 10), 1);
+    assert_int_equal(launch_streams_for(&streams, 1), 0);
+    assert_int_equal(launch_streams_for(&streams, 4095), 2);
+    free(streams.by_rank);
+}
+
+static void broken_streams_repeat_the_value(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", "4", "-1", "x", "0:4", "0:1,", ",0:1", "0:1 ,1:1",
+        "0:", ":1", "00", "0:11", "0;1", "0:1:2"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct launch_streams streams;
+        assert_int_equal(option_parse_streams(wrong[i], &streams, &reason), FAILURE_INVALID);
+        expect_reason("RANK:VALUE");
+    }
+    struct launch_streams streams;
+    assert_int_equal(
+        option_parse_streams("99999999999999999999:1", &streams, &reason), FAILURE_INVALID);
+    expect_reason("from 0 to 4095");
+}
+
+static void rank_lists_are_sorted_and_without_repetition(void **state) {
+    (void)state;
+    int *ranks;
+    size_t count;
+    assert_int_equal(option_parse_rank_list("3, 1,3 ,-1", &ranks, &count, &reason), FAILURE_NONE);
+    assert_int_equal(count, 3);
+    assert_int_equal(ranks[0], -1);
+    assert_int_equal(ranks[1], 1);
+    assert_int_equal(ranks[2], 3);
+    free(ranks);
+    static const char *const wrong[] = {"0,,1", "0,", "a", "1-3", "99999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            option_parse_rank_list(wrong[i], &ranks, &count, &reason), FAILURE_INVALID);
+        expect_reason("between commas");
+    }
+}
+
+static void signals_are_named_in_full(void **state) {
+    (void)state;
+    int signals[LAUNCH_MAXIMUM_SIGNALS];
+    size_t count;
+    assert_int_equal(
+        option_parse_signals(" SIGTERM, SIGINT,SIGTERM,SIGRTMIN+1", signals, &count, &reason),
+        FAILURE_NONE);
+    assert_int_equal(count, 3);
+    assert_int_equal(signals[0], 15);
+    assert_int_equal(signals[1], 2);
+    assert_int_equal(signals[2], 35);
+    assert_int_equal(option_parse_signals("", signals, &count, &reason), FAILURE_NONE);
+    assert_int_equal(count, 0);
+}
+
+static void impossible_signals_say_why(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {{"SIGKILL", "no process handle"}, {"SIGTERM,SIGSTOP", "no process handle"},
+        {"SIGCHLD", "leave it out"}, {"TERM", "with SIG in front"}, {"15", "no signal"},
+        {"SIGTERM,", "no signal"}, {"sigterm", "invalid value 'sigterm'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int signals[LAUNCH_MAXIMUM_SIGNALS];
+        size_t count = 9;
+        assert_int_equal(
+            option_parse_signals(cases[i].text, signals, &count, &reason), FAILURE_INVALID);
+        assert_int_equal(count, 9);
+        expect_reason(cases[i].why);
+    }
+}
+
+static void expect_scale_up(const char *text, enum rendezvous_scale_up expected, double seconds) {
+    enum rendezvous_scale_up scale_up;
+    struct duration interval;
+    assert_int_equal(option_parse_scale_up(text, &scale_up, &interval, &reason), FAILURE_NONE);
+    assert_int_equal(scale_up, expected);
+    assert_true(duration_seconds(interval) == seconds);
+}
+
+static void new_nodes_are_admitted_at_once_or_never_or_now_and_then(void **state) {
+    (void)state;
+    expect_scale_up("immediate", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
+    expect_scale_up("0", RENDEZVOUS_SCALE_UP_ALLOWED, 0);
+    expect_scale_up("90.5", RENDEZVOUS_SCALE_UP_ALLOWED, 90.5);
+    expect_scale_up("never", RENDEZVOUS_SCALE_UP_NEVER, 0);
+    static const char *const wrong[] = {"", "-1", "often", "1m", "nan", "inf", "Never"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        enum rendezvous_scale_up scale_up;
+        struct duration interval;
+        assert_int_equal(
+            option_parse_scale_up(wrong[i], &scale_up, &interval, &reason), FAILURE_INVALID);
+        expect_reason("give immediate, never");
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(node_ranges_are_one_number_or_two, clear),
+    cmocka_unit_test_teardown(impossible_node_ranges_say_why, clear),
+    cmocka_unit_test_teardown(worker_counts_are_numbers_or_words, clear),
+    cmocka_unit_test_teardown(impossible_worker_counts_say_what_is_possible, clear),
+    cmocka_unit_test_teardown(one_streams_value_serves_all_ranks, clear),
+    cmocka_unit_test_teardown(streams_by_rank_leave_the_others_alone, clear),
+    cmocka_unit_test_teardown(ranks_from_ten_on_can_be_named, clear),
+    cmocka_unit_test_teardown(broken_streams_repeat_the_value, clear),
+    cmocka_unit_test_teardown(rank_lists_are_sorted_and_without_repetition, clear),
+    cmocka_unit_test_teardown(signals_are_named_in_full, clear),
+    cmocka_unit_test_teardown(impossible_signals_say_why, clear),
+    cmocka_unit_test_teardown(new_nodes_are_admitted_at_once_or_never_or_now_and_then, clear),
+};
+
+TEST_MAIN(tests)

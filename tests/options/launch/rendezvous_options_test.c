@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "launch_line.h"
+#include "options/launch/rendezvous_options.h"
+
+static void one_node_without_any_address_is_alone(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("--rdzv-id ignored t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    assert_string_equal(config->rdzv_backend, "c10d");
+    assert_null(config->run_id);
+    assert_null(config->master_host);
+    assert_int_equal(config->maximum_nodes, 1);
+}
+
+static void standalone_overrides_the_rendezvous_options(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of(
+        "--standalone --rdzv-backend static --rdzv-endpoint x:1 --rdzv-id y --master-port 7 t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    assert_null(config->run_id);
+    assert_int_equal(config->warnings.count, 0);
+    expect_mistake(
+        "--standalone --nnodes 2 t.py", "argument --standalone: ", "--nnodes asks for 2");
+}
+
+static void one_node_meets_others_of_its_name(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--rdzv-backend c10d --nnodes 1 --rdzv-endpoint node0:1234 --rdzv-id job t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->run_id, "job");
+    assert_string_equal(config->dynamic.host, "node0");
+    assert_int_equal(config->dynamic.port, 1234);
+    assert_int_equal(config->dynamic.settings.maximum_nodes, 1);
+    assert_int_equal(config->warnings.count, 0);
+    config = config_of("--rdzv-backend c10d --rdzv-id job t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->dynamic.host, "localhost");
+    assert_int_equal(config->dynamic.port, 29400);
+    assert_int_equal(config->warnings.count, 0);
+    config = config_of(
+        "--rdzv-backend c10d --rdzv-conf store_type=file --rdzv-endpoint /f --rdzv-id job t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->dynamic.file, "/f");
+    expect_mistake("--rdzv-backend c10d --rdzv-id= t.py", "--rdzv-id/--rdzv_id: ", "is empty");
+    expect_mistake("--rdzv-backend c10d --rdzv-endpoint h:x t.py", "--rdzv-endpoint", "'h:x'");
+}
+
+static void one_node_at_a_place_nobody_knows_is_alone(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "--rdzv-backend c10d --rdzv-endpoint localhost:0 --rdzv-id job t.py",
+        "--rdzv-backend c10d --rdzv-endpoint [::1]:0 --rdzv-conf is_host=1 --rdzv-id job t.py",
+        "--rdzv-backend c10d --rdzv-conf store_type=file --rdzv-id job t.py",
+        "--rdzv-backend etcd --rdzv-endpoint h:2379 --rdzv-id job t.py",
+        "--rdzv-backend=etcd-v2 --rdzv-id job --nnodes 1 t.py"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct launch_config *config = config_of(lines[i]);
+        assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+        assert_string_equal(config->run_id, "job");
+        assert_null(config->dynamic.host);
+    }
+    expect_mistake("--rdzv-backend etcd --rdzv-endpoint h:x t.py", "--rdzv-endpoint", "'h:x'");
+}
+
+static void a_master_port_makes_one_node_static(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of("--master-port 1234 t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_STATIC);
+    assert_string_equal(config->master_host, "127.0.0.1");
+    assert_int_equal(config->master_port, 1234);
+    assert_string_equal(config->run_id, "none");
+    config = config_of("--master-port 0 t.py");
+    assert_int_equal(config->master_port, 0);
+}
+
+static void several_static_nodes_have_a_master(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--nnodes 2:4 --node-rank 3 --master-addr [::1] --rdzv-conf timeout=5 t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_STATIC);
+    assert_int_equal(config->minimum_nodes, 2);
+    assert_int_equal(config->maximum_nodes, 4);
+    expect_warning(config, "--nnodes 2:4: with --rdzv-backend static the job waits for 4 nodes");
+    assert_int_equal(config->node_rank, 3);
+    assert_string_equal(config->master_host, "::1");
+    assert_int_equal(config->master_port, 29500);
+    assert_true(duration_seconds(config->store_timeout) == 5);
+    config = config_of("--nnodes 2 --rdzv-endpoint [::1]:7 --master-addr other t.py");
+    assert_string_equal(config->master_host, "::1");
+    assert_int_equal(config->master_port, 7);
+    assert_int_equal(config->warnings.count, 0);
+    assert_true(duration_seconds(config->store_timeout) == 900);
+    config = config_of("--nnodes 2 --master-addr ::1 t.py");
+    assert_string_equal(config->master_host, "::1");
+}
+
+static void static_nodes_need_a_place_to_meet(void **state) {
+    (void)state;
+    expect_mistake("--nnodes 2 --rdzv-endpoint h t.py", "--rdzv-endpoint", "needs a port");
+    expect_mistake("--nnodes 2 --rdzv-endpoint ::1 t.py", "--rdzv-endpoint", "[::1]:29500");
+    expect_mistake("--nnodes 2 --rdzv-endpoint fe80::1:2940 t.py", "--rdzv-endpoint",
+        "write [fe80::1:2940] or [fe80::1]:2940");
+    expect_mistake("--nnodes 2 --master-port 0 t.py", "--master-port", "port 0");
+    expect_mistake("--nnodes 2 --rdzv-endpoint h:0 t.py", "--rdzv-endpoint", "port 0");
+    expect_mistake("--master-port 65536 t.py", "--master-port/--master_port: ", "65536");
+    expect_mistake("--master-port -1 t.py", "--master-port", "-1");
+    expect_mistake("--nnodes 2 --master-addr a/b t.py", "--master-addr", "'a/b'");
+}
+
+static void node_ranks_count_from_zero(void **state) {
+    (void)state;
+    expect_mistake("--nnodes 2 --node-rank 2 t.py", "--node-rank", "from 0 to 1");
+    expect_mistake("--nnodes 2 --node-rank -1 t.py", "--node-rank", "-1");
+    expect_mistake("--node-rank 1 --master-port 5 t.py", "--node-rank", "with 1 node (");
+}
+
+static void several_nodes_with_etcd_are_refused_with_a_way_out(void **state) {
+    (void)state;
+    expect_mistake("--nnodes 1:4 --rdzv-backend etcd t.py",
+        "--rdzv-backend/--rdzv_backend: ", "--rdzv-backend c10d");
+    expect_mistake(
+        "--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend", "not in this version");
+    expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, etcd and");
+}
+
+static void options_of_static_are_warned_about_elsewhere(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--rdzv-backend c10d --master-addr h --node-rank 1 t.py");
+    expect_warning(config, "--master-addr is not used");
+    expect_warning(config, "--node-rank is not used");
+    config = config_of("--node-rank 1 t.py");
+    expect_warning(config, "--node-rank is not used");
+    assert_int_equal(config_of("--rdzv-backend c10d --rdzv-id j t.py")->warnings.count, 0);
+}
+
+static void settings_are_checked_for_the_backend(void **state) {
+    (void)state;
+    expect_mistake("--rdzv-conf a t.py", "--rdzv-conf/--rdzv_conf: ", "has no value");
+    expect_mistake("--rdzv-conf join_timeout=x t.py", "--rdzv-conf", "join_timeout");
+    expect_mistake("--nnodes 2 --rdzv-conf timeout=0 t.py", "--rdzv-conf", "seconds from 1");
+    const struct launch_config *config = config_of("--rdzv-conf timeout=1,timeout=2 t.py");
+    assert_string_equal(text_list_variable(&config->rdzv_conf, "timeout"), "2");
+    assert_true(duration_seconds(config->store_timeout) == 900);
+}
+
+static void settings_that_static_nodes_do_not_heed_are_warned_about(void **state) {
+    (void)state;
+    const struct launch_config *config =
+        config_of("--nnodes 2 --rdzv-conf timeout=5,join_timeout=7 t.py");
+    assert_int_equal(config->warnings.count, 1);
+    expect_warning(config, "static knows no setting join_timeout");
+}
+
+static void nodes_come_from_the_environment_too(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "PET_NNODES", "0");
+    expect_mistake("t.py", "argument --nnodes: ", "(from the environment variable PET_NNODES)");
+    assert_int_equal(config_of("--nnodes 1 t.py")->maximum_nodes, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(one_node_without_any_address_is_alone, clear),
+    cmocka_unit_test_teardown(standalone_overrides_the_rendezvous_options, clear),
+    cmocka_unit_test_teardown(one_node_meets_others_of_its_name, clear),
+    cmocka_unit_test_teardown(one_node_at_a_place_nobody_knows_is_alone, clear),
+    cmocka_unit_test_teardown(a_master_port_makes_one_node_static, clear),
+    cmocka_unit_test_teardown(several_static_nodes_have_a_master, clear),
+    cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
+    cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
+    cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
+    cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
+    cmocka_unit_test_teardown(settings_that_static_nodes_do_not_heed_are_warned_about, clear),
+    cmocka_unit_test_teardown(nodes_come_from_the_environment_too, clear),
+};
+
+TEST_MAIN(tests)

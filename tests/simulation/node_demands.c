@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is demanded of jobs that go a certain way, whatever the order in which messages arrive. */
+#include "whole_seeds.h"
+
+#include "base/random.h"
+
+static struct whole_settings changing(uint64_t seed, int minimum, int nodes) {
+    struct whole_settings settings = {
+        .seed = seed,
+        .kind = MEMBERSHIP_CHANGING,
+        .nodes = nodes,
+        .workers = 2,
+        .shutdown_timeout = 30,
+        .is_hosted = seed % 2 == 0,
+        .transcript_of = -1,
+    };
+    rendezvous_settings_init(&settings.rendezvous);
+    settings.rendezvous.minimum_nodes = minimum;
+    settings.rendezvous.maximum_nodes = nodes;
+    settings.rendezvous.last_call_timeout = duration_from_seconds(1);
+    return settings;
+}
+
+/* A record that is closed from outside, without a failure: whoever works goes on, gives signs of
+ * life as before, and is done when it is done. */
+static struct whole_settings closed_from_outside(uint64_t seed) {
+    static const struct whole_happens story[] = {{.at = 10, .deed = WHOLE_CLOSE_RECORD}};
+    struct whole_settings settings = changing(seed, 2 + (int)(seed % 4), 2 + (int)(seed % 4));
+    settings.work_seconds = 40;
+    settings.work_spread = seed % 3 == 0 ? 400 : 1;
+    settings.story = story;
+    settings.story_length = 1;
+    settings.demands = (struct whole_demands){.success_everywhere = true, .soon_after_work = 1};
+    return settings;
+}
+
+static void a_record_closed_from_outside_lets_everybody_finish(void **state) {
+    (void)state;
+    whole_play_seeds(closed_from_outside, 40, NULL);
+}
+
+/* A signal to the whole job, which takes its time to reach each node: every worker gets it once,
+ * and none is started because another node got it first. Good until the next. */
+static struct whole_settings signalled(uint64_t seed) {
+    static const double skews[] = {0, 0.005, 0.1, 1, 1.9, 5};
+    static struct whole_happens story[6];
+    int nodes = 2 + (int)(seed % 5);
+    struct whole_settings settings = changing(seed, 1 + (int)(seed % 2), nodes);
+    struct random random;
+    random_init(&random, seed);
+    for (int i = 0; i < nodes; i++) {
+        story[i] = (struct whole_happens){.at = 10 + skews[seed % 6] * random_fraction(&random),
+            .deed = WHOLE_SIGNAL,
+            .node = i,
+            .number = seed % 7 == 0 ? 2 : 15};
+    }
+    if (seed % 4 == 3) {
+        settings.kind = MEMBERSHIP_FIXED;
+        settings.is_hosted = true;
+    }
+    settings.max_restarts = 3;
+    settings.work_seconds = 100;
+    settings.story = story;
+    settings.story_length = (size_t)nodes;
+    settings.demands.no_start_after_signal = true;
+    return settings;
+}
+
+static const char *check_signals(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    for (int i = 0; i < outcome->node_count; i++) {
+        if (outcome->endings[i].status == 0) {
+            return "a node that was told to end succeeds";
+        }
+        if (outcome->endings[i].ended_at > settings->story[0].at + 60) {
+            return "a node has not obeyed";
+        }
+    }
+    return NULL;
+}
+
+static void a_signal_to_the_whole_job_starts_nothing_new(void **state) {
+    (void)state;
+    whole_play_seeds(signalled, 240, check_signals);
+}
+
+/* --on-node-loss wait. */
+static struct whole_settings left_by_a_node(uint64_t seed) {
+    static const struct whole_happens story[] = {
+        {.at = 20, .deed = WHOLE_SIGNAL, .node = 2, .number = 15},
+        {.at = 30, .deed = WHOLE_NODE_COMES}};
+    struct whole_settings settings = changing(seed, 2, 3);
+    settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
+    settings.work_seconds = 40;
+    settings.story = story;
+    settings.story_length = 2;
+    settings.demands.no_smaller_world = true;
+    return settings;
+}
+
+static const char *check_replacement(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    (void)settings;
+    return outcome->worlds == 2 ? NULL : "the one that came was no replacement";
+}
+
+static void a_job_that_waits_for_replacements_waits_also_for_a_node_that_left(void **state) {
+    (void)state;
+    whole_play_seeds(left_by_a_node, 40, check_replacement);
+}
+
+/* Long after the exit barrier's patience. */
+static struct whole_settings done_early(uint64_t seed) {
+    static const struct whole_happens story[] = {{.at = 10, .deed = WHOLE_WORKERS_END}};
+    struct whole_settings settings = changing(seed, 2 + (int)(seed % 3), 2 + (int)(seed % 3));
+    settings.kind = seed % 2 == 0 ? MEMBERSHIP_FIXED : MEMBERSHIP_CHANGING;
+    settings.is_hosted = true;
+    settings.work_seconds = 1000;
+    settings.work_spread = 2000;
+    settings.story = story;
+    settings.story_length = 1;
+    settings.demands.success_everywhere = true;
+    return settings;
+}
+
+static void a_host_that_is_done_waits_for_the_others_however_long_they_work(void **state) {
+    (void)state;
+    whole_play_seeds(done_early, 24, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_record_closed_from_outside_lets_everybody_finish),
+    cmocka_unit_test(a_signal_to_the_whole_job_starts_nothing_new),
+    cmocka_unit_test(a_job_that_waits_for_replacements_waits_also_for_a_node_that_left),
+    cmocka_unit_test(a_host_that_is_done_waits_for_the_others_however_long_they_work),
+};
+
+int main(int argument_count, char **arguments) {
+    whole_take_arguments(argument_count, arguments);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

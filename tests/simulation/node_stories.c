@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the agent of one node lives through in jobs that go as told here, line by line: each event,
+ * and what its machine wanted done. Every message takes a millisecond. A running agent logs the
+ * same lines. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "base/random.h"
+#include "whole_cluster.h"
+
+#define STORY(...)                                                                                 \
+    .story = (const struct whole_happens[]){__VA_ARGS__},                                          \
+    .story_length =                                                                                \
+        sizeof((const struct whole_happens[]){__VA_ARGS__}) / sizeof(struct whole_happens)
+
+/* Tells the story of this node; with STORY_SHOWN in the environment it is shown, too. */
+static void check(struct whole_settings settings, const char *expected) {
+    settings.is_calm = true;
+    settings.is_hosted = true;
+    settings.shutdown_timeout = 30;
+    settings.workers = settings.workers == 0 ? 1 : settings.workers;
+    settings.is_printed = getenv("STORY_SHOWN") != NULL;
+    struct whole_outcome outcome = whole_cluster_play(&settings);
+    if (outcome.complaint != NULL) {
+        fail_msg("%s", outcome.complaint);
+    }
+    assert_string_equal(text_string(&outcome.transcript), expected);
+    whole_outcome_clear(&outcome);
+}
+
+static struct rendezvous_settings sized(int minimum, int maximum) {
+    struct rendezvous_settings settings;
+    rendezvous_settings_init(&settings);
+    settings.minimum_nodes = minimum;
+    settings.maximum_nodes = maximum;
+    settings.last_call_timeout = duration_from_seconds(1);
+    return settings;
+}
+
+/* A node alone. */
+
+static void a_node_alone_starts_its_workers_again_and_ends(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_ALONE,
+              .nodes = 1,
+              .workers = 2,
+              .max_restarts = 1,
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.000 joined ticket=1 restarts=0 nodes=1 -> start_workers attempt=0\n"
+        "0.001 workers_started\n"
+        "5.000 worker 0 ends with 1\n"
+        "5.000 worker_exited rank=0 code=1 -> signal_workers 15; arm_timer at=35.000\n"
+        "5.001 worker 1 ends with -15\n"
+        "5.001 worker_exited rank=1 signal=15\n"
+        "5.001 all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "5.002 joined ticket=2 restarts=1 nodes=1 -> start_workers attempt=1\n"
+        "5.003 workers_started\n"
+        "15.003 worker 1 ends with 0\n"
+        "15.003 worker 0 ends with 0\n"
+        "15.003 worker_exited rank=1 code=0\n"
+        "15.003 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.003\n"
+        "15.003 all_gone -> disarm_timer; finish succeeded\n"
+        "15.003 exits with 0\n");
+}
+
+static void a_user_ends_a_node(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_ALONE,
+              .nodes = 1,
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_SIGNAL, .number = 2})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.000 joined ticket=1 restarts=0 nodes=1 -> start_workers attempt=0\n"
+        "0.001 workers_started\n"
+        "5.000 receives signal 2\n"
+        "5.000 signal_received 2 -> signal_workers 2; arm_timer at=35.000\n"
+        "5.001 worker 0 ends with -2\n"
+        "5.001 worker_exited rank=0 signal=2\n"
+        "5.001 all_gone -> disarm_timer; finish signalled=2\n"
+        "5.001 exits with 1\n");
+}
+
+/* Fixed nodes. */
+
+static void fixed_nodes_finish_together(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
+              .rendezvous = sized(2, 2),
+              .nodes = 2,
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_WORKERS_END, .node = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.009 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.010 workers_started\n"
+        "10.010 worker 0 ends with 0\n"
+        "10.010 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=40.010\n"
+        "10.010 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "10.016 barrier_passed -> announce_success; finish succeeded\n"
+        "10.016 exits with 0\n");
+}
+
+static void a_fixed_node_follows_a_restart_asked_for_elsewhere(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
+              .rendezvous = sized(2, 2),
+              .nodes = 2,
+              .max_restarts = 1,
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .node = 1, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.009 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.010 workers_started\n"
+        "5.004 \"another node restarts its workers: joining attempt 1\"\n"
+        "5.004 peer_restart attempt=1 -> signal_workers 15; arm_timer at=35.004\n"
+        "5.005 worker 0 ends with -15\n"
+        "5.005 worker_exited rank=0 signal=15\n"
+        "5.005 all_gone -> disarm_timer; join ticket=2 attempt=1\n"
+        "5.016 joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
+        "5.017 workers_started\n"
+        "15.017 worker 0 ends with 0\n"
+        "15.017 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.017\n"
+        "15.017 all_gone -> disarm_timer; enter_barrier attempt=1\n"
+        "15.023 barrier_passed -> announce_success; finish succeeded\n"
+        "15.023 exits with 0\n");
+}
+
+static void a_fixed_node_ends_with_the_job(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_FIXED,
+              .rendezvous = sized(2, 2),
+              .nodes = 2,
+              .work_seconds = 10,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.015 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.016 workers_started\n"
+        "5.008 peer_failed -> signal_workers 15; arm_timer at=35.008\n"
+        "5.009 worker 0 ends with -15\n"
+        "5.009 worker_exited rank=0 signal=15\n"
+        "5.009 all_gone -> disarm_timer; finish peer_failed\n"
+        "5.009 exits with 1\n");
+}
+
+/* Nodes that come and go. */
+
+static void nodes_meet_work_and_end(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 2),
+              .work_seconds = 10,
+              .transcript_of = 1},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "10.034 worker 0 ends with 0\n"
+        "10.034 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=40.034\n"
+        "10.034 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "10.040 barrier_passed -> announce_success; finish succeeded\n"
+        "10.044 exits with 0\n");
+}
+
+static void a_failure_is_a_restart_on_all_nodes(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 2),
+              .max_restarts = 1,
+              .work_seconds = 10,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "5.012 \"joining the job's next round: rank 0 (local_rank 0) on node0 failed: exit code "
+        "1\"\n"
+        "5.012 round_over -> signal_workers 15; arm_timer at=35.012\n"
+        "5.013 worker 0 ends with -15\n"
+        "5.013 worker_exited rank=0 signal=15\n"
+        "5.013 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "5.013 \"round 1 of job 'job': this node is rank 1 of 2 nodes; rank 0 (local_rank 0) on "
+        "node0 failed: exit code 1\"\n"
+        "5.024 joined ticket=2 restarts=1 nodes=2 -> start_workers attempt=1\n"
+        "5.025 workers_started\n"
+        "15.025 worker 0 ends with 0\n"
+        "15.025 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.025\n"
+        "15.025 all_gone -> disarm_timer; enter_barrier attempt=1\n"
+        "15.031 barrier_passed -> announce_success; finish succeeded\n"
+        "15.035 exits with 0\n");
+}
+
+static void a_last_failure_ends_the_job_with_its_reason(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 2),
+              .work_seconds = 10,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "5.030 peer_failed -> signal_workers 15; arm_timer at=35.030\n"
+        "5.031 worker 0 ends with -15\n"
+        "5.031 worker_exited rank=0 signal=15\n"
+        "5.031 all_gone -> disarm_timer; finish peer_failed\n"
+        "5.031 exits with 1\n");
+}
+
+static void those_who_are_left_go_on_without_a_lost_node(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 3,
+              .rendezvous = sized(2, 3),
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_MACHINE_OFF, .node = 2})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.032 \"round 0 of job 'job': this node is rank 0 of 3 nodes\"\n"
+        "0.036 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "0.037 workers_started\n"
+        "8.408 \"joining the job's next round: node node2 (pid 102) is gone\"\n"
+        "8.408 round_over -> signal_workers 15; arm_timer at=38.408\n"
+        "8.409 worker 0 ends with -15\n"
+        "8.409 worker_exited rank=0 signal=15\n"
+        "8.409 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "8.409 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
+        "gone\"\n"
+        "8.420 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "8.421 workers_started\n"
+        "18.421 worker 0 ends with 0\n"
+        "18.421 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=48.421\n"
+        "18.421 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "18.431 barrier_passed -> announce_success; finish succeeded\n"
+        "18.436 exits with 0\n");
+}
+
+static void a_node_that_comes_is_let_in(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 3),
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_NODE_COMES})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "1.025 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
+        "1.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "1.034 workers_started\n"
+        "5.037 \"joining the job's next round: a node has joined\"\n"
+        "5.037 round_over -> signal_workers 15; arm_timer at=35.037\n"
+        "5.038 worker 0 ends with -15\n"
+        "5.038 worker_exited rank=0 signal=15\n"
+        "5.038 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "5.038 \"round 1 of job 'job': this node is rank 0 of 3 nodes; a node has joined\"\n"
+        "5.049 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "5.050 workers_started\n"
+        "15.050 worker 0 ends with 0\n"
+        "15.050 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.050\n"
+        "15.050 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "15.060 barrier_passed -> announce_success; finish succeeded\n"
+        "15.065 exits with 0\n");
+}
+
+static void a_node_that_was_cut_off_comes_back(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 3,
+              .rendezvous = sized(2, 3),
+              .work_seconds = 20,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_LINK_BROKEN, .node = 1, .number = 8000})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.026 \"round 0 of job 'job': this node is rank 1 of 3 nodes\"\n"
+        "0.040 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "0.041 workers_started\n"
+        "5.000 link broken to the store from the store\n"
+        "8.102 \"joining the job's next round: the store is out of reach\"\n"
+        "8.102 round_over -> signal_workers 15; arm_timer at=38.102\n"
+        "8.103 worker 0 ends with -15\n"
+        "8.103 worker_exited rank=0 signal=15\n"
+        "8.103 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "13.000 link mended\n"
+        "13.145 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
+        "13.155 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "13.156 workers_started\n"
+        "33.156 worker 0 ends with 0\n"
+        "33.156 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=63.156\n"
+        "33.156 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "33.162 barrier_passed -> announce_success; finish succeeded\n"
+        "33.166 exits with 0\n");
+}
+
+static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 3,
+              .rendezvous = sized(2, 3),
+              .work_seconds = 60,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_AGENT_STOPPED, .node = 1, .number = 30000})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.026 \"round 0 of job 'job': this node is rank 1 of 3 nodes\"\n"
+        "0.040 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "0.041 workers_started\n"
+        "5.000 is stopped\n"
+        "35.000 goes on\n"
+        "35.000 \"joining the job's next round: the store has let go\"\n"
+        "35.000 round_over -> signal_workers 15; arm_timer at=65.000\n"
+        "35.001 worker 0 ends with -15\n"
+        "35.001 worker_exited rank=0 signal=15\n"
+        "35.001 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "35.043 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
+        "35.053 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "35.054 workers_started\n"
+        "95.054 worker 0 ends with 0\n"
+        "95.054 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=125.054\n"
+        "95.054 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "95.060 barrier_passed -> announce_success; finish succeeded\n"
+        "95.064 exits with 0\n");
+}
+
+static void everybody_ends_when_the_host_is_lost(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 2),
+              .work_seconds = 20,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_AGENT_KILLED})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "5.001 \"joining the job's next round: the store is out of reach\"\n"
+        "5.001 round_over -> signal_workers 15; arm_timer at=35.001\n"
+        "5.002 worker 0 ends with -15\n"
+        "5.002 worker_exited rank=0 signal=15\n"
+        "5.002 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "10.001 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "10.001 exits with 1\n");
+}
+
+static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(1, 2),
+              .work_seconds = 20,
+              .demands = {.no_start_after_signal = true},
+              STORY({.at = 5, .deed = WHOLE_SIGNAL, .node = 1, .number = 15},
+                  {.at = 6, .deed = WHOLE_SIGNAL, .number = 15})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
+        "0.029 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.030 workers_started\n"
+        "5.015 \"another node was told to end by SIGTERM, which may be on its way to this node, "
+        "too: the workers here run on for 2 s (--settling-time)\"\n"
+        "6.000 receives signal 15\n"
+        "6.000 signal_received 15 -> announce_leave signal=15; signal_workers 15; arm_timer "
+        "at=36.000\n"
+        "6.001 worker 0 ends with -15\n"
+        "6.001 worker_exited rank=0 signal=15\n"
+        "6.001 all_gone -> disarm_timer; finish signalled=15\n"
+        "6.005 exits with 1\n");
+}
+
+static void a_torchrun_node_takes_part(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .torch_nodes = 1,
+              .rendezvous = sized(2, 2),
+              .max_restarts = 3,
+              .work_seconds = 10,
+              STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .node = 1, .number = 1})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.017 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
+        "1.017 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "1.018 workers_started\n"
+        "5.014 \"joining the job's next round: a node has left the round\"\n"
+        "5.014 round_over -> signal_workers 15; arm_timer at=35.014\n"
+        "5.015 worker 0 ends with -15\n"
+        "5.015 worker_exited rank=0 signal=15\n"
+        "5.015 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "5.024 \"round 1 of job 'job': this node is rank 0 of 2 nodes; a node has left the "
+        "round\"\n"
+        "6.017 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "6.018 workers_started\n"
+        "16.018 worker 0 ends with 0\n"
+        "16.018 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=46.018\n"
+        "16.018 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "16.026 barrier_passed -> announce_success; finish succeeded\n"
+        "16.039 exits with 0\n");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_node_alone_starts_its_workers_again_and_ends),
+    cmocka_unit_test(a_user_ends_a_node),
+    cmocka_unit_test(fixed_nodes_finish_together),
+    cmocka_unit_test(a_fixed_node_follows_a_restart_asked_for_elsewhere),
+    cmocka_unit_test(a_fixed_node_ends_with_the_job),
+    cmocka_unit_test(nodes_meet_work_and_end),
+    cmocka_unit_test(a_failure_is_a_restart_on_all_nodes),
+    cmocka_unit_test(a_last_failure_ends_the_job_with_its_reason),
+    cmocka_unit_test(those_who_are_left_go_on_without_a_lost_node),
+    cmocka_unit_test(a_node_that_comes_is_let_in),
+    cmocka_unit_test(a_node_that_was_cut_off_comes_back),
+    cmocka_unit_test(an_agent_that_stalls_is_left_behind_and_comes_back),
+    cmocka_unit_test(everybody_ends_when_the_host_is_lost),
+    cmocka_unit_test(a_signal_to_all_nodes_reaches_each_worker_once),
+    cmocka_unit_test(a_torchrun_node_takes_part),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the whole cluster share. whole_cluster.c keeps the time and the nodes,
+ * whole_node.c performs what a node's machines want, whole_process.c keeps its process,
+ * whole_backend.c does so at the store's side, whole_workers.c plays processes, whole_lane.c a
+ * node's clients of the store, whole_network.c the ways between, whole_store.c the store,
+ * whole_torch_node.c and whole_torch_record.c torchrun's nodes, whole_storm.c what befalls them
+ * all; whole_checks.c and whole_worlds.c look whether it goes right. */
+#ifndef MUSTER_TESTS_WHOLE_PARTS_H
+#define MUSTER_TESTS_WHOLE_PARTS_H
+
+#include "base/backoff.h"
+#include "base/bytes.h"
+#include "base/heap.h"
+#include "base/random.h"
+#include "core/node/node_machine.h"
+#include "core/rendezvous/presence_watch.h"
+#include "core/store/store_presence.h"
+#include "core/store/store_table.h"
+#include "whole_cluster.h"
+#include "wire/rendezvous/rendezvous_record_store.h"
+#include "wire/round/round_exchange_store.h"
+#include "wire/store/store_reply_codec.h"
+#include "wire/store/store_request_codec.h"
+
+#define WHOLE_MILLISECOND INT64_C(1000000)
+#define WHOLE_SECOND INT64_C(1000000000)
+#define WHOLE_RUN_ID "job"
+#define WHOLE_NOBODY (-1)
+
+#define WHOLE_STORE_PORT 29500
+#define WHOLE_FIRST_PORT 20000
+#define WHOLE_FIXED_LANES 2 /* of a fixed node: for requests, and for waits */
+#define WHOLE_STORE_TIMEOUT_SECONDS 900
+#define WHOLE_SETTLING_SECONDS 2
+#define WHOLE_TERMINATE 15
+#define WHOLE_KILL 9
+
+struct whole_cluster;
+struct whole_node;
+struct whole_connection;
+
+/* Something that is to happen. Those of the pool are gone afterwards. */
+struct whole_happening {
+    struct heap_item item; /* first */
+    void (*happen)(struct whole_cluster *cluster, struct whole_happening *happening);
+    struct whole_node *node; /* whose process it is for: it waits while that is stopped; or NULL */
+    struct whole_happening *next; /* of the pool, or of what waits */
+    bool is_planned;              /* it is in the heap */
+    bool is_fixed;                /* it is part of something else */
+    int rank;
+    uint64_t life; /* of whom it is about */
+    int64_t number;
+    void *subject;
+};
+
+/* One direction of a connection: bytes on their way, in order. */
+struct whole_segment {
+    int64_t time; /* of its arrival */
+    size_t length;
+    bool is_end; /* nothing follows */
+};
+
+struct whole_stream {
+    struct whole_happening arrival; /* of the first segment */
+    struct whole_connection *connection;
+    bool is_to_store;
+    struct bytes bytes;
+    size_t consumed;
+    struct whole_segment *segments;
+    size_t first;
+    size_t count;
+    size_t capacity;
+    int64_t last_time; /* nothing sent later arrives earlier */
+};
+
+struct whole_lane;
+
+struct whole_connection {
+    struct whole_connection *next; /* all of the cluster's */
+    struct whole_connection *next_of_node;
+    struct whole_node *node;
+    struct whole_lane *lane; /* NULL: the node has let go of it */
+    bool is_open_here;       /* at the node's end */
+    bool is_open_there;      /* at the store's end */
+    bool is_accepted;        /* by the store's process */
+    struct whole_stream to_store;
+    struct whole_stream to_node;
+    struct store_request_decoder requests; /* at the store */
+    struct store_connection stored;
+    struct store_presence_holder holder;
+    struct store_reply_decoder replies; /* at the node */
+};
+
+/* A request that a node's machines want carried out. */
+enum whole_call_kind {
+    WHOLE_CALL_RECORD,
+    WHOLE_CALL_ROUND,
+    WHOLE_CALL_CAUSE_PUBLISHED,
+    WHOLE_CALL_CAUSE_CHECKED,
+    WHOLE_CALL_CAUSE_READ,
+    WHOLE_CALL_TORCH,
+};
+
+struct whole_call {
+    enum whole_call_kind kind;
+    int64_t deadline;
+    enum store_operation operation;
+    size_t key_count;
+    size_t length; /* of its bytes */
+    union {
+        uint64_t tag;
+        struct round_question question;
+        struct {
+            uint64_t life; /* of what torchrun's node was about */
+            int question;
+        } torch;
+    };
+};
+
+enum whole_lane_phase { WHOLE_LANE_NONE, WHOLE_LANE_DIALLING, WHOLE_LANE_READY };
+
+/* One client of the store, as host/store/store_client is: it connects with retries and carries out
+ * one call after the other. */
+struct whole_lane {
+    struct whole_node *node;
+    enum whole_lane_phase phase;
+    bool is_renewal; /* the others stood before: nobody is told when it stands */
+    struct whole_connection *connection;
+    struct whole_call *calls;
+    size_t first;
+    size_t count;
+    size_t capacity;
+    struct bytes bytes; /* of the calls that are not sent */
+    size_t sent;        /* of these bytes, those taken already */
+    bool is_busy;       /* the first call is at the store */
+    int64_t connect_deadline;
+    int64_t attempt_deadline;
+    struct backoff backoff;
+    struct whole_happening dialling;
+    struct whole_happening expiry;
+};
+
+struct whole_worker {
+    bool is_alive;
+    bool has_orphan;
+    bool is_stubborn;
+    bool is_stuck;
+    bool is_done;     /* exited with 0 */
+    int signals;      /* it was sent */
+    int stop_signals; /* the same, but SIGKILL */
+    uint64_t life;
+};
+
+struct whole_torch;
+
+struct whole_node {
+    struct whole_cluster *cluster;
+    int index;
+    char name[32];
+    bool is_torch;
+    bool is_flapping;
+    struct node_machine *machine;
+    struct rendezvous_record_store *record;
+    struct whole_torch *torch;
+    struct node_identity identity; /* as it is present */
+    bool is_performing;
+
+    /* its process and machine */
+    bool is_alive;
+    bool is_off;
+    bool is_stopped;
+    bool was_stopped;
+    bool is_cut_to_store;
+    bool is_cut_to_node;
+    int64_t slow_until;
+    int64_t wall_offset;
+    uint64_t stops; /* how often; the end of an earlier stop is none of this one */
+    uint64_t cuts;
+    struct whole_happening *inbox_first; /* while it is stopped */
+    struct whole_happening *inbox_last;
+    struct whole_connection *connections;
+    struct whole_lane lanes[RENDEZVOUS_LANE_COUNT];
+    int ready_lanes;
+    struct whole_happening timers[NODE_PART_COUNT];
+    int64_t timer_second; /* in which so many timers fired */
+    int timers_fired;
+    struct whole_happening patience; /* of LINGER and FLUSH */
+    bool is_lingering;
+    bool is_flushing;
+    bool is_lost; /* static: the store */
+    bool is_calling_roll;
+    bool was_connected;
+    bool is_host;
+    bool has_hosted;
+    struct text cause_key; /* of the round looked at */
+    struct text cause_written;
+    int64_t begun_round;
+
+    /* its workers, and their store */
+    int worker_count;
+    struct whole_worker workers[WHOLE_WORKERS_MAXIMUM];
+    uint64_t group_life; /* which start of them this is */
+    int64_t started_at;
+    int64_t workers_gone_at;
+    bool is_start_over;
+    int unheard_exits;
+    bool has_told_gone;
+    int64_t world;         /* number of the last, by round or attempt; or WHOLE_NOBODY */
+    int64_t stop_asked_at; /* or WHOLE_NOBODY */
+    int server_port;
+
+    /* for the checks */
+    bool is_finished;   /* AGENT_EFFECT_FINISH has come */
+    bool is_part_over;  /* its rendezvous has told its end */
+    bool is_in_barrier; /* it has entered, and not joined since */
+    bool is_unneeded;   /* the job ended well without it */
+    struct agent_outcome outcome;
+    struct whole_ending ending;
+    int64_t came_at;
+    int64_t finished_at;
+    int64_t behind_since; /* it runs in a world older than the newest; or WHOLE_NOBODY, as these: */
+    int64_t told_over;    /* the last world that is over for it */
+    int64_t over_since;   /* its round is over, and it is not told yet */
+    int64_t asked_at;     /* for a restart, and there is no new round yet */
+    int64_t doubts_since; /* whether the job has failed */
+    int64_t gone_at;      /* its process, and it is not taken out yet */
+};
+
+/* The world of one round or attempt, as it was told first. */
+struct whole_world {
+    bool is_told;
+    int size; /* nodes */
+    int restarts;
+    int world_size; /* workers */
+    int master_port;
+    char master_address[64];
+    int started; /* workers, when all of their node were */
+    int64_t first_start_at;
+    struct whole_seat {
+        struct whole_node *node;
+        int base_rank;
+        int worker_count;
+    } * seats; /* by group rank */
+};
+
+/* A store for workers. */
+struct whole_port {
+    const struct whole_node *owner;
+    int64_t first_round; /* it was opened for … */
+    int64_t last_round;  /* … and wiped for last */
+};
+
+/* The store, in the process of its host or on a machine of its own. */
+struct whole_store {
+    bool is_up;
+    struct whole_node *host; /* NULL: a machine of its own */
+    struct store_table *table;
+    struct store_effects effects;
+    struct store_effects own_effects;
+    bool is_carrying_out;
+    struct store_presence *presence;
+    struct presence_watch watch;
+    struct whole_happening look; /* for agents that have stalled */
+    size_t open_count;
+    char *record_key;
+    struct bytes reply;
+    struct rendezvous_state record; /* as written last; what torchrun's and others did, too */
+    bool has_record;
+};
+
+struct whole_cluster {
+    struct whole_settings settings;
+    struct random random;
+    int64_t now;
+    struct heap heap;
+    struct whole_happening *pool;
+    uint64_t lives;
+    uint64_t happened;
+    struct whole_node **nodes;
+    int node_count;
+    struct whole_connection *connections;
+    struct whole_store store;
+    struct whole_world *worlds;
+    size_t world_count;
+    size_t world_capacity;
+    int64_t newest_world;     /* that somebody was told of */
+    struct whole_port *ports; /* by their number, from WHOLE_FIRST_PORT on */
+    size_t port_count;
+    size_t port_capacity;
+    bool is_storm;
+    bool is_finishing;
+    bool is_job_over; /* its record is closed, or its store is gone */
+    int64_t job_over_at;
+    int64_t storm_over_at;
+    int64_t finishing_at;
+    int64_t signalled_at; /* the first node; or WHOLE_NOBODY */
+    int64_t failure_announced_at;
+    bool may_give_up; /* nobody comes in the place of those who did */
+    int gathered_for;
+    int closes_asked;
+    int live_count;
+    char *complaint;
+    struct whole_outcome outcome;
+};
+
+/* whole_cluster.c */
+int64_t whole_between(struct whole_cluster *cluster, int64_t low, int64_t high);
+bool whole_is_likely(struct whole_cluster *cluster, int percent);
+/* From the pool; the caller fills in what it needs. */
+struct whole_happening *whole_schedule(struct whole_cluster *cluster, int64_t time,
+    struct whole_node *process_or_null,
+    void (*happen)(struct whole_cluster *, struct whole_happening *));
+/* One that is part of something else: planned, or planned anew. */
+void whole_plan(struct whole_cluster *cluster, struct whole_happening *happening, int64_t time);
+void whole_call_off(struct whole_cluster *cluster, struct whole_happening *happening);
+struct wall_time whole_wall(const struct whole_cluster *cluster, const struct whole_node *node);
+struct whole_node *whole_add_node(struct whole_cluster *cluster, int64_t time, bool is_torch);
+/* The first one is kept. */
+__attribute__((format(printf, 2, 3))) void whole_complain(
+    struct whole_cluster *cluster, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void whole_note(
+    struct whole_cluster *cluster, const struct whole_node *node, const char *format, ...);
+bool whole_notes(const struct whole_cluster *cluster, const struct whole_node *node);
+
+/* whole_node.c */
+/* A fact; it is taken when whole_node_run is called. */
+void whole_node_post(
+    struct whole_cluster *cluster, struct whole_node *node, const struct node_event *event);
+void whole_tell_agent(
+    struct whole_cluster *cluster, struct whole_node *node, struct agent_event event);
+void whole_tell_membership(
+    struct whole_cluster *cluster, struct whole_node *node, enum membership_event_kind kind);
+/* Until nothing is left to do at this moment. */
+void whole_node_run(struct whole_cluster *cluster, struct whole_node *node);
+void whole_signal_agent(struct whole_cluster *cluster, struct whole_node *node, int signal);
+void whole_timer_fires(struct whole_cluster *cluster, struct whole_happening *happening);
+void whole_patience_ends(struct whole_cluster *cluster, struct whole_happening *happening);
+bool whole_is_live(const struct whole_node *node);
+enum agent_phase whole_phase(const struct whole_node *node);
+
+/* whole_process.c */
+void whole_node_init(struct whole_cluster *cluster, struct whole_node *node);
+void whole_node_clear(struct whole_node *node);
+void whole_node_start(struct whole_cluster *cluster, struct whole_node *node);
+/* The way its process goes. */
+enum whole_death { WHOLE_EXITS, WHOLE_IS_KILLED, WHOLE_GOES_OFF };
+void whole_end_process(
+    struct whole_cluster *cluster, struct whole_node *node, enum whole_death death);
+void whole_stop_process(struct whole_cluster *cluster, struct whole_node *node, int64_t duration);
+void whole_resume_process(struct whole_cluster *cluster, struct whole_node *node);
+
+/* whole_backend.c */
+void whole_perform_rendezvous(
+    struct whole_cluster *cluster, struct whole_node *node, const struct rendezvous_effect *effect);
+void whole_perform_round(
+    struct whole_cluster *cluster, struct whole_node *node, const struct round_effect *effect);
+void whole_cancel_roll(struct whole_cluster *cluster, struct whole_node *node);
+void whole_disconnect(struct whole_cluster *cluster, struct whole_node *node);
+void whole_publish_cause(
+    struct whole_cluster *cluster, struct whole_node *node, const struct membership_effect *effect);
+void whole_look_for_cause(struct whole_cluster *cluster, struct whole_node *node, int64_t round);
+void whole_flush(struct whole_cluster *cluster, struct whole_node *node, struct duration patience);
+/* News of the lanes. `reply` is NULL unless the code is FAILURE_NONE. */
+void whole_call_done(struct whole_cluster *cluster, struct whole_node *node,
+    const struct whole_call *call, enum failure_code code, const struct store_reply *reply);
+void whole_lanes_opened(struct whole_cluster *cluster, struct whole_node *node);
+void whole_lanes_ended(struct whole_cluster *cluster, struct whole_node *node,
+    enum failure_code code, const char *message);
+
+/* whole_lane.c */
+void whole_lane_open(
+    struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline, bool is_renewal);
+void whole_lane_drop(struct whole_cluster *cluster, struct whole_lane *lane);
+void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
+    const struct store_request *request, struct duration timeout, struct whole_call call);
+void whole_lane_pump(struct whole_cluster *cluster, struct whole_lane *lane);
+void whole_lane_receive(struct whole_cluster *cluster, struct whole_lane *lane, struct slice input);
+void whole_lane_lose(struct whole_cluster *cluster, struct whole_lane *lane, enum failure_code code,
+    const char *message);
+void whole_lane_clear(struct whole_lane *lane);
+
+/* whole_network.c */
+struct whole_connection *whole_connect(struct whole_cluster *cluster, struct whole_lane *lane);
+void whole_connection_free(struct whole_connection *connection);
+int64_t whole_delay(struct whole_cluster *cluster);
+void whole_stream_send(
+    struct whole_cluster *cluster, struct whole_stream *stream, struct slice bytes);
+void whole_stream_end(struct whole_cluster *cluster, struct whole_stream *stream);
+/* What was held up goes on. */
+void whole_stream_wake(struct whole_cluster *cluster, struct whole_stream *stream);
+/* One end lets go; the other hears of it. */
+void whole_close_here(struct whole_cluster *cluster, struct whole_connection *connection);
+void whole_close_there(struct whole_cluster *cluster, struct whole_connection *connection);
+void whole_reset_connection(struct whole_cluster *cluster, struct whole_connection *connection);
+void whole_break_link(struct whole_cluster *cluster, struct whole_node *node, bool is_cut_to_store,
+    bool is_cut_to_node, int64_t duration);
+void whole_mend_link(struct whole_cluster *cluster, struct whole_node *node);
+void whole_wake_streams(struct whole_cluster *cluster, struct whole_node *node);
+bool whole_is_reachable(const struct whole_cluster *cluster, const struct whole_node *node);
+
+/* whole_store.c */
+void whole_store_init(struct whole_cluster *cluster);
+void whole_store_clear(struct whole_cluster *cluster);
+void whole_store_open(struct whole_cluster *cluster, struct whole_node *host_or_null);
+void whole_store_drop(struct whole_cluster *cluster, bool is_silent);
+void whole_store_receive(
+    struct whole_cluster *cluster, struct whole_connection *connection, struct slice input);
+/* The store's end of the connection is closed. */
+void whole_store_forget(struct whole_cluster *cluster, struct whole_connection *connection);
+void whole_store_renew(struct whole_cluster *cluster, const char *kept_prefix);
+bool whole_store_is_stopped(const struct whole_cluster *cluster);
+/* A host that stays for others may go. */
+void whole_tell_when_alone(struct whole_cluster *cluster, struct whole_node *host);
+/* By nobody of the job. */
+void whole_store_close_record(struct whole_cluster *cluster);
+
+/* whole_workers.c */
+void whole_start_workers(struct whole_cluster *cluster, struct whole_node *node);
+void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node, int signal);
+void whole_look_at_workers(struct whole_cluster *cluster, struct whole_node *node);
+/* Worker `rank` ends by itself. */
+void whole_end_worker(
+    struct whole_cluster *cluster, struct whole_node *node, int rank, struct process_exit exit);
+void whole_fail_worker(struct whole_cluster *cluster, struct whole_node *node);
+/* Workers elsewhere that were connected to those of this node fail, if the settings say so. */
+void whole_break_workers(struct whole_cluster *cluster, const struct whole_node *lost);
+void whole_sweep_workers(struct whole_node *node);
+void whole_plan_finish(struct whole_cluster *cluster, struct whole_node *node);
+bool whole_has_processes(const struct whole_node *node);
+bool whole_has_workers(const struct whole_node *node);
+
+/* whole_torch_node.c, whole_torch_record.c */
+struct whole_torch *whole_torch_new(void);
+void whole_torch_free(struct whole_torch *torch);
+void whole_torch_start(struct whole_cluster *cluster, struct whole_node *node);
+void whole_torch_answer(struct whole_cluster *cluster, struct whole_node *node,
+    const struct whole_call *call, const struct store_reply *reply);
+void whole_torch_opened(struct whole_cluster *cluster, struct whole_node *node);
+void whole_torch_lost(struct whole_cluster *cluster, struct whole_node *node);
+void whole_torch_worker_exited(struct whole_cluster *cluster, struct whole_node *node);
+bool whole_torch_is_running(const struct whole_node *node);
+
+/* whole_storm.c */
+void whole_plan_job(struct whole_cluster *cluster);
+
+/* whole_worlds.c: what workers are told. */
+struct whole_world *whole_world_of(struct whole_cluster *cluster, int64_t number);
+void whole_check_start(
+    struct whole_cluster *cluster, struct whole_node *node, const struct node_placement *placement);
+/* A new port, or the one there is again. */
+int whole_open_port(
+    struct whole_cluster *cluster, const struct whole_node *owner, int old_port, int64_t round);
+void whole_check_gone(struct whole_cluster *cluster, struct whole_node *node);
+bool whole_is_gathered(struct whole_cluster *cluster);
+
+/* whole_checks.c: what must hold. */
+void whole_check_write(struct whole_cluster *cluster, const struct rendezvous_state *before,
+    const struct rendezvous_state *after);
+void whole_check_kill(struct whole_cluster *cluster, const struct whole_node *node);
+void whole_check_effect(
+    struct whole_cluster *cluster, struct whole_node *node, const struct node_effect *effect);
+void whole_check_progress(struct whole_cluster *cluster);
+void whole_check_node_end(struct whole_cluster *cluster, struct whole_node *node);
+void whole_check_end(struct whole_cluster *cluster);
+
+#endif

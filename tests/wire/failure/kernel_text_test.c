@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "wire/failure/kernel_text.h"
+
+#define STAT_TAIL                                                                                  \
+    " S 12 34 56 34817 77 4194560 168 0 0 0 1 2 3 4 20 0 1 0 987654321 7 8 9 10 11 12 13 14 15 "   \
+    "16 17 18 0 0 0 17 1 0 0 0 0 0 23 24 25 140720000 140729999 26 27 0\n"
+
+static enum failure_code read_stat(const char *text, struct kernel_process_stat *stat) {
+    return kernel_text_read_stat(slice_from_string(text), stat);
+}
+
+static void stat_line_is_read(void **state) {
+    (void)state;
+    struct kernel_process_stat stat;
+    assert_int_equal(read_stat("78 (python3)" STAT_TAIL, &stat), FAILURE_NONE);
+    assert_int_equal(stat.pid, 78);
+    assert_int_equal(stat.state, 'S');
+    assert_int_equal(stat.parent, 12);
+    assert_int_equal(stat.group, 34);
+    assert_int_equal(stat.session, 56);
+    assert_int_equal(stat.start_time, 987654321);
+    assert_int_equal(stat.arguments_start, 140720000);
+    assert_int_equal(stat.arguments_end, 140729999);
+}
+
+static void command_name_may_look_like_anything(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "78 (a b) c)" STAT_TAIL, "78 (()" STAT_TAIL, "78 (\n) R 1)" STAT_TAIL, "78 ()" STAT_TAIL};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct kernel_process_stat stat;
+        assert_int_equal(read_stat(lines[i], &stat), FAILURE_NONE);
+        assert_int_equal(stat.parent, 12);
+        assert_int_equal(stat.start_time, 987654321);
+    }
+}
+
+static void kernel_threads_and_old_kernels_are_read(void **state) {
+    (void)state;
+    struct kernel_process_stat stat;
+    assert_int_equal(
+        read_stat("2 (kthreadd) S 0 0 0 0 -1 2 0 0 0 0 0 0 0 0 20 0 1 0 9", &stat), FAILURE_NONE);
+    assert_int_equal(stat.parent, 0);
+    assert_int_equal(stat.start_time, 9);
+    assert_int_equal(stat.arguments_start, 0);
+    assert_int_equal(stat.arguments_end, 0);
+}
+
+static void broken_stat_line_is_refused(void **state) {
+    (void)state;
+    static const char *const lines[] = {"", "x", "78", "78 (a", "78 (a)", "78 (a) ", "78 (a) S",
+        "78 (a) S 1 2", "78 (a) S x 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
+        "78 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 ",
+        "78 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -9",
+        "99999999999 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19",
+        "78 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 99999999999999999999999"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct kernel_process_stat stat = {.pid = -7};
+        assert_int_equal(read_stat(lines[i], &stat), FAILURE_MALFORMED);
+        assert_int_equal(stat.pid, -7);
+    }
+}
+
+static enum failure_code read_kill(const char *record, struct kernel_oom_kill *kill) {
+    return kernel_text_read_oom_kill(slice_from_string(record), kill);
+}
+
+static void oom_kill_of_the_machine_is_read(void **state) {
+    (void)state;
+    struct kernel_oom_kill kill;
+    assert_int_equal(read_kill("3,1050,80215412,-;Out of memory: Killed process 4321 (python3) "
+                               "total-vm:25165824kB, anon-rss:23068672kB, file-rss:128kB, "
+                               "shmem-rss:0kB, UID:0 pgtables:45kB oom_score_adj:0\n",
+                         &kill),
+        FAILURE_NONE);
+    assert_int_equal(kill.pid, 4321);
+    assert_int_equal(kill.resident_kib, 23068672);
+    assert_false(kill.is_memory_cgroup);
+}
+
+static void oom_kill_of_a_cgroup_is_read(void **state) {
+    (void)state;
+    struct kernel_oom_kill kill;
+    assert_int_equal(read_kill("6,1,2,-;Memory cgroup out of memory: Killed process 17 (a) b) "
+                               "total-vm:1kB, anon-rss:2kB, file-rss:3kB\n SUBSYSTEM=memory\n",
+                         &kill),
+        FAILURE_NONE);
+    assert_int_equal(kill.pid, 17);
+    assert_int_equal(kill.resident_kib, 2);
+    assert_true(kill.is_memory_cgroup);
+}
+
+static void oom_kill_without_figures_is_read(void **state) {
+    (void)state;
+    struct kernel_oom_kill kill;
+    assert_int_equal(read_kill("6,1,2,-;Out of memory: Killed process 17", &kill), FAILURE_NONE);
+    assert_int_equal(kill.pid, 17);
+    assert_int_equal(kill.resident_kib, 0);
+}
+
+static void other_records_are_no_oom_kill(void **state) {
+    (void)state;
+    static const char *const records[] = {"", ";", "6,1,2,-;usb 1-1: new device",
+        "6,1,2,-;python3 invoked oom-killer: gfp_mask=0xcc0",
+        "6,1,2,-;systemd[1]: Killed process 12 (x)", "Out of memory: Killed process 17 (x)",
+        "6,1,2,-;Out of memory: Killed process x", "6,1,2,-;Out of memory: Killed process 0 (x)",
+        "6,1,2,-;Out of memory: Killed process -5 (x)", "6,1,2,-;Out of memory: Killed process ",
+        "6,1,2,-;Out of memory: Killed process 99999999999 (x)"};
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        struct kernel_oom_kill kill = {.pid = -7};
+        assert_int_equal(read_kill(records[i], &kill), FAILURE_MISSING);
+        assert_int_equal(kill.pid, -7);
+    }
+}
+
+static void counter_is_found_by_its_whole_name(void **state) {
+    (void)state;
+    const struct slice events =
+        slice_from_string("low 0\nhigh 0\nmax 12\noom_kill_group 5\noom 3\noom_kill 2\n");
+    uint64_t value = 99;
+    assert_int_equal(kernel_text_read_counter(events, "oom_kill", &value), FAILURE_NONE);
+    assert_int_equal(value, 2);
+    assert_int_equal(kernel_text_read_counter(events, "oom", &value), FAILURE_NONE);
+    assert_int_equal(value, 3);
+    assert_int_equal(kernel_text_read_counter(events, "swap", &value), FAILURE_MISSING);
+    assert_int_equal(
+        kernel_text_read_counter(slice_from_string(""), "oom", &value), FAILURE_MISSING);
+    assert_int_equal(
+        kernel_text_read_counter(slice_from_string("oom x"), "oom", &value), FAILURE_MALFORMED);
+    assert_int_equal(
+        kernel_text_read_counter(slice_from_string("oom 1x"), "oom", &value), FAILURE_MALFORMED);
+    assert_int_equal(value, 3);
+}
+
+static void assert_cgroup(const char *text, const char *controller, const char *expected) {
+    struct slice path = {0};
+    enum failure_code code = kernel_text_find_cgroup(slice_from_string(text), controller, &path);
+    assert_int_equal(code, expected == NULL ? FAILURE_MISSING : FAILURE_NONE);
+    if (expected != NULL) {
+        assert_true(slice_equals(path, slice_from_string(expected)));
+    }
+}
+
+static void cgroup_is_found_by_its_controller(void **state) {
+    (void)state;
+    static const char text[] = "9:name=systemd:/a\n4:memory:/jobs/7\n1:cpu,cpuacct:/b:c\n0::/u\n";
+    assert_cgroup(text, "memory", "/jobs/7");
+    assert_cgroup(text, "cpuacct", "/b:c");
+    assert_cgroup(text, "", "/u");
+    assert_cgroup(text, "cpuset", NULL);
+    assert_cgroup("0::/", "", "/");
+    assert_cgroup("0::/", "memory", NULL);
+    assert_cgroup("", "", NULL);
+    assert_cgroup("nonsense\n:\n", "memory", NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(stat_line_is_read),
+    cmocka_unit_test(command_name_may_look_like_anything),
+    cmocka_unit_test(kernel_threads_and_old_kernels_are_read),
+    cmocka_unit_test(broken_stat_line_is_refused),
+    cmocka_unit_test(oom_kill_of_the_machine_is_read),
+    cmocka_unit_test(oom_kill_of_a_cgroup_is_read),
+    cmocka_unit_test(oom_kill_without_figures_is_read),
+    cmocka_unit_test(other_records_are_no_oom_kill),
+    cmocka_unit_test(counter_is_found_by_its_whole_name),
+    cmocka_unit_test(cgroup_is_found_by_its_controller),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "pickle_fixture.h"
+#include "pickle_vectors.h"
+#include "wire/pickle/pickle_reader.h"
+
+static const struct pickle_limits limits = {.bytes = 2000, .values = 500, .items = 100};
+
+/* Reads hexadecimal opcodes after PROTO 4. */
+static enum failure_code read(
+    const char *digits, struct pickle_document *document, struct text *reason) {
+    /* The document borrows from the input. */
+    static struct bytes input;
+    bytes_clear(&input);
+    append_hexadecimal(&input, "8004");
+    append_hexadecimal(&input, digits);
+    enum failure_code code = pickle_read(bytes_slice(&input), &limits, document, reason);
+    if (code != FAILURE_NONE) {
+        bytes_clear(&input);
+    }
+    return code;
+}
+
+static void assert_integer(const char *digits, int64_t wanted) {
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(read(digits, &document, &reason), FAILURE_NONE);
+    assert_int_equal(pickle_document_root(&document)->kind, PICKLE_VALUE_INTEGER);
+    assert_true(pickle_document_root(&document)->integer == wanted);
+    pickle_document_clear(&document);
+}
+
+static void assert_refused(const char *digits, enum failure_code wanted, const char *why) {
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(read(digits, &document, &reason), wanted);
+    assert_string_equal(text_string(&reason), why);
+    text_clear(&reason);
+}
+
+static void integers_are_read_in_every_form(void **state) {
+    (void)state;
+    assert_integer("4b00 2e", 0);
+    assert_integer("4bff 2e", 255);
+    assert_integer("4dffff 2e", 65535);
+    assert_integer("4affffffff 2e", -1);
+    assert_integer("4a00000080 2e", INT32_MIN);
+    assert_integer("8a00 2e", 0);
+    assert_integer("8a01ff 2e", -1);
+    assert_integer("8a050000000001 2e", 1LL << 32);
+    assert_integer("8a08ffffffffffffff7f 2e", INT64_MAX);
+    assert_integer("8a080000000000000080 2e", INT64_MIN);
+    assert_integer("8a0a0500000000000000 0000 2e", 5);
+    assert_integer("8a0afeffffffffffffff ffff 2e", -2);
+}
+
+static void integers_beyond_64_bits_are_refused(void **state) {
+    (void)state;
+    static const char why[] = "an integer of more than 64 bits (at byte 2)";
+    assert_refused("8a09000000000000008000 2e", FAILURE_LIMIT, why);
+    assert_refused("8a09ffffffffffffff7fff 2e", FAILURE_LIMIT, why);
+    assert_refused("8a09000000000000000001 2e", FAILURE_LIMIT, why);
+}
+
+static void containers_hold_what_was_put_into_them(void **state) {
+    (void)state;
+    struct pickle_document document;
+    struct text reason = {0};
+    /* {"a": [1, 2, 3], "b": (None, True)} with both forms of every opcode */
+    assert_int_equal(read("7d 8c0161 5d 4b01 61 28 4b02 4b03 65 73 "
+                          "28 5801000000 62 4e 88 86 75 2e",
+                         &document, &reason),
+        FAILURE_NONE);
+    const struct pickle_value *root = pickle_document_root(&document);
+    assert_int_equal(root->kind, PICKLE_VALUE_DICT);
+    struct pickle_walk walk = pickle_walk_begin(&document, root);
+    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("a")));
+    struct pickle_walk list = pickle_walk_begin(&document, pickle_walk_next(&walk));
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(pickle_walk_next(&list)->integer, i);
+    }
+    assert_null(pickle_walk_next(&list));
+    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("b")));
+    struct pickle_walk tuple = pickle_walk_begin(&document, pickle_walk_next(&walk));
+    assert_int_equal(pickle_walk_next(&tuple)->kind, PICKLE_VALUE_NONE);
+    assert_true(pickle_walk_next(&tuple)->boolean);
+    assert_null(pickle_walk_next(&tuple));
+    assert_null(pickle_walk_next(&walk));
+    pickle_document_clear(&document);
+}
+
+static void objects_are_only_remembered(void **state) {
+    (void)state;
+    struct pickle_document document;
+    struct text reason = {0};
+    /* datetime.datetime(b"xy") */
+    assert_int_equal(read("8c086461746574696d65 94 6800 93 43027879 85 52 2e", &document, &reason),
+        FAILURE_NONE);
+    const struct pickle_value *root = pickle_document_root(&document);
+    assert_true(pickle_value_is_object(root, PICKLE_CLASS_DATETIME));
+    struct pickle_walk walk =
+        pickle_walk_begin(&document, pickle_document_arguments(&document, root));
+    assert_true(slice_equals(pickle_walk_next(&walk)->bytes, slice_from_string("xy")));
+    pickle_document_clear(&document);
+}
+
+static void a_function_is_refused_by_its_name(void **state) {
+    (void)state;
+#define ONLY                                                                                       \
+    ": a record may hold only _RendezvousState, _NodeDesc, datetime, timezone, timedelta and set"
+    assert_refused("636f730a73797374656d0a 8c047472756585 52 2e", FAILURE_UNSUPPORTED,
+        "refuses os.system" ONLY " (at byte 2)");
+    assert_refused("8c05706f736978 8c0673797374656d 93 2e", FAILURE_UNSUPPORTED,
+        "refuses posix.system" ONLY " (at byte 17)");
+    assert_refused(
+        "8c021b5b 8c0420c3a90a 93 2e", FAILURE_UNSUPPORTED, "refuses ?[.????" ONLY " (at byte 12)");
+}
+
+static void opcodes_no_record_needs_are_refused_by_name(void **state) {
+    (void)state;
+    assert_refused("284930310a 2e", FAILURE_UNSUPPORTED,
+        "refuses the opcode INT: no record needs it (at byte 3)");
+    assert_refused("473ff0000000000000 2e", FAILURE_UNSUPPORTED,
+        "refuses the opcode BINFLOAT: no record needs it (at byte 2)");
+    assert_refused("28696f730a73797374656d0a2e", FAILURE_UNSUPPORTED,
+        "refuses the opcode INST: no record needs it (at byte 3)");
+    assert_refused(
+        "8201 2e", FAILURE_UNSUPPORTED, "refuses the opcode EXT1: no record needs it (at byte 2)");
+    assert_refused("ff", FAILURE_MALFORMED, "0xff is no opcode (at byte 2)");
+}
+
+static void what_is_cut_off_is_malformed_wherever_it_ends(void **state) {
+    (void)state;
+    struct bytes whole = {0};
+    append_hexadecimal(&whole, PICKLE_FOUR_NODES);
+    /* Removes the frame, because a cut input would otherwise fail at the frame first. */
+    memmove(whole.data + 2, whole.data + 11, whole.length - 11);
+    whole.length -= 9;
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(pickle_read(bytes_slice(&whole), &limits, &document, &reason), FAILURE_NONE);
+    pickle_document_clear(&document);
+    for (size_t length = 1; length < whole.length; length++) {
+        struct slice part = {whole.data, length};
+        assert_int_equal(pickle_read(part, &limits, &document, &reason), FAILURE_MALFORMED);
+        assert_memory_equal(text_string(&reason), "the pickle is cut off (at byte", 30);
+        text_clear(&reason);
+    }
+    bytes_clear(&whole);
+}
+
+static void other_protocols_are_named(void **state) {
+    (void)state;
+    struct pickle_document document;
+    struct text reason = {0};
+    static const uint8_t sixth[] = {0x80, 6, 'N', '.'};
+    assert_int_equal(pickle_read((struct slice){sixth, sizeof sixth}, &limits, &document, &reason),
+        FAILURE_UNSUPPORTED);
+    assert_string_equal(
+        text_string(&reason), "pickle protocol 6, where 2 to 5 are read (at byte 0)");
+    text_clear(&reason);
+    assert_int_equal(
+        pickle_read(slice_from_string("N."), &limits, &document, &reason), FAILURE_MALFORMED);
+    assert_string_equal(text_string(&reason), "no pickle of protocol 2 to 5");
+    text_clear(&reason);
+    assert_int_equal(
+        pickle_read((struct slice){NULL, 0}, &limits, &document, &reason), FAILURE_MALFORMED);
+    assert_string_equal(text_string(&reason), "no pickle of protocol 2 to 5: it is empty");
+    text_clear(&reason);
+}
+
+static void broken_programs_are_malformed(void **state) {
+    (void)state;
+    assert_refused("2e", FAILURE_MALFORMED, "a value is missing on the stack (at byte 2)");
+    assert_refused("75", FAILURE_MALFORMED, "a mark is missing on the stack (at byte 2)");
+    assert_refused("7d 28 4b01 75", FAILURE_MALFORMED, "a key without a value (at byte 6)");
+    assert_refused("5d 28 75", FAILURE_MALFORMED, "a list where a dict belongs (at byte 4)");
+    assert_refused("4e 29 52", FAILURE_MALFORMED, "None where a class belongs (at byte 4)");
+    assert_refused("4e 4e 93", FAILURE_MALFORMED, "None where text belongs (at byte 4)");
+    assert_refused("4e 7d 62", FAILURE_MALFORMED, "None where an object belongs (at byte 4)");
+    assert_refused("6807", FAILURE_MALFORMED, "memo 7 is empty (at byte 2)");
+    assert_refused("94", FAILURE_MALFORMED, "a value is missing on the stack (at byte 2)");
+    assert_refused("8c02c328 2e", FAILURE_MALFORMED, "text that is not UTF-8 (at byte 2)");
+    assert_refused("63 6f73", FAILURE_MALFORMED, "the pickle is cut off (at byte 2)");
+    assert_refused("9501000000 000000", FAILURE_MALFORMED, "the pickle is cut off (at byte 2)");
+    assert_refused(
+        "9509000000 00000000 4e2e", FAILURE_MALFORMED, "the pickle is cut off (at byte 2)");
+}
+
+static void loops_are_malformed(void **state) {
+    (void)state;
+    static const char why[] = "a value that changes after it was used, or holds itself (at byte ";
+    struct pickle_document document;
+    static const char *const loops[] = {
+        "5d 94 6800 61 2e", "7d 94 4e 6800 73 2e", "5d 94 5d 94 6800 61 6800 6801 61 2e"};
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        struct text reason = {0};
+        assert_int_equal(read(loops[i], &document, &reason), FAILURE_MALFORMED);
+        assert_memory_equal(text_string(&reason), why, strlen(why));
+        text_clear(&reason);
+    }
+}
+
+static void references_cost_no_more_than_what_they_refer_to(void **state) {
+    (void)state;
+    /* Thirty tuples that contain each other: 2^30 values if they were copied. */
+    struct bytes digits = {0};
+    append_hexadecimal(&digits, "8004 4e");
+    for (int i = 0; i < 30; i++) {
+        const uint8_t pair[] = {'q', 0, 'h', 0, 0x86};
+        assert_int_equal(bytes_append(&digits, pair, sizeof pair), FAILURE_NONE);
+    }
+    append_hexadecimal(&digits, "2e");
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(pickle_read(bytes_slice(&digits), &limits, &document, &reason), FAILURE_NONE);
+    assert_int_equal(document.value_count, 31);
+    assert_int_equal(pickle_document_root(&document)->height, 31);
+    pickle_document_clear(&document);
+    bytes_clear(&digits);
+}
+
+static void ceilings_hold(void **state) {
+    (void)state;
+    struct pickle_document document;
+    struct text reason = {0};
+    struct bytes input = {0};
+    append_hexadecimal(&input, "8004");
+    while (input.length <= 502) {
+        append_hexadecimal(&input, "4e");
+    }
+    assert_int_equal(pickle_read(bytes_slice(&input), &limits, &document, &reason), FAILURE_LIMIT);
+    assert_string_equal(text_string(&reason), "more than 500 values (at byte 502)");
+    text_clear(&reason);
+    while (input.length <= limits.bytes) {
+        append_hexadecimal(&input, "4e");
+    }
+    assert_int_equal(pickle_read(bytes_slice(&input), &limits, &document, &reason), FAILURE_LIMIT);
+    assert_string_equal(text_string(&reason), "2001 bytes of pickle, the limit is 2000");
+    text_clear(&reason);
+    bytes_clear(&input);
+    assert_refused(
+        "58 01000100", FAILURE_LIMIT, "text of 65537 bytes, the limit is 65536 (at byte 2)");
+    assert_refused("4e 72 ffffffff", FAILURE_LIMIT, "too many values in the memo (at byte 3)");
+    assert_refused("2828282828282828 2828282828282828 2828282828282828 2828282828282828 28",
+        FAILURE_LIMIT, "too many marks on the stack (at byte 34)");
+}
+
+static void what_follows_the_end_is_not_looked_at(void **state) {
+    (void)state;
+    assert_integer("4b07 2e ff00", 7);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(integers_are_read_in_every_form),
+    cmocka_unit_test(integers_beyond_64_bits_are_refused),
+    cmocka_unit_test(containers_hold_what_was_put_into_them),
+    cmocka_unit_test(objects_are_only_remembered),
+    cmocka_unit_test(a_function_is_refused_by_its_name),
+    cmocka_unit_test(opcodes_no_record_needs_are_refused_by_name),
+    cmocka_unit_test(what_is_cut_off_is_malformed_wherever_it_ends),
+    cmocka_unit_test(other_protocols_are_named),
+    cmocka_unit_test(broken_programs_are_malformed),
+    cmocka_unit_test(loops_are_malformed),
+    cmocka_unit_test(references_cost_no_more_than_what_they_refer_to),
+    cmocka_unit_test(ceilings_hold),
+    cmocka_unit_test(what_follows_the_end_is_not_looked_at),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "pickle_fixture.h"
+#include "wire/pickle/pickle_reader.h"
+#include "wire/pickle/pickle_writer.h"
+
+static void assert_integer(int64_t integer, const char *digits) {
+    struct bytes out = {0};
+    struct pickle_writer writer;
+    pickle_writer_begin(&writer, &out);
+    pickle_write_integer(&writer, integer);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
+    assert_hexadecimal(&out, digits);
+    bytes_clear(&out);
+}
+
+static void integers_take_the_shortest_form_as_python_writes_them(void **state) {
+    (void)state;
+    assert_integer(0, "8004 4b00 2e");
+    assert_integer(255, "8004 4bff 2e");
+    assert_integer(256, "8004 4d0001 2e");
+    assert_integer(65535, "8004 4dffff 2e");
+    assert_integer(65536, "8004 4a00000100 2e");
+    assert_integer(-1, "8004 4affffffff 2e");
+    assert_integer(INT32_MAX, "8004 4affffff7f 2e");
+    assert_integer(INT32_MIN, "8004 4a00000080 2e");
+    assert_integer(1LL << 31, "8004 8a050000008000 2e");
+    assert_integer(-(1LL << 31) - 1, "8004 8a05ffffff7fff 2e");
+    assert_integer(INT64_MAX, "8004 8a08ffffffffffffff7f 2e");
+    assert_integer(INT64_MIN, "8004 8a080000000000000080 2e");
+}
+
+static void values_are_spelled_as_opcodes(void **state) {
+    (void)state;
+    struct bytes out = {0};
+    struct pickle_writer writer;
+    pickle_writer_begin(&writer, &out);
+    pickle_write_opcode(&writer, PICKLE_MARK);
+    pickle_write_boolean(&writer, true);
+    pickle_write_boolean(&writer, false);
+    pickle_write_text(&writer, slice_from_string("\303\251"));
+    pickle_write_bytes(&writer, slice_from_string("xy"));
+    pickle_write_opcode(&writer, PICKLE_TUPLE);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
+    assert_hexadecimal(&out, "8004 28 88 89 8c02c3a9 43027879 74 2e");
+    bytes_clear(&out);
+}
+
+static void classes_are_named_by_module_and_name(void **state) {
+    (void)state;
+    struct bytes out = {0};
+    struct pickle_writer writer;
+    pickle_writer_begin(&writer, &out);
+    pickle_write_class(&writer, PICKLE_CLASS_TIMEZONE);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
+    assert_hexadecimal(&out, "8004 8c086461746574696d65 8c0874696d657a6f6e65 93 2e");
+    bytes_clear(&out);
+}
+
+static void long_text_has_a_long_length(void **state) {
+    (void)state;
+    char text[301];
+    memset(text, 'a', sizeof text - 1);
+    text[300] = '\0';
+    struct bytes out = {0};
+    struct pickle_writer writer;
+    pickle_writer_begin(&writer, &out);
+    pickle_write_text(&writer, slice_from_string(text));
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
+    assert_int_equal(out.length, 2 + 5 + 300 + 1);
+    assert_memory_equal(out.data + 2, "X\054\001\000\000aaa", 8);
+    bytes_clear(&out);
+}
+
+static void what_is_kept_is_recalled_by_its_slot(void **state) {
+    (void)state;
+    struct bytes out = {0};
+    struct pickle_writer writer;
+    pickle_writer_begin(&writer, &out);
+    for (uint32_t slot = 0; slot < 300; slot++) {
+        pickle_write_integer(&writer, slot);
+        assert_int_equal(pickle_write_keep(&writer), slot);
+        pickle_write_opcode(&writer, PICKLE_POP);
+    }
+    pickle_write_recall(&writer, 255);
+    pickle_write_recall(&writer, 299);
+    pickle_write_opcode(&writer, PICKLE_TUPLE2);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_NONE);
+    static const struct pickle_limits limits = {.bytes = 5000, .values = 1000, .items = 10};
+    struct pickle_document document;
+    struct text reason = {0};
+    assert_int_equal(pickle_read(bytes_slice(&out), &limits, &document, &reason), FAILURE_NONE);
+    struct pickle_walk walk = pickle_walk_begin(&document, pickle_document_root(&document));
+    assert_int_equal(pickle_walk_next(&walk)->integer, 255);
+    assert_int_equal(pickle_walk_next(&walk)->integer, 299);
+    pickle_document_clear(&document);
+    bytes_clear(&out);
+}
+
+static void a_failure_sticks_and_leaves_the_buffer_as_it_was(void **state) {
+    (void)state;
+    struct bytes out;
+    struct pickle_writer writer;
+    bytes_init(&out, 8);
+    assert_int_equal(bytes_append(&out, "x", 1), FAILURE_NONE);
+    pickle_writer_begin(&writer, &out);
+    pickle_write_text(&writer, slice_from_string("too long for the buffer"));
+    pickle_write_boolean(&writer, true);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
+    assert_int_equal(out.length, 1);
+    pickle_writer_begin(&writer, &out);
+    pickle_write_text(&writer, slice_from_string("\377"));
+    pickle_write_boolean(&writer, true);
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_INVALID);
+    assert_int_equal(out.length, 1);
+    char text[256] = {0};
+    bytes_clear(&out);
+    bytes_init(&out, 0);
+    pickle_writer_begin(&writer, &out);
+    pickle_write_bytes(&writer, (struct slice){(const uint8_t *)text, sizeof text});
+    assert_int_equal(pickle_writer_end(&writer), FAILURE_LIMIT);
+    bytes_clear(&out);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(integers_take_the_shortest_form_as_python_writes_them),
+    cmocka_unit_test(values_are_spelled_as_opcodes),
+    cmocka_unit_test(classes_are_named_by_module_and_name),
+    cmocka_unit_test(long_text_has_a_long_length),
+    cmocka_unit_test(what_is_kept_is_recalled_by_its_slot),
+    cmocka_unit_test(a_failure_sticks_and_leaves_the_buffer_as_it_was),
+};
+
+TEST_MAIN(tests)

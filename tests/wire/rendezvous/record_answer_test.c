@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Values that other programs wrote, and stores that answer wrongly. */
+#include "record_fixture.h"
+
+#include "wire/rendezvous/record_answer.h"
+
+static void expect_broken(struct lone_node *node, const char *part) {
+    (void)lone_next(node, RECORD_EFFECT_DROP);
+    assert_non_null(strstr(lone_told(node, RENDEZVOUS_EVENT_BROKEN)->reason, part));
+    assert_false(rendezvous_record_store_is_up(node->store));
+}
+
+static void other_settings_are_refused_and_shown(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_reply(&node, lone_connect(&node, true), lone_blob("2:4"));
+    expect_broken(&node, "a job 'job' with other settings uses this store: it has --nnodes 2:4, "
+                         "this node was given 1:4");
+    lone_tear_down(&node);
+}
+
+static void settings_that_are_no_sizes_are_not_shown(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "", "1:\033[2J", "1:4 ", "1234567890:1234567890123456789012"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_reply(&node, lone_connect(&node, true), lone_blob(texts[i]));
+        expect_broken(&node, "it has --nnodes something else, this");
+        lone_tear_down(&node);
+    }
+}
+
+static void a_record_that_makes_no_sense_is_named(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD), lone_blob("no record"));
+    expect_broken(&node, "the record of job 'job' in the store (key torch.rendezvous.job) cannot");
+    lone_tear_down(&node);
+}
+
+static void a_counter_of_changes_that_counts_nothing_is_named(void **state) {
+    (void)state;
+    static const int64_t counts[] = {INT64_MAX, INT64_MIN, -1};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_be_up(&node, false);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+        lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(counts[i]));
+        expect_broken(&node, "the counter of changes of job 'job' in the store (key "
+                             "torch.rendezvous.job/muster/changes) cannot be used: it is ");
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+        lone_tear_down(&node);
+    }
+}
+
+static void a_new_change_has_a_number_that_can_be_waited_for(void **state) {
+    (void)state;
+    static const int64_t counts[] = {INT64_MAX, INT64_MIN, 0};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_be_up(&node, false);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_TELL_WATCHERS);
+        lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(counts[i]));
+        expect_broken(&node, "the counter of changes of job 'job'");
+        lone_tear_down(&node);
+    }
+}
+
+static void an_answer_of_another_kind_ends_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_blob("7"));
+    expect_broken(&node, "the store gave no valid answer to ADD");
+    lone_tear_down(&node);
+}
+
+static void a_wait_that_the_store_calls_off_ends_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask(
+        &node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
+    lone_reply(&node, lone_sent(&node, STORE_WAIT, LONE_RECORD ".3/muster/roll/0"),
+        lone_byte(STORE_WAIT_CANCELLED));
+    expect_broken(&node, "the store gave no valid answer to WAIT");
+    lone_tear_down(&node);
+}
+
+static void a_record_that_is_too_long_is_named_and_another_reply_is_not(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    uint64_t record = lone_sent(&node, STORE_GET, LONE_RECORD);
+    rendezvous_record_store_take_failure(
+        node.store, record, FAILURE_LIMIT, "too long", &node.effects);
+    expect_broken(&node, "(key torch.rendezvous.job) cannot be used: too long;");
+    rendezvous_record_store_take_failure(
+        node.store, count, FAILURE_LIMIT, "too long", &node.effects);
+    lone_expect_no_more(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    rendezvous_record_store_take_failure(node.store,
+        lone_sent(&node, STORE_ADD, LONE_OWN "changes"), FAILURE_LIMIT, "too long", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_string_equal(lone_told(&node, RENDEZVOUS_EVENT_BROKEN)->reason, "too long");
+    lone_tear_down(&node);
+}
+
+/* Upstream's Python skips characters outside the base64 alphabet. */
+static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct bytes text = {0};
+    struct rendezvous_state record = {.round = 6};
+    assert_int_equal(bytes_append(&text, "", 1), FAILURE_NONE);
+    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD),
+        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
+    assert_int_equal(lone_told(&node, RENDEZVOUS_EVENT_RECORD)->state->round, 6);
+    lone_ask(&node,
+        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {.state = &record}});
+    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    assert_true(slice_equals(send->own.request.expected, bytes_slice(&text)));
+    bytes_clear(&text);
+    lone_tear_down(&node);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(other_settings_are_refused_and_shown),
+    cmocka_unit_test(settings_that_are_no_sizes_are_not_shown),
+    cmocka_unit_test(a_record_that_makes_no_sense_is_named),
+    cmocka_unit_test(a_counter_of_changes_that_counts_nothing_is_named),
+    cmocka_unit_test(a_new_change_has_a_number_that_can_be_waited_for),
+    cmocka_unit_test(an_answer_of_another_kind_ends_it),
+    cmocka_unit_test(a_wait_that_the_store_calls_off_ends_it),
+    cmocka_unit_test(a_record_that_is_too_long_is_named_and_another_reply_is_not),
+    cmocka_unit_test(a_record_with_a_nul_between_its_letters_can_be_replaced),
+};
+
+TEST_MAIN(tests)

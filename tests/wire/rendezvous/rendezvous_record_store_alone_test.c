@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One node alone, with a test that answers its requests: which request uses which lane, and how the
+ * connection ends. */
+#include "record_fixture.h"
+
+/* A node may leave as soon as its last write is answered. So the answer comes only when the
+ * watchers' key has been sent. */
+static void a_write_is_won_when_its_watchers_are_told(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct rendezvous_state record = {.round = 1};
+    struct bytes text = {0};
+    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask(&node,
+        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&record, false}});
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
+        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(3));
+    uint64_t tag = lone_sent(&node, STORE_SET, LONE_OWN "changed/3");
+    lone_expect_no_more(&node);
+    lone_reply(&node, tag, lone_none());
+    assert_true(lone_told(&node, RENDEZVOUS_EVENT_WRITTEN)->written.has_won);
+    bytes_clear(&text);
+    lone_tear_down(&node);
+}
+
+static void a_name_takes_the_place_of_an_earlier_one(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct rendezvous_effect present = {.kind = RENDEZVOUS_EFFECT_PRESENT};
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    node_identity_init(&present.present.identity, "host", 12, 34);
+    lone_ask(&node, present);
+    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/host_12_34");
+    present.present.identity.local_id = 35;
+    present.present.has_finished = true;
+    lone_ask(&node, present);
+    (void)lone_sent(&node, STORE_DELETE, LONE_OWN "presence/host_12_34");
+    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    assert_true(
+        slice_equals(send->own.request.key, slice_from_string(LONE_OWN "presence/host_12_35")));
+    assert_true(slice_equals(send->own.request.value, slice_from_string("finished")));
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/host_12_35");
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void nobody_is_present_where_presence_is_not_served(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, false);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_PRESENT);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void what_waits_has_a_lane_of_its_own_and_all_the_time(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    const struct record_sending *send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    assert_int_equal(send->lane, RENDEZVOUS_LANE_ASKER);
+    assert_int_equal(send->timeout.nanoseconds, lone_settings.answer_timeout.nanoseconds);
+    lone_reply(&node, send->tag, lone_integer(0));
+    send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    assert_int_equal(send->lane, RENDEZVOUS_LANE_WATCHER);
+    assert_int_equal(send->timeout.nanoseconds, DURATION_FOREVER.nanoseconds);
+    lone_ask(
+        &node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CALL_ROLL, .roll = {3, 1}});
+    send = &lone_next(&node, RECORD_EFFECT_SEND)->send;
+    assert_int_equal(send->lane, RENDEZVOUS_LANE_WAITER);
+    assert_int_equal(send->timeout.nanoseconds, DURATION_FOREVER.nanoseconds);
+    lone_tear_down(&node);
+}
+
+static void without_a_connection_nothing_is_asked(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    for (int kind = RENDEZVOUS_EFFECT_CONNECT + 1; kind < RENDEZVOUS_EFFECT_KIND_COUNT; kind++) {
+        lone_ask_kind(&node, (enum rendezvous_effect_kind)kind);
+    }
+    rendezvous_record_store_delete(node.store, "/key", &node.effects);
+    rendezvous_record_store_cancel_waits(node.store, &node.effects);
+    rendezvous_record_store_disconnect(node.store, &node.effects);
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void waits_are_not_called_off_before_there_are_any(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+    (void)lone_next(&node, RECORD_EFFECT_OPEN);
+    rendezvous_record_store_cancel_waits(node.store, &node.effects);
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void an_end_is_told_once_with_its_reason(void **state) {
+    (void)state;
+    static const enum failure_code codes[] = {FAILURE_DISCONNECTED, FAILURE_TIMEOUT};
+    for (int i = 0; i < 2; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_be_up(&node, true);
+        rendezvous_record_store_take_end(node.store, codes[i], "gone", &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+        const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST);
+        assert_string_equal(told->lost.reason, "gone");
+        assert_int_equal(told->lost.is_silent, codes[i] == FAILURE_TIMEOUT);
+        rendezvous_record_store_take_end(node.store, codes[i], "gone", &node.effects);
+        lone_expect_no_more(&node);
+        lone_tear_down(&node);
+    }
+}
+
+/* A lane that stood has ended while the others were opened, or the greeting was not answered. */
+static void a_connection_that_ends_too_early_is_tried_again(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    uint64_t greeting = lone_connect(&node, true);
+    rendezvous_record_store_take_failure(
+        node.store, greeting, FAILURE_TIMEOUT, "no answer", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+    rendezvous_record_store_take_end(
+        node.store, FAILURE_DISCONNECTED, "connection reset", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+    rendezvous_record_store_take_end(node.store, FAILURE_TIMEOUT, "no store", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_string_equal(
+        lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.reason, "no store");
+    lone_tear_down(&node);
+}
+
+static void but_not_for_ever(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+    int attempts = 0;
+    while (node.looked_at < node.effects.count &&
+           node.effects.items[node.looked_at].kind == RECORD_EFFECT_OPEN) {
+        node.looked_at++;
+        attempts++;
+        rendezvous_record_store_take_end(node.store, FAILURE_DISCONNECTED, "gone", &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+    }
+    assert_in_range(attempts, 2, 100);
+    (void)lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST);
+    lone_tear_down(&node);
+}
+
+static void an_end_that_trying_again_would_not_mend_is_no_loss(void **state) {
+    (void)state;
+    static const enum failure_code codes[] = {
+        FAILURE_PROTOCOL, FAILURE_LIMIT, FAILURE_MALFORMED, FAILURE_INVALID};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+        (void)lone_next(&node, RECORD_EFFECT_OPEN);
+        rendezvous_record_store_take_end(node.store, codes[i], "no store", &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+        assert_string_equal(lone_told(&node, RENDEZVOUS_EVENT_BROKEN)->reason, "no store");
+        lone_tear_down(&node);
+    }
+}
+
+static void a_request_that_fails_costs_the_connection(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    rendezvous_record_store_delete(node.store, "/key", &node.effects);
+    rendezvous_record_store_take_failure(node.store, lone_sent(&node, STORE_DELETE, "/key"),
+        FAILURE_TIMEOUT, "no answer", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_true(lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.is_silent);
+    lone_tear_down(&node);
+}
+
+static void answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    uint64_t record = lone_sent(&node, STORE_GET, LONE_RECORD);
+    lone_ask(&node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    (void)lone_next(&node, RECORD_EFFECT_OPEN);
+    lone_reply(&node, record, lone_blob("no record"));
+    rendezvous_record_store_take_failure(
+        node.store, count, FAILURE_CANCELLED, "given up", &node.effects);
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void who_disconnects_is_told_nothing(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    rendezvous_record_store_disconnect(node.store, &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    lone_expect_no_more(&node);
+    assert_false(rendezvous_record_store_is_up(node.store));
+    lone_tear_down(&node);
+}
+
+static void a_record_that_cannot_be_spelled_is_told_and_not_sent(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct rendezvous_state record = {0};
+    struct node_identity identity = {.address = "\xff", .pid = 1};
+    rendezvous_state_obtain(&record, &identity)->is_waiting = true;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask(&node,
+        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&record, false}});
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_non_null(strstr(lone_told(&node, RENDEZVOUS_EVENT_BROKEN)->reason, "no UTF-8"));
+    rendezvous_state_clear(&record);
+    lone_tear_down(&node);
+}
+
+static void what_is_asked_meanwhile_does_not_wait_for_all_deletions(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    rendezvous_record_store_delete(node.store, "/a", &node.effects);
+    rendezvous_record_store_delete(node.store, "/b", &node.effects);
+    uint64_t first = lone_sent(&node, STORE_DELETE, "/a");
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_expect_no_more(&node);
+    lone_reply(&node, first, lone_integer(1));
+    uint64_t second = lone_sent(&node, STORE_DELETE, "/b");
+    lone_reply(&node, second, lone_integer(1));
+    lone_expect_no_more(&node);
+    rendezvous_record_store_delete(node.store, "/c", &node.effects);
+    (void)lone_sent(&node, STORE_DELETE, "/c");
+    lone_tear_down(&node);
+}
+
+static void nothing_is_deleted_from_a_file_which_would_only_grow_by_it(void **state) {
+    (void)state;
+    struct rendezvous_record_store_settings settings = lone_settings;
+    settings.is_file = true;
+    struct lone_node node = {.store = rendezvous_record_store_new(&settings)};
+    lone_be_up(&node, false);
+    rendezvous_record_store_delete(node.store, "/key", &node.effects);
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_write_is_won_when_its_watchers_are_told),
+    cmocka_unit_test(a_name_takes_the_place_of_an_earlier_one),
+    cmocka_unit_test(nobody_is_present_where_presence_is_not_served),
+    cmocka_unit_test(what_waits_has_a_lane_of_its_own_and_all_the_time),
+    cmocka_unit_test(without_a_connection_nothing_is_asked),
+    cmocka_unit_test(waits_are_not_called_off_before_there_are_any),
+    cmocka_unit_test(an_end_is_told_once_with_its_reason),
+    cmocka_unit_test(a_connection_that_ends_too_early_is_tried_again),
+    cmocka_unit_test(but_not_for_ever),
+    cmocka_unit_test(an_end_that_trying_again_would_not_mend_is_no_loss),
+    cmocka_unit_test(a_request_that_fails_costs_the_connection),
+    cmocka_unit_test(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at),
+    cmocka_unit_test(who_disconnects_is_told_nothing),
+    cmocka_unit_test(a_record_that_cannot_be_spelled_is_told_and_not_sent),
+    cmocka_unit_test(what_is_asked_meanwhile_does_not_wait_for_all_deletions),
+    cmocka_unit_test(nothing_is_deleted_from_a_file_which_would_only_grow_by_it),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "pickle_fixture.h"
+#include "pickle_vectors.h"
+#include "wire/rendezvous/base64.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+#define MOMENT INT64_C(1795174428123456000) /* 2026-11-20 11:33:48.123456 UTC */
+
+static void read_vector(const char *digits, struct rendezvous_state *state) {
+    struct bytes pickle = {0};
+    struct text reason = {0};
+    append_hexadecimal(&pickle, digits);
+    *state = (struct rendezvous_state){0};
+    enum failure_code code = rendezvous_state_read_pickle(bytes_slice(&pickle), state, &reason);
+    assert_string_equal(text_string(&reason), "");
+    assert_int_equal(code, FAILURE_NONE);
+    bytes_clear(&pickle);
+}
+
+static void assert_described(const struct rendezvous_state *state, const char *wanted) {
+    struct text text = {0};
+    rendezvous_state_describe(state, &text);
+    assert_string_equal(text_string(&text), wanted);
+    text_clear(&text);
+}
+
+static struct rendezvous_node *obtain(
+    struct rendezvous_state *state, const char *address, int64_t pid, int64_t local_id) {
+    struct node_identity identity = {.pid = pid, .local_id = local_id};
+    (void)snprintf(identity.address, sizeof identity.address, "%s", address);
+    return rendezvous_state_obtain(state, &identity);
+}
+
+static void assert_comes_back(const struct rendezvous_state *state) {
+    struct rendezvous_state read = {0};
+    struct bytes text = {0};
+    struct text reason = {0};
+    bool is_absent = true;
+    assert_int_equal(rendezvous_state_write_text(state, &text), FAILURE_NONE);
+    assert_int_equal(
+        rendezvous_state_read_text(bytes_slice(&text), &is_absent, &read, &reason), FAILURE_NONE);
+    assert_false(is_absent);
+    assert_true(rendezvous_state_equals(state, &read));
+    rendezvous_state_clear(&read);
+    bytes_clear(&text);
+}
+
+static void an_empty_record_of_pytorch_is_read(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    const struct rendezvous_state empty = {0};
+    read_vector(PICKLE_EMPTY, &state);
+    assert_true(rendezvous_state_equals(&state, &empty));
+}
+
+static void a_complete_round_of_pytorch_is_read(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    read_vector(PICKLE_ONE_NODE, &state);
+    assert_described(&state, "round 0 complete [localhost_4194304_0:0] wait [] spare []");
+    assert_true(state.nodes[0].has_heartbeat);
+    assert_int_equal(state.nodes[0].heartbeat.nanoseconds, INT64_C(1795174526312612000));
+    rendezvous_state_clear(&state);
+}
+
+static void every_protocol_and_both_kinds_of_dates_say_the_same(void **unused) {
+    (void)unused;
+    static const char *const vectors[] = {PICKLE_FOUR_NODES, PICKLE_FOUR_NODES_NAIVE,
+        PICKLE_FOUR_NODES_PROTOCOL_2, PICKLE_FOUR_NODES_PROTOCOL_3};
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        struct rendezvous_state state;
+        read_vector(vectors[i], &state);
+        assert_int_equal(state.round, 7);
+        assert_false(state.is_complete || state.is_closed);
+        assert_true(state.has_deadline);
+        assert_int_equal(state.deadline.nanoseconds, INT64_C(1795174458000000000));
+        assert_int_equal(state.count, 4);
+        const struct rendezvous_node *a = obtain(&state, "hosta", 300, 0);
+        const struct rendezvous_node *b = obtain(&state, "hostb", 70000, 1);
+        const struct rendezvous_node *c = obtain(&state, "hostb", 301, 2);
+        const struct rendezvous_node *d = obtain(&state, "hostc", 5, 0);
+        assert_int_equal(state.count, 4);
+        assert_true(a->is_participant && a->rank == 0 && a->heartbeat.nanoseconds == MOMENT);
+        assert_true(b->is_participant && b->rank == 1 && b->heartbeat.nanoseconds == MOMENT);
+        assert_true(c->is_waiting && !c->is_participant && !c->is_redundant);
+        assert_int_equal(c->heartbeat.nanoseconds, INT64_C(1795174429000005000));
+        assert_true(d->is_redundant && !d->is_waiting && !d->has_heartbeat);
+        assert_comes_back(&state);
+        rendezvous_state_clear(&state);
+    }
+}
+
+static void an_empty_record_is_written_as_the_protocol_says(void **unused) {
+    (void)unused;
+    const struct rendezvous_state empty = {0};
+    struct bytes out = {0};
+    assert_int_equal(rendezvous_state_write_pickle(&empty, &out), FAILURE_NONE);
+    /* PROTO; the values that occur several times, stored and popped; the object and its eight
+     * attributes */
+    assert_hexadecimal(&out,
+        "8004"
+        "8c37746f7263682e64697374726962757465642e656c61737469632e72656e64657a766f75732e64796e616d"
+        "69635f72656e64657a766f7573 8c095f4e6f646544657363 93 94 30"
+        "8c0461646472 94 30 8c03706964 94 30 8c086c6f63616c5f6964 94 30"
+        "8c086461746574696d65 8c086461746574696d65 93 94 30"
+        "8c086461746574696d65 8c0874696d657a6f6e65 93"
+        "8c086461746574696d65 8c0974696d6564656c7461 93 4b00 4b00 4b00 87 52 85 52 94 30"
+        "8c37746f7263682e64697374726962757465642e656c61737469632e72656e64657a766f75732e64796e616d"
+        "69635f72656e64657a766f7573 8c105f52656e64657a766f75735374617465 93 29 81 7d 28"
+        "8c05726f756e64 4b00 8c08636f6d706c657465 89 8c08646561646c696e65 4e 8c06636c6f736564 89"
+        "8c0c7061727469636970616e7473 7d 28 75 8c09776169745f6c697374 8f 28 90"
+        "8c0f726564756e64616e63795f6c697374 8f 28 90"
+        "8c0f6c6173745f68656172746265617473 7d 28 75 75 62 2e");
+    bytes_clear(&out);
+}
+
+static void everything_in_a_record_comes_back(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.round = INT32_MAX,
+        .is_complete = true,
+        .is_closed = true,
+        .has_deadline = true,
+        .deadline = {MOMENT},
+        .restarts = 3,
+        .wanted = 4,
+        .size = 5,
+        .is_draining = true,
+        .is_charged = true,
+        .is_doubted = true,
+        .has_failed = true,
+        .signal = 10,
+        .reason = "worker 3 of n\303\266de2 died"};
+    struct rendezvous_node *node = obtain(&state, "n\303\266de2", INT64_MAX, INT64_MIN);
+    node->is_participant = true;
+    node->rank = 65535;
+    node->has_heartbeat = true;
+    node->heartbeat.nanoseconds = -1000;
+    node = obtain(&state, "", 0, -1);
+    node->is_waiting = true;
+    node->is_redundant = true;
+    node = obtain(&state, "only beats", 1, 2);
+    node->has_heartbeat = true;
+    node = obtain(&state, "everywhere", 1, 70000);
+    node->is_participant = node->is_waiting = node->is_redundant = node->has_heartbeat = true;
+    assert_comes_back(&state);
+    rendezvous_state_clear(&state);
+}
+
+static void three_thousand_nodes_come_back(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.is_complete = true};
+    for (int i = 0; i < 3000; i++) {
+        char address[32];
+        (void)snprintf(address, sizeof address, "node%d.cluster.example", i);
+        struct rendezvous_node *node = obtain(&state, address, 1000 + i, 0x50000000 + i);
+        node->is_participant = i < 2000;
+        node->is_waiting = i >= 2000;
+        node->rank = i < 2000 ? i : 0;
+        node->has_heartbeat = true;
+        node->heartbeat.nanoseconds = MOMENT + i * 1000;
+    }
+    assert_comes_back(&state);
+    rendezvous_state_clear(&state);
+}
+
+static void dates_are_rounded_down_to_microseconds(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.has_deadline = true, .deadline = {MOMENT + 999}};
+    struct rendezvous_state read = {0};
+    struct bytes out = {0};
+    struct text reason = {0};
+    assert_int_equal(rendezvous_state_write_pickle(&state, &out), FAILURE_NONE);
+    assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&out), &read, &reason), FAILURE_NONE);
+    assert_int_equal(read.deadline.nanoseconds, MOMENT);
+    bytes_clear(&out);
+}
+
+static void a_bad_reason_is_repaired_and_a_bad_address_refused(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.reason = "cut \303"};
+    struct rendezvous_state read = {0};
+    struct bytes out = {0};
+    struct text reason = {0};
+    assert_int_equal(rendezvous_state_write_pickle(&state, &out), FAILURE_NONE);
+    assert_int_equal(rendezvous_state_read_pickle(bytes_slice(&out), &read, &reason), FAILURE_NONE);
+    assert_string_equal(read.reason, "cut ?");
+    out.length = 1;
+    obtain(&state, "n\366de", 1, 1)->is_waiting = true;
+    assert_int_equal(rendezvous_state_write_pickle(&state, &out), FAILURE_INVALID);
+    assert_int_equal(out.length, 1);
+    assert_int_equal(rendezvous_state_write_text(&state, &out), FAILURE_INVALID);
+    assert_int_equal(out.length, 1);
+    rendezvous_state_clear(&state);
+    bytes_clear(&out);
+}
+
+static void the_ceiling_of_the_buffer_holds(void **unused) {
+    (void)unused;
+    const struct rendezvous_state empty = {0};
+    struct bytes out;
+    bytes_init(&out, 400);
+    assert_int_equal(rendezvous_state_write_text(&empty, &out), FAILURE_LIMIT);
+    assert_int_equal(out.length, 0);
+    assert_int_equal(rendezvous_state_write_pickle(&empty, &out), FAILURE_NONE);
+    bytes_clear(&out);
+}
+
+static void the_sentinel_says_that_there_is_no_record(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.round = 3};
+    obtain(&state, "hosta", 1, 1)->is_waiting = true;
+    struct text reason = {0};
+    bool is_absent = false;
+    assert_int_equal(rendezvous_state_read_text(
+                         slice_from_string(RENDEZVOUS_STATE_ABSENT), &is_absent, &state, &reason),
+        FAILURE_NONE);
+    assert_true(is_absent);
+    assert_int_equal(state.round, 0);
+    assert_int_equal(state.count, 0);
+}
+
+static void assert_refused(struct slice input, enum failure_code wanted, const char *why) {
+    struct rendezvous_state state = {.round = 3};
+    struct text reason = {0};
+    bool is_absent = true;
+    assert_int_equal(rendezvous_state_read_text(input, &is_absent, &state, &reason), wanted);
+    assert_string_equal(text_string(&reason), why);
+    assert_int_equal(state.round, 3);
+    assert_true(is_absent);
+    text_clear(&reason);
+}
+
+static void what_is_no_record_is_refused_with_its_reason(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *pickle;
+        enum failure_code code;
+        const char *why;
+    } wrong[] = {
+        {"80054e2e", FAILURE_MALFORMED, "None, not a _RendezvousState"},
+        {"8009", FAILURE_UNSUPPORTED, "pickle protocol 9, where 2 to 5 are read (at byte 0)"},
+        {"7b7d", FAILURE_MALFORMED, "no pickle of protocol 2 to 5"},
+        {"8002636f730a73797374656d0a", FAILURE_UNSUPPORTED,
+            "refuses os.system: a record may hold only _RendezvousState, _NodeDesc, datetime, "
+            "timezone, timedelta and set (at byte 2)"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct bytes pickle = {0};
+        struct bytes text = {0};
+        append_hexadecimal(&pickle, wrong[i].pickle);
+        assert_int_equal(base64_encode(bytes_slice(&pickle), &text), FAILURE_NONE);
+        assert_refused(bytes_slice(&text), wrong[i].code, wrong[i].why);
+        bytes_clear(&pickle);
+        bytes_clear(&text);
+    }
+    assert_refused(
+        slice_from_string(""), FAILURE_MALFORMED, "no pickle of protocol 2 to 5: it is empty");
+    assert_refused(slice_from_string("Y2FuaW1hZGF"), FAILURE_MALFORMED, "no base64");
+    assert_refused(slice_from_string("not base64 at all"), FAILURE_MALFORMED, "no base64");
+}
+
+static void a_record_that_is_too_long_is_not_looked_at(void **unused) {
+    (void)unused;
+    static const uint8_t byte = 'A';
+    assert_refused((struct slice){&byte, RENDEZVOUS_STATE_TEXT_MAXIMUM + 1}, FAILURE_LIMIT,
+        "67108865 bytes long, the limit is 67108864");
+}
+
+static void too_many_nodes_are_refused(void **unused) {
+    (void)unused;
+    struct bytes pickle = {0};
+    struct bytes text = {0};
+    append_hexadecimal(&pickle, "8004 7d 28");
+    for (int i = 0; i <= RENDEZVOUS_NODES_MAXIMUM; i++) {
+        assert_int_equal(bytes_append(&pickle, "NN", 2), FAILURE_NONE);
+    }
+    append_hexadecimal(&pickle, "75 2e");
+    assert_int_equal(base64_encode(bytes_slice(&pickle), &text), FAILURE_NONE);
+    assert_refused(
+        bytes_slice(&text), FAILURE_LIMIT, "a dict of more than 65536 items (at byte 131078)");
+    bytes_clear(&pickle);
+    bytes_clear(&text);
+}
+
+static void nodes_are_counted_over_all_lists(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.count = RENDEZVOUS_NODES_MAXIMUM + 1};
+    state.nodes = calloc(state.count, sizeof *state.nodes);
+    for (size_t i = 0; i < state.count; i++) {
+        state.nodes[i].identity.pid = (int64_t)i;
+        state.nodes[i].is_waiting = i % 2 == 0;
+        state.nodes[i].is_participant = i % 2 == 1;
+    }
+    struct bytes text = {0};
+    assert_int_equal(rendezvous_state_write_text(&state, &text), FAILURE_NONE);
+    assert_refused(bytes_slice(&text), FAILURE_LIMIT, "more than 65536 nodes, in wait_list");
+    state.count--;
+    assert_comes_back(&state);
+    bytes_clear(&text);
+    rendezvous_state_clear(&state);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_empty_record_of_pytorch_is_read),
+    cmocka_unit_test(a_complete_round_of_pytorch_is_read),
+    cmocka_unit_test(every_protocol_and_both_kinds_of_dates_say_the_same),
+    cmocka_unit_test(an_empty_record_is_written_as_the_protocol_says),
+    cmocka_unit_test(everything_in_a_record_comes_back),
+    cmocka_unit_test(three_thousand_nodes_come_back),
+    cmocka_unit_test(dates_are_rounded_down_to_microseconds),
+    cmocka_unit_test(a_bad_reason_is_repaired_and_a_bad_address_refused),
+    cmocka_unit_test(the_ceiling_of_the_buffer_holds),
+    cmocka_unit_test(the_sentinel_says_that_there_is_no_record),
+    cmocka_unit_test(what_is_no_record_is_refused_with_its_reason),
+    cmocka_unit_test(a_record_that_is_too_long_is_not_looked_at),
+    cmocka_unit_test(too_many_nodes_are_refused),
+    cmocka_unit_test(nodes_are_counted_over_all_lists),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "pickle_fixture.h"
+#include "wire/pickle/pickle_reader.h"
+#include "wire/rendezvous/rendezvous_state_unpickle.h"
+
+/* Opcodes, each of which leaves one value. Memo 0 is the module, 1 _NodeDesc. */
+#define NODE(address, pid, local_id)                                                               \
+    "6801 29 81 7d 28 8c0461646472 " address "8c03706964 " pid "8c086c6f63616c5f6964 " local_id    \
+    "75 62 "
+#define ADDRESS "8c0568 6f737461 " /* hosta */
+#define ONE "4b01 "
+#define TWO "4b02 "
+#define DATETIME "8c086461746574696d65 8c086461746574696d65 93 430a 07ea0b140b213001e240 85 52 "
+#define NONE "4e "
+#define TRUE "88 "
+
+struct attribute {
+    const char *name;
+    const char *digits;
+};
+
+static const struct attribute usual[] = {{"round", "4b07"}, {"complete", "88"}, {"deadline", NONE},
+    {"closed", "89"}, {"participants", "7d"}, {"wait_list", "8f"}, {"redundancy_list", "8f"},
+    {"last_heartbeats", "7d"}};
+
+static void append_text(struct bytes *bytes, const char *text) {
+    const uint8_t head[] = {0x8c, (uint8_t)strlen(text)};
+    assert_int_equal(bytes_append(bytes, head, sizeof head), FAILURE_NONE);
+    assert_int_equal(bytes_append(bytes, text, strlen(text)), FAILURE_NONE);
+}
+
+static void append_attribute(struct bytes *bytes, const char *name, const char *digits) {
+    if (digits != NULL) {
+        append_text(bytes, name);
+        append_hexadecimal(bytes, digits);
+    }
+}
+
+/* A state with the usual attributes, except one that is changed, left out (NULL) or added. */
+static struct bytes make_record(const char *name, const char *digits) {
+    struct bytes bytes = {0};
+    bool is_usual = false;
+    append_hexadecimal(&bytes, "8004");
+    append_text(&bytes, "torch.distributed.elastic.rendezvous.dynamic_rendezvous");
+    append_hexadecimal(&bytes, "94 30 6800");
+    append_text(&bytes, "_NodeDesc");
+    append_hexadecimal(&bytes, "93 94 30 6800");
+    append_text(&bytes, "_RendezvousState");
+    append_hexadecimal(&bytes, "93 29 81 7d 28");
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        bool is_changed = strcmp(usual[i].name, name) == 0;
+        append_attribute(&bytes, usual[i].name, is_changed ? digits : usual[i].digits);
+        is_usual = is_usual || is_changed;
+    }
+    append_attribute(&bytes, name, is_usual ? NULL : digits);
+    append_hexadecimal(&bytes, "75 62 2e");
+    return bytes;
+}
+
+static enum failure_code read_bytes(
+    struct slice input, struct rendezvous_state *state, struct text *reason) {
+    static const struct pickle_limits limits = {.bytes = 100000, .values = 5000, .items = 1000};
+    struct pickle_document document;
+    assert_int_equal(pickle_read(input, &limits, &document, reason), FAILURE_NONE);
+    enum failure_code code = rendezvous_state_unpickle(&document, state, reason);
+    pickle_document_clear(&document);
+    return code;
+}
+
+static void read_changed(const char *name, const char *digits, struct rendezvous_state *state) {
+    struct bytes record = make_record(name, digits);
+    struct text reason = {0};
+    *state = (struct rendezvous_state){0};
+    enum failure_code code = read_bytes(bytes_slice(&record), state, &reason);
+    assert_string_equal(text_string(&reason), "");
+    assert_int_equal(code, FAILURE_NONE);
+    bytes_clear(&record);
+}
+
+static void assert_refused(
+    const char *name, const char *digits, enum failure_code wanted, const char *why) {
+    struct bytes record = make_record(name, digits);
+    struct rendezvous_state state = {0};
+    struct text reason = {0};
+    assert_int_equal(read_bytes(bytes_slice(&record), &state, &reason), wanted);
+    assert_string_equal(text_string(&reason), why);
+    assert_null(state.nodes);
+    text_clear(&reason);
+    bytes_clear(&record);
+}
+
+static void plain_attributes_are_read(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    read_changed("deadline", DATETIME, &state);
+    assert_int_equal(state.round, 7);
+    assert_true(state.is_complete);
+    assert_false(state.is_closed);
+    assert_true(state.has_deadline);
+    assert_int_equal(state.deadline.nanoseconds, INT64_C(1795174428123456000));
+    assert_int_equal(state.count, 0);
+    rendezvous_state_clear(&state);
+    read_changed("closed", TRUE, &state);
+    assert_true(state.is_closed);
+    assert_false(state.has_deadline);
+}
+
+static void musters_attributes_are_read_when_they_are_there(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    read_changed("muster_restarts", "4b03", &state);
+    assert_int_equal(state.restarts, 3);
+    assert_int_equal(state.wanted, 0);
+    assert_false(state.is_draining);
+    assert_string_equal(state.reason, "");
+    read_changed("muster_wanted", "4b04", &state);
+    assert_int_equal(state.wanted, 4);
+    read_changed("muster_size", "4b05", &state);
+    assert_int_equal(state.size, 5);
+    read_changed("muster_draining", TRUE, &state);
+    assert_true(state.is_draining);
+    read_changed("muster_charged", TRUE, &state);
+    assert_true(state.is_charged);
+    read_changed("muster_doubted", TRUE, &state);
+    assert_true(state.is_doubted);
+    read_changed("muster_signal", "4b0f", &state);
+    assert_int_equal(state.signal, 15);
+    read_changed("muster_failed", TRUE, &state);
+    assert_true(state.has_failed);
+    read_changed("muster_reason", "8c03c3a921", &state);
+    assert_string_equal(state.reason, "\303\251!");
+}
+
+static void a_long_reason_is_cut_where_a_character_ends(void **unused) {
+    (void)unused;
+    struct text digits = {0};
+    text_append(&digits, "58 2c010000");
+    for (int i = 0; i < 100; i++) {
+        text_append(&digits, "e282ac"); /* three bytes: 85 of them are 255 */
+    }
+    struct rendezvous_state state;
+    read_changed("muster_reason", text_string(&digits), &state);
+    assert_int_equal(strlen(state.reason), 255);
+    text_clear(&digits);
+    text_append(&digits, "58 2d010000 61");
+    for (int i = 0; i < 100; i++) {
+        text_append(&digits, "e282ac");
+    }
+    read_changed("muster_reason", text_string(&digits), &state);
+    assert_int_equal(strlen(state.reason), 253);
+    text_clear(&digits);
+    read_changed("muster_reason", "8c03610062", &state);
+    assert_string_equal(state.reason, "a");
+}
+
+static void other_attributes_are_ignored(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    read_changed("somebody_elses", "7d", &state);
+    assert_int_equal(state.round, 7);
+}
+
+static void equal_nodes_are_one_node_however_they_are_spelled(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    /* Twice in one dict: the later value counts, as in Python. */
+    read_changed("participants",
+        "7d 28" NODE(ADDRESS, ONE, TWO) ONE NODE(ADDRESS, "4a01000000 ", TWO)
+            TWO NODE(ADDRESS, TWO, TWO) "4b00 75",
+        &state);
+    assert_int_equal(state.count, 2);
+    assert_string_equal(state.nodes[0].identity.address, "hosta");
+    assert_int_equal(state.nodes[0].identity.pid, 1);
+    assert_int_equal(state.nodes[0].identity.local_id, 2);
+    assert_true(state.nodes[0].is_participant);
+    assert_false(state.nodes[0].is_waiting || state.nodes[0].is_redundant);
+    assert_false(state.nodes[0].has_heartbeat);
+    assert_int_equal(state.nodes[0].rank, 2);
+    assert_int_equal(state.nodes[1].identity.pid, 2);
+    rendezvous_state_clear(&state);
+}
+
+static void sets_are_read_in_both_spellings(void **unused) {
+    (void)unused;
+    struct rendezvous_state state;
+    read_changed("wait_list", "8f 28" NODE(ADDRESS, ONE, TWO) "90", &state);
+    assert_int_equal(state.count, 1);
+    assert_true(state.nodes[0].is_waiting && !state.nodes[0].is_redundant);
+    rendezvous_state_clear(&state);
+    read_changed("redundancy_list",
+        "635f5f6275696c74696e5f5f0a7365740a 5d 28" NODE(ADDRESS, ONE, TWO) "65 85 52", &state);
+    assert_int_equal(state.count, 1);
+    assert_true(state.nodes[0].is_redundant && !state.nodes[0].is_waiting);
+    rendezvous_state_clear(&state);
+}
+
+static void every_attribute_must_be_there(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        char *why = text_format("%s is missing", usual[i].name);
+        assert_refused(usual[i].name, NULL, FAILURE_MALFORMED, why);
+        free(why);
+    }
+}
+
+static void every_attribute_must_be_of_its_type(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *name;
+        const char *digits;
+        const char *why;
+    } wrong[] = {
+        {"round", TRUE, "round is a boolean, not an integer"},
+        {"complete", ONE, "complete is an integer, not a boolean"},
+        {"deadline", ONE, "deadline is no datetime"},
+        {"closed", NONE, "closed is None, not a boolean"},
+        {"participants", "5d", "participants is a list, not a dict"},
+        {"wait_list", "7d", "wait_list is a dict, not a set"},
+        {"wait_list", "635f5f6275696c74696e5f5f0a7365740a 29 52", "wait_list is a set of no list"},
+        {"redundancy_list", "4e", "redundancy_list is None, not a set"},
+        {"last_heartbeats", "8f", "last_heartbeats is a set, not a dict"},
+        {"muster_restarts", TRUE, "muster_restarts is a boolean, not an integer"},
+        {"muster_wanted", "7d", "muster_wanted is a dict, not an integer"},
+        {"muster_size", NONE, "muster_size is None, not an integer"},
+        {"muster_draining", ONE, "muster_draining is an integer, not a boolean"},
+        {"muster_charged", ONE, "muster_charged is an integer, not a boolean"},
+        {"muster_doubted", NONE, "muster_doubted is None, not a boolean"},
+        {"muster_failed", ONE, "muster_failed is an integer, not a boolean"},
+        {"muster_signal", TRUE, "muster_signal is a boolean, not an integer"},
+        {"muster_reason", NONE, "muster_reason is None, not text"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_refused(wrong[i].name, wrong[i].digits, FAILURE_MALFORMED, wrong[i].why);
+    }
+}
+
+static void odd_nodes_are_refused(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *participants;
+        const char *why;
+    } wrong[] = {
+        {ONE TWO, "a node is no _NodeDesc, in participants"},
+        {DATETIME TWO, "a node is no _NodeDesc, in participants"},
+        {"6801 29 81" ONE, "addr is missing, in participants"},
+        {NODE(ONE, ONE, ONE) ONE, "addr is an integer, not text, in participants"},
+        {NODE(ADDRESS, NONE, ONE) ONE, "pid is None, not an integer, in participants"},
+        {NODE(ADDRESS, ONE, TRUE) ONE, "local_id is a boolean, not an integer, in participants"},
+        {NODE("8c03680061 ", ONE, TRUE) ONE, "an address with a NUL in it, in participants"},
+        {NODE(ADDRESS, ONE, ONE) NONE, "a rank is None, not an integer"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *digits = text_format("7d 28 %s 75", wrong[i].participants);
+        assert_refused("participants", digits, FAILURE_MALFORMED, wrong[i].why);
+        free(digits);
+    }
+    assert_refused("last_heartbeats", "7d" NODE(ADDRESS, ONE, ONE) "4e 73", FAILURE_MALFORMED,
+        "a heartbeat is no datetime");
+    assert_refused(
+        "wait_list", "8f 28 4e 90", FAILURE_MALFORMED, "a node is no _NodeDesc, in wait_list");
+}
+
+static void numbers_out_of_range_are_refused(void **unused) {
+    (void)unused;
+    assert_refused("round", "4affffffff", FAILURE_LIMIT, "round is -1, which is out of range");
+    assert_refused(
+        "round", "8a050000008000", FAILURE_LIMIT, "round is 2147483648, which is out of range");
+    assert_refused("muster_restarts", "4affffffff", FAILURE_LIMIT,
+        "muster_restarts is -1, which is out of range");
+    assert_refused("participants", "7d" NODE(ADDRESS, ONE, ONE) "4affffffff 73", FAILURE_LIMIT,
+        "a rank is -1, which is out of range");
+    struct rendezvous_state state;
+    read_changed("wait_list",
+        "8f 28" NODE(ADDRESS, "8a08ffffffffffffff7f ", "8a080000000000000080 ") "90", &state);
+    assert_true(state.nodes[0].identity.pid == INT64_MAX);
+    assert_true(state.nodes[0].identity.local_id == INT64_MIN);
+    rendezvous_state_clear(&state);
+}
+
+static void addresses_have_a_longest_length(void **unused) {
+    (void)unused;
+    for (size_t length = 255; length <= 256; length++) {
+        struct text digits = {0};
+        text_append_format(&digits, "8f 28 6801 29 81 7d 28 8c0461646472 58 %02x%02x0000",
+            (unsigned)(length & 0xff), (unsigned)(length >> 8));
+        for (size_t i = 0; i < length; i++) {
+            text_append(&digits, "61");
+        }
+        text_append(&digits, "8c03706964 4b01 8c086c6f63616c5f6964 4b02 75 62 90");
+        if (length == 255) {
+            struct rendezvous_state state;
+            read_changed("wait_list", text_string(&digits), &state);
+            assert_int_equal(strlen(state.nodes[0].identity.address), 255);
+            rendezvous_state_clear(&state);
+        } else {
+            assert_refused("wait_list", text_string(&digits), FAILURE_LIMIT,
+                "an address of 256 bytes, the limit is 255, in wait_list");
+        }
+        text_clear(&digits);
+    }
+}
+
+static void other_pickles_are_no_state(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *digits;
+        const char *why;
+    } others[] = {{"8004 7d 2e", "a dict, not a _RendezvousState"},
+        {"8004" DATETIME "2e", "an object, not a _RendezvousState"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct bytes input = {0};
+        struct rendezvous_state state = {0};
+        struct text reason = {0};
+        append_hexadecimal(&input, others[i].digits);
+        assert_int_equal(read_bytes(bytes_slice(&input), &state, &reason), FAILURE_MALFORMED);
+        assert_string_equal(text_string(&reason), others[i].why);
+        text_clear(&reason);
+        bytes_clear(&input);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(plain_attributes_are_read),
+    cmocka_unit_test(musters_attributes_are_read_when_they_are_there),
+    cmocka_unit_test(a_long_reason_is_cut_where_a_character_ends),
+    cmocka_unit_test(other_attributes_are_ignored),
+    cmocka_unit_test(equal_nodes_are_one_node_however_they_are_spelled),
+    cmocka_unit_test(sets_are_read_in_both_spellings),
+    cmocka_unit_test(every_attribute_must_be_there),
+    cmocka_unit_test(every_attribute_must_be_of_its_type),
+    cmocka_unit_test(odd_nodes_are_refused),
+    cmocka_unit_test(numbers_out_of_range_are_refused),
+    cmocka_unit_test(addresses_have_a_longest_length),
+    cmocka_unit_test(other_pickles_are_no_state),
+};
+
+TEST_MAIN(tests)

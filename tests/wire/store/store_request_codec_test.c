@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "base/little_endian.h"
+#include "wire/store/store_request_codec.h"
+#include "wire/store_vectors.h"
+
+#define HANDSHAKE "00 cef7853c"
+
+static void begin_validated(struct store_request_decoder *decoder) {
+    store_request_decoder_init(decoder, &STORE_LIMITS_DEFAULT);
+    decoder->is_validated = true;
+}
+
+static void assert_slices_equal(
+    const struct slice *actual, const struct slice *expected, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_true(slice_equals(actual[i], expected[i]));
+    }
+}
+
+static void assert_requests_equal(
+    const struct store_request *actual, const struct store_request *expected) {
+    assert_int_equal(actual->operation, expected->operation);
+    assert_int_equal(actual->nonce, expected->nonce);
+    assert_int_equal(actual->number, expected->number);
+    assert_int_equal(actual->count, expected->count);
+    assert_slices_equal(&actual->key, &expected->key, 1);
+    assert_slices_equal(&actual->value, &expected->value, 1);
+    assert_slices_equal(&actual->expected, &expected->expected, 1);
+    assert_slices_equal(actual->keys, expected->keys, expected->count);
+    if (expected->values != NULL) {
+        assert_slices_equal(actual->values, expected->values, expected->count);
+    }
+}
+
+static void requests_pytorch_sent_are_understood(void **state) {
+    (void)state;
+    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
+        struct store_request_decoder decoder;
+        struct store_decoded_request out;
+        struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
+        begin_validated(&decoder);
+        assert_int_equal(
+            store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
+        assert_int_equal(out.consumed, input.length);
+        assert_requests_equal(&out.request, &store_vectors[i].request);
+        bytes_clear(&input);
+        store_request_decoder_clear(&decoder);
+    }
+}
+
+static void requests_are_encoded_as_pytorch_does(void **state) {
+    (void)state;
+    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
+        struct bytes expected = bytes_from_hex(store_vectors[i].request_hex);
+        struct bytes actual = {0};
+        assert_int_equal(store_request_encode(&store_vectors[i].request, &actual), FAILURE_NONE);
+        assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
+        assert_int_equal(store_request_encoded_size(&store_vectors[i].request), expected.length);
+        bytes_clear(&actual);
+        bytes_clear(&expected);
+    }
+}
+
+/* Each prefix is in newly allocated memory of exactly its size. So sanitizers notice a read beyond
+ * the end, and the use of a slice from an earlier call. */
+static void requests_may_arrive_byte_by_byte(void **state) {
+    (void)state;
+    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
+        struct store_request_decoder decoder;
+        struct store_decoded_request out;
+        struct bytes input = bytes_from_hex(store_vectors[i].request_hex);
+        begin_validated(&decoder);
+        for (size_t length = 0; length < input.length; length++) {
+            uint8_t *part = memory_duplicate(input.data, length);
+            assert_int_equal(
+                store_request_decoder_next(&decoder, (struct slice){part, length}, &out),
+                FAILURE_INCOMPLETE);
+            assert_true(out.needed > length);
+            assert_true(out.needed <= input.length);
+            free(part);
+        }
+        assert_int_equal(
+            store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
+        assert_int_equal(out.consumed, input.length);
+        assert_requests_equal(&out.request, &store_vectors[i].request);
+        bytes_clear(&input);
+        store_request_decoder_clear(&decoder);
+    }
+}
+
+static void a_stream_is_cut_into_its_requests(void **state) {
+    (void)state;
+    struct bytes stream = bytes_from_hex(HANDSHAKE);
+    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
+        assert_int_equal(store_request_encode(&store_vectors[i].request, &stream), FAILURE_NONE);
+    }
+    struct store_request_decoder decoder;
+    struct store_decoded_request out;
+    store_request_decoder_init(&decoder, &STORE_LIMITS_DEFAULT);
+    struct slice rest = bytes_slice(&stream);
+    assert_int_equal(store_request_decoder_next(&decoder, rest, &out), FAILURE_NONE);
+    assert_int_equal(out.request.operation, STORE_VALIDATE);
+    for (size_t i = 0; i < STORE_VECTOR_COUNT; i++) {
+        rest = (struct slice){rest.data + out.consumed, rest.length - out.consumed};
+        assert_int_equal(store_request_decoder_next(&decoder, rest, &out), FAILURE_NONE);
+        assert_requests_equal(&out.request, &store_vectors[i].request);
+    }
+    assert_int_equal(out.consumed, rest.length);
+    store_request_decoder_clear(&decoder);
+    bytes_clear(&stream);
+}
+
+static void validate_carries_the_magic(void **state) {
+    (void)state;
+    struct bytes actual = {0};
+    struct bytes expected = bytes_from_hex(HANDSHAKE);
+    assert_int_equal(
+        store_request_encode(&(struct store_request){.operation = STORE_VALIDATE}, &actual),
+        FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&actual), bytes_slice(&expected)));
+    bytes_clear(&actual);
+    bytes_clear(&expected);
+}
+
+static void a_full_buffer_stays_as_it_was(void **state) {
+    (void)state;
+    struct bytes small;
+    bytes_init(&small, 4);
+    assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_PING}, &small),
+        FAILURE_LIMIT);
+    assert_int_equal(small.length, 0);
+    bytes_clear(&small);
+}
+
+/* The result of a decoder with small limits for `hex`; the reason goes to `reason`. */
+static enum failure_code verdict(bool is_validated, const char *hex, char *reason) {
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.key_bytes = 4;
+    limits.value_bytes = 6;
+    limits.keys_per_request = 3;
+    limits.request_bytes = 60;
+    struct store_request_decoder decoder;
+    struct store_decoded_request out;
+    store_request_decoder_init(&decoder, &limits);
+    decoder.is_validated = is_validated;
+    struct bytes input = bytes_from_hex(hex);
+    enum failure_code code = store_request_decoder_next(&decoder, bytes_slice(&input), &out);
+    if (code != FAILURE_NONE && code != FAILURE_INCOMPLETE) {
+        memcpy(reason, out.reason, sizeof out.reason);
+    }
+    bytes_clear(&input);
+    store_request_decoder_clear(&decoder);
+    return code;
+}
+
+static void clients_without_the_handshake_are_refused_by_name(void **state) {
+    (void)state;
+    char reason[STORE_REASON_SIZE] = "";
+    /* ADD "init/" 1 as PyTorch 2.0 opens a connection. */
+    const char *old = "03 0500000000000000 696e69742f 0100000000000000";
+    assert_int_equal(verdict(false, old, reason), FAILURE_PROTOCOL);
+    assert_non_null(strstr(reason, "0x03"));
+    assert_non_null(strstr(reason, "older than 2.1"));
+    assert_int_equal(verdict(false, "47 45 54", reason), FAILURE_PROTOCOL);
+    assert_non_null(strstr(reason, "not a TCPStore client"));
+    assert_int_equal(verdict(false, "00 0500000000000000", reason), FAILURE_PROTOCOL);
+    assert_non_null(strstr(reason, "VALIDATE with 0x00000005 instead of 0x3c85f7ce"));
+    assert_int_equal(verdict(false, "00 cef785", reason), FAILURE_INCOMPLETE);
+    assert_int_equal(verdict(false, HANDSHAKE, reason), FAILURE_NONE);
+}
+
+static void a_second_validate_is_refused(void **state) {
+    (void)state;
+    char reason[STORE_REASON_SIZE] = "";
+    assert_int_equal(verdict(true, HANDSHAKE, reason), FAILURE_PROTOCOL);
+    assert_string_equal(reason, "VALIDATE a second time");
+}
+
+static void unknown_operations_are_refused(void **state) {
+    (void)state;
+    char reason[STORE_REASON_SIZE] = "";
+    assert_int_equal(verdict(true, "13", reason), FAILURE_PROTOCOL);
+    assert_string_equal(reason, "unknown operation 0x13");
+    assert_int_equal(verdict(true, "ff", reason), FAILURE_PROTOCOL);
+}
+
+static void lengths_are_refused_as_soon_as_they_are_announced(void **state) {
+    (void)state;
+    char reason[STORE_REASON_SIZE] = "";
+    assert_int_equal(verdict(true, "03 0400000000000000", reason), FAILURE_INCOMPLETE);
+    assert_int_equal(verdict(true, "03 0500000000000000", reason), FAILURE_LIMIT);
+    assert_string_equal(reason, "GET: a key length of 5, the limit is 4");
+    assert_int_equal(verdict(true, "03 ffffffffffffffff", reason), FAILURE_LIMIT);
+    const char *set = "01 0100000000000000 61 0700000000000000";
+    assert_int_equal(verdict(true, set, reason), FAILURE_LIMIT);
+    assert_string_equal(reason, "SET: a value length of 7, the limit is 6");
+    const char *expected = "02 0100000000000000 61 0000000000000040";
+    assert_int_equal(verdict(true, expected, reason), FAILURE_LIMIT);
+    assert_int_equal(verdict(true, "06 0300000000000000", reason), FAILURE_INCOMPLETE);
+    assert_int_equal(verdict(true, "06 0400000000000000", reason), FAILURE_LIMIT);
+    assert_string_equal(reason, "WAIT: a key count of 4, the limit is 3");
+    /* Within a pair the second blob is the value, and may be longer. */
+    const char *pair = "0b 0100000000000000 0100000000000000 61 0500000000000000";
+    assert_int_equal(verdict(true, pair, reason), FAILURE_INCOMPLETE);
+    const char *key = "0b 0200000000000000 0100000000000000 61 0000000000000000 0500000000000000";
+    assert_int_equal(verdict(true, key, reason), FAILURE_LIMIT);
+}
+
+static void the_sum_of_a_list_is_limited(void **state) {
+    (void)state;
+    char reason[STORE_REASON_SIZE] = "";
+    /* 9 bytes, then pairs of at least 16: three pairs hold 57 of the 60 allowed. */
+    const char *fits = "0b 0300000000000000 0300000000000000 616161";
+    assert_int_equal(verdict(true, fits, reason), FAILURE_INCOMPLETE);
+    const char *over = "0b 0300000000000000 0400000000000000 61616161";
+    assert_int_equal(verdict(true, over, reason), FAILURE_LIMIT);
+    assert_string_equal(reason, "MULTI_SET: a request size of 61, the limit is 60");
+}
+
+/* The list comes in pieces of 7 bytes. If each piece were parsed from the start, this would take
+ * hours. */
+static void the_largest_key_list_is_parsed_once(void **state) {
+    (void)state;
+    const size_t count = 131072;
+    struct bytes input = {0};
+    uint8_t head[9] = {STORE_CHECK};
+    little_endian_store64(head + 1, count);
+    assert_int_equal(bytes_append(&input, head, sizeof head), FAILURE_NONE);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t key[8 + 4];
+        little_endian_store64(key, 4);
+        little_endian_store32(key + 8, (uint32_t)i);
+        assert_int_equal(bytes_append(&input, key, sizeof key), FAILURE_NONE);
+    }
+    struct store_request_decoder decoder;
+    struct store_decoded_request out;
+    begin_validated(&decoder);
+    for (size_t length = 0; length < input.length; length += 7) {
+        assert_int_equal(
+            store_request_decoder_next(&decoder, (struct slice){input.data, length}, &out),
+            FAILURE_INCOMPLETE);
+        assert_null(decoder.blobs);
+    }
+    assert_int_equal(store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
+    assert_int_equal(out.request.count, count);
+    assert_int_equal(little_endian_load32(out.request.keys[count - 1].data), count - 1);
+    assert_int_equal(
+        store_request_decoder_next(&decoder, (struct slice){0}, &out), FAILURE_INCOMPLETE);
+    assert_null(decoder.blobs);
+    store_request_decoder_clear(&decoder);
+    bytes_clear(&input);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(requests_pytorch_sent_are_understood),
+    cmocka_unit_test(requests_are_encoded_as_pytorch_does),
+    cmocka_unit_test(requests_may_arrive_byte_by_byte),
+    cmocka_unit_test(a_stream_is_cut_into_its_requests),
+    cmocka_unit_test(validate_carries_the_magic),
+    cmocka_unit_test(a_full_buffer_stays_as_it_was),
+    cmocka_unit_test(clients_without_the_handshake_are_refused_by_name),
+    cmocka_unit_test(a_second_validate_is_refused),
+    cmocka_unit_test(unknown_operations_are_refused),
+    cmocka_unit_test(lengths_are_refused_as_soon_as_they_are_announced),
+    cmocka_unit_test(the_sum_of_a_list_is_limited),
+    cmocka_unit_test(the_largest_key_list_is_parsed_once),
+};
+
+TEST_MAIN(tests)
