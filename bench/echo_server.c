@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bare servers a store is measured against, on the same kind of loop (libuv): nothing is
- * parsed, looked up or stored.
+/* The bare servers that a store is compared with, on the same kind of loop (libuv). They parse
+ * nothing, look nothing up and store nothing.
  *
- *   echo_server REQUEST_BYTES REPLY_BYTES    answers each so many bytes with so many
- *   echo_server broadcast                    sends one byte to everybody else for each byte
- * received Prints "PORT <n>" when it listens. */
+ *     echo_server REQUEST_BYTES REPLY_BYTES    answers each REQUEST_BYTES with REPLY_BYTES
+ *     echo_server broadcast    for each byte received, sends one byte to every other client
+ *
+ * Prints "PORT <n>" when it listens. */
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static void allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *out_buffer
 
 static void write_bytes(struct client *client, size_t length) {
     uv_buf_t buffer = uv_buf_init(echo.reply, (unsigned int)length);
-    (void)uv_try_write((uv_stream_t *)&client->tcp, &buffer, 1); /* a byte or two always fit */
+    (void)uv_try_write((uv_stream_t *)&client->tcp, &buffer, 1); /* so few bytes always fit */
 }
 
 static void broadcast(const struct client *sender) {

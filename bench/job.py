@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job of several agents on this machine, and what its workers (noting_worker) note of themselves."""
+"""A job of several agents on this machine, and the notes that its workers (noting_worker) write."""
 
 import collections
 import contextlib
@@ -11,9 +11,9 @@ import socket
 import subprocess
 import time
 
-CHECK = 0.005  # seconds between two looks at the notes; the figures are in the notes, not in the looks
-PATIENCE = 120  # seconds until what should happen is given up
-SHOWN = 4  # agents whose output is shown then
+CHECK = 0.005  # seconds between two looks at the notes; the times come from the notes themselves
+PATIENCE = 120  # seconds until the bench gives up waiting
+SHOWN = 4  # agents whose output is shown on a failure
 
 Note = collections.namedtuple("Note", "what time node rank world pid")
 
@@ -27,7 +27,7 @@ def free_port():
 
 
 def sockets(port, state, end):
-    """Inodes of the machine's TCP sockets in this state whose near (1) or far (2) end is this port."""
+    """Inodes of the machine's TCP sockets in this state whose local (1) or remote (2) port is this one."""
     found = set()
     for table in ("tcp", "tcp6"):
         for line in pathlib.Path("/proc/net", table).read_text().splitlines()[1:]:
@@ -68,14 +68,14 @@ class Agent:
             )  # fmt: skip
 
     def kill(self):
-        """Ends it without a chance to do anything about it; returns when."""
+        """Kills the agent with SIGKILL; returns the instant."""
         when = time.monotonic_ns()
         self.process.kill()
         self.process.wait()
         return when
 
     def processor_time(self):
-        """Nanoseconds of processor time of the agent and what serves it, without its workers."""
+        """Nanoseconds of processor time of the agent and its helper processes, without its workers."""
         workers = {note.pid for note in self.job.notes()}
         return sum(processor_time(pid) for pid in processes_below(self.process.pid) if pid not in workers)
 
@@ -101,7 +101,7 @@ class Job:
         return self
 
     def __exit__(self, *_):
-        """Kills it all: nothing is measured any more, and torchrun takes its time to end."""
+        """Kills everything: the measurement is over, and torchrun would take long to end."""
         for agent in self.agents.values():
             agent.process.kill()
         for pid in {note.pid for note in self.notes()}:  # a killed torchrun leaves its workers
@@ -116,13 +116,13 @@ class Job:
         return self.agents[node]
 
     def start_host(self, node):
-        """Starts the agent that is to host the store, and waits until it does."""
+        """Starts the agent that shall host the store, and waits until the store runs."""
         agent = self.start(node)
         self.wait_until(lambda: sockets(self.port, LISTENING, 1), PATIENCE, f"{node} to host the store")
         return agent
 
     def fail(self, why):
-        """Ends the bench, with what a few agents said, those first that have ended."""
+        """Ends the bench with the output of a few agents; agents that have ended come first."""
         agents = sorted(self.agents.values(), key=lambda agent: agent.process.poll() is None)
         told = [f"bench: {self.launcher.name}: {why}"]
         for agent in agents[:SHOWN]:
@@ -131,7 +131,7 @@ class Job:
         raise SystemExit("\n".join([*told, "-- notes", self.notes_file.read_text()[-1000:]]))
 
     def wait_until(self, condition, seconds, what, check=CHECK):
-        """Waits for a condition and returns what it gave; ends the bench when it never holds."""
+        """Waits until the condition is true and returns its value; ends the bench when that never happens."""
         deadline = time.monotonic() + seconds
         while not (answer := condition()):
             if time.monotonic() > deadline:
@@ -153,12 +153,12 @@ class Job:
         return world if whole else None
 
     def await_world(self, nodes, since=0):
-        """Waits for the world of these nodes; returns the instant at which its last worker ran."""
+        """Waits for the world of these nodes; returns the instant at which its last worker started."""
         what = f"a world of {', '.join(nodes)}"
         return last_start(self.wait_until(lambda: self.world(nodes, since), PATIENCE, what))
 
     def await_world_within(self, nodes, since, seconds):
-        """The same, but None when there is none within so many seconds."""
+        """The same, but None when there is no such world within that many seconds."""
         deadline = since + seconds * 10**9
         while not (world := self.world(nodes, since)):
             if time.monotonic_ns() > deadline:
@@ -167,7 +167,7 @@ class Job:
         return last_start(world)
 
     def fail_worker(self, node):
-        """Makes a node's worker fail; returns the instant it noted as its last."""
+        """Makes a node's worker fail; returns the last instant that it noted."""
         worker = [note for note in self.notes() if note.what == "start" and note.node == node][-1]
         os.kill(worker.pid, signal.SIGUSR1)
         ends = lambda: [note.time for note in self.notes() if note.what == "end" and note.pid == worker.pid]  # noqa: E731

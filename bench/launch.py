@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The launcher's own figures: start to end of an empty job, memory of the agent, time to recover."""
+"""The launcher's own costs: time of an empty job, memory of the agent, time to recover."""
 
 import contextlib
 import pathlib
@@ -49,7 +49,7 @@ def locally(workers, *options):
 
 
 def measure_empty_job(launchers, repetitions):
-    """Wall time of two workers that do nothing; the two launchers take turns."""
+    """Wall time of a job with two workers that do nothing. The two launchers take turns."""
     sides = {launcher.name: [] for launcher in launchers}
     with scratch() as directory:
         for launcher in launchers:
@@ -93,7 +93,7 @@ def measure_memory(launchers, repetitions):
 
 
 def recoveries_of_run(launcher, restarts):
-    """Milliseconds from a worker's last instant to the next group's first and last first instant."""
+    """Milliseconds from the end of a worker to the start of the next group's first and last worker."""
     with scratch() as directory:
         script = write_script(directory, RECOVERING_WORKER)
         arguments = [*locally(RECOVERY_WORKERS, "--max-restarts", str(restarts)), script]

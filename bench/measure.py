@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the benches share: rows of raw figures, the machine they were taken on, a launcher to start."""
+"""Shared by the benches: rows of raw figures, the description of the machine, a launcher to start."""
 
 import math
 import os
@@ -11,12 +11,12 @@ import threading
 import time
 
 PEER_ROOT = pathlib.Path(os.environ.get("PEER_ROOT", "/opt/peer/forky"))
-PATIENCE = 300  # seconds until a run is given up
+PATIENCE = 300  # seconds until the bench gives up a run
 PEER_PROGRAMS = PEER_ROOT.parent / "bin"
 
 
 def peer_program(name):
-    """Path of the peer's program, or None where `make peers` was not run."""
+    """Path of the peer's program, or None when `make peers` was not run."""
     path = PEER_PROGRAMS / name
     return path if path.exists() else None
 
@@ -29,12 +29,12 @@ def row(name, unit, better, wanted, sides, note="", bound=None):
 
 
 def median(figures):
-    """None without figures; infinite where the middle one was not within its row's bound."""
+    """None without figures; infinite when the middle figure was not within its row's bound."""
     return statistics.median(math.inf if figure is None else figure for figure in figures) if figures else None
 
 
 def ninth_tenth(measured, side):
-    """The figure that nine of ten runs of this side reached or bettered; None without figures."""
+    """The figure that nine of ten runs of this side reached or surpassed; None without figures."""
     figures = [math.inf if figure is None else figure for figure in measured["sides"].get(side) or []]
     figures.sort(reverse=measured["better"] == "more")
     return figures[math.ceil(0.9 * len(figures)) - 1] if figures else None
@@ -70,7 +70,7 @@ def describe_machine():
 
 
 def available_memory():
-    """MiB that programs could still have."""
+    """MiB of memory that programs can still use."""
     for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable"):
             return int(line.split()[1]) // 1024
@@ -106,7 +106,7 @@ class Launcher:
         process = self.start(arguments, directory, **environment)
         patience = threading.Timer(PATIENCE, process.kill)
         patience.start()
-        status = process.wait()  # without a timeout of its own, which would poll
+        status = process.wait()  # a timeout here would poll
         elapsed = time.perf_counter() - started
         patience.cancel()
         if status != 0:

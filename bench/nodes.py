@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several nodes: how long until the new world runs, after a failure, a joining, a loss; what waiting costs."""
+"""Several nodes: the time until the new world runs after a failure, a joining or a loss; the cost of waiting."""
 
 import contextlib
 import pathlib
@@ -15,20 +15,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests")
 
 from support.network import Network, find_obstacle  # noqa: E402
 
-BOUND = 30  # seconds until "never" is believed
-MANY_BOUND = 120  # the same, where many programs have to start
+BOUND = 30  # seconds until the result counts as "never"
+MANY_BOUND = 120  # the same, when many programs have to start
 FOUR = ("node0", "node1", "node2", "node3")
 MILLISECOND = 10**6
 TORCHRUN_MEMORY = 200  # MiB of an agent; it is about 160
 
 
 def elapsed(since, until):
-    """Milliseconds between two instants; None where there is no second."""
+    """Milliseconds between two instants; None when there is no second instant."""
     return None if until is None else (until - since) / MILLISECOND
 
 
 def settle():
-    """Lets what a world's beginning has set going come to rest, and hits no timer's beat."""
+    """Waits until the work of starting a world is over; the time is random, so no timer is in step with it."""
     time.sleep(random.uniform(0.15, 0.25))
 
 
@@ -44,7 +44,7 @@ class Bench:
         return Job(launcher, self.build, directory, nodes, **settings)
 
     def sides(self, figures_of):
-        """What figures_of gives for each launcher, in a directory of its own."""
+        """The result of figures_of for each launcher, each in its own directory."""
         found = {}
         for launcher in self.launchers:
             with scratch() as directory:
@@ -165,7 +165,7 @@ class Bench:
             return elapsed(first, job.await_world_within(nodes, first, MANY_BOUND))
 
     def idle(self):
-        """The launchers' jobs idle at the same time: processor time is each one's own."""
+        """The launchers' jobs idle at the same time, because processor time is counted for each process."""
         seconds = 5 if self.quick else 60
         with contextlib.ExitStack() as stack:
             directory = stack.enter_context(scratch())
@@ -174,7 +174,7 @@ class Bench:
                 for node in FOUR:
                     job.start(node)
                 job.await_world(FOUR)
-            time.sleep(2)  # until what a beginning sets going has come to rest
+            time.sleep(2)  # until the work of starting is over
             before = [[job.agents[node].processor_time() for node in FOUR] for job in jobs]
             time.sleep(seconds)
             after = [[job.agents[node].processor_time() for node in FOUR] for job in jobs]

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * A worker for the benches: its first action is to note in a file when that was and who it is; then
- * it waits. Told to by SIGUSR1, it notes that instant too and fails. It starts as fast as a program
- * can, so that the launcher is measured and not the worker.
+/* A worker for the benches. Its first action is to note the time and its identity in a file; then
+ * it waits. On SIGUSR1 it notes the time again and fails. It starts as fast as a program can, so
+ * that the bench measures the launcher and not the worker.
  *
- *   NOTES=FILE NODE=NAME noting_worker
- *   start NANOSECONDS NODE RANK WORLD_SIZE PID      (CLOCK_MONOTONIC; one write each, appended)
- *   end NANOSECONDS NODE RANK WORLD_SIZE PID
- */
+ *     NOTES=FILE NODE=NAME noting_worker
+ *     start NANOSECONDS NODE RANK WORLD_SIZE PID   (CLOCK_MONOTONIC; each appended with one write)
+ *     end NANOSECONDS NODE RANK WORLD_SIZE PID */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LONGEST_LIFE_SECONDS 600 /* whatever became of its launcher and of the bench */
+#define LONGEST_LIFE_SECONDS 600 /* it ends then, even if its launcher and the bench are gone */
 
 static const char *variable(const char *name) {
     const char *value = getenv(name);

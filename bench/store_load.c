@@ -3,11 +3,15 @@
  * (bench/echo_server): one thread, epoll, one request in flight per connection. It prints one line
  * of JSON.
  *
- *   store_load --port P [--connections N] [--seconds S] [--operation set|get|add|check|ping]
- * [--bare] store_load --port P --release N [--bare]    N wait for a key, it is set: when is the
- * last one free? store_load --port P --hold N                opens N connections, says so, holds
- * them until stdin ends Options for all: --idle N (more connections that do nothing), --half (one
- * client sends half a request first), --bare (no handshake: the other end is bench/echo_server). */
+ *     store_load --port P [--connections N] [--seconds S] [--operation NAME]
+ *         sends set, get, add, check or ping requests
+ *     store_load --port P --release N
+ *         N clients wait for a key, the key is set: when is the last client released?
+ *     store_load --port P --hold N
+ *         opens N connections, reports it, and holds them until stdin ends
+ *
+ * Options for all: --idle N (more connections that do nothing), --half (one client sends half a
+ * request first), --bare (no handshake, because the server is bench/echo_server). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -25,11 +29,11 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "wire/store_request_codec.h"
+#include "wire/store/store_request_codec.h"
 
 #define KEPT_LATENCIES 4000000
 #define EVENTS 512
-#define SILENCE_MILLISECONDS 1000 /* a server that answers nobody for so long has stalled */
+#define SILENCE_MILLISECONDS 1000 /* a server that answers no client for this long has stalled */
 #define RELEASE_ROUNDS 15
 
 struct options {
@@ -56,7 +60,7 @@ struct load {
     size_t count;
 };
 
-static void die(const char *what) {
+static void exit_with_error(const char *what) {
     perror(what);
     exit(1);
 }
@@ -75,7 +79,7 @@ static void encode(struct bytes *out, struct store_request request) {
 
 static void send_all(int fd, const void *data, size_t length) {
     if (send(fd, data, length, MSG_NOSIGNAL) != (ssize_t)length) {
-        die("send");
+        exit_with_error("send");
     }
 }
 
@@ -83,7 +87,7 @@ static void receive_all(int fd, void *data, size_t length) {
     for (size_t got = 0; got < length;) {
         ssize_t now = recv(fd, (uint8_t *)data + got, length - got, 0);
         if (now <= 0) {
-            die("recv");
+            exit_with_error("recv");
         }
         got += (size_t)now;
     }
@@ -105,7 +109,7 @@ static int open_connection(const struct options *options) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     int on = 1;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        die("connect");
+        exit_with_error("connect");
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (!options->is_bare) {
@@ -128,7 +132,7 @@ static const struct slice key = {(const uint8_t *)"/bench/key", 10};
 static const struct slice counter = {(const uint8_t *)"/bench/counter", 14};
 static const struct slice value = {(const uint8_t *)"0123456789abcdef", 16};
 
-/* SET has no answer of its own: a PING behind it, in the same segment, shows that it was done. */
+/* SET has no reply of its own. A PING in the same segment shows that the SET was carried out. */
 static void choose_request(struct load *load) {
     const char *name = load->options.operation;
     struct store_request ping_request = {.operation = STORE_PING, .nonce = 1};
@@ -168,7 +172,7 @@ static void prepare_key(const struct load *load) {
 static void watch(int epoll, int fd, int index) {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)index};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        die("epoll_ctl");
+        exit_with_error("epoll_ctl");
     }
 }
 
@@ -182,7 +186,7 @@ static void handle_reply(struct load *load, size_t index) {
     uint8_t buffer[256];
     ssize_t length = recv(load->fds[index], buffer, sizeof buffer, 0);
     if (length <= 0) {
-        die("the server closed a connection");
+        exit_with_error("the server closed a connection");
     }
     load->received[index] += (size_t)length;
     if (load->received[index] < load->reply_length) {
@@ -231,7 +235,7 @@ static void run_requests(struct load *load) {
     print_latencies(load, (double)(now_nanoseconds() - start) / 1e9, is_stalled);
 }
 
-/* An operation byte and half a key length: the server must wait for the rest. */
+/* Sends an operation byte and half a key length, so the server must wait for the rest. */
 static void send_half(const struct options *options) {
     int fd = open_connection(options);
     send_all(fd, "\x01\x05\0\0", 4);
@@ -259,7 +263,8 @@ static void measure_requests(struct load *load) {
     run_requests(load);
 }
 
-/* Everybody waits for the key of this round (a bare server needs no asking), and is known to. */
+/* Makes every client wait for the key of this round, and checks that all of them wait. A bare
+ * server needs no request for that. */
 static void wait_for_round(const struct load *load, struct slice round_key) {
     struct bytes bytes = {0};
     encode(&bytes, (struct store_request){.operation = STORE_WAIT, .keys = &round_key, .count = 1});
@@ -270,7 +275,7 @@ static void wait_for_round(const struct load *load, struct slice round_key) {
     bytes_clear(&bytes);
 }
 
-/* Milliseconds from the set until the last client is released. */
+/* The milliseconds from the SET until the last client is released. */
 static double release_round(struct load *load, int setter, int round) {
     char name[48];
     int length = snprintf(name, sizeof name, "/bench/%d/round%d", (int)getpid(), round);

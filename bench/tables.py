@@ -12,31 +12,18 @@ import measure
 MARKER = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
-# The rows of the README's table; docs/performance.md has them all.
+# The rows of the README's table: what a user feels. docs/performance.md has them all.
 HEADLINES = (
     "no-op job, 2 workers, wall time",
-    "agent peak RSS, 8 workers, store included",
-    "worker exit to first instruction of the new group, 4 shell workers",
     "worker exit to first instruction of the last worker of the new group, 4 shell workers",
     "4 agents, one worker fails: all new workers running",
-    "a node joins a running 1:2 job: new world running",
     "4 agents, one killed with SIGKILL: survivors' new workers running",
-    "3 agents, one's link cut silently: survivors' new workers running",
-    "64 agents started at once: world running",
-    "idle job of 4 agents: processor time of an agent in 60 s",
-    "store set, 64 connections",
-    "store get, 64 connections",
-    "store add, 1 connection, 5000 idle ones",
-    "store add, 64 connections, 5000 idle ones",
-    "1000 clients wait for a key: last one released",
-    "store memory, 1000 connections",
-    "from a timer's deadline to the signal, 1000 live timers: p99",
-    "timer requests, 8 C clients",
+    "a node joins a running 1:2 job: new world running",
 )
 
 
 def figure(value, unit, bound=None):
-    """A figure as people read it: three digits that mean something, with its unit."""
+    """A figure with three significant digits and its unit."""
     if value is None:
         return "not measured"
     if math.isinf(value):
@@ -53,7 +40,7 @@ def figure(value, unit, bound=None):
 
 
 def times(measured, side="muster"):
-    """How many times better than torchrun a side is, as people read it."""
+    """How many times better than torchrun a side is, in words."""
     value = measure.ratio(measured, side=side)
     if value is None:
         return ""

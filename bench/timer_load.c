@@ -3,11 +3,11 @@
  *
  *     timer_load requests FILE KEEP_OPEN CLIENTS SECONDS    prints how many requests went through
  *     timer_load deadlines FILE VICTIMS OTHERS APART        prints each victim's delay in ms;
- *                                                           their deadlines are APART ms apart
- *     timer_load hold FILE KEEP_OPEN COUNT                  prints HELD and its pid, and keeps them
+ *                                                           deadlines are APART ms apart
+ *     timer_load hold FILE KEEP_OPEN COUNT                  prints HELD and its pid, holds timers
  *
- * FILE "-" is that of the environment. Victims ask for SIGUSR1, which PyTorch's server sends to
- * itself as well and has to ignore. */
+ * With "-" for FILE, the path comes from the environment. Victims ask for SIGUSR1, because
+ * PyTorch's server sends the signal to itself as well and must be able to ignore it. */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "muster/timer.h"
 
 #define FAR_AWAY 100000
-/* Seconds until everybody has asked. */
+/* The time until all clients have made their requests. */
 #define FIRST_DEADLINE 3
 
 static double read_clock(clockid_t clock) {
@@ -86,8 +86,8 @@ static int requests(char **words) {
     return EXIT_SUCCESS;
 }
 
-/* What is asked is when the signal comes, not when a busy machine lets its receiver run. Where it
- * is not allowed, it is that. */
+/* Runs with real-time priority: the bench measures when the signal comes, not when a busy machine
+ * lets its receiver run. Without the permission it measures the latter. */
 static void run_before_others(void) {
     const struct sched_param first = {.sched_priority = 1};
     (void)sched_setscheduler(0, SCHED_FIFO, &first);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Countdown timers: how late the signal is, how many requests are served, what a timer and waiting cost.
+"""Countdown timers: the delay of the signal, the rate of requests, the cost of a timer and of waiting.
 
 Deadlines and rest are those of Muster's agent; requests and memory those of a server alone, `muster timer
 serve`. Of PyTorch the server alone is measured, since its agent ends with the first timer that expires; at
@@ -22,8 +22,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ("torch_timer_server.py", "torch_timer_clients.py")
 CLIENTS = 8
 VICTIMS, OTHERS = 100, 900
-APART = 37  # ms from one deadline to the next; in no step with anything
-FAR_APART = 337  # looked at one by one: what expires within 250 ms is ended together
+APART = 37  # ms from one deadline to the next; not a multiple of any interval
+FAR_APART = 337  # one by one: timers that expire within 250 ms are ended together
 SERVED = {"TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
 MILLISECOND = 10**6
 SETTLING = 8  # seconds; PyTorch's server never rests while it holds many timers
@@ -50,10 +50,10 @@ class Server:
         if not self.process.stdout.readline():
             raise SystemExit(f"bench: the timer server of {launcher.name} does not start")
         self.pid = processes_below(self.process.pid)[-1]  # PyTorch's has a wrapper
-        self.keep_open = str(int(self.is_ours))  # PyTorch's serves nobody else meanwhile
+        self.keep_open = str(int(self.is_ours))  # PyTorch's server serves no other client meanwhile
 
     def settle(self):
-        """Waits until what was written has been worked off."""
+        """Waits until the server has handled everything that was written."""
         before, end = -1, time.monotonic() + SETTLING
         while (now := processor_time(self.pid)) > before + 50 * MILLISECOND and time.monotonic() < end:
             before = now
@@ -76,7 +76,7 @@ class Bench:
 
     @contextlib.contextmanager
     def directory(self):
-        """Where both see it, also from within a chroot: the load, and PyTorch's scripts."""
+        """A directory that the load and PyTorch's scripts both see, also from within a chroot."""
         with scratch() as directory:
             for path in (self.build / "bench/timer_load", *(HERE / name for name in SCRIPTS)):
                 shutil.copy(path, directory)
@@ -101,7 +101,7 @@ class Bench:
         return {launcher.name: figures_of(launcher) for launcher in self.launchers}
 
     def of_agent(self, launcher, evidence, apart):
-        """The victims are children of its worker."""
+        """Measures the agent's timers; the victims are children of its worker."""
         with self.directory() as directory:
             load = f"exec ./timer_load deadlines - {VICTIMS} {OTHERS} {apart} >delays"
             launcher.run([*locally(1, "--evidence", evidence), "sh", "-c", load], directory, **SERVED)
@@ -112,7 +112,7 @@ class Bench:
             return self.answer(self.load("deadlines", server.path, VICTIMS, OTHERS, APART))
 
     def delays(self, launcher, measured, rounds):
-        """Of each round the delays of all signals, in order."""
+        """For each round, the sorted delays of all signals."""
         found = [sorted(map(float, measured().split())) for _ in range(1 if self.quick else rounds)]
         if any(len(delays) != VICTIMS for delays in found):
             raise SystemExit(f"bench: {launcher.name} sent {[len(delays) for delays in found]} of {VICTIMS} signals")
@@ -163,7 +163,7 @@ class Bench:
 
     def memory(self):
         def figures(launcher):
-            # PyTorch's takes ever longer for each
+            # PyTorch's server takes longer for each further timer
             count = 10**6 if launcher.name == "muster" and not self.quick else 10**5
             with self.server(launcher) as server:
                 before = resident(server.pid)
@@ -182,7 +182,7 @@ class Bench:
 
     @contextlib.contextmanager
     def agent_at_rest(self, launcher):
-        """Its worker holds timers. Gives what counts the processor time of all else."""
+        """Starts an agent whose worker holds timers. Gives a counter of all other processor time."""
         with self.directory() as directory:
             command = [*locally(1), "sh", "-c", f"exec ./timer_load hold - 0 {VICTIMS + OTHERS} >held"]
             agent = launcher.start(command, directory, **SERVED)
@@ -199,11 +199,11 @@ class Bench:
                 agent.wait()
 
     def rest(self):
-        """Of both launchers at the same time: processor time is each one's own."""
+        """Measures both launchers at the same time, because processor time is counted for each process."""
         seconds = 5 if self.quick else 60
         with contextlib.ExitStack() as stack:
             times = [stack.enter_context(self.agent_at_rest(launcher)) for launcher in self.launchers]
-            time.sleep(2)  # until what a beginning sets going has come to rest
+            time.sleep(2)  # until the work of starting is over
             before = [of_agent() for of_agent in times]
             time.sleep(seconds)
             after = [of_agent() for of_agent in times]

@@ -10,7 +10,7 @@ from torch.distributed import TCPStore
 options = dict(is_master=True, timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
 try:
     store = TCPStore("localhost", 0, **options)
-except RuntimeError:  # a build without libuv refuses what it would do by default
+except RuntimeError:  # a build without libuv refuses the default backend
     store = TCPStore("localhost", 0, use_libuv=False, **options)
 print("PORT", store.port, flush=True)
 sys.stdin.read()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails when an #include goes up a floor, sideways between wire and options, or in a circle.
+"""Fails when an #include goes up a floor, sideways between wire and options, between two rooms of a
+floor that have no arrow in ROOM_ARROWS, or in a circle.
 
     tools/check_floors.py [SOURCE_ROOT]
 
@@ -15,6 +16,39 @@ import sys
 FLOORS = {"base": 1, "core": 2, "wire": 3, "options": 3, "host": 4, "agent": 5, "main": 6}
 PURE = {"base", "core", "wire", "options"}
 BLIND = {("wire", "options"), ("options", "wire")}
+# Which rooms of one floor a room may include. A new line here is a decision about the structure. The files
+# beside the rooms put the rooms together and may include each. docs/architecture.md says what a room is about.
+ROOM_ARROWS = {
+    "core/agent": {"core/workers"},
+    "core/failure": {"core/workers"},
+    "core/machine": {"core/launch"},
+    "core/node": {"core/agent", "core/failure", "core/rendezvous", "core/round", "core/workers"},
+    "core/rendezvous": {"core/launch", "core/telling"},
+    "core/round": {"core/rendezvous", "core/workers"},
+    "core/telling": {"core/agent"},
+    "core/workers": {"core/launch"},
+    "wire/failure": {"wire/json"},
+    "wire/rendezvous": {"wire/pickle", "wire/store"},
+    "wire/round": {"wire/json", "wire/store"},
+    "wire/telling": {"wire/json"},
+    "wire/watchdog": {"wire/json"},
+    "options/launch": {"options/argparse"},
+    "host/failure": {"host/loop", "host/process"},
+    "host/log": {"host/loop"},
+    "host/machine": {"host/loop"},
+    "host/network": {"host/loop"},
+    "host/process": {"host/loop"},
+    "host/rendezvous": {"host/loop", "host/store"},
+    "host/store": {"host/loop", "host/network"},
+    "host/telling": {"host/loop"},
+    "host/watchdog": {"host/loop"},
+    "agent/failure": {"agent/workers"},
+    "agent/rendezvous": {"agent/workers"},
+    "agent/telling": {"agent/failure", "agent/watchdog", "agent/workers"},
+    "agent/watchdog": {"agent/failure", "agent/workers"},
+    "main/store": {"main"},
+    "main/timer": {"main"},
+}
 STANDARD_HEADERS = {
     "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
     "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
@@ -26,6 +60,16 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 def includes_of(path):
     return INCLUDE.findall(path.read_text(encoding="utf-8"))
+
+
+def room_of(name):
+    return name.rpartition("/")[0]
+
+
+def is_open(room, other):
+    """Whether files of ROOM may include those of OTHER, as far as rooms of one floor go."""
+    floor = room.split("/")[0]
+    return room in (floor, other) or floor != other.split("/")[0] or other in ROOM_ARROWS.get(room, ())
 
 
 def complaints_about(source, name, includes):
@@ -47,6 +91,11 @@ def complaints_about(source, name, includes):
             yield f'src/{name}: "{included}" is on a higher floor'
         elif (floor, other) in BLIND:
             yield f'src/{name}: {floor} and {other} do not see each other ("{included}")'
+        elif not is_open(room_of(name), room_of(included)):
+            yield (
+                f'src/{name}: "{included}" is in a room that {room_of(name)} does not include; '
+                "see ROOM_ARROWS in tools/check_floors.py"
+            )
 
 
 def circle_in(graph):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails on a file longer than 500 lines or a function longer than 60: look for the second idea in it.
+"""Fails on a file longer than 500 lines or a function longer than 60: then split it.
 
     tools/check_sizes.py [SOURCE_ROOT]
 

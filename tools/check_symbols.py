@@ -4,7 +4,7 @@
 
     tools/check_symbols.py ALLOW_LIST ARCHIVE...
 
-So a stray getenv, time or write on floors 1-3 is found even when a header or a macro brought it in.
+So a call of getenv, time or write on floors 1-3 is found even when a header or a macro contains it.
 Symbols that another of the given archives defines are the project's own and need no permission.
 """
 

@@ -4,7 +4,7 @@
 
     tools/demo --transcript recovery.json && tools/draw_recovery.py recovery.json docs/recovery.svg
 
-The picture is a terminal in which every line appears when it did in the run, only slower, and stays.
+The picture shows a terminal. Every line appears at its time in the run, only slower, and stays.
 """
 
 import json
@@ -16,7 +16,7 @@ LINE_HEIGHT = 19
 WIDTH = 900
 MARGIN = 18
 TITLE_HEIGHT = 34
-SLOWNESS = 3.0  # seconds shown for one that passed
+SLOWNESS = 3.0  # seconds of the picture for each second of the run
 COLOURS = {"command": "#e6edf3", "job": "#9fb1c1", "kill": "#ff7b72", "demo": "#7ee787", "agent": "#d2a8ff"}
 
 STYLE = """
@@ -28,7 +28,7 @@ text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 
 
 def kind_of(line):
-    """Lines of the agent itself are told apart from its workers'."""
+    """The kind of a line: the agent's own lines look different from its workers'."""
     if line["kind"] == "job" and not line["text"].startswith(("worker ", "step ", "continuing ", "final ")):
         return "agent"
     return line["kind"]

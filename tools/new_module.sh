@@ -1,18 +1,20 @@
 #!/bin/sh
 # Creates a module: header, source, unit test and its entry in the floor's list.
-#   tools/new_module.sh FLOOR NAME      e.g.  tools/new_module.sh core restart_policy
+#   tools/new_module.sh FLOOR[/ROOM] NAME      e.g.  tools/new_module.sh core/agent restart_policy
 set -eu
 cd "$(dirname "$0")/.."
 [ $# = 2 ] || { sed -n '2,3s/^# *//p' "$0"; exit 2; }
-floor=$1 name=$2
+place=$1 name=$2
+floor=${place%%/*}
 case $floor in base | core | wire | options | host | agent) ;; *) echo "no such floor: $floor"; exit 2 ;; esac
+[ -d "src/$place" ] || { echo "no such room: src/$place (a new one: mkdir it, and give it its arrows in tools/check_floors.py)"; exit 2; }
 case $name in *[!a-z0-9_]* | '' | [0-9_]*) echo "a module name is snake_case: $name"; exit 2 ;; esac
-header=src/$floor/$name.h source=src/$floor/$name.c test=tests/$floor/${name}_test.c
+header=src/$place/$name.h source=src/$place/$name.c test=tests/$place/${name}_test.c
 for file in "$header" "$source" "$test"; do
     [ ! -e "$file" ] || { echo "$file exists already"; exit 1; }
 done
-mkdir -p "tests/$floor"
-guard=MUSTER_$(echo "${floor}_$name" | tr a-z A-Z)_H
+mkdir -p "tests/$place"
+guard=MUSTER_$(echo "${place}_$name" | tr a-z/ A-Z_)_H
 spdx='/* SPDX-License-Identifier: BSD-3-Clause */'
 
 cat >"$header" <<END
@@ -25,13 +27,13 @@ $spdx
 END
 cat >"$source" <<END
 $spdx
-#include "$floor/$name.h"
+#include "$place/$name.h"
 END
 cat >"$test" <<END
 $spdx
 #include "unit.h"
 
-#include "$floor/$name.h"
+#include "$place/$name.h"
 
 static void ${name}_does_nothing_yet(void **state) {
     (void)state;
@@ -45,7 +47,9 @@ static const struct CMUnitTest tests[] = {
 TEST_MAIN(tests)
 END
 # the list stays sorted
-awk -v entry="  '$name'," '
+entry=$name
+[ "$place" = "$floor" ] || entry=${place#*/}/$name
+awk -v entry="  '$entry'," '
     /^[a-z]+_modules = \[/ { print; inside = 1; next }
     inside && (/^\]/ || $0 > entry) { if (!done) { print entry; done = 1 } if (/^\]/) inside = 0 }
     { print }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the test stages, prints what each counted, and ends with `N passed, N failed, N skipped`.
+"""Runs the test stages, prints what each counted and why tests were skipped, one line for each reason, and
+ends with `N passed, N failed, N skipped`.
 
     tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION]
 
@@ -10,6 +11,7 @@ those suites), a pytest run or a check program. --wrapper is put before every me
 """
 
 import argparse
+import collections
 import importlib.util
 import json
 import os
@@ -22,18 +24,29 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CMOCKA_COUNT = re.compile(r"^\[  (PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)", re.MULTILINE)
+CMOCKA_REASON = re.compile(r"^skipped: (.+)$", re.MULTILINE)  # as tests/unit.h says it
 MESON_PASSED = {"OK", "EXPECTEDFAIL"}
+NO_REASON = "no reason given"
 
 
 class Counts:
-    def __init__(self, passed=0, failed=0, skipped=0):
+    def __init__(self, passed=0, failed=0, skipped=0, reasons=()):
+        """`reasons` holds one reason for each skipped test."""
         self.passed, self.failed, self.skipped = passed, failed, skipped
+        self.reasons = collections.Counter(reasons)
+        self.reasons[NO_REASON] += max(skipped - self.reasons.total(), 0)
+        self.reasons = +self.reasons  # drop reasons with a count of 0
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.reasons += other.reasons
         return self
+
+    def skips(self):
+        """A line for each reason, the most frequent first."""
+        return [f"{'skipped:':10} {count}: {reason}" for reason, count in self.reasons.most_common()]
 
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -44,11 +57,13 @@ def count_of_program(entry):
     output = (entry.get("stdout") or "") + (entry.get("stderr") or "")
     said = {word: int(number) for word, number in CMOCKA_COUNT.findall(output)}
     result = entry["result"]
+    reasons = CMOCKA_REASON.findall(output)
     if result == "SKIP":
         return Counts(skipped=1)
+    skipped = said.get("SKIPPED", 0)
     if result in MESON_PASSED:
-        return Counts(max(said.get("PASSED", 1), 1), 0, said.get("SKIPPED", 0))
-    return Counts(said.get("PASSED", 0), max(said.get("FAILED", 1), 1), said.get("SKIPPED", 0))
+        return Counts(max(said.get("PASSED", 1), 1), 0, skipped, reasons)
+    return Counts(said.get("PASSED", 0), max(said.get("FAILED", 1), 1), skipped, reasons)
 
 
 def run_meson(options, suites=()):
@@ -73,10 +88,18 @@ def run_meson(options, suites=()):
 
 
 def beside_each_other():
-    """pytest's options to run several tests at once: most of them wait for something most of the time."""
+    """pytest's options to run several tests at once, because most tests mainly wait."""
     if importlib.util.find_spec("xdist") is None:
         return []
     return ["-n", str(os.cpu_count() + 1)]
+
+
+def counts_of_suite(suite):
+    """The counts of one <testsuite> in pytest's report."""
+    total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
+    failed = int(suite.get("failures")) + int(suite.get("errors"))
+    reasons = [skip.get("message") or NO_REASON for skip in suite.iter("skipped")]
+    return Counts(max(total - failed - skipped, 0), failed, skipped, reasons)
 
 
 def run_pytest(options, folder):
@@ -84,7 +107,7 @@ def run_pytest(options, folder):
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-rfEs", f"--junitxml={report}", folder]
+        command = [sys.executable, "-m", "pytest", "-q", "-rfE", f"--junitxml={report}", folder]
         command += beside_each_other()
         if options.marks:
             command += ["-m", options.marks]
@@ -92,9 +115,7 @@ def run_pytest(options, folder):
         counts = Counts()
         if report.exists():
             for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
-                total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
-                failed = int(suite.get("failures")) + int(suite.get("errors"))
-                counts += Counts(max(total - failed - skipped, 0), failed, skipped)
+                counts += counts_of_suite(suite)
     if status not in (0, 5) and counts.failed == 0:
         counts += Counts(failed=1)
     return counts
@@ -134,7 +155,7 @@ def main():
         counts = run_stage(stage, options)
         lines.append(f"{stage + ':':10} {counts}")
         total += counts
-    print("\n" + "\n".join(lines))
+    print("\n" + "\n".join(lines + total.skips()))
     print(total, flush=True)
     return 1 if total.failed else 0
 

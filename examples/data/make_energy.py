@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes energy.csv: the heating energy of imagined buildings, the data of the training examples.
+"""Writes energy.csv, the data of the training examples: the heating energy of buildings that do not exist.
 
-The numbers are made up, by the same formula and the same generator every time, so that anybody can
-make the file again: six features scaled to -1..1 and a target that depends on them, with noise.
+A row has six features between -1 and 1, and a target that depends on them, with noise. The formula and the
+seed are always the same, so anybody can make the same file again.
 """
 
 import math

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elastic training with PyTorch's DistributedDataParallel; an ordinary torchrun script.
+"""Elastic training with PyTorch's DistributedDataParallel. This is an ordinary script for torchrun.
 
     muster run --standalone --nproc-per-node 4 --max-restarts 3 examples/pytorch/train_ddp.py \
         --checkpoint /tmp/energy.pt
 
-Every worker trains on its share of a data file. Worker 0 saves a checkpoint every few steps; when a
-worker dies, the launcher starts the group again and every worker continues from the checkpoint.
+Every worker trains on its share of a data file. Worker 0 saves a checkpoint every few steps. When a
+worker dies, the launcher starts the group again, and every worker continues from the checkpoint.
 """
 
 import argparse
@@ -22,7 +22,7 @@ STEPS_BETWEEN_CHECKPOINTS = 5
 
 
 def load_share(path, rank, world_size):
-    """Every world_size-th row of the file, as features and targets."""
+    """Returns every world_size-th row of the file, as features and targets."""
     with open(path, encoding="ascii") as file:
         rows = [[float(cell) for cell in line.split(",")] for line in list(file)[1:]]
     share = torch.tensor(rows[rank::world_size])
@@ -35,7 +35,7 @@ def make_model():
 
 
 def save_checkpoint(path, step, model, optimizer):
-    """Either the old file or the new one, never half of each."""
+    """Writes a new file and renames it, so that the file is the old one or the new one, never half of each."""
     temporary = f"{path}.new"
     state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save(state, temporary)

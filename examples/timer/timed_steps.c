@@ -4,8 +4,8 @@
  *     TORCHELASTIC_ENABLE_FILE_TIMER=1 muster run --standalone --max-restarts 1 --no-python \
  *         build/examples/timed_steps 5 3
  *
- * takes five steps and hangs in the third, the first time it runs; the agent ends it, and the
- * second attempt goes through. */
+ * It takes five steps. In the first attempt it hangs in the third step. The agent ends it, and the
+ * second attempt succeeds. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

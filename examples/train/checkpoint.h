@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a restarted group continues from: the step and the parameters, in a file that is either the
- * old one or the new one but never half of each. */
+/* The checkpoint from which a restarted group continues: the step and the parameters. The file is
+ * either the old one or the new one, and never half of each. */
 #ifndef MUSTER_EXAMPLES_TRAIN_CHECKPOINT_H
 #define MUSTER_EXAMPLES_TRAIN_CHECKPOINT_H
 
 #include "model.h"
 
 struct checkpoint {
-    double step; /* steps done; a double so that the whole travels as one array */
+    double step; /* steps done; it is a double, so that the struct can be sent as one array */
     double parameters[MODEL_PARAMETERS];
 };
 

@@ -8,7 +8,7 @@
 
 #define MAXIMUM_ROWS 1000000
 
-/* Where each part of the network lies in the flat array of parameters. */
+/* The position of each part of the network in the flat array of parameters. */
 #define INPUT_WEIGHT(hidden, feature) ((hidden)*MODEL_FEATURES + (feature))
 #define HIDDEN_BIAS(hidden) (MODEL_HIDDEN * MODEL_FEATURES + (hidden))
 #define OUTPUT_WEIGHT(hidden) (MODEL_HIDDEN * (MODEL_FEATURES + 1) + (hidden))

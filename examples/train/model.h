@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The model of the example: a network with one hidden layer that predicts a number from a row of
- * features, its data file and its gradients. Plain arithmetic; knows nothing of other workers. */
+ * features; its data file; its gradients. Plain arithmetic, without any knowledge of other
+ * workers. */
 #ifndef MUSTER_EXAMPLES_TRAIN_MODEL_H
 #define MUSTER_EXAMPLES_TRAIN_MODEL_H
 
@@ -24,11 +25,11 @@ struct data_set {
 void data_set_load(struct data_set *out_data, const char *path);
 void data_set_clear(struct data_set *data);
 
-/* The same starting point for every worker and every run. */
+/* Sets the same initial parameters in every worker and every run. */
 void model_init(double parameters[MODEL_PARAMETERS]);
 
-/* Adds the gradient of the squared error over every `stride`-th row from `first` on to `gradient`;
- * returns the squared error itself. */
+/* Adds to `gradient` the gradient of the squared error over every `stride`-th row from `first` on.
+ * Returns the squared error itself. */
 double model_add_gradient(const double parameters[MODEL_PARAMETERS], const struct data_set *data,
     size_t first, size_t stride, double gradient[MODEL_PARAMETERS]);
 

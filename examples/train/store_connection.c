@@ -24,7 +24,7 @@ enum operation {
 #define HANDSHAKE_MAGIC 0x3C85F7CEu
 #define REQUEST_CAPACITY 65536
 
-/* A request under construction; one write sends it whole. */
+/* A request that is being built. It is sent with one write. */
 struct request {
     unsigned char bytes[REQUEST_CAPACITY];
     size_t size;
@@ -44,7 +44,7 @@ static void put_bytes(struct request *request, const void *bytes, size_t size) {
     request->size += size;
 }
 
-/* Integers travel little endian. */
+/* TCPStore sends integers in little-endian order. */
 static void put_integer(struct request *request, uint64_t value, int width) {
     for (int i = 0; i < width; i++) {
         unsigned char byte = (unsigned char)(value >> (8 * i));
@@ -52,7 +52,7 @@ static void put_integer(struct request *request, uint64_t value, int width) {
     }
 }
 
-/* PyTorch's clients put a slash before every key. */
+/* PyTorch's clients put a slash in front of every key. */
 static void put_key(struct request *request, const char *key) {
     put_integer(request, strlen(key) + 1, 8);
     put_bytes(request, "/", 1);
@@ -147,7 +147,7 @@ void store_set(struct store_connection *store, const char *key, const void *valu
 }
 
 void store_get(struct store_connection *store, const char *key, void *out_value, size_t size) {
-    /* A GET of a missing key does not wait, so a WAIT for it goes first. */
+    /* A GET of a missing key fails at once, so a WAIT for the key is sent first. */
     struct request request = {.size = 0};
     put_integer(&request, OPERATION_WAIT, 1);
     put_integer(&request, 1, 8);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A blocking client of PyTorch's TCPStore, as small as an example wants it: what a worker in any
- * language needs to exchange data with its peers. The server may be Muster's or PyTorch's own.
- * Not for production use: one request at a time, and a failure ends the worker, which is what an
- * elastic worker should do anyway. */
+/* A small blocking client of PyTorch's TCPStore. It is what a worker in any language needs to
+ * exchange data with its peers. The server may be Muster's or PyTorch's own. It is not for
+ * production use: it makes one request at a time, and a failure ends the worker. */
 #ifndef MUSTER_EXAMPLES_TRAIN_STORE_CONNECTION_H
 #define MUSTER_EXAMPLES_TRAIN_STORE_CONNECTION_H
 
@@ -15,7 +14,8 @@ struct store_connection {
 /* Connects to MASTER_ADDR:MASTER_PORT and shakes hands. Exits with a message on any failure. */
 void store_connect(struct store_connection *store, const char *host, const char *port);
 
-/* Sets a key; there is no reply, the next request shows whether the connection still stands. */
+/* Sets a key. The store sends no reply: the next request shows whether the connection still stands.
+ */
 void store_set(struct store_connection *store, const char *key, const void *value, size_t size);
 
 /* Waits until the key exists, then reads exactly `size` bytes of value. */

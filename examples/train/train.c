@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An elastic data-parallel training worker without PyTorch: every worker computes the gradient over
  * its share of a data file, all exchange gradients through the job's store, and all take the same
- * step. Worker 0 saves a checkpoint now and then; a restarted group continues from it.
+ * step. Worker 0 saves a checkpoint now and then. A restarted group continues from it.
  *
  *     muster run --standalone --nproc-per-node 4 --max-restarts 1 --no-python \
  *         train DATA CHECKPOINT STEPS
@@ -49,7 +49,7 @@ static void worker_init(struct worker *worker) {
         &worker->store, required_variable("MASTER_ADDR"), required_variable("MASTER_PORT"));
 }
 
-/* Keys carry the attempt, so that nothing a dead group left behind can be mistaken for ours. */
+/* Keys carry the attempt, so that no worker takes what a dead group left behind for its own. */
 static void name_key(
     char *out_key, size_t size, const struct worker *worker, size_t step, size_t rank) {
     snprintf(out_key, size, "gradient/%s/%zu/%zu", worker->attempt, step, rank);
