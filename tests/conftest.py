@@ -11,6 +11,7 @@ import pytest
 
 from support.binary import Muster, find_binary
 from support.leaks import ScratchDirectory
+from support.lossy_network import LossyNetwork, require_lossy_network
 from support.network import Network, require_network
 from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
@@ -51,19 +52,30 @@ def make_job_anywhere(request, muster):
     return functools.partial(request.param, muster)
 
 
-@pytest.fixture
-def make_network(scratch):
-    """make_network(3): three hosts of their own (support.network), or a skip that says why there are none."""
-    require_network()
+def networks_of(kind, scratch):
     networks = []
 
-    def make(count):
-        networks.append(Network(scratch, count))
+    def make(*arguments):
+        networks.append(kind(scratch, *arguments))
         return networks[-1]
 
     yield make
     for network in networks:
         network.end()
+
+
+@pytest.fixture
+def make_network(scratch):
+    """make_network(3): three hosts of their own (support.network), or a skip that says why there are none."""
+    require_network()
+    yield from networks_of(Network, scratch)
+
+
+@pytest.fixture
+def make_lossy_network(scratch):
+    """make_lossy_network(3, seed): the same with cables that lose and delay (support.lossy_network)."""
+    require_lossy_network()
+    yield from networks_of(LossyNetwork, scratch)
 
 
 @pytest.fixture(scope="session")

@@ -54,10 +54,9 @@ class Host:
 
     def set_up(self):
         run("ip", "netns", "add", self.namespace)
-        here, switch = ("ip", "-n", self.namespace), ("ip", "-n", self.network.switch)
+        here = ("ip", "-n", self.namespace)
         run(*here, "link", "set", "lo", "up")
-        run(*here, "link", "add", "eth0", "type", "veth", "peer", "name", self.port, "netns", self.network.switch)
-        run(*switch, "link", "set", self.port, "master", "bridge0", "up")
+        self.network.connect(self)
         run(*here, "address", "add", f"{self.address}/24", "dev", "eth0")
         run(*here, "address", "add", f"{self.ipv6_address}/64", "dev", "eth0", "nodad")
         run(*here, "link", "set", "eth0", "up")
@@ -77,10 +76,10 @@ class Host:
 
     def unplug(self):
         """Pulls the cable out of the switch."""
-        run("ip", "-n", self.network.switch, "link", "set", self.port, "down")
+        self.network.set_cable(self, "down")
 
     def plug(self):
-        run("ip", "-n", self.network.switch, "link", "set", self.port, "up")
+        self.network.set_cable(self, "up")
 
     def link_down(self):
         """Switches the host's own interface off, of which the host itself knows at once."""
@@ -111,14 +110,26 @@ class Network:
         self.hosts = [Host(self, number) for number in range(1, count + 1)]
         self.name_hosts(self.hosts)
         try:
-            run("ip", "netns", "add", self.switch)
-            run("ip", "-n", self.switch, "link", "add", "bridge0", "type", "bridge")
-            run("ip", "-n", self.switch, "link", "set", "bridge0", "up")
+            self.make_switch()
             for host in self.hosts:
                 host.set_up()
         except BaseException:
             self.end()
             raise
+
+    def make_switch(self):
+        run("ip", "netns", "add", self.switch)
+        run("ip", "-n", self.switch, "link", "add", "bridge0", "type", "bridge")
+        run("ip", "-n", self.switch, "link", "set", "bridge0", "up")
+
+    def connect(self, host):
+        """Gives the host its eth0."""
+        eth0 = ("link", "add", "eth0", "type", "veth", "peer", "name", host.port, "netns", self.switch)
+        run("ip", "-n", host.namespace, *eth0)
+        run("ip", "-n", self.switch, "link", "set", host.port, "master", "bridge0", "up")
+
+    def set_cable(self, host, state):
+        run("ip", "-n", self.switch, "link", "set", host.port, state)
 
     def name_hosts(self, hosts, names=None):
         """Makes these hosts' names known everywhere, those of others not; also later, to running programs.
