@@ -9,6 +9,12 @@
 #include "core/agent/agent_transcript.h"
 #include "core/workers/signal_name.h"
 
+/* How long the other nodes and the report wait for what a failed worker wrote into its error file.
+ * The workers of this node never wait for it. */
+#define REPORT_PATIENCE_MILLISECONDS 250
+/* A restart waits for less: its account is read only if the job then fails all the same. */
+#define RESTART_PATIENCE_MILLISECONDS 20
+
 static void take(struct agent *agent, struct agent_event event) {
     agent_post(agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
 }
@@ -68,25 +74,77 @@ static void look_at_workers(struct agent *agent) {
     free(subjects.items);
 }
 
-static void finish(struct agent *agent, const struct agent_outcome *outcome) {
-    agent_evidence_drop(agent->evidence);
-    agent->outcome = *outcome;
-    post_membership(agent, (struct membership_event){.kind = MEMBERSHIP_EVENT_END_ASKED});
-}
+/* Answers that wait. */
 
-/* Tells the other nodes of a failure here, with the worker to blame for it so far. */
-static void announce(struct agent *agent, enum membership_event_kind kind) {
+static void post_with_account(struct agent *agent, enum membership_event_kind kind) {
     struct worker_group *group = node_machine_workers(agent->node);
-    if (!worker_group_has_failure(group)) {
-        post_membership(agent, (struct membership_event){.kind = kind});
-        return;
-    }
     struct agent_findings_sources sources = {
         &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
     struct agent_finding finding;
     agent_finding_collect(&sources, group, worker_group_root_cause(group), &finding);
     post_membership(agent, (struct membership_event){.kind = kind, .account = &finding.account});
     agent_finding_clear(&finding);
+}
+
+static void run_queue(struct agent *agent);
+
+static void log_unread_errors(const struct agent *agent) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    for (size_t i = 0; i < group->failure_count; i++) {
+        const struct worker_error *error =
+            agent_workers_error(agent->workers, group->failures[i].local_rank);
+        if (error != NULL && error->code == FAILURE_TIMEOUT) {
+            log_warning(agent->log, "going on without an error file: %s", error->failure.message);
+        }
+    }
+}
+
+static void give_answers(void *context) {
+    struct agent *agent = context;
+    log_unread_errors(agent);
+    bool is_queueing = agent->is_queueing;
+    agent->is_queueing = true;
+    for (size_t i = 0; i < agent->owed_count; i++) {
+        if (membership_event_has_account(agent->owed[i])) {
+            post_with_account(agent, agent->owed[i]);
+        } else {
+            post_membership(agent, (struct membership_event){.kind = agent->owed[i]});
+        }
+    }
+    agent->owed_count = 0;
+    agent->is_queueing = is_queueing;
+    if (!is_queueing) {
+        run_queue(agent);
+    }
+}
+
+static void answer_when_read(struct agent *agent, enum membership_event_kind kind, int local_rank,
+    int patience_milliseconds) {
+    agent->owed[agent->owed_count++] = kind;
+    agent_workers_await_errors(agent->workers, local_rank,
+        duration_from_milliseconds(patience_milliseconds), give_answers, agent);
+}
+
+/* The report needs what all failed workers wrote. */
+static void finish(struct agent *agent, const struct agent_outcome *outcome) {
+    agent_evidence_drop(agent->evidence);
+    agent->outcome = *outcome;
+    answer_when_read(
+        agent, MEMBERSHIP_EVENT_END_ASKED, WORKER_ERRORS_ALL, REPORT_PATIENCE_MILLISECONDS);
+}
+
+/* Tells the other nodes of a failure here, with the worker to blame for it so far. Fixed nodes do
+ * not tell each other whom to blame. */
+static void announce(
+    struct agent *agent, enum membership_event_kind kind, int patience_milliseconds) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    bool is_account_wanted = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING;
+    if (is_account_wanted && worker_group_has_failure(group)) {
+        int local_rank = group->failures[worker_group_root_cause(group)].local_rank;
+        answer_when_read(agent, kind, local_rank, patience_milliseconds);
+    } else {
+        post_membership(agent, (struct membership_event){.kind = kind});
+    }
 }
 
 static void perform_agents(struct agent *agent, const struct agent_effect *effect) {
@@ -110,13 +168,13 @@ static void perform_agents(struct agent *agent, const struct agent_effect *effec
         event_timer_stop(agent->deadline);
         break;
     case AGENT_EFFECT_ANNOUNCE_RESTART:
-        announce(agent, MEMBERSHIP_EVENT_RESTART_ASKED);
+        announce(agent, MEMBERSHIP_EVENT_RESTART_ASKED, RESTART_PATIENCE_MILLISECONDS);
         break;
     case AGENT_EFFECT_DOUBT_FAILURE:
-        announce(agent, MEMBERSHIP_EVENT_DOUBT_ASKED);
+        announce(agent, MEMBERSHIP_EVENT_DOUBT_ASKED, REPORT_PATIENCE_MILLISECONDS);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
-        announce(agent, MEMBERSHIP_EVENT_FAILURE_ASKED);
+        announce(agent, MEMBERSHIP_EVENT_FAILURE_ASKED, REPORT_PATIENCE_MILLISECONDS);
         break;
     case AGENT_EFFECT_FINISH:
         finish(agent, &effect->outcome);
@@ -224,7 +282,7 @@ static void step(struct agent *agent, const struct node_event *event) {
 static void run_queue(struct agent *agent) {
     const struct node_event *event;
     agent->is_queueing = true;
-    while ((event = node_machine_next(agent->node)) != NULL) {
+    while (agent->owed_count == 0 && (event = node_machine_next(agent->node)) != NULL) {
         step(agent, event);
     }
     agent->is_queueing = false;
@@ -234,7 +292,7 @@ void agent_post(void *context, const struct node_event *event) {
     struct agent *agent = context;
     node_machine_post(
         agent->node, event, event_loop_now(agent->loop), event_loop_wall_time(agent->loop));
-    if (!agent->is_queueing) {
+    if (!agent->is_queueing && agent->owed_count == 0) {
         run_queue(agent);
     }
 }

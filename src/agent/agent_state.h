@@ -50,6 +50,10 @@ struct agent {
     struct agent_node_settings node_settings;
     struct node_machine *node;
     bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */
+    /* Answers to effects that wait for error files of workers. Until they are given, what is posted
+     * waits, too. */
+    enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
+    size_t owed_count;
     struct agent_outcome outcome;
 };
 

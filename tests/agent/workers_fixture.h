@@ -44,10 +44,16 @@ static inline void workers_fixture_exited(void *context, int local_rank, struct 
         &fixture->group, local_rank, how, event_loop_wall_time(fixture->loop), false);
 }
 
+static inline void workers_fixture_errors_read(void *context) {
+    struct workers_fixture *fixture = context;
+    event_loop_stop(fixture->loop);
+}
+
 static inline void workers_fixture_all_gone(void *context) {
     struct workers_fixture *fixture = context;
     workers_fixture_tell(fixture, 'g');
-    event_loop_stop(fixture->loop);
+    agent_workers_await_errors(fixture->workers, WORKER_ERRORS_ALL, duration_from_seconds(60),
+        workers_fixture_errors_read, fixture);
 }
 
 static inline void workers_fixture_init(

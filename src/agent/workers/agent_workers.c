@@ -12,7 +12,7 @@
 #include "host/process/process_spawn.h"
 
 /* How long a start waits for the disk before it is said, or before it goes on without. */
-#define DISK_PATIENCE_SECONDS 30
+#define DISK_PATIENCE_SECONDS 5
 
 struct agent_worker {
     pid_t pid; /* 0: not started */
@@ -29,7 +29,7 @@ struct agent_workers {
     struct process_family *family;
     struct process_evidence *evidence;
     struct errands *errands;
-    struct worker_ends *ends;
+    struct worker_errors *errors;
     struct event_loop *loop;
     struct event_timer *impatience;             /* of a start */
     struct attempt_logs_settings logs_settings; /* of the last start */
@@ -105,20 +105,17 @@ static void add_noted_hang(struct agent_worker *worker) {
 
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
     int local_rank = agent_workers_find(workers, pid);
     struct agent_worker *worker = &workers->items[local_rank];
     worker->has_exited = true;
     process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
     add_noted_signal(worker, how);
     add_noted_hang(worker);
-    bool is_success = !how->is_signal && how->value == 0;
-    worker_ends_add(workers->ends, local_rank, *how, is_success ? NULL : worker->error_file);
-}
-
-static void end_is_told(void *context, int local_rank, struct process_exit how) {
-    const struct agent_workers *workers = context;
-    const struct agent_workers_observer *observer = &workers->settings.observer;
-    observer->exited(observer->context, local_rank, how);
+    if (how->is_signal || how->value != 0) {
+        worker_errors_read(workers->errors, local_rank, worker->error_file);
+    }
+    observer->exited(observer->context, local_rank, *how);
 }
 
 static void logs_finished(void *context) {
@@ -127,6 +124,7 @@ static void logs_finished(void *context) {
 
 static void attempt_is_over(void *context) {
     struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
     if (!workers->is_attempt_open) {
         return;
     }
@@ -134,12 +132,6 @@ static void attempt_is_over(void *context) {
     if (workers->settings.log_thread != NULL) {
         log_thread_finish_attempt(workers->settings.log_thread, logs_finished, workers);
     }
-    worker_ends_add_all_gone(workers->ends);
-}
-
-static void all_gone_is_told(void *context) {
-    const struct agent_workers *workers = context;
-    const struct agent_workers_observer *observer = &workers->settings.observer;
     observer->all_gone(observer->context);
 }
 
@@ -292,7 +284,7 @@ static void prepare_logs(struct agent_workers *workers) {
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement) {
     struct failure failure = {0};
     forget_attempt(workers);
-    worker_ends_begin(workers->ends);
+    worker_errors_begin(workers->errors);
     process_evidence_begin(workers->evidence);
     workers->is_attempt_open = true;
     workers->placement = placement;
@@ -318,15 +310,9 @@ static enum failure_code open_parts(
         code = errands_new(loop, &workers->errands, failure);
     }
     if (code == FAILURE_NONE) {
-        struct worker_ends_settings settings = {
-            .loop = loop,
-            .errands = workers->errands,
-            .worker_count = workers->count,
-            .exited = end_is_told,
-            .all_gone = all_gone_is_told,
-            .context = workers,
-        };
-        workers->ends = worker_ends_new(&settings);
+        struct worker_errors_settings settings = {
+            .loop = loop, .errands = workers->errands, .worker_count = workers->count};
+        workers->errors = worker_errors_new(&settings);
     }
     return code;
 }
@@ -357,7 +343,7 @@ void agent_workers_free(struct agent_workers *workers) {
         return;
     }
     process_family_free(workers->family);
-    worker_ends_free(workers->ends);
+    worker_errors_free(workers->errors);
     event_timer_free(workers->impatience);
     errands_free(workers->errands);
     process_evidence_free(workers->evidence);
@@ -417,12 +403,17 @@ const char *agent_workers_error_file(const struct agent_workers *workers, int lo
 }
 
 void agent_workers_read_error_file(struct agent_workers *workers, int local_rank) {
-    worker_ends_read(workers->ends, local_rank, workers->items[local_rank].error_file);
+    worker_errors_read(workers->errors, local_rank, workers->items[local_rank].error_file);
+}
+
+void agent_workers_await_errors(struct agent_workers *workers, int local_rank,
+    struct duration patience, void (*done)(void *context), void *context) {
+    worker_errors_await(workers->errors, local_rank, patience, done, context);
 }
 
 const struct worker_error *agent_workers_error(
     const struct agent_workers *workers, int local_rank) {
-    return worker_ends_error(workers->ends, local_rank);
+    return worker_errors_get(workers->errors, local_rank);
 }
 
 const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank) {

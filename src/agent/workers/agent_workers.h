@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "agent/workers/agent_preparation.h"
-#include "agent/workers/worker_ends.h"
+#include "agent/workers/worker_errors.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "core/launch/launch_config.h"
@@ -79,8 +79,14 @@ void agent_workers_note_signal(
  * evidence for when it ends. */
 void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words);
 
-/* Has the error file read of a worker that is told of before it has ended. Nobody waits for it. */
+/* Has the error file read of a worker that is told of before it has ended. */
 void agent_workers_read_error_file(struct agent_workers *workers, int local_rank);
+
+/* Calls `done` once the error file of a worker that has failed has been read (of all of them, with
+ * WORKER_ERRORS_ALL), at the latest `patience` after its reading began: see worker_errors_await. A
+ * worker's end is told before its file has been read. */
+void agent_workers_await_errors(struct agent_workers *workers, int local_rank,
+    struct duration patience, void (*done)(void *context), void *context);
 
 /* A file among a worker's logs, whether it exists or not; the caller frees it. NULL: there are no
  * logs, or `local_rank` is -1. */

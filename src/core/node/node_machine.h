@@ -18,8 +18,9 @@
  *   machine of the node, and is listed only for the transcript.
  * - The contracts in the headers of the machines hold too. The performer answers ANNOUNCE_RESTART,
  *   DOUBT_FAILURE and ANNOUNCE_FAILURE by RESTART_, DOUBT_ and FAILURE_ASKED of the membership,
- *   with the account of the worker that is the root cause; and FINISH by END_ASKED. It posts these
- *   answers while it carries the effect out, so that they have the order of the effects.
+ *   with the account of the worker that is the root cause; and FINISH by END_ASKED. It carries out
+ *   the other effects of the step, posts these answers in the order of the effects, and only then
+ *   takes the next step.
  * - MEMBERSHIP_EFFECT_SETTLED follows END_ASKED, and is the last of all effects. */
 #ifndef MUSTER_CORE_NODE_NODE_MACHINE_H
 #define MUSTER_CORE_NODE_NODE_MACHINE_H
