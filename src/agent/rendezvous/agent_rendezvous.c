@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "agent/rendezvous/agent_fixed_nodes.h"
+#include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_diary.h"
 #include "host/network/local_address.h"
-#include "host/network/tcp_listener.h"
 #include "host/store/store_thread.h"
 
 /* Of this node's own to the store: one for requests, one for WAITs. */
@@ -72,20 +72,20 @@ static enum failure_code open_store(
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     const struct launch_config *config = settings->config;
     int wanted = config->rendezvous == LAUNCH_RENDEZVOUS_STATIC ? config->master_port : 0;
+    struct store_server_settings server = {
+        .log = settings->log,
+        .operations = settings->worker_store_operations,
+        .observer = {.connections = connections_changed, .context = rendezvous},
+    };
     int fd;
-    int port;
-    enum failure_code code = tcp_listener_open(NULL, wanted, &fd, &port, failure);
+    enum failure_code code = agent_listener_open(
+        config, settings->preparation->master_address, wanted, &server, &fd, failure);
     if (code != FAILURE_NONE) {
         return wanted == 0 ? code
                            : failure_wrap(failure, "this node hosts the job's store; is another "
                                                    "job's there? give all nodes another port, "
                                                    "with --rdzv-endpoint or --master-port");
     }
-    struct store_server_settings server = {
-        .log = settings->log,
-        .operations = settings->worker_store_operations,
-        .observer = {.connections = connections_changed, .context = rendezvous},
-    };
     code = store_thread_start(loop, fd, &server, &rendezvous->store, failure);
     if (code == FAILURE_NONE) {
         post_membership(rendezvous, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING,

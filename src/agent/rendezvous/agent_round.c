@@ -184,12 +184,17 @@ struct agent_round *agent_round_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct rendezvous_backend *backend,
     struct agent_fixed_nodes *fixed) {
     struct agent_round *round = memory_allocate(sizeof *round);
-    struct agent_worker_store_observer observer = {store_opened, store_failed, round};
+    const struct agent_worker_store_settings store = {
+        .config = settings->config,
+        .name = settings->node->membership.address,
+        .log = settings->log,
+        .operations = settings->worker_store_operations,
+        .observer = {store_opened, store_failed, round},
+    };
     round->settings = settings;
     round->backend = backend;
     round->fixed = fixed;
-    round->store =
-        agent_worker_store_new(loop, settings->log, settings->worker_store_operations, &observer);
+    round->store = agent_worker_store_new(loop, &store);
     round->timer = event_timer_new(loop, timer_fired, round);
     return round;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_listener.h"
 #include "base/backoff.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -10,7 +11,6 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/loop/random_seed.h"
 #include "host/network/endpoint_owner.h"
-#include "host/network/tcp_listener.h"
 #include "host/store/store_thread.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
@@ -123,25 +123,13 @@ void agent_store_host_linger(struct agent_store_host *host, struct duration pati
 /* Hosting. */
 
 static enum failure_code start_store(
-    struct agent_store_host *host, int listening_fd, struct failure *failure) {
-    const struct agent_store_host_settings *settings = &host->settings;
-    struct text prefix = {0};
-    struct text record = {0};
-    rendezvous_key_write_presences(settings->run_id, &prefix);
-    rendezvous_key_write_record(settings->run_id, &record);
-    struct store_server_settings server = {
-        .log = settings->log,
-        .presence_prefix = text_string(&prefix),
-        .watched_key = text_string(&record),
-        .operations = settings->operations,
-        .silence_timeout = settings->config->dynamic.settings.silence_timeout,
-        .observer = {heard, gone, record_written, connections_changed, host},
-    };
-    enum failure_code code =
-        store_thread_start(host->loop, listening_fd, &server, &host->store, failure);
-    text_clear(&prefix);
-    text_clear(&record);
-    return code;
+    struct agent_store_host *host, struct store_server_settings *server, struct failure *failure) {
+    const struct launch_dynamic *dynamic = &host->settings.config->dynamic;
+    int fd;
+    enum failure_code code = agent_listener_open(
+        host->settings.config, dynamic->host, dynamic->port, server, &fd, failure);
+    return code == FAILURE_NONE ? store_thread_start(host->loop, fd, server, &host->store, failure)
+                                : code;
 }
 
 static void say_hosting(const struct agent_store_host *host) {
@@ -158,13 +146,22 @@ static void say_hosting(const struct agent_store_host *host) {
 }
 
 static enum failure_code open_port(struct agent_store_host *host, struct failure *failure) {
-    int fd;
-    int port;
-    enum failure_code code =
-        tcp_listener_open(NULL, host->settings.config->dynamic.port, &fd, &port, failure);
-    if (code == FAILURE_NONE) {
-        code = start_store(host, fd, failure);
-    }
+    const struct agent_store_host_settings *settings = &host->settings;
+    struct text prefix = {0};
+    struct text record = {0};
+    rendezvous_key_write_presences(settings->run_id, &prefix);
+    rendezvous_key_write_record(settings->run_id, &record);
+    struct store_server_settings server = {
+        .log = settings->log,
+        .presence_prefix = text_string(&prefix),
+        .watched_key = text_string(&record),
+        .operations = settings->operations,
+        .silence_timeout = settings->config->dynamic.settings.silence_timeout,
+        .observer = {heard, gone, record_written, connections_changed, host},
+    };
+    enum failure_code code = start_store(host, &server, failure);
+    text_clear(&prefix);
+    text_clear(&record);
     if (code == FAILURE_NONE) {
         look_for_stalled(host);
         say_hosting(host);

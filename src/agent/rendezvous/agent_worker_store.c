@@ -3,22 +3,19 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_listener.h"
 #include "base/memory.h"
 #include "host/store/store_thread.h"
-#include "host/network/tcp_listener.h"
 
 struct agent_worker_store {
     struct event_loop *loop;
-    const struct log *log;
-    struct tally *operations;
-    struct agent_worker_store_observer observer;
+    struct agent_worker_store_settings settings;
     struct store_thread *server; /* NULL until it is opened */
 };
 
-struct agent_worker_store *agent_worker_store_new(struct event_loop *loop, const struct log *log,
-    struct tally *operations, const struct agent_worker_store_observer *observer) {
-    struct agent_worker_store initial = {
-        .loop = loop, .log = log, .operations = operations, .observer = *observer};
+struct agent_worker_store *agent_worker_store_new(
+    struct event_loop *loop, const struct agent_worker_store_settings *settings) {
+    struct agent_worker_store initial = {.loop = loop, .settings = *settings};
     return memory_duplicate(&initial, sizeof initial);
 }
 
@@ -31,18 +28,20 @@ void agent_worker_store_free(struct agent_worker_store *store) {
 
 static void tell_opened(void *context) {
     struct agent_worker_store *store = context;
-    store->observer.opened(store->observer.context, store_thread_port(store->server));
+    store->settings.observer.opened(
+        store->settings.observer.context, store_thread_port(store->server));
 }
 
 static enum failure_code start_server(struct agent_worker_store *store, struct failure *failure) {
-    struct store_server_settings settings = {.log = store->log, .operations = store->operations};
+    struct store_server_settings server = {
+        .log = store->settings.log, .operations = store->settings.operations};
     int fd;
-    int port;
-    enum failure_code code = tcp_listener_open(NULL, 0, &fd, &port, failure);
+    enum failure_code code =
+        agent_listener_open(store->settings.config, store->settings.name, 0, &server, &fd, failure);
     if (code != FAILURE_NONE) {
         return code;
     }
-    return store_thread_start(store->loop, fd, &settings, &store->server, failure);
+    return store_thread_start(store->loop, fd, &server, &store->server, failure);
 }
 
 void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh) {
@@ -56,6 +55,6 @@ void agent_worker_store_open(struct agent_worker_store *store, bool is_fresh) {
     if (start_server(store, &failure) == FAILURE_NONE) {
         tell_opened(store);
     } else {
-        store->observer.failed(store->observer.context, failure.message);
+        store->settings.observer.failed(store->settings.observer.context, failure.message);
     }
 }

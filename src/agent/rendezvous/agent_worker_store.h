@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/log.h"
+#include "core/launch/launch_config.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 
@@ -20,10 +21,17 @@ struct agent_worker_store_observer {
     void *context;
 };
 
-/* `operations` counts what the stores of all rounds carry out; NULL: nobody counts. Log and tally
- * outlive the object. */
-struct agent_worker_store *agent_worker_store_new(struct event_loop *loop, const struct log *log,
-    struct tally *operations, const struct agent_worker_store_observer *observer);
+/* What it points to outlives the object. */
+struct agent_worker_store_settings {
+    const struct launch_config *config;
+    const char *name; /* of this node, as workers get it in MASTER_ADDR */
+    const struct log *log;
+    struct tally *operations; /* that the stores of all rounds carry out; NULL: nobody counts */
+    struct agent_worker_store_observer observer;
+};
+
+struct agent_worker_store *agent_worker_store_new(
+    struct event_loop *loop, const struct agent_worker_store_settings *settings);
 /* NULL is fine. */
 void agent_worker_store_free(struct agent_worker_store *store);
 

@@ -145,6 +145,9 @@ struct launch_config {
     char *local_address; /* --local-addr, or NULL */
     /* Static: how long to wait for the other nodes (rdzv-conf timeout; the default is 900 s). */
     struct duration store_timeout;
+    /* Every process of the job is on this machine, as far as the options tell: one node, which is
+     * not found from elsewhere. Its stores serve this machine only. */
+    bool is_local;
     struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
 
     /* what to run */

@@ -19,6 +19,32 @@ int tcp_address_port(const union tcp_address *address) {
     }
 }
 
+/* In the form of IPv6, so that families compare. */
+static struct in6_addr host_of(const union tcp_address *address) {
+    struct in6_addr host = IN6ADDR_ANY_INIT;
+    if (address->any.sa_family == AF_INET6) {
+        host = address->ipv6.sin6_addr;
+    } else if (address->any.sa_family == AF_INET) {
+        host.s6_addr[10] = 0xff;
+        host.s6_addr[11] = 0xff;
+        memcpy(&host.s6_addr[12], &address->ipv4.sin_addr, sizeof address->ipv4.sin_addr);
+    }
+    return host;
+}
+
+bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right) {
+    struct in6_addr left_host = host_of(left);
+    struct in6_addr right_host = host_of(right);
+    return memcmp(&left_host, &right_host, sizeof left_host) == 0;
+}
+
+bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own) {
+    struct in6_addr host = host_of(peer);
+    bool is_loopback = IN6_IS_ADDR_LOOPBACK(&host) ||
+                       (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == IN_LOOPBACKNET);
+    return is_loopback || tcp_address_is_same_host(peer, own);
+}
+
 void tcp_address_describe(
     const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]) {
     char host[INET6_ADDRSTRLEN] = "?";

@@ -4,6 +4,7 @@
 #define MUSTER_HOST_NETWORK_TCP_ADDRESS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/failure.h"
@@ -19,6 +20,14 @@ union tcp_address {
 
 /* The port in host byte order; 0 for an address of another family. */
 int tcp_address_port(const union tcp_address *address);
+
+/* Whether the hosts are the same; ports do not count, and neither does whether an IPv4 address came
+ * on an IPv6 socket. */
+bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right);
+
+/* Whether the other end of a connection is a process of this machine: its address is loopback, or
+ * the one that it has connected to. */
+bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own);
 
 /* Writes "192.0.2.1:29500" or "[2001:db8::1]:29500"; an IPv4 address that arrived on an IPv6 socket
  * is written as IPv4. */

@@ -16,22 +16,12 @@ void store_addresses_clear(struct store_addresses *addresses) {
     addresses->host = NULL;
 }
 
-static bool is_same(const union tcp_address *left, const union tcp_address *right) {
-    if (left->any.sa_family != right->any.sa_family) {
-        return false;
-    }
-    return left->any.sa_family == AF_INET6
-               ? memcmp(&left->ipv6.sin6_addr, &right->ipv6.sin6_addr,
-                     sizeof left->ipv6.sin6_addr) == 0
-               : left->ipv4.sin_addr.s_addr == right->ipv4.sin_addr.s_addr;
-}
-
 /* Returns the result of an earlier attempt with this address, even if the name was resolved again
  * since. */
 static struct failure failure_of(
     const struct store_addresses *addresses, const union tcp_address *address) {
     for (size_t i = 0; i < addresses->count; i++) {
-        if (is_same(&addresses->items[i].address, address)) {
+        if (tcp_address_is_same_host(&addresses->items[i].address, address)) {
             return addresses->items[i].failure;
         }
     }

@@ -62,8 +62,7 @@ static struct store_peer *peer_of(struct tcp_stream *stream) {
     return (struct store_peer *)(void *)stream;
 }
 
-/* Logs one line about a client. Lines are dropped when there are too many. */
-static void log_client(
+void store_peers_log_client(
     struct store_peers *peers, const union tcp_address *address, const char *what) {
     uint64_t held_back;
     if (!log_throttle_admits(&peers->throttle, event_loop_now(peers->loop), &held_back)) {
@@ -143,7 +142,7 @@ static void dismiss(struct store_peer *peer, const char *reason) {
     }
     if (!peer->stream.is_closed) {
         close_peer(peer);
-        log_client(peer->peers, &peer->address, reason);
+        store_peers_log_client(peer->peers, &peer->address, reason);
     }
 }
 
@@ -284,10 +283,10 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
     if (tcp_silence_is(failure->system_error)) {
         char *silence = text_format("no answer for %g s (%s)",
             duration_seconds(peer->peers->silence_timeout), failure->message);
-        log_client(peer->peers, &peer->address, silence);
+        store_peers_log_client(peer->peers, &peer->address, silence);
         free(silence);
     } else if (failure->code == FAILURE_LIMIT) {
-        log_client(peer->peers, &peer->address, failure->message);
+        store_peers_log_client(peer->peers, &peer->address, failure->message);
     }
     forget_client(peer);
 }
@@ -387,7 +386,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
         char reason[128];
         snprintf(reason, sizeof reason, "turned away: the limit of %zu connections is reached",
             peers->limits.connections);
-        log_client(peers, address, reason);
+        store_peers_log_client(peers, address, reason);
         return;
     }
     struct store_peer *peer = memory_allocate(sizeof *peer);
@@ -396,7 +395,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
         FAILURE_NONE) {
         close(fd_taken);
         free(peer);
-        log_client(peers, address, failure.message);
+        store_peers_log_client(peers, address, failure.message);
         return;
     }
     peer->peers = peers;

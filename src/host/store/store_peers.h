@@ -26,6 +26,10 @@ void store_peers_free(struct store_peers *peers);
 /* Takes a connected, non-blocking socket. Closes it when there are too many. */
 void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address);
 
+/* Logs one line about a client, unless there are too many such lines. */
+void store_peers_log_client(
+    struct store_peers *peers, const union tcp_address *address, const char *what);
+
 /* The number of open connections. */
 size_t store_peers_count(const struct store_peers *peers);
 

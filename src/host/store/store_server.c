@@ -17,8 +17,10 @@
 
 struct store_server {
     struct store_peers *peers;
-    struct tcp_acceptor *acceptor;
+    struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
+    size_t acceptor_count;
     int port;
+    bool is_local;        /* see the settings */
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
 
@@ -29,24 +31,27 @@ static void set_options_of_clients(int listening_fd, struct duration silence_tim
     tcp_silence_limit(listening_fd, silence_timeout);
 }
 
+static bool is_this_machine(int fd, const union tcp_address *peer) {
+    union tcp_address own = {0};
+    socklen_t length = sizeof own;
+    return getsockname(fd, &own.any, &length) == 0 && tcp_address_is_this_machine(peer, &own);
+}
+
 static void accepted(void *context, int fd_taken, const union tcp_address *peer) {
     struct store_server *server = context;
     if (server->is_turning_away) {
         close(fd_taken);
+    } else if (server->is_local && !is_this_machine(fd_taken, peer)) {
+        close(fd_taken);
+        store_peers_log_client(server->peers, peer,
+            "turned away: this store serves its own machine only, whose job has no other node");
     } else {
         store_peers_add(server->peers, fd_taken, peer);
     }
 }
 
-enum failure_code store_server_new(struct event_loop *loop, int listening_fd,
-    const struct store_server_settings *settings, struct store_server **out_server,
-    struct failure *failure) {
-    union tcp_address address = {0};
-    socklen_t length = sizeof address;
-    if (getsockname(listening_fd, &address.any, &length) != 0) {
-        return failure_set_system(failure, errno, "cannot read the store's address");
-    }
-    struct store_server *server = memory_allocate(sizeof *server);
+static enum failure_code add_acceptor(struct store_server *server, struct event_loop *loop,
+    int listening_fd, const struct store_server_settings *settings, struct failure *failure) {
     struct tcp_acceptor_settings acceptor = {
         .listening_fd = listening_fd,
         .name = "store",
@@ -54,18 +59,63 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd,
         .accepted = accepted,
         .context = server,
     };
-    enum failure_code code = tcp_acceptor_new(loop, &acceptor, &server->acceptor, failure);
-    if (code != FAILURE_NONE) {
-        free(server);
-        return code;
+    set_options_of_clients(listening_fd, settings->silence_timeout);
+    enum failure_code code =
+        tcp_acceptor_new(loop, &acceptor, &server->acceptors[server->acceptor_count], failure);
+    server->acceptor_count += code == FAILURE_NONE ? 1 : 0;
+    return code;
+}
+
+/* Closes those listening sockets that no acceptor has taken. */
+static void close_untaken(
+    int listening_fd, const struct store_server_settings *settings, size_t taken_count) {
+    if (taken_count == 0) {
+        close(listening_fd);
     }
+    for (size_t i = taken_count == 0 ? 0 : taken_count - 1; i < settings->further_count; i++) {
+        close(settings->further_fds[i]);
+    }
+}
+
+static enum failure_code add_acceptors(struct store_server *server, struct event_loop *loop,
+    int listening_fd, const struct store_server_settings *settings, struct failure *failure) {
+    enum failure_code code = add_acceptor(server, loop, listening_fd, settings, failure);
+    for (size_t i = 0; i < settings->further_count && code == FAILURE_NONE; i++) {
+        code = add_acceptor(server, loop, settings->further_fds[i], settings, failure);
+    }
+    if (code != FAILURE_NONE) {
+        close_untaken(listening_fd, settings, server->acceptor_count);
+    }
+    return code;
+}
+
+void store_server_close_listeners(int listening_fd, const struct store_server_settings *settings) {
+    close_untaken(listening_fd, settings, 0);
+}
+
+enum failure_code store_server_new(struct event_loop *loop, int listening_fd_taken,
+    const struct store_server_settings *settings, struct store_server **out_server,
+    struct failure *failure) {
+    union tcp_address address = {0};
+    socklen_t length = sizeof address;
+    if (getsockname(listening_fd_taken, &address.any, &length) != 0) {
+        int error = errno;
+        store_server_close_listeners(listening_fd_taken, settings);
+        return failure_set_system(failure, error, "cannot read the store's address");
+    }
+    struct store_server *server = memory_allocate(sizeof *server);
     struct store_server_settings completed = *settings;
     if (completed.silence_timeout.nanoseconds <= 0) {
         completed.silence_timeout = TCP_SILENCE_DEFAULT;
     }
-    set_options_of_clients(listening_fd, completed.silence_timeout);
-    server->peers = store_peers_new(loop, &completed);
     server->port = tcp_address_port(&address);
+    server->is_local = settings->is_local;
+    server->peers = store_peers_new(loop, &completed);
+    enum failure_code code = add_acceptors(server, loop, listening_fd_taken, &completed, failure);
+    if (code != FAILURE_NONE) {
+        store_server_free(server);
+        return code;
+    }
     *out_server = server;
     return FAILURE_NONE;
 }
@@ -74,7 +124,9 @@ void store_server_free(struct store_server *server) {
     if (server == NULL) {
         return;
     }
-    tcp_acceptor_free(server->acceptor);
+    for (size_t i = 0; i < server->acceptor_count; i++) {
+        tcp_acceptor_free(server->acceptors[i]);
+    }
     store_peers_free(server->peers);
     free(server);
 }
@@ -85,7 +137,9 @@ int store_server_port(const struct store_server *server) {
 
 void store_server_renew(struct store_server *server, const char *kept_prefix) {
     server->is_turning_away = kept_prefix == NULL;
-    tcp_acceptor_drain(server->acceptor);
+    for (size_t i = 0; i < server->acceptor_count; i++) {
+        tcp_acceptor_drain(server->acceptors[i]);
+    }
     server->is_turning_away = false;
     if (kept_prefix == NULL) {
         store_peers_close_all(server->peers);

@@ -19,13 +19,16 @@
 
 struct store_server;
 
-/* Serves `listening_fd`, a non-blocking listening socket (tcp_listener_open), and takes it; on
- * failure it stays the caller's. RLIMIT_NOFILE also limits the number of connections. A client
- * beyond either limit is closed with a log line; it can connect again when another client has
- * left. */
+/* Serves a non-blocking listening socket (tcp_listener_open) and those of the settings
+ * (local_listener_open). All are closed on failure, too. RLIMIT_NOFILE also limits the number of
+ * connections. A client beyond either limit is closed with a log line; it can connect again when
+ * another client has left. */
 __attribute__((warn_unused_result)) enum failure_code store_server_new(struct event_loop *loop,
-    int listening_fd, const struct store_server_settings *settings,
+    int listening_fd_taken, const struct store_server_settings *settings,
     struct store_server **out_server, struct failure *failure);
+
+/* Closes the listening socket and those of the settings, which nobody is to serve. */
+void store_server_close_listeners(int listening_fd, const struct store_server_settings *settings);
 
 /* Closes the port and all connections. Run the loop (or free it) afterwards, so that it can release
  * them. Accepts NULL. */

@@ -4,12 +4,14 @@
 #ifndef MUSTER_HOST_STORE_STORE_SERVER_SETTINGS_H
 #define MUSTER_HOST_STORE_STORE_SERVER_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/duration.h"
 #include "base/log.h"
 #include "core/store/store_limits.h"
 #include "host/loop/tally.h"
+#include "host/network/local_listener.h"
 
 /* Callbacks to the host of the store; each may be NULL. Strings are borrowed for the call. A
  * store_server calls them in the middle of its work, so they must not use that server. A
@@ -34,6 +36,11 @@ struct store_server_observer {
 struct store_server_settings {
     const struct store_limits *limits; /* copied; NULL: STORE_LIMITS_DEFAULT */
     const struct log *log;             /* outlives the server; NULL: none */
+    /* More listening sockets on the same port; taken with the first. */
+    int further_fds[LOCAL_LISTENER_MOST];
+    size_t further_count;
+    /* Serves only processes of this machine; other clients are closed with a log line. */
+    bool is_local;
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see
      * core/store_presence. Copied; NULL: there are none. */
     const char *presence_prefix;

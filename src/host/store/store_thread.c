@@ -170,7 +170,6 @@ static enum failure_code start(struct store_thread *thread, int listening_fd,
     enum failure_code code =
         store_server_new(thread->loop, listening_fd, &served, &thread->server, failure);
     if (code != FAILURE_NONE) {
-        close(listening_fd);
         return code;
     }
     thread->port = store_server_port(thread->server);
@@ -186,7 +185,7 @@ enum failure_code store_thread_start(struct event_loop *loop, int listening_fd_t
     store_mail_init(&thread->reported);
     enum failure_code code = make_parts(thread, loop, failure);
     if (code != FAILURE_NONE) {
-        close(listening_fd_taken);
+        store_server_close_listeners(listening_fd_taken, settings);
     } else {
         code = start(thread, listening_fd_taken, settings, failure);
     }

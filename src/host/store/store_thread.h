@@ -12,7 +12,8 @@
 
 struct store_thread;
 
-/* Starts serving `listening_fd_taken`, which is closed when this fails. `loop` is the caller's own:
+/* Starts serving `listening_fd_taken` and the listening sockets of the settings, which are closed
+ * when this fails. `loop` is the caller's own:
  * callbacks of this module, the observer's included, run on it. The log's write function is called
  * from the store thread, so it must be thread-safe. FAILURE_SYSTEM when no thread or loop can be
  * created. */

@@ -253,6 +253,23 @@ static enum failure_code apply_rendezvous(
                                                      : apply_etcd(options, config);
 }
 
+/* A node that is told to host the store (is_host=true) may be known to others by another name than
+ * its endpoint's. */
+static bool is_local(const struct launch_config *config) {
+    const struct launch_dynamic *dynamic = &config->dynamic;
+    switch (config->rendezvous) {
+    case LAUNCH_RENDEZVOUS_SINGLE:
+        return true;
+    case LAUNCH_RENDEZVOUS_STATIC:
+        return config->maximum_nodes == 1 && config->master_host != NULL &&
+               endpoint_is_loopback(config->master_host);
+    case LAUNCH_RENDEZVOUS_DYNAMIC:
+        return config->maximum_nodes == 1 && dynamic->host != NULL &&
+               endpoint_is_loopback(dynamic->host) && dynamic->is_host == LAUNCH_IS_HOST_UNSET;
+    }
+    return false;
+}
+
 enum failure_code rendezvous_options_apply(
     struct option_result *options, struct launch_config *config) {
     enum failure_code code = apply_nodes(options, config);
@@ -270,5 +287,6 @@ enum failure_code rendezvous_options_apply(
     if (code == FAILURE_NONE) {
         code = apply_rendezvous(options, config, is_alone);
     }
+    config->is_local = is_local(config);
     return code == FAILURE_NONE ? dynamic_options_apply_policies(options, config) : code;
 }

@@ -34,8 +34,13 @@ static void failed(void *context, const char *reason) {
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    struct agent_worker_store_observer observer = {opened, failed, fixture};
-    fixture->store = agent_worker_store_new(fixture->loop, NULL, &fixture->operations, &observer);
+    static const struct launch_config config = {.maximum_nodes = 2};
+    const struct agent_worker_store_settings settings = {
+        .config = &config,
+        .operations = &fixture->operations,
+        .observer = {opened, failed, fixture},
+    };
+    fixture->store = agent_worker_store_new(fixture->loop, &settings);
 }
 
 static void tear_down(struct fixture *fixture) {

@@ -62,7 +62,29 @@ static void unknown_host_is_named(void **state) {
     assert_int_equal(count, 77);
 }
 
+static void expect_this_machine(const char *peer, const char *own, bool is_expected) {
+    union tcp_address addresses[2];
+    size_t count;
+    assert_int_equal(tcp_address_resolve(peer, 1, &addresses[0], 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(tcp_address_resolve(own, 2, &addresses[1], 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(tcp_address_is_this_machine(&addresses[0], &addresses[1]), is_expected);
+}
+
+static void who_connects_to_its_own_address_is_on_this_machine(void **state) {
+    (void)state;
+    expect_this_machine("127.0.0.1", "127.0.0.1", true);
+    expect_this_machine("127.8.0.1", "::1", true);
+    expect_this_machine("::1", "::1", true);
+    expect_this_machine("::ffff:127.0.0.1", "::ffff:127.0.0.1", true);
+    expect_this_machine("192.0.2.7", "::ffff:192.0.2.7", true);
+    expect_this_machine("2001:db8::1", "2001:db8::1", true);
+    expect_this_machine("192.0.2.8", "192.0.2.7", false);
+    expect_this_machine("2001:db8::2", "2001:db8::1", false);
+    expect_this_machine("::ffff:192.0.2.8", "::ffff:192.0.2.7", false);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_connects_to_its_own_address_is_on_this_machine),
     cmocka_unit_test(ipv4_is_written_with_its_port),
     cmocka_unit_test(ipv6_is_written_in_brackets),
     cmocka_unit_test(mapped_ipv4_is_written_as_ipv4),

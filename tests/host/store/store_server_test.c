@@ -51,6 +51,34 @@ static void values_are_stored_and_returned(void **state) {
     tear_down(&fixture);
 }
 
+static void a_server_may_have_several_listening_sockets(void **state) {
+    (void)state;
+    struct fixture fixture = {0};
+    remembered_log_init(&fixture.log);
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    struct store_server_settings settings = {.log = &fixture.log.log, .is_local = true};
+    int fd;
+    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture.port, NULL), FAILURE_NONE);
+    assert_int_equal(
+        tcp_listener_open("::1", fixture.port, &settings.further_fds[0], &fixture.port, NULL),
+        FAILURE_NONE);
+    settings.further_count = 1;
+    assert_int_equal(
+        store_server_new(fixture.loop, fd, &settings, &fixture.server, NULL), FAILURE_NONE);
+    int client = client_open(fixture.port);
+    client_expect_ping(fixture.loop, client, 1);
+    close(client);
+    int ipv6_client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6,
+        .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+        .sin6_port = htons((uint16_t)fixture.port)};
+    assert_int_equal(connect(ipv6_client, (struct sockaddr *)&address, sizeof address), 0);
+    client_ask(ipv6_client, &(struct store_request){.operation = STORE_VALIDATE});
+    client_expect_ping(fixture.loop, ipv6_client, 2);
+    close(ipv6_client);
+    tear_down(&fixture);
+}
+
 static void requests_that_arrive_together_are_answered_in_order(void **state) {
     (void)state;
     struct fixture fixture;
@@ -364,6 +392,7 @@ static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_are_stored_and_returned),
+    cmocka_unit_test(a_server_may_have_several_listening_sockets),
     cmocka_unit_test(requests_that_arrive_together_are_answered_in_order),
     cmocka_unit_test(requests_in_single_bytes_work),
     cmocka_unit_test(waiting_clients_are_released_by_another),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_listener.h"
+
+#include "host/network/local_listener.h"
+#include "host/network/tcp_listener.h"
+
+enum failure_code agent_listener_open(const struct launch_config *config, const char *name,
+    int port, struct store_server_settings *settings, int *out_fd, struct failure *failure) {
+    struct local_listener local;
+    enum failure_code code = FAILURE_MISSING;
+    if (config->is_local) {
+        code = local_listener_open(name, port, &local, failure);
+    }
+    if (code == FAILURE_MISSING) {
+        int bound_port;
+        return tcp_listener_open(NULL, port, out_fd, &bound_port, failure);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    *out_fd = local.fds[0];
+    settings->is_local = true;
+    settings->further_count = local.count - 1;
+    for (size_t i = 1; i < local.count; i++) {
+        settings->further_fds[i - 1] = local.fds[i];
+    }
+    return FAILURE_NONE;
+}

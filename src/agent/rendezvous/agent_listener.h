@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens the ports of the stores that an agent serves: on every address, or where the whole job is
+ * on this machine only for processes of this machine. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_LISTENER_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_LISTENER_H
+
+#include "base/failure.h"
+#include "core/launch/launch_config.h"
+#include "host/store/store_server_settings.h"
+
+/* `name` is the one by which the store is found; `port` 0 is any free one. Completes `settings`:
+ * where the job is local, and the name is this machine's alone, with what makes the store local.
+ * Failures as tcp_listener_open. */
+__attribute__((warn_unused_result)) enum failure_code agent_listener_open(
+    const struct launch_config *config, const char *name, int port,
+    struct store_server_settings *settings, int *out_fd, struct failure *failure);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "agent/rendezvous/agent_listener.h"
+#include "host/network/tcp_address.h"
+#include "host/store/store_server.h"
+
+static bool is_loopback_only(const struct launch_config *config, const char *name) {
+    struct store_server_settings server = {0};
+    int fd;
+    assert_int_equal(agent_listener_open(config, name, 0, &server, &fd, NULL), FAILURE_NONE);
+    union tcp_address own = {0};
+    socklen_t length = sizeof own;
+    assert_int_equal(getsockname(fd, &own.any, &length), 0);
+    store_server_close_listeners(fd, &server);
+    bool is_ipv4_loopback =
+        own.any.sa_family == AF_INET && own.ipv4.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+    assert_int_equal(server.is_local, is_ipv4_loopback);
+    return is_ipv4_loopback;
+}
+
+static void only_a_local_job_listens_on_loopback_alone(void **state) {
+    (void)state;
+    const struct launch_config local = {.is_local = true};
+    const struct launch_config other = {.is_local = false};
+    assert_true(is_loopback_only(&local, "localhost"));
+    assert_false(is_loopback_only(&other, "localhost"));
+}
+
+static void a_local_job_whose_name_is_elsewhere_listens_everywhere(void **state) {
+    (void)state;
+    const struct launch_config local = {.is_local = true};
+    assert_false(is_loopback_only(&local, "192.0.2.77"));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(only_a_local_job_listens_on_loopback_alone),
+    cmocka_unit_test(a_local_job_whose_name_is_elsewhere_listens_everywhere),
+};
+
+TEST_MAIN(tests)
