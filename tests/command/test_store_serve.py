@@ -246,16 +246,26 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_changes_nothing(server)
 
 
 @pytest.mark.plain_build
-def test_a_client_that_does_not_read_is_dropped_alone(muster):
-    server = Server(muster, "--maximum-queued-bytes", 16 << 20)
-    with server.client() as witness, server.client() as slow:
-        witness.set(b"/big", b"x" * (8 << 20))
+def test_clients_that_do_not_read_are_served_nothing_further_and_lose_nothing(server):
+    value, times, clients = b"x" * (4 << 20), 20, 8
+    with server.client() as witness:
+        witness.set(b"/big", value)
         witness.ping()
-        slow.send(request(GET, b"/big") * 8)
-        server.wait_for_log(f"client 127.0.0.1:{slow.socket.getsockname()[1]}: ")
-        assert str(16 << 20) in server.running.err()
-        witness.ping()
-    wait_until(lambda: server.memory() < 32 << 20)
+        slow = [server.client() for _ in range(clients)]
+        for client in slow:
+            client.send(request(GET, b"/big") * times + request(ADD, b"/served", 1))
+        for _ in range(100):
+            witness.send(request(ADD, b"/n", 1))
+            witness.receive_number()
+        assert witness.get(b"/served") == b""
+        assert server.memory() < (8 + 2 * 8 * clients) << 20
+        for client in slow:
+            for _ in range(times):
+                assert client.receive_blob() == value
+            assert client.receive_number() > 0
+            client.socket.close()
+        assert witness.get(b"/served") == str(clients).encode()
+    assert server.running.err() == ""
 
 
 @pytest.mark.plain_build
@@ -288,7 +298,7 @@ def test_a_reply_beyond_the_limit_is_not_built(muster):
 
 
 def test_unfinished_requests_leave_less_room_for_values(muster):
-    server = Server(muster, "--maximum-memory", 20 << 20)
+    server = Server(muster, "--maximum-memory", 16 << 20)
     with server.client() as stalled, server.client() as client:
         stalled.send(bytes([SET]) + blob(b"/k") + struct.pack("<Q", 8 << 20) + b"x" * ((8 << 20) - 1))
         wait_until(lambda: server.memory() > 8 << 20)

@@ -14,7 +14,8 @@ struct store_limits {
     size_t keys_per_request;   /* decoder: keys of one CHECK, WAIT, MULTI_GET or MULTI_SET */
     size_t request_bytes;      /* decoder: the whole of such a request */
     size_t memory_bytes;       /* table and host: all memory held for clients */
-    size_t queued_reply_bytes; /* host: replies that one client has not read yet */
+    size_t queued_reply_bytes; /* host: one reply, with those before it that were not read yet */
+    size_t unread_bytes;       /* host: a client with more unread bytes is served no request */
     size_t connections;        /* host: clients at the same time */
 };
 
@@ -26,6 +27,7 @@ struct store_limits {
         .request_bytes = (size_t)256 << 20,                                                        \
         .memory_bytes = (size_t)4 << 30,                                                           \
         .queued_reply_bytes = (size_t)256 << 20,                                                   \
+        .unread_bytes = (size_t)1 << 20,                                                           \
         .connections = 131072,                                                                     \
     })
 

@@ -10,8 +10,7 @@
 
 #include "base/memory.h"
 
-/* The most bytes one stream may receive per turn of the loop, so that the other streams get their
- * turn. */
+/* The receive buffer. A long message is received in pieces of this size, one per turn. */
 #define READ_SIZE ((size_t)65536)
 
 void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_owner *owner,
@@ -19,6 +18,8 @@ void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_
     *pool = (struct tcp_stream_pool){.owner = owner,
         .queue_ceiling = queue_ceiling,
         .buffer_ceiling = buffer_ceiling,
+        .turn_bytes = READ_SIZE,
+        .held_above = SIZE_MAX,
         .read_buffer = memory_allocate(READ_SIZE)};
 }
 
@@ -104,13 +105,9 @@ static void deliver_fresh(struct tcp_stream *stream, struct slice input) {
     }
 }
 
-/* As deliver_fresh, when earlier input is stored already. */
-static void deliver_more(struct tcp_stream *stream, struct slice input) {
-    if (append_to_buffer(stream, &stream->input, input.data, input.length) != FAILURE_NONE) {
-        end_by_memory(stream);
-        return;
-    }
-    if (stream->input.length < stream->input_needed) {
+/* Passes on what is stored. */
+static void deliver_stored(struct tcp_stream *stream) {
+    if (stream->input.length == 0 || stream->input.length < stream->input_needed) {
         return;
     }
     size_t needed = 0;
@@ -125,10 +122,27 @@ static void deliver_more(struct tcp_stream *stream, struct slice input) {
     }
 }
 
-/* Receives once. Returns the number of bytes; 0 when there were none or the stream has ended. */
-static size_t receive(struct tcp_stream *stream) {
+/* As deliver_fresh, when earlier input is stored already. */
+static void deliver_more(struct tcp_stream *stream, struct slice input) {
+    if (append_to_buffer(stream, &stream->input, input.data, input.length) != FAILURE_NONE) {
+        end_by_memory(stream);
+        return;
+    }
+    deliver_stored(stream);
+}
+
+/* How many bytes a message that has begun to arrive still needs. */
+static size_t missing(const struct tcp_stream *stream) {
+    return stream->input_needed > stream->input.length && stream->input.length > 0
+               ? stream->input_needed - stream->input.length
+               : 0;
+}
+
+/* Receives at most that many bytes, and not more than the receive buffer holds. Returns their
+ * number; 0 when there were none or the stream has ended. */
+static size_t receive(struct tcp_stream *stream, size_t wanted) {
     uint8_t *buffer = stream->pool->read_buffer;
-    ssize_t length = recv(stream->fd, buffer, READ_SIZE, 0);
+    ssize_t length = recv(stream->fd, buffer, wanted < READ_SIZE ? wanted : READ_SIZE, 0);
     if (length < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             end_by_error(stream, errno);
@@ -148,6 +162,17 @@ static size_t receive(struct tcp_stream *stream) {
         deliver_more(stream, input);
     }
     return stream->is_closed ? 0 : (size_t)length;
+}
+
+/* Receives a turn's bytes. When they end within a longer message, the rest of it follows at once,
+ * as far as one receive buffer goes. */
+static void receive_turn(struct tcp_stream *stream) {
+    size_t turn_bytes = stream->pool->turn_bytes;
+    size_t wanted = missing(stream) > turn_bytes ? missing(stream) : turn_bytes;
+    size_t length = receive(stream, wanted);
+    if (length == turn_bytes && !stream->is_held && missing(stream) > 0) {
+        (void)receive(stream, missing(stream));
+    }
 }
 
 /* Returns the number of bytes that the kernel accepted. Ends the stream on an error. */
@@ -196,6 +221,31 @@ void tcp_stream_send(struct tcp_stream *stream, struct slice data) {
     }
 }
 
+size_t tcp_stream_unsent(const struct tcp_stream *stream) {
+    return stream->output.length - stream->output_sent;
+}
+
+static bool may_go_on(const struct tcp_stream *stream) {
+    return tcp_stream_unsent(stream) <= stream->pool->held_above;
+}
+
+/* Watching for room to send gives a held stream its next turn: at once when there is room, and else
+ * when the peer has read. */
+void tcp_stream_hold(struct tcp_stream *stream) {
+    if (!stream->is_closed) {
+        stream->is_held = true;
+        watch(stream);
+    }
+}
+
+static void go_on(struct tcp_stream *stream) {
+    stream->is_held = false;
+    deliver_stored(stream);
+    if (!stream->is_closed && !stream->is_held) {
+        watch(stream);
+    }
+}
+
 bool tcp_stream_is_drained(const struct tcp_stream *stream) {
     return stream->output.length == 0;
 }
@@ -230,12 +280,13 @@ static void finish_connecting(struct tcp_stream *stream) {
 
 static void socket_ready(uv_poll_t *handle, int status, int events) {
     struct tcp_stream *stream = handle->data;
+    bool was_held = stream->is_held;
     if (stream->is_connecting) {
         finish_connecting(stream);
         return;
     }
-    if (status < 0 || (events & UV_READABLE) != 0) {
-        receive(stream);
+    if (status < 0 || (!was_held && (events & UV_READABLE) != 0)) {
+        receive_turn(stream);
     }
     if (status < 0 && !stream->is_closed) {
         watch(stream); /* libuv stopped watching, but there was more to read before the error */
@@ -243,11 +294,14 @@ static void socket_ready(uv_poll_t *handle, int status, int events) {
     if (!stream->is_closed && stream->output.length > 0 && (events & UV_WRITABLE) != 0) {
         flush(stream);
     }
+    if (!stream->is_closed && was_held && may_go_on(stream) && (events & UV_WRITABLE) != 0) {
+        go_on(stream);
+    }
 }
 
 static void watch(struct tcp_stream *stream) {
-    int events = stream->is_connecting ? UV_WRITABLE : UV_READABLE;
-    if (stream->output.length > 0) {
+    int events = stream->is_connecting || stream->is_held ? 0 : UV_READABLE;
+    if (stream->is_connecting || stream->is_held || stream->output.length > 0) {
         events |= UV_WRITABLE;
     }
     uv_poll_start(&stream->poll, events, socket_ready);
@@ -271,8 +325,15 @@ void tcp_stream_catch_up(struct tcp_stream *stream) {
         return;
     }
     size_t left = available < 0 ? 0 : (size_t)available;
-    while (left > 0) {
-        size_t length = receive(stream);
+    while (!stream->is_closed && (left > 0 || stream->is_held)) {
+        if (stream->is_held) {
+            if (!may_go_on(stream)) {
+                return;
+            }
+            go_on(stream);
+            continue;
+        }
+        size_t length = receive(stream, READ_SIZE);
         if (length == 0) {
             return;
         }

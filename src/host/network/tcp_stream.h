@@ -6,7 +6,11 @@
  *
  * Data to send goes to the kernel at once; the rest is queued up to a ceiling. Both directions
  * count towards the pool's ceiling. A stream that passes a ceiling, or whose peer is gone, closes
- * itself and calls `ended`. */
+ * itself and calls `ended`.
+ *
+ * In one turn of the loop a stream receives little, so that the others get their turn. Only a
+ * message that is longer is received in larger pieces. An owner that does not want to go on with
+ * the input in this turn holds the stream. */
 #ifndef MUSTER_HOST_NETWORK_TCP_STREAM_H
 #define MUSTER_HOST_NETWORK_TCP_STREAM_H
 
@@ -45,6 +49,10 @@ struct tcp_stream_pool {
     size_t queue_ceiling;  /* maximum unsent bytes of one stream */
     size_t buffer_ceiling; /* maximum memory of all streams' buffers; the owner may change it */
     size_t buffered_bytes; /* current memory of all streams' buffers */
+    /* The most bytes received in one turn of the loop, unless a message needs more. At first as
+     * many as fit into the receive buffer. */
+    size_t turn_bytes;
+    size_t held_above; /* a held stream goes on when it has at most this many unsent bytes */
     uint8_t *read_buffer;
 };
 
@@ -54,7 +62,7 @@ void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_
 void tcp_stream_pool_clear(struct tcp_stream_pool *pool);
 
 /* Embed this struct in the owner's. The fields belong to this module; the owner may read
- * is_connecting and is_closed. */
+ * is_connecting, is_held and is_closed. */
 struct tcp_stream {
     uv_poll_t poll;
     struct tcp_stream_pool *pool;
@@ -64,6 +72,7 @@ struct tcp_stream {
     size_t output_sent;  /* how many of them have been sent meanwhile */
     int fd;
     bool is_connecting;
+    bool is_held; /* see tcp_stream_hold */
     bool is_closed;
 };
 
@@ -83,7 +92,16 @@ void tcp_stream_send(struct tcp_stream *stream, struct slice data);
 /* Whether everything sent has been given to the kernel. */
 bool tcp_stream_is_drained(const struct tcp_stream *stream);
 
-/* Receives what has arrived by now, without waiting for the loop. */
+/* How many bytes the kernel has not accepted yet. */
+size_t tcp_stream_unsent(const struct tcp_stream *stream);
+
+/* Receives nothing more in this turn of the loop, nor while more than `held_above` bytes are
+ * unsent. What the peer sends stays in the kernel, which makes the peer wait. After that `received`
+ * is called with the input that was not consumed, if there is any. */
+void tcp_stream_hold(struct tcp_stream *stream);
+
+/* Receives what has arrived by now, without waiting for the loop. A stream that is held because of
+ * unsent bytes receives nothing. */
 void tcp_stream_catch_up(struct tcp_stream *stream);
 
 #endif

@@ -21,6 +21,11 @@
  * larger for one reply is freed. */
 #define COLLECTED_BYTES ((size_t)65536)
 
+/* What one client may send and get in one turn of the loop, so that a client that sends many
+ * requests at once does not keep the others waiting. One request is never divided. */
+#define TURN_REQUEST_BYTES ((size_t)4096)
+#define TURN_REPLY_BYTES ((size_t)262144)
+
 struct store_peers {
     struct event_loop *loop;
     const struct log *log;
@@ -41,6 +46,7 @@ struct store_peers {
     size_t peer_count;          /* open ones, and closed ones that the loop still holds */
     struct store_peer *current; /* the peer whose requests are being carried out; may be NULL */
     struct bytes replies;       /* collected replies to `current` */
+    size_t turn_reply_bytes;    /* sent to `current` in this turn */
     struct bytes single;        /* one reply to another client */
     struct log_throttle throttle;
     bool is_freed;
@@ -131,6 +137,7 @@ static void reset_buffer(struct bytes *buffer) {
 }
 
 static void send_collected(struct store_peers *peers) {
+    peers->turn_reply_bytes += peers->replies.length;
     tcp_stream_send(&peers->current->stream, bytes_slice(&peers->replies));
     reset_buffer(&peers->replies);
 }
@@ -261,19 +268,29 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
     return peer->stream.is_closed ? 0 : decoded.consumed;
 }
 
+/* Whether the client is served no further request in this turn, or until it has read more. */
+static bool has_enough(const struct store_peer *peer) {
+    return peer->peers->turn_reply_bytes >= TURN_REPLY_BYTES ||
+           tcp_stream_unsent(&peer->stream) > peer->peers->limits.unread_bytes;
+}
+
 static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
     struct store_peer *peer = peer_of(stream);
     struct store_peers *peers = peer->peers;
     peers->current = peer;
+    peers->turn_reply_bytes = 0;
     share_memory(peers);
     size_t consumed = 0;
     size_t length = 1;
-    while (length > 0 && consumed < input.length) {
+    while (length > 0 && consumed < input.length && !has_enough(peer)) {
         length = serve_one(peer, slice_from(input, consumed), out_needed);
         consumed += length;
     }
     share_memory(peers);
     send_collected(peers);
+    if (has_enough(peer)) {
+        tcp_stream_hold(stream);
+    }
     peers->current = NULL;
     return consumed;
 }
@@ -346,6 +363,8 @@ struct store_peers *store_peers_new(
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
         &peers->pool, &stream_owner, limits->queued_reply_bytes, limits->memory_bytes);
+    peers->pool.turn_bytes = TURN_REQUEST_BYTES;
+    peers->pool.held_above = limits->unread_bytes;
     bytes_init(&peers->replies, limits->queued_reply_bytes);
     bytes_init(&peers->single, limits->queued_reply_bytes);
     set_served_key(peers);
@@ -426,6 +445,10 @@ void store_peers_close_all(struct store_peers *peers) {
 void store_peers_catch_up(struct store_peers *peers) {
     for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
         tcp_stream_catch_up(&peer->stream);
+        if (peer->stream.is_held) {
+            dismiss(peer, "it has not read its replies, and what it has sent cannot be carried out "
+                          "before the store is renewed");
+        }
     }
 }
 

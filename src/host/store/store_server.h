@@ -4,10 +4,15 @@
  * core/store_table decides about keys, wire/store_request_codec and wire/store_reply_codec about
  * bytes; this module owns sockets, buffers and their limits.
  *
- * A client that breaks the protocol, passes a limit or does not read its replies loses its own
- * connection, with a log line that names it. Other clients are not affected. An incomplete request
- * costs only the memory for its bytes. As in upstream the server has no timeouts: clients cancel
- * their waits. */
+ * A client that breaks the protocol or passes a limit loses its own connection, with a log line
+ * that names it. Other clients are not affected. An incomplete request costs only the memory for
+ * its bytes. As in upstream the server has no timeouts: clients cancel their waits.
+ *
+ * In one turn of the loop a client is served little, so that a client that sends many requests at
+ * once does not keep the others waiting. A client that does not read is served no further request
+ * while more than a mebibyte waits for it (store_limits.unread_bytes). Its requests stay in the
+ * socket, and when it reads they are served. It loses its connection only when the settings'
+ * silence timeout has passed without its reading anything (host/tcp_silence), or at a renewal. */
 #ifndef MUSTER_HOST_STORE_STORE_SERVER_H
 #define MUSTER_HOST_STORE_STORE_SERVER_H
 

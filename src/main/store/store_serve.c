@@ -61,7 +61,8 @@ static const struct option_definition definitions[] = {
         .destination = "maximum_queued_bytes",
         .names = {"--maximum-queued-bytes"},
         .kind = OPTION_INTEGER,
-        .help = "Replies a client has not read, before it is dropped. Default: 256 MiB.",
+        .help = "The longest reply, with those before it that the client has not read. Default: "
+                "256 MiB.",
     },
     {
         .destination = "maximum_memory",

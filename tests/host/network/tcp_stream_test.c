@@ -17,6 +17,7 @@ struct fixture {
     int asked; /* times `received` was called */
     struct bytes messages;
     bool closes_on_message;
+    bool holds_on_message; /* and takes one message at a time */
     enum failure_code end;
     int drained;
     int released;
@@ -26,11 +27,15 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
     struct fixture *fixture = (struct fixture *)(void *)stream;
     fixture->asked++;
     size_t whole = input.length - input.length % MESSAGE_SIZE;
+    if (whole > 0 && fixture->holds_on_message) {
+        whole = MESSAGE_SIZE;
+        tcp_stream_hold(stream);
+    }
     assert_int_equal(bytes_append(&fixture->messages, input.data, whole), FAILURE_NONE);
     if (whole > 0 && fixture->closes_on_message) {
         tcp_stream_close(stream);
     }
-    *out_needed = MESSAGE_SIZE;
+    *out_needed = whole == input.length || whole == 0 ? MESSAGE_SIZE : 0;
     return whole;
 }
 
@@ -205,6 +210,73 @@ static void catching_up_receives_without_the_loop(void **state) {
     tear_down(&fixture);
 }
 
+static void a_turn_receives_little_and_the_rest_of_a_message(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    fixture.pool.turn_bytes = 4;
+    feed(&fixture, "0123456789abcdefghijABC");
+    expect_messages(&fixture, "0123456789");
+    event_loop_run_ready(fixture.loop);
+    expect_messages(&fixture, "0123456789abcdefghij");
+    tear_down(&fixture);
+}
+
+static void a_held_stream_goes_on_in_the_next_turn(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    fixture.holds_on_message = true;
+    feed(&fixture, "0123456789abcdefghijABC");
+    expect_messages(&fixture, "0123456789");
+    event_loop_run_ready(fixture.loop);
+    expect_messages(&fixture, "0123456789abcdefghij");
+    feed(&fixture, "DEFGHIJ");
+    feed(&fixture, "");
+    expect_messages(&fixture, "0123456789abcdefghijABCDEFGHIJ");
+    tear_down(&fixture);
+}
+
+static void a_held_stream_receives_nothing_until_its_peer_has_read(void **state) {
+    (void)state;
+    struct fixture fixture;
+    uint8_t data[1 << 20] = {0};
+    set_up(&fixture, 4 << 20, 8 << 20);
+    fixture.pool.held_above = 1000;
+    fixture.holds_on_message = true;
+    tcp_stream_send(&fixture.stream, (struct slice){data, sizeof data});
+    assert_true(tcp_stream_unsent(&fixture.stream) > 1000);
+    feed(&fixture, "0123456789abcdefghij");
+    for (int i = 0; i < 10; i++) {
+        event_loop_run_ready(fixture.loop);
+    }
+    expect_messages(&fixture, "0123456789");
+    tcp_stream_catch_up(&fixture.stream);
+    expect_messages(&fixture, "0123456789");
+    client_expect(fixture.loop, fixture.far_end, data, sizeof data);
+    event_loop_run_ready(fixture.loop);
+    expect_messages(&fixture, "0123456789abcdefghij");
+    tear_down(&fixture);
+}
+
+static void a_held_stream_notices_the_end_of_its_peer(void **state) {
+    (void)state;
+    struct fixture fixture;
+    uint8_t data[1 << 20] = {0};
+    set_up(&fixture, 4 << 20, 8 << 20);
+    fixture.pool.held_above = 1000;
+    fixture.holds_on_message = true;
+    tcp_stream_send(&fixture.stream, (struct slice){data, sizeof data});
+    feed(&fixture, "0123456789abcdefghij");
+    close(fixture.far_end);
+    for (int i = 0; i < 10; i++) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(fixture.end, FAILURE_DISCONNECTED);
+    fixture.far_end = -1;
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(whole_messages_leave_no_memory_behind),
     cmocka_unit_test(pieces_are_put_together_and_the_owner_is_not_asked_in_vain),
@@ -215,6 +287,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_the_kernel_does_not_take_follows_when_it_does),
     cmocka_unit_test(unread_output_beyond_the_ceiling_ends_the_stream),
     cmocka_unit_test(catching_up_receives_without_the_loop),
+    cmocka_unit_test(a_turn_receives_little_and_the_rest_of_a_message),
+    cmocka_unit_test(a_held_stream_goes_on_in_the_next_turn),
+    cmocka_unit_test(a_held_stream_receives_nothing_until_its_peer_has_read),
+    cmocka_unit_test(a_held_stream_notices_the_end_of_its_peer),
 };
 
 TEST_MAIN(tests)

@@ -340,6 +340,117 @@ static void ending_the_store_tells_nothing(void **state) {
     text_clear(&fixture.log.text);
 }
 
+static void add_one(int client, const char *key) {
+    client_ask(client, &(struct store_request){
+                           .operation = STORE_ADD, .key = slice_from_string(key), .number = 1});
+}
+
+static void turn(struct fixture *fixture) {
+    for (int i = 0; i < 100; i++) {
+        event_loop_run_ready(fixture->loop);
+    }
+}
+
+/* Asks for more than a mebibyte, and then counts. */
+static void ask_for_much_and_count(int client, int times, const char *key) {
+    for (int i = 0; i < times; i++) {
+        client_ask(client,
+            &(struct store_request){.operation = STORE_GET, .key = slice_from_string("/big")});
+    }
+    add_one(client, key);
+}
+
+static void set_big(struct fixture *fixture, int client, const uint8_t *value, size_t length) {
+    struct bytes request = {0};
+    assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_SET,
+                                              .key = slice_from_string("/big"),
+                                              .value = {value, length}},
+                         &request),
+        FAILURE_NONE);
+    for (size_t sent = 0; sent < request.length; event_loop_run_ready(fixture->loop)) {
+        ssize_t now = send(client, request.data + sent, request.length - sent, MSG_NOSIGNAL);
+        sent += now > 0 ? (size_t)now : 0;
+    }
+    bytes_clear(&request);
+    client_expect_ping(fixture->loop, client, 1);
+}
+
+static void a_client_that_does_not_read_is_served_no_further_request_until_it_reads(void **state) {
+    (void)state;
+    enum { TIMES = 60, LENGTH = 200000 };
+    struct fixture fixture;
+    static uint8_t value[8 + LENGTH] = {LENGTH & 0xff, LENGTH >> 8 & 0xff, LENGTH >> 16};
+    set_up(&fixture, &STORE_LIMITS_DEFAULT);
+    int slow = add_client(&fixture);
+    int other = add_client(&fixture);
+    set_big(&fixture, other, value + 8, LENGTH);
+    ask_for_much_and_count(slow, TIMES, "/n");
+    turn(&fixture);
+    client_expect_value(fixture.loop, other, "/n", "");
+    for (int i = 0; i < TIMES; i++) {
+        client_expect(fixture.loop, slow, value, sizeof value);
+    }
+    client_expect(fixture.loop, slow, "\1\0\0\0\0\0\0\0", 8);
+    client_expect_value(fixture.loop, other, "/n", "1");
+    client_expect_ping(fixture.loop, slow, 7);
+    close(slow);
+    close(other);
+    tear_down(&fixture);
+}
+
+static void many_requests_of_one_client_leave_the_others_their_turn(void **state) {
+    (void)state;
+    enum { REQUESTS = 3000 };
+    struct fixture fixture;
+    struct bytes requests = {0};
+    struct store_request add = {
+        .operation = STORE_ADD, .key = slice_from_string("/n"), .number = 1};
+    set_up(&fixture, &STORE_LIMITS_DEFAULT);
+    int busy = add_client(&fixture);
+    int other = add_client(&fixture);
+    client_expect_ping(fixture.loop, busy, 1);
+    client_expect_ping(fixture.loop, other, 2);
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_int_equal(store_request_encode(&add, &requests), FAILURE_NONE);
+    }
+    client_send(busy, requests.data, requests.length);
+    event_loop_run_ready(fixture.loop);
+    add.number = 0;
+    client_ask(other, &add);
+    uint64_t seen = 0;
+    client_await(fixture.loop, other);
+    assert_int_equal(recv(other, &seen, sizeof seen, 0), sizeof seen);
+    assert_in_range(seen, 0, REQUESTS / 2);
+    turn(&fixture);
+    client_ask(other, &add);
+    client_expect(fixture.loop, other, &(uint64_t){REQUESTS}, sizeof seen);
+    bytes_clear(&requests);
+    close(busy);
+    close(other);
+    tear_down(&fixture);
+}
+
+static void renewal_does_not_wait_for_clients_that_do_not_read(void **state) {
+    (void)state;
+    enum { TIMES = 60, LENGTH = 200000 };
+    struct fixture fixture;
+    static uint8_t value[LENGTH];
+    set_up(&fixture, &STORE_LIMITS_DEFAULT);
+    int slow = add_client(&fixture);
+    int other = add_client(&fixture);
+    set_big(&fixture, other, value, LENGTH);
+    ask_for_much_and_count(slow, TIMES, "/n");
+    turn(&fixture);
+    store_peers_catch_up(fixture.peers);
+    store_peers_renew_table(fixture.peers, "/kept/");
+    client_expect_close(fixture.loop, slow);
+    assert_true(remembered_log_has(&fixture.log, "has not read its replies"));
+    client_expect_value(fixture.loop, other, "/n", "");
+    close(slow);
+    close(other);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(clients_are_counted_until_they_leave),
     cmocka_unit_test(unfinished_requests_share_the_memory_limit),
@@ -356,6 +467,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(presence_may_end_while_a_request_is_carried_out),
     cmocka_unit_test(connections_are_told_as_they_come_and_go),
     cmocka_unit_test(ending_the_store_tells_nothing),
+    cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
+    cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
+    cmocka_unit_test(renewal_does_not_wait_for_clients_that_do_not_read),
 };
 
 TEST_MAIN(tests)

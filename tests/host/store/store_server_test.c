@@ -236,43 +236,6 @@ static void announced_sizes_beyond_the_limits_close_before_they_cost(void **stat
     tear_down(&fixture);
 }
 
-static void client_that_does_not_read_is_dropped_alone(void **state) {
-    (void)state;
-    struct fixture fixture;
-    struct store_limits limits = STORE_LIMITS_DEFAULT;
-    limits.queued_reply_bytes = (size_t)6 << 20;
-    set_up(&fixture, &limits);
-    int client = client_open(fixture.port);
-    size_t length = (size_t)4 << 20;
-    uint8_t *value = calloc(1, length);
-    struct bytes request = {0};
-    struct store_request set = {
-        .operation = STORE_SET, .key = slice_from_string("/big"), .value = {value, length}};
-    assert_int_equal(store_request_encode(&set, &request), FAILURE_NONE);
-    for (size_t sent = 0; sent < request.length;) {
-        ssize_t now = send(client, request.data + sent, request.length - sent, MSG_DONTWAIT);
-        sent += now > 0 ? (size_t)now : 0;
-        event_loop_run_ready(fixture.loop);
-    }
-    client_expect_ping(fixture.loop, client, 5);
-    struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/big")};
-    for (int i = 0; i < 8; i++) {
-        client_ask(client, &get);
-    }
-    int other = client_open(fixture.port);
-    client_expect_ping(fixture.loop, other, 6);
-    while (store_server_connections(fixture.server) > 1) {
-        event_loop_run_ready(fixture.loop);
-    }
-    assert_true(remembered_log_has(&fixture.log, "not read"));
-    client_expect_ping(fixture.loop, other, 7);
-    bytes_clear(&request);
-    free(value);
-    close(client);
-    close(other);
-    tear_down(&fixture);
-}
-
 static void connections_beyond_the_limit_are_turned_away(void **state) {
     (void)state;
     struct fixture fixture;
@@ -402,7 +365,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(answers_before_a_breach_are_delivered),
     cmocka_unit_test(client_older_than_the_handshake_is_told_apart),
     cmocka_unit_test(announced_sizes_beyond_the_limits_close_before_they_cost),
-    cmocka_unit_test(client_that_does_not_read_is_dropped_alone),
     cmocka_unit_test(connections_beyond_the_limit_are_turned_away),
     cmocka_unit_test(renewal_without_prefix_forgets_everything_and_everyone),
     cmocka_unit_test(renewal_with_prefix_keeps_its_keys_and_the_connections),
