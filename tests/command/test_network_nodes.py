@@ -24,8 +24,9 @@ class JobOfMachines(Job):
         self.machines = {host.name: host for host in network.hosts}
 
     def start_all(self):
-        self.start_on("node1").wait_for_log("hosting the store")
-        return [self.start_on(name) for name in ("node2", "node3")]
+        host = self.start_on("node1")
+        host.wait_for_log("hosting the store")
+        return [host, *(self.start_on(name) for name in ("node2", "node3"))]
 
     def start_on(self, name, **how):
         return self.start(name, on=self.machines[name], **how)
@@ -139,6 +140,21 @@ def test_when_the_hosts_machine_is_cut_off_nobody_else_goes_on(make_job, nnodes)
     assert world.restarts == {0}
     world.end()
     assert job.succeeds()
+
+
+@pytest.mark.parametrize("end_of_host", ["silent", "refused"])
+def test_a_host_that_is_lost_has_one_end_within_the_host_timeout(make_job, end_of_host):
+    job = make_job("2:3", "--host-timeout", 7, conf=["silence_timeout=1"])
+    host, *others = job.start_all()
+    first = job.wait_for_world(*ALL)
+    job.machines["node1"].unplug() if end_of_host == "silent" else host.kill()
+    for node in others:
+        end = node.finish()
+        assert end.status == 1, end
+        assert f"the job's store at node1:{PORT} is lost, and the job with it: no store at node1" in end.err, end
+        assert ("still no connection to the job's store" in end.err) == (end_of_host == "silent"), end
+    for worker in first.workers:
+        worker.wait_until_gone()
 
 
 def test_a_short_cut_is_not_noticed(make_job):

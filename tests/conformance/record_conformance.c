@@ -130,7 +130,8 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
     struct event_loop *loop = job->store->loop;
     node->job = job;
     node->backend = rendezvous_backend_new(loop, &settings);
-    rendezvous_backend_connect(node->backend, instant_after(event_loop_now(loop), PATIENCE));
+    rendezvous_backend_connect(
+        node->backend, instant_after(event_loop_now(loop), PATIENCE), (struct duration){0});
 }
 
 static void job_begin(struct job *job, struct store_under_test *store) {

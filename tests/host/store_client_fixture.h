@@ -72,14 +72,20 @@ static inline void serve(struct fixture *fixture) {
         FAILURE_NONE);
 }
 
-static inline void start_client(struct fixture *fixture, struct duration connect_timeout) {
+static inline void start_client_with(
+    struct fixture *fixture, struct duration connect_timeout, struct duration refusal_patience) {
     struct store_client_settings settings = {.host = fixture->host,
         .port = fixture->port,
         .connect_timeout = connect_timeout,
+        .refusal_patience = refusal_patience,
         .connected = connected,
         .lost = lost,
         .context = fixture};
     fixture->client = store_client_new(fixture->loop, &settings);
+}
+
+static inline void start_client(struct fixture *fixture, struct duration connect_timeout) {
+    start_client_with(fixture, connect_timeout, (struct duration){0});
 }
 
 static inline void set_up(struct fixture *fixture) {

@@ -277,6 +277,8 @@ static void a_node_that_comes_is_let_in(void **state) {
         "15.065 exits with 0\n");
 }
 
+#define AWAITED "\"still no connection to the job's store at the store, "
+
 static void a_node_that_was_cut_off_comes_back(void **state) {
     (void)state;
     check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
@@ -355,8 +357,69 @@ static void everybody_ends_when_the_host_is_lost(void **state) {
         "5.002 worker 0 ends with -15\n"
         "5.002 worker_exited rank=0 signal=15\n"
         "5.002 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "10.001 join_failed ticket=2 -> announce_leave; finish join_failed\n"
-        "10.001 exits with 1\n");
+        "10.003 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "10.003 exits with 1\n");
+}
+
+static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(2, 2),
+              .work_seconds = 20,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_MACHINE_OFF})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "5.000 link broken to the store from the store\n"
+        "8.102 \"joining the job's next round: the store is out of reach\"\n"
+        "8.102 round_over -> signal_workers 15; arm_timer at=38.102\n"
+        "8.103 worker 0 ends with -15\n"
+        "8.103 worker_exited rank=0 signal=15\n"
+        "8.103 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "14.102 " AWAITED
+        "6 s after it was lost; this node gives up in 24 s at the latest (--host-timeout)\"\n"
+        "20.102 " AWAITED
+        "12 s after it was lost; this node gives up in 18 s at the latest (--host-timeout)\"\n"
+        "26.102 " AWAITED
+        "18 s after it was lost; this node gives up in 12 s at the latest (--host-timeout)\"\n"
+        "32.102 " AWAITED
+        "24 s after it was lost; this node gives up in 6 s at the latest (--host-timeout)\"\n"
+        "38.102 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "38.102 exits with 1\n");
+}
+
+/* The host's agent is gone when its machine is back: what refuses a connection is no host. */
+static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) {
+    (void)state;
+    check((struct whole_settings){.kind = MEMBERSHIP_CHANGING,
+              .nodes = 2,
+              .rendezvous = sized(1, 2),
+              .work_seconds = 100,
+              .transcript_of = 1,
+              STORY({.at = 5, .deed = WHOLE_LINK_BROKEN, .node = 1, .number = 10000},
+                  {.at = 12, .deed = WHOLE_AGENT_KILLED})},
+        "0.000 comes\n"
+        "0.000 start -> join ticket=1 attempt=0\n"
+        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "0.034 workers_started\n"
+        "5.000 link broken to the store from the store\n"
+        "8.124 \"joining the job's next round: the store is out of reach\"\n"
+        "8.124 round_over -> signal_workers 15; arm_timer at=38.124\n"
+        "8.125 worker 0 ends with -15\n"
+        "8.125 worker_exited rank=0 signal=15\n"
+        "8.125 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "14.124 " AWAITED
+        "6 s after it was lost; this node gives up in 24 s at the latest (--host-timeout)\"\n"
+        "15.000 link mended\n"
+        "20.124 " AWAITED
+        "12 s after it was lost; this node gives up in 18 s at the latest (--host-timeout)\"\n"
+        "20.126 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "20.126 exits with 1\n");
 }
 
 static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
@@ -428,6 +491,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_was_cut_off_comes_back),
     cmocka_unit_test(an_agent_that_stalls_is_left_behind_and_comes_back),
     cmocka_unit_test(everybody_ends_when_the_host_is_lost),
+    cmocka_unit_test(a_host_that_falls_silent_is_awaited_aloud_and_given_up),
+    cmocka_unit_test(a_node_that_was_cut_off_is_told_that_the_host_is_gone),
     cmocka_unit_test(a_signal_to_all_nodes_reaches_each_worker_once),
     cmocka_unit_test(a_torchrun_node_takes_part),
 };

@@ -25,11 +25,11 @@ static void tell_round(
 
 /* The record. */
 
-static void open_lanes(
-    struct whole_cluster *cluster, struct whole_node *node, int count, int64_t deadline) {
+static void open_lanes(struct whole_cluster *cluster, struct whole_node *node, int count,
+    int64_t deadline, struct duration refusal_patience) {
     node->ready_lanes = 0;
     for (int lane = 0; lane < count; lane++) {
-        whole_lane_open(cluster, &node->lanes[lane], deadline, false);
+        whole_lane_open(cluster, &node->lanes[lane], deadline, refusal_patience, false);
     }
 }
 
@@ -63,14 +63,15 @@ static void perform_record(
         const struct record_effect *effect = &effects->items[i];
         switch (effect->kind) {
         case RECORD_EFFECT_OPEN:
-            open_lanes(cluster, node, RENDEZVOUS_LANE_COUNT, effect->deadline.nanoseconds);
+            open_lanes(cluster, node, RENDEZVOUS_LANE_COUNT, effect->deadline.nanoseconds,
+                effect->refusal_patience);
             break;
         case RECORD_EFFECT_DROP:
             drop_lanes(cluster, node);
             break;
         case RECORD_EFFECT_RENEW_WAITER:
             whole_lane_open(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER],
-                cluster->now + answer_timeout(cluster).nanoseconds, true);
+                cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0}, true);
             break;
         case RECORD_EFFECT_SEND:
             whole_lane_send(cluster, &node->lanes[effect->send.lane], &effect->send.own.request,
@@ -195,7 +196,7 @@ void whole_perform_round(
     switch ((int)effect->kind) {
     case ROUND_EFFECT_CONNECT:
         open_lanes(cluster, node, WHOLE_FIXED_LANES,
-            cluster->now + WHOLE_STORE_TIMEOUT_SECONDS * WHOLE_SECOND);
+            cluster->now + WHOLE_STORE_TIMEOUT_SECONDS * WHOLE_SECOND, (struct duration){0});
         break;
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         open_worker_store(cluster, node, effect);

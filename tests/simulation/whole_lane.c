@@ -181,6 +181,20 @@ static void try_again(struct whole_cluster *cluster, struct whole_lane *lane) {
         cluster, &lane->dialling, next < lane->connect_deadline ? next : lane->connect_deadline);
 }
 
+static void take_refusal(struct whole_cluster *cluster, struct whole_lane *lane) {
+    int64_t patience = lane->refusal_patience.nanoseconds;
+    lane->refused_since = lane->refused_since < 0 ? cluster->now : lane->refused_since;
+    int64_t refusals_end = lane->refused_since + patience;
+    if (patience > 0 && cluster->now >= refusals_end) {
+        give_up(cluster, lane);
+        return;
+    }
+    try_again(cluster, lane);
+    if (patience > 0 && lane->dialling.item.key > refusals_end) {
+        whole_plan(cluster, &lane->dialling, refusals_end);
+    }
+}
+
 static void greet(struct whole_cluster *cluster, struct whole_lane *lane) {
     struct store_request ping = {.operation = STORE_PING, .nonce = NONCE};
     struct bytes greeting = {0};
@@ -213,19 +227,21 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
         whole_plan(cluster, &lane->dialling,
             next < lane->connect_deadline ? next : lane->connect_deadline);
     } else if (!cluster->store.is_up) {
-        try_again(cluster, lane);
+        take_refusal(cluster, lane);
     } else {
         greet(cluster, lane);
     }
 }
 
-void whole_lane_open(
-    struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline, bool is_renewal) {
+void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
+    struct duration refusal_patience, bool is_renewal) {
     whole_lane_drop(cluster, lane);
     lane->phase = WHOLE_LANE_DIALLING;
     lane->is_renewal = is_renewal;
     lane->connect_deadline = deadline > cluster->now ? deadline : cluster->now;
     lane->attempt_deadline = 0;
+    lane->refusal_patience = refusal_patience;
+    lane->refused_since = WHOLE_NOBODY;
     backoff_init(&lane->backoff, random_next(&cluster->random));
     lane->dialling.happen = dial;
     lane->dialling.node = lane->node;

@@ -135,6 +135,8 @@ struct whole_lane {
     bool is_busy;       /* the first call is at the store */
     int64_t connect_deadline;
     int64_t attempt_deadline;
+    struct duration refusal_patience; /* zero: as long as the deadline */
+    int64_t refused_since;            /* or WHOLE_NOBODY */
     struct backoff backoff;
     struct whole_happening dialling;
     struct whole_happening expiry;
@@ -368,8 +370,8 @@ void whole_lanes_ended(struct whole_cluster *cluster, struct whole_node *node,
     enum failure_code code, const char *message);
 
 /* whole_lane.c */
-void whole_lane_open(
-    struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline, bool is_renewal);
+void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
+    struct duration refusal_patience, bool is_renewal);
 void whole_lane_drop(struct whole_cluster *cluster, struct whole_lane *lane);
 void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     const struct store_request *request, struct duration timeout, struct whole_call call);

@@ -15,6 +15,7 @@ struct agent_record {
     struct agent_root_cause *root_cause;
     struct event_timer *timer;
     bool was_connected;   /* to the store, at some time */
+    bool is_lost;         /* the connection was lost, and there is no new one yet */
     bool is_calling_roll; /* and waits for the answers */
     bool is_freed;        /* the end of a look that is cut short by it is no news */
 };
@@ -37,6 +38,7 @@ static void post_membership(struct agent_record *record, struct membership_event
 
 static void take_connected(struct agent_record *record, struct rendezvous_event event) {
     record->was_connected = true;
+    record->is_lost = false;
     agent_store_host_stop_asking(record->host);
     event.connected.is_host = agent_store_host_is_hosting(record->host);
     post(record, event);
@@ -44,9 +46,12 @@ static void take_connected(struct agent_record *record, struct rendezvous_event 
 
 /* The caller frees it. */
 static char *explain_loss(const struct agent_record *record, const char *reason) {
+    const char *where = record->settings->node->membership.where;
+    if (record->is_lost) {
+        return text_format("the job's store at %s is lost, and the job with it: %s", where, reason);
+    }
     if (record->was_connected) {
-        return text_format("this node is cut off from the job's store at %s: %s",
-            record->settings->node->membership.where, reason);
+        return text_format("this node is cut off from the job's store at %s: %s", where, reason);
     }
     bool is_file = record->settings->config->dynamic.file != NULL;
     return text_format("%s%s", reason,
@@ -57,9 +62,10 @@ static char *explain_loss(const struct agent_record *record, const char *reason)
 
 static void take_loss(struct agent_record *record, struct rendezvous_event event) {
     char *text = explain_loss(record, event.lost.reason);
-    if (record->was_connected) {
+    if (record->was_connected && !record->is_lost) {
         log_warning(record->settings->log, "%s", text);
     }
+    record->is_lost = record->was_connected;
     record->is_calling_roll = false;
     agent_store_host_stop_asking(record->host);
     event.lost.reason = text;
@@ -215,7 +221,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
     struct rendezvous_backend *backend = record->backend;
     switch (effect->kind) {
     case RENDEZVOUS_EFFECT_CONNECT:
-        rendezvous_backend_connect(backend, effect->deadline);
+        rendezvous_backend_connect(backend, effect->deadline, effect->refusal_patience);
         break;
     case RENDEZVOUS_EFFECT_PRESENT:
         rendezvous_backend_present(
@@ -248,6 +254,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         break;
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
+    case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_CLOSED:
     case RENDEZVOUS_EFFECT_FAILED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:

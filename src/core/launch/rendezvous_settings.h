@@ -35,6 +35,8 @@ struct rendezvous_settings {
     int keep_alive_max_attempt;          /* keep_alive_max_attempt, 3 */
     /* Muster's own */
     struct duration silence_timeout; /* silence_timeout, 3 s: for a machine that does not answer */
+    /* host_timeout, 30 s: how long a node that has lost the store looks for it again */
+    struct duration host_timeout;
     struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */
     enum rendezvous_on_node_loss on_node_loss;
     enum rendezvous_scale_up scale_up;

@@ -12,10 +12,10 @@
 
 static membership_handler join, enter_barrier, announce_restart, doubt_failure, announce_failure,
     leave, announce_success, end, learn_root_cause, tell_why_job_failed, enter_world, place,
-    leave_round, note_closing, look_why_job_failed, lose_rendezvous, believe_failure, end_last_word,
-    seek_another_world, find_job_over, end_world_in_barrier, fail_barrier, end_world_or_settle,
-    end_settling, join_when_settled, ignore, wait_for_join, blame_world, pass_closed_barrier,
-    leave_in_silence;
+    leave_round, say_store_awaited, note_closing, look_why_job_failed, lose_rendezvous,
+    believe_failure, end_last_word, seek_another_world, find_job_over, end_world_in_barrier,
+    fail_barrier, end_world_or_settle, end_settling, join_when_settled, ignore, wait_for_join,
+    blame_world, pass_closed_barrier, leave_in_silence;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -33,6 +33,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_LEFT] = membership_settle,
     [MEMBERSHIP_EVENT_WORLD] = enter_world,
     [MEMBERSHIP_EVENT_WORLD_OVER] = leave_round,
+    [MEMBERSHIP_EVENT_STORE_AWAITED] = say_store_awaited,
     [MEMBERSHIP_EVENT_CLOSED] = note_closing,
     [MEMBERSHIP_EVENT_JOB_FAILED] = look_why_job_failed,
     [MEMBERSHIP_EVENT_FAILED] = lose_rendezvous,
@@ -73,6 +74,7 @@ static membership_handler
         [MEMBERSHIP_GIVEN_UP] =
             {
                 [MEMBERSHIP_EVENT_FAILURE_ASKED] = leave_in_silence,
+                [MEMBERSHIP_EVENT_STORE_AWAITED] = ignore,
             },
 };
 
@@ -252,6 +254,16 @@ static void seek_another_world(struct membership_step *step) {
     membership_tell_rendezvous(step, RENDEZVOUS_EVENT_JOIN_ASKED, NULL);
 }
 
+static void say_store_awaited(struct membership_step *step) {
+    const struct rendezvous_effect *told = step->event->rendezvous.effect;
+    text_append_format(&step->membership->note,
+        "still no connection to the job's store at %s, %.0f s after it was lost; this node gives "
+        "up in %.0f s at the latest (--host-timeout)",
+        step->membership->settings.where, duration_seconds(told->awaited.waited),
+        duration_seconds(told->awaited.left));
+    membership_note(step, LOG_LEVEL_WARNING);
+}
+
 /* Any program can write the record. So the signal in it counts only if an agent can handle it. */
 static int signal_told(const struct rendezvous_effect *effect) {
     return signal_may_be_handled(effect->told.signal) ? effect->told.signal : 0;
@@ -306,7 +318,8 @@ static void join_when_settled(struct membership_step *step) {
     step->membership->settling.is_join_asked = true;
 }
 
-/* The workers are done. The agent waits as in the exit barrier, until settling ends. */
+/* Settling: the workers are done, and the agent waits as in the exit barrier, until settling ends.
+ * Given up: the agent knows already that it cannot join. */
 static void ignore(struct membership_step *step) {
     (void)step;
 }

@@ -25,6 +25,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_TIMER_FIRED] = "timer_fired",
     [MEMBERSHIP_EVENT_WORLD] = "world",
     [MEMBERSHIP_EVENT_WORLD_OVER] = "world_over",
+    [MEMBERSHIP_EVENT_STORE_AWAITED] = "store_awaited",
     [MEMBERSHIP_EVENT_CLOSED] = "closed",
     [MEMBERSHIP_EVENT_JOB_FAILED] = "job_failed",
     [MEMBERSHIP_EVENT_FAILED] = "failed",

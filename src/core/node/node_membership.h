@@ -60,6 +60,7 @@ enum membership_event_kind {
     /* told by the rendezvous machine */
     MEMBERSHIP_EVENT_WORLD,
     MEMBERSHIP_EVENT_WORLD_OVER,
+    MEMBERSHIP_EVENT_STORE_AWAITED,
     MEMBERSHIP_EVENT_CLOSED,     /* the record was closed without a failure */
     MEMBERSHIP_EVENT_JOB_FAILED, /* the record was closed because of a failure */
     MEMBERSHIP_EVENT_FAILED,

@@ -371,6 +371,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_ANSWER_ROLL:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
+    case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
     case RENDEZVOUS_EFFECT_KIND_COUNT:
         break;

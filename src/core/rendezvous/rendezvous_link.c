@@ -8,6 +8,9 @@
 #define RETRY_FIRST_MILLISECONDS 1
 #define RETRY_DOUBLINGS_MAXIMUM 6
 #define RETRY_LONGEST_SECONDS 5
+/* How often a node says that it still waits for a store which it has lost. It is longer than a
+ * machine that refuses every connection is tried. */
+#define SAYING_INTERVAL_SECONDS 6
 
 void rendezvous_link_init(struct rendezvous_link *link, uint64_t seed) {
     *link = (struct rendezvous_link){.phase = RENDEZVOUS_LINK_CLOSED};
@@ -59,6 +62,22 @@ bool rendezvous_link_close(struct rendezvous_link *link) {
     bool was_open = rendezvous_link_is_open(link);
     link->phase = RENDEZVOUS_LINK_CLOSED;
     return was_open;
+}
+
+void rendezvous_link_connect_again(
+    struct rendezvous_link *link, struct instant now, struct instant given_up_at) {
+    link->phase = RENDEZVOUS_LINK_CONNECTING;
+    link->lost_at = now;
+    link->given_up_at = given_up_at;
+    moment_set_after(&link->said_at, now, duration_from_seconds(SAYING_INTERVAL_SECONDS));
+}
+
+bool rendezvous_link_says_lost(struct rendezvous_link *link, struct instant now) {
+    if (link->phase != RENDEZVOUS_LINK_CONNECTING || !moment_has_come(&link->said_at, now)) {
+        return false;
+    }
+    moment_set_after(&link->said_at, now, duration_from_seconds(SAYING_INTERVAL_SECONDS));
+    return instant_is_before(now, link->given_up_at);
 }
 
 int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link) {
@@ -183,6 +202,12 @@ bool rendezvous_link_is_poll_due(
 
 void rendezvous_link_wake(
     const struct rendezvous_link *link, struct instant now, struct moment *next) {
+    if (!rendezvous_link_is_open(link)) {
+        if (link->phase == RENDEZVOUS_LINK_CONNECTING) {
+            moment_wake(&link->said_at, now, next);
+        }
+        return;
+    }
     moment_wake(&link->beat_at, now, next);
     moment_wake(&link->retry_at, now, next);
     moment_wake(&link->heartbeat_at, now, next);

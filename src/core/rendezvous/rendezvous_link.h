@@ -32,6 +32,11 @@ struct rendezvous_link {
     bool is_change_told;    /* the watchers were told of a change since the record was seen */
     bool has_untold_news;   /* the watchers may not know yet what this node has seen */
     int lost_writes;        /* writes lost in a row */
+    /* While the link connects again: since when there is no connection, until when the node tries,
+     * and when it next says so. */
+    struct instant lost_at;
+    struct instant given_up_at;
+    struct moment said_at;
     struct instant write_began;
     struct moment retry_at; /* the end of a pause after writes that were lost */
     struct moment poll_at;
@@ -55,6 +60,12 @@ bool rendezvous_link_open(struct rendezvous_link *link, bool has_presence, bool 
     struct instant now, struct duration keep_alive_interval);
 /* Whether the link was open. */
 bool rendezvous_link_close(struct rendezvous_link *link);
+/* The link connects again, after a connection that was lost now. It tries until `given_up_at`. */
+void rendezvous_link_connect_again(
+    struct rendezvous_link *link, struct instant now, struct instant given_up_at);
+/* Whether the node is to say now that it still has no connection. If so, the next time is a few
+ * seconds later. */
+bool rendezvous_link_says_lost(struct rendezvous_link *link, struct instant now);
 /* Draws the local id of a new name for this node. */
 int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link);
 
@@ -91,6 +102,7 @@ void rendezvous_link_put_off_heartbeat(
  * nodes of torchrun, which do not announce what they write. */
 bool rendezvous_link_is_poll_due(
     const struct rendezvous_link *link, bool has_strangers, struct instant now);
+/* Sets `next` to the time of the next action, if that is earlier. */
 void rendezvous_link_wake(
     const struct rendezvous_link *link, struct instant now, struct moment *next);
 

@@ -9,11 +9,6 @@
 #include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_step.h"
 
-/* How long this node tries to connect again when the store has refused or closed the connection.
- * Then the process of the store has ended and the record is lost with it, so a longer wait would
- * only delay the error. */
-#define HOST_PATIENCE_SECONDS 5
-
 static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);
 static void ask_failure(struct rendezvous_step *step);
@@ -186,23 +181,13 @@ static void take_connected(struct rendezvous_step *step) {
     rendezvous_step_present(step);
 }
 
-static void reconnect(struct rendezvous_step *step) {
-    struct instant deadline = step->machine->patience.join_deadline.at;
-    struct instant soon =
-        instant_after(step->event->now, duration_from_seconds(HOST_PATIENCE_SECONDS));
-    if (!step->event->lost.is_silent && instant_is_before(soon, deadline)) {
-        deadline = soon;
-    }
-    rendezvous_connect_until(step, deadline);
-}
-
 static void lose_record(struct rendezvous_step *step, bool was_open) {
     struct rendezvous_machine *machine = step->machine;
     const char *reason = step->event->lost.reason;
     rendezvous_end_world(step, reason);
     rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
     if (was_open && !machine->link.is_host) {
-        reconnect(step);
+        rendezvous_connect_again(step);
     } else {
         rendezvous_fail(step, reason);
     }
@@ -365,8 +350,10 @@ static void arm_timer(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct instant now = step->event->now;
     struct moment next = {0};
-    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER && rendezvous_link_is_open(&machine->link)) {
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
         rendezvous_link_wake(&machine->link, now, &next);
+    }
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER && rendezvous_link_is_open(&machine->link)) {
         rendezvous_patience_wake(&machine->patience, now, &next);
         rendezvous_failure_wake(&machine->failure, now, &next);
         rendezvous_growth_wake(&machine->growth, now, &next);
@@ -385,6 +372,7 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
     let_time_pass(&step);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
         beat(&step);
+        rendezvous_tell_waiting(&step);
         use_link(&step);
     }
     arm_timer(&step);

@@ -21,7 +21,8 @@
  * not connected        | CONNECT; ROUND_OVER, if in a world;  | SETTLED        | SETTLED
  *                      | FAILED, if it hosts the store or     |                |
  *                      | could not connect                    |                |
- * connecting           | waits for the answer                 | SETTLED        | SETTLED
+ * connecting           | waits for the answer; STORE_AWAITED  | SETTLED        | SETTLED
+ *                      | now and then, if it was connected    |                |
  * no record seen yet,  | waits for the answer                 | waits, up to   | waits, up to
  * or a request is      |                                      | close_timeout  | close_timeout
  * under way            |                                      |                |
@@ -49,9 +50,9 @@
  * JOIN_ASKED by telling its end again.
  *
  * The contract with the performer:
- * - The performer answers CONNECT, for which it retries until the deadline, by CONNECTED or
- *   CONNECTION_LOST. The machine asks for nothing else before. After CONNECTION_LOST the performer
- *   answers no request that was under way.
+ * - The performer answers CONNECT by CONNECTED or CONNECTION_LOST. It retries until the deadline,
+ *   or until nothing but refusals has come for `refusal_patience`. The machine asks for nothing
+ * else before. After CONNECTION_LOST the performer answers no request that was under way.
  * - The performer answers FETCH by RECORD, and WRITE by WRITTEN. At most one of them is under way.
  *   A write succeeds only if the record is still the one seen last. It tells the watchers unless it
  *   is quiet.
@@ -151,6 +152,7 @@ enum rendezvous_effect_kind {
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
     RENDEZVOUS_EFFECT_ROUND_OVER,
+    RENDEZVOUS_EFFECT_STORE_AWAITED, /* the connection to the store is still lost */
     RENDEZVOUS_EFFECT_CLOSED,
     RENDEZVOUS_EFFECT_FAILED,
     RENDEZVOUS_EFFECT_FAILURE_STANDS, /* after FAILURE_ASKED; the node then goes on as after
@@ -162,6 +164,9 @@ enum rendezvous_effect_kind {
 
 struct rendezvous_effect {
     enum rendezvous_effect_kind kind;
+    /* CONNECT: how long a machine that refuses every connection is tried. Zero: until the deadline.
+     */
+    struct duration refusal_patience;
     union {
         struct {
             struct node_identity identity;
@@ -177,6 +182,10 @@ struct rendezvous_effect {
             int number; /* CALL_ROLL: how many participants; ANSWER_ROLL: this node's rank */
         } roll;
         struct instant deadline; /* ARM_TIMER: when it fires; CONNECT: until when to try */
+        struct {
+            struct duration waited; /* STORE_AWAITED: since the connection was lost, and … */
+            struct duration left;   /* … until this node gives up */
+        } awaited;
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
             struct node_identity identity;        /* of this node */

@@ -6,6 +6,10 @@
 
 /* The largest signal number. */
 #define SIGNAL_MAXIMUM 64
+/* How long a machine that refuses every connection is tried, after there was one. Its process of
+ * the store has ended then, and the record is lost with it, so a longer wait would only delay the
+ * error. But a store that is started again at once is found. */
+#define REFUSAL_PATIENCE_SECONDS 5
 
 /* Effects. */
 
@@ -63,6 +67,29 @@ void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadl
     rendezvous_link_connect(&step->machine->link);
     rendezvous_step_push(
         step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+}
+
+void rendezvous_connect_again(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    struct instant deadline = instant_earlier(
+        machine->patience.join_deadline.at, instant_after(now, machine->settings.host_timeout));
+    rendezvous_link_connect_again(&machine->link, now, deadline);
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+                  .refusal_patience = duration_from_seconds(REFUSAL_PATIENCE_SECONDS),
+                  .deadline = deadline});
+}
+
+void rendezvous_tell_waiting(struct rendezvous_step *step) {
+    struct rendezvous_link *link = &step->machine->link;
+    struct instant now = step->event->now;
+    if (rendezvous_link_says_lost(link, now)) {
+        rendezvous_step_push(
+            step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_STORE_AWAITED,
+                      .awaited = {instant_until(link->lost_at, now),
+                          instant_until(now, link->given_up_at)}});
+    }
 }
 
 /* What the agent is told. */

@@ -81,8 +81,12 @@ bool rendezvous_draft_write(struct rendezvous_step *step, bool is_quiet);
 /* Writes a draft in which only heartbeats have changed. Returns true. */
 bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step);
 
-/* Tries to connect to the store until `deadline`. */
+/* Tries to connect to the store for the first time, until `deadline`. */
 void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadline);
+/* Tries to connect again to a store that was lost now. */
+void rendezvous_connect_again(struct rendezvous_step *step);
+/* Tells the agent, every few seconds, that the store is still awaited. */
+void rendezvous_tell_waiting(struct rendezvous_step *step);
 
 /* Tells the agent, which has asked for it, the world seen last. */
 void rendezvous_tell_world(struct rendezvous_step *step);

@@ -37,6 +37,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
+    [RENDEZVOUS_EFFECT_STORE_AWAITED] = "store_awaited",
     [RENDEZVOUS_EFFECT_CLOSED] = "closed",
     [RENDEZVOUS_EFFECT_FAILED] = "failed",
     [RENDEZVOUS_EFFECT_FAILURE_STANDS] = "failure_stands",
@@ -141,8 +142,18 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
             effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL ? " of " : " rank ", effect->roll.number);
         break;
     case RENDEZVOUS_EFFECT_CONNECT:
+        describe_deadline(effect->deadline, out);
+        if (effect->refusal_patience.nanoseconds > 0) {
+            text_append_format(
+                out, " or refused for %.3f", duration_seconds(effect->refusal_patience));
+        }
+        break;
     case RENDEZVOUS_EFFECT_ARM_TIMER:
         describe_deadline(effect->deadline, out);
+        break;
+    case RENDEZVOUS_EFFECT_STORE_AWAITED:
+        text_append_format(out, " for %.3f left %.3f", duration_seconds(effect->awaited.waited),
+            duration_seconds(effect->awaited.left));
         break;
     case RENDEZVOUS_EFFECT_WORLD:
         text_append_format(out, " round %" PRId64 " rank %d of %d", effect->world.round,

@@ -14,7 +14,7 @@ struct rendezvous_backend {
     struct rendezvous_record_store *store;
     struct record_effects undelivered; /* of a call from outside; the timer delivers the event */
     struct event_timer *timer;
-    struct instant connect_deadline;
+    struct rendezvous_effect connecting; /* the last CONNECT */
 };
 
 /* A request under way. */
@@ -70,8 +70,9 @@ static void perform(struct rendezvous_backend *backend, const struct record_effe
         const struct record_effect *effect = &effects->items[i];
         switch (effect->kind) {
         case RECORD_EFFECT_OPEN:
-            rendezvous_lanes_open(
-                &backend->lanes, instant_until(event_loop_now(backend->loop), effect->deadline));
+            rendezvous_lanes_open(&backend->lanes,
+                instant_until(event_loop_now(backend->loop), effect->deadline),
+                effect->refusal_patience);
             break;
         case RECORD_EFFECT_DROP:
             rendezvous_lanes_drop(&backend->lanes);
@@ -148,11 +149,13 @@ static void ask(struct rendezvous_backend *backend, struct rendezvous_effect ask
     carry_out_call(backend, &effects);
 }
 
-void rendezvous_backend_connect(struct rendezvous_backend *backend, struct instant deadline) {
-    backend->connect_deadline = deadline;
+void rendezvous_backend_connect(
+    struct rendezvous_backend *backend, struct instant deadline, struct duration refusal_patience) {
+    backend->connecting = (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+        .refusal_patience = refusal_patience,
+        .deadline = deadline};
     drop_undelivered(backend);
-    ask(backend,
-        (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = deadline});
+    ask(backend, backend->connecting);
 }
 
 void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port) {
@@ -160,7 +163,8 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
     backend->lanes.host = memory_duplicate_string(host);
     backend->lanes.port = port;
     if (!rendezvous_lanes_are_dropped(&backend->lanes)) {
-        rendezvous_backend_connect(backend, backend->connect_deadline);
+        rendezvous_backend_connect(
+            backend, backend->connecting.deadline, backend->connecting.refusal_patience);
     }
 }
 

@@ -51,9 +51,10 @@ struct rendezvous_backend *rendezvous_backend_new(
 /* Accepts NULL. May be called from inside a callback. */
 void rendezvous_backend_free(struct rendezvous_backend *backend);
 
-/* Tries to connect until the deadline; answered by connected, lost or broken. Drops earlier
- * connections. */
-void rendezvous_backend_connect(struct rendezvous_backend *backend, struct instant deadline);
+/* Tries to connect until the deadline, or until `refusal_patience` (store_client_settings) has
+ * passed; answered by connected, lost or broken. Drops earlier connections. */
+void rendezvous_backend_connect(
+    struct rendezvous_backend *backend, struct instant deadline, struct duration refusal_patience);
 
 /* Sets a new address of the TCPStore; attempts to connect continue there at once. Not for a
  * connected backend. */

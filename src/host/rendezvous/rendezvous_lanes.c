@@ -18,6 +18,7 @@ static void lane_lost(void *context, const struct failure *failure) {
 }
 
 static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct duration patience,
+    struct duration refusal_patience,
     void (*connected)(void *context, const struct failure *failure)) {
     if (lanes->path != NULL) {
         struct file_store_settings settings = {
@@ -33,6 +34,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
         .host = lanes->host,
         .port = lanes->port,
         .connect_timeout = patience,
+        .refusal_patience = refusal_patience,
         .silence_timeout = lanes->silence_timeout,
         .limits = {RENDEZVOUS_STATE_TEXT_MAXIMUM, 2 * RENDEZVOUS_STATE_TEXT_MAXIMUM},
         .connected = connected,
@@ -42,10 +44,11 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
     return store_access_over_tcp(lanes->loop, &settings);
 }
 
-void rendezvous_lanes_open(struct rendezvous_lanes *lanes, struct duration patience) {
+void rendezvous_lanes_open(
+    struct rendezvous_lanes *lanes, struct duration patience, struct duration refusal_patience) {
     rendezvous_lanes_drop(lanes);
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
-        lanes->accesses[lane] = open_lane(lanes, patience, lane_connected);
+        lanes->accesses[lane] = open_lane(lanes, patience, refusal_patience, lane_connected);
     }
 }
 
@@ -81,6 +84,6 @@ void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
         return;
     }
     lanes->accesses[RENDEZVOUS_LANE_WAITER] =
-        open_lane(lanes, lanes->answer_timeout, waiter_connected);
+        open_lane(lanes, lanes->answer_timeout, (struct duration){0}, waiter_connected);
     store_access_free(waiter);
 }

@@ -31,8 +31,10 @@ struct rendezvous_lanes {
     void *context;
 };
 
-/* Tries to connect for that long. Drops earlier connections. */
-void rendezvous_lanes_open(struct rendezvous_lanes *lanes, struct duration patience);
+/* Tries to connect for that long; `refusal_patience` as in store_client_settings. Drops earlier
+ * connections. */
+void rendezvous_lanes_open(
+    struct rendezvous_lanes *lanes, struct duration patience, struct duration refusal_patience);
 /* Requests under way are answered with FAILURE_CANCELLED before this returns. */
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes);
 bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes);

@@ -3,6 +3,7 @@
  * out one call after the other. One timer serves both. */
 #include "host/store/store_client.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/backoff.h"
@@ -35,6 +36,8 @@ struct store_client {
     struct store_addresses addresses;
     struct backoff backoff;
     struct instant connect_deadline;
+    bool is_refused; /* since the time below nothing but refusals has come */
+    struct instant refused_since;
     struct failure end; /* why there is no connection */
 
     struct store_call_queue queue; /* calls that have not begun */
@@ -50,6 +53,14 @@ static struct instant after_milliseconds(struct store_client *client, int64_t mi
     return instant_after(event_loop_now(client->loop), duration_from_milliseconds(milliseconds));
 }
 
+/* When this client will have been refused for long enough. */
+static struct instant refusals_end(const struct store_client *client) {
+    struct duration patience = client->settings.refusal_patience;
+    bool is_accepted = client->link != NULL && store_link_is_connected(client->link);
+    bool is_limited = client->is_refused && !is_accepted && patience.nanoseconds > 0;
+    return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
+}
+
 /* Sets the timer to whatever is due first. */
 static void arm(struct store_client *client) {
     struct instant due = store_call_queue_deadline(&client->queue);
@@ -62,6 +73,7 @@ static void arm(struct store_client *client) {
     }
     if (is_dialling) {
         due = instant_earlier(due, instant_earlier(client->next_attempt, client->connect_deadline));
+        due = instant_earlier(due, refusals_end(client));
     }
     event_timer_set(client->timer, due);
 }
@@ -126,14 +138,13 @@ static void give_up(struct store_client *client, const struct failure *failure) 
     }
 }
 
-static void give_up_connecting(struct store_client *client) {
+static void give_up_connecting(struct store_client *client, struct duration patience) {
     struct failure failure = {0};
     struct text tried = {0};
     store_addresses_describe(&client->addresses, &tried);
     failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
         client->addresses.host, client->addresses.port,
-        (double)duration_milliseconds_ceiling(client->settings.connect_timeout) / 1000,
-        text_string(&tried));
+        (double)duration_milliseconds_ceiling(patience) / 1000, text_string(&tried));
     text_clear(&tried);
     give_up(client, &failure);
 }
@@ -242,8 +253,20 @@ static void link_drained(void *context) {
     leave(client);
 }
 
+/* Notes how an attempt has ended. An address that cannot be reached says nothing about the server:
+ * another address of it may refuse connections. */
+static void note_refusal(struct store_client *client, const struct failure *failure) {
+    bool is_refusal = failure->system_error == ECONNREFUSED;
+    if (is_refusal && !client->is_refused) {
+        client->refused_since = event_loop_now(client->loop);
+    }
+    client->is_refused =
+        is_refusal || (client->is_refused && tcp_silence_is(failure->system_error));
+}
+
 /* Tries the next address at once. After the last address there is a pause. */
 static void retry(struct store_client *client, const struct failure *failure) {
+    note_refusal(client, failure);
     store_addresses_note(&client->addresses, failure);
     store_link_free(client->link);
     client->link = NULL;
@@ -312,7 +335,8 @@ static void cut_off_attempt(struct store_client *client) {
 }
 
 static void dial_due(struct store_client *client, struct instant now) {
-    bool is_over = !instant_is_before(now, client->connect_deadline);
+    bool is_refused = !instant_is_before(now, refusals_end(client));
+    bool is_over = is_refused || !instant_is_before(now, client->connect_deadline);
     bool is_due = !instant_is_before(now, client->next_attempt);
     if (is_due && client->phase == PHASE_CONNECTING) {
         give_up_attempt(client);
@@ -322,7 +346,8 @@ static void dial_due(struct store_client *client, struct instant now) {
         begin_attempt(client);
     }
     if (is_over) {
-        give_up_connecting(client);
+        give_up_connecting(client,
+            is_refused ? client->settings.refusal_patience : client->settings.connect_timeout);
     }
 }
 

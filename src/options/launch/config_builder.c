@@ -275,7 +275,11 @@ static enum failure_code build_stopping(struct building *building) {
     if (code != FAILURE_NONE) {
         return code;
     }
-    return build_timeout(building, "settling_time", NULL, &config->settling_time);
+    code = build_timeout(building, "settling_time", NULL, &config->settling_time);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    return build_timeout(building, "host_timeout", NULL, &config->dynamic.settings.host_timeout);
 }
 
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,

@@ -318,6 +318,15 @@ static const struct option_definition definitions[] = {
             "end by a signal, since the same signal may be on its way to this node. Default: 2.",
     },
     {
+        .destination = "host_timeout",
+        .names = {"--host-timeout", "--host_timeout"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .help =
+            "With c10d: seconds for which a node that has lost the host of the job's store looks "
+            "for it, before the node ends. Default: the host_timeout of --rdzv-conf, otherwise 30.",
+    },
+    {
         .destination = "on_timer_expiry",
         .names = {"--on-timer-expiry", "--on_timer_expiry"},
         .reads_environment = true,

@@ -37,6 +37,7 @@ static const struct {
     {"keep_alive_max_attempt", SETTING_COUNT, BACKEND_C10D | BACKEND_ETCD_V2, MAXIMUM_KEEP_ALIVES},
     {"read_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2, INT_MAX},
     {"silence_timeout", SETTING_SECONDS, BACKEND_C10D, MAXIMUM_SILENCE_SECONDS},
+    {"host_timeout", SETTING_SECONDS, BACKEND_C10D, INT_MAX},
     {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D, INT_MAX},
     {"timeout", SETTING_SECONDS, BACKEND_STATIC | BACKEND_ETCD, INT_MAX},
     {"is_host", SETTING_BOOLEAN, BACKEND_C10D, 0},
@@ -206,6 +207,7 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     rendezvous->keep_alive_max_attempt =
         (int)number_of(settings, "keep_alive_max_attempt", rendezvous->keep_alive_max_attempt);
     take_seconds(settings, "silence_timeout", &rendezvous->silence_timeout);
+    take_seconds(settings, "host_timeout", &rendezvous->host_timeout);
     take_seconds(settings, "exit_barrier_timeout", &rendezvous->exit_barrier_timeout);
     take_seconds(settings, "read_timeout", &dynamic->read_timeout);
     dynamic->store =

@@ -22,8 +22,9 @@ enum rendezvous_lane {
 };
 
 enum record_effect_kind {
-    RECORD_EFFECT_OPEN,         /* open all lanes; try until the deadline */
-    RECORD_EFFECT_DROP,         /* drop all lanes and the requests under way on them */
+    RECORD_EFFECT_OPEN, /* open all lanes; try until the deadline, or until only refusals came for
+                           `refusal_patience` */
+    RECORD_EFFECT_DROP, /* drop all lanes and the requests under way on them */
     RECORD_EFFECT_RENEW_WAITER, /* drop this one lane and its requests, and open it again at once */
     RECORD_EFFECT_SEND,
     RECORD_EFFECT_TELL,
@@ -38,6 +39,7 @@ struct record_sending {
 
 struct record_effect {
     enum record_effect_kind kind;
+    struct duration refusal_patience; /* OPEN: as in CONNECT of rendezvous_machine.h */
     union {
         struct instant deadline;    /* OPEN */
         struct record_sending send; /* SEND */

@@ -46,7 +46,9 @@ static void open_lanes(struct rendezvous_record_store *store, struct record_effe
     drop(store, effects);
     bytes_clear(&store->record.token);
     store->phase = RECORD_PHASE_OPENING;
-    record_effects_add(effects, RECORD_EFFECT_OPEN)->deadline = store->deadline;
+    struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_OPEN);
+    effect->deadline = store->deadline;
+    effect->refusal_patience = store->refusal_patience;
 }
 
 /* A connection that ends before the node is connected is one more attempt that failed. Lanes that
@@ -105,9 +107,10 @@ void record_store_ask(struct rendezvous_record_store *store, enum record_questio
     record_store_send(store, (struct record_question){.kind = kind, .number = number}, effects);
 }
 
-static void connect(struct rendezvous_record_store *store, struct instant deadline,
+static void connect(struct rendezvous_record_store *store, const struct rendezvous_effect *asked,
     struct record_effects *effects) {
-    store->deadline = deadline;
+    store->deadline = asked->deadline;
+    store->refusal_patience = asked->refusal_patience;
     store->attempts = 1;
     open_lanes(store, effects);
 }
@@ -203,6 +206,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
+    case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_CLOSED:
     case RENDEZVOUS_EFFECT_FAILED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:
@@ -215,7 +219,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
 void rendezvous_record_store_ask(struct rendezvous_record_store *store,
     const struct rendezvous_effect *asked, struct record_effects *effects) {
     if (asked->kind == RENDEZVOUS_EFFECT_CONNECT) {
-        connect(store, asked->deadline, effects);
+        connect(store, asked, effects);
     } else if (store->phase == RECORD_PHASE_UP) {
         ask_when_up(store, asked, effects);
     }

@@ -29,7 +29,8 @@ struct rendezvous_record_store {
 
     enum record_phase phase;
     struct instant deadline; /* until when to try to connect */
-    int attempts;            /* made so far */
+    struct duration refusal_patience;
+    int attempts; /* made so far */
     struct record_pending *pending;
     size_t pending_count;
     size_t pending_capacity;

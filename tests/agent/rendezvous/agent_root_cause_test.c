@@ -68,7 +68,8 @@ static void add_node(struct fixture *fixture, int index) {
     };
     fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
     rendezvous_backend_connect(fixture->backends[index],
-        instant_after(event_loop_now(fixture->loop), duration_from_seconds(20)));
+        instant_after(event_loop_now(fixture->loop), duration_from_seconds(20)),
+        (struct duration){0});
     event_loop_run(fixture->loop);
     fixture->root_causes[index] = agent_root_cause_new(fixture->backends[index], &root_cause);
 }

@@ -288,6 +288,26 @@ static void a_root_cause_elsewhere_is_kept_until_the_next_round(void **state) {
     desk_clear(&desk);
 }
 
+static void take_awaited(struct desk *desk, const char *expected) {
+    struct rendezvous_effect effect = {.kind = RENDEZVOUS_EFFECT_STORE_AWAITED,
+        .awaited = {duration_from_seconds(5), duration_from_seconds(25)}};
+    take(desk,
+        (struct membership_event){
+            .kind = membership_event_of_rendezvous(&effect), .rendezvous = {.effect = &effect}},
+        expected);
+}
+
+static void a_wait_for_a_lost_store_is_said(void **state) {
+    (void)state;
+    struct desk desk = desk_joining();
+    take_awaited(&desk, "note still no connection to the job's store at host:29400, 5 s after it "
+                        "was lost; this node "
+                        "gives up in 25 s at the latest (--host-timeout)");
+    take_told(&desk, RENDEZVOUS_EFFECT_FAILED, "no connection", "agent: join_failed ticket=1");
+    take_awaited(&desk, ""); /* nobody waits any more */
+    desk_clear(&desk);
+}
+
 static void a_lost_rendezvous_fails_the_join_or_is_a_failed_peer(void **state) {
     (void)state;
     struct desk desk = desk_joining();
@@ -373,6 +393,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_this_node_has_written_itself_is_no_news_to_it),
     cmocka_unit_test(a_root_cause_elsewhere_is_kept_until_the_next_round),
     cmocka_unit_test(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer),
+    cmocka_unit_test(a_wait_for_a_lost_store_is_said),
     cmocka_unit_test(a_spare_ends_well_with_the_job),
     cmocka_unit_test(who_comes_too_late_is_told_to_name_a_new_job),
     cmocka_unit_test(a_node_of_a_closed_job_is_told_that_it_cannot_go_on),

@@ -97,7 +97,7 @@ static void a_node_that_is_cut_off_ends_its_round(void **state) {
     open_running(&play, 0, false);
     play_cut_off(&play);
     play_expect(&play, "cancel_roll; look_for_root_cause round=1; note joining the job's next "
-                       "round: cut off; connect 5.000; signal_workers 15");
+                       "round: cut off; connect 30.000 or refused for 5.000; signal_workers 15");
     play_close(&play);
 }
 
@@ -150,8 +150,8 @@ static void a_finished_node_that_is_cut_off_is_released(void **state) {
     struct play play;
     open_in_barrier(&play, false);
     play_cut_off(&play);
-    play_expect(
-        &play, "cancel_roll; connect 5.000; cancel_wait; finish succeeded; disconnect; settled");
+    play_expect(&play, "cancel_roll; connect 30.000 or refused for 5.000; cancel_wait; finish "
+                       "succeeded; disconnect; settled");
     play_close(&play);
 }
 

@@ -141,6 +141,23 @@ static void who_is_told_of_everything_does_not_poll(void **state) {
     assert_false(rendezvous_link_is_poll_due(&link, true, at(9)));
 }
 
+static void a_lost_connection_is_said_at_intervals_until_there_is_a_new_one(void **state) {
+    (void)state;
+    struct rendezvous_link link = opened();
+    struct moment next = {0};
+    assert_true(rendezvous_link_close(&link));
+    rendezvous_link_connect_again(&link, at(1), at(14));
+    rendezvous_link_wake(&link, at(1), &next);
+    assert_int_equal(next.at.nanoseconds, at(7).nanoseconds);
+    assert_false(rendezvous_link_says_lost(&link, at(6)));
+    assert_true(rendezvous_link_says_lost(&link, at(7)));
+    assert_false(rendezvous_link_says_lost(&link, at(8)));
+    assert_true(rendezvous_link_says_lost(&link, at(13)));
+    assert_false(rendezvous_link_says_lost(&link, at(19))); /* too late: the node gives up */
+    assert_true(rendezvous_link_open(&link, true, false, at(17), interval));
+    assert_false(rendezvous_link_says_lost(&link, at(30)));
+}
+
 static void every_name_is_another_one_of_musters(void **state) {
     (void)state;
     struct rendezvous_link link = opened();
@@ -160,6 +177,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_a_write_of_heartbeats_puts_the_next_off),
     cmocka_unit_test(a_sign_of_life_is_due_once_in_an_interval),
     cmocka_unit_test(who_is_told_of_everything_does_not_poll),
+    cmocka_unit_test(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one),
     cmocka_unit_test(every_name_is_another_one_of_musters),
 };
 

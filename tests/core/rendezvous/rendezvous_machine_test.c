@@ -82,24 +82,50 @@ static void where_presence_is_served_nobody_polls(void **state) {
     assert_int_not_equal(bench->held, RENDEZVOUS_EFFECT_FETCH);
 }
 
+#define LOST "round_over connection lost; connect "
+
 static void a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, true);
-    bench_expect(bench, "round_over connection lost; connect 60.000");
+    bench_expect(bench, LOST "30.000 or refused for 5.000");
     bench_place_round(bench, 2, "a");
     bench_connect(bench, true, false);
     assert_null(strstr(text_string(&bench->log), ME));
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
 }
 
-static void a_dead_host_is_waited_for_five_seconds_only(void **state) {
+/* A host that is silent and one that refuses have the same end. */
+static void a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
     bench_lose_connection(bench, false);
-    bench_expect(bench, "round_over connection lost; connect 5.000");
-    bench_lose_connection(bench, false);
+    bench_expect(bench, LOST "30.000 or refused for 5.000");
+    bench_wait(bench, 13);
+    bench_expect(
+        bench, "store_awaited for 6.000 left 24.000; store_awaited for 12.000 left 18.000");
+    bench_lose_connection(bench, true);
     bench_expect(bench, "failed connection lost");
+    bench_wait(bench, 100);
+    bench_expect(bench, "");
+}
+
+static void a_lost_host_is_waited_for_no_longer_than_a_world(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.join_timeout = duration_from_seconds(20);
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_expect(bench, LOST "20.000 or refused for 5.000");
+}
+
+static void a_host_that_is_back_is_no_longer_awaited(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_connect(bench, true, false);
+    bench_forget(bench);
+    bench_wait(bench, 4.9);
+    bench_expect(bench, "");
 }
 
 static void who_hosts_the_store_cannot_do_without_it(void **state) {
@@ -170,7 +196,9 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(the_host_tells_the_watchers_what_a_stranger_wrote),
     ON_BENCH(where_presence_is_served_nobody_polls),
     ON_BENCH(a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name),
-    ON_BENCH(a_dead_host_is_waited_for_five_seconds_only),
+    ON_BENCH(a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said),
+    ON_BENCH(a_lost_host_is_waited_for_no_longer_than_a_world),
+    ON_BENCH(a_host_that_is_back_is_no_longer_awaited),
     ON_BENCH(who_hosts_the_store_cannot_do_without_it),
     ON_BENCH(a_node_closes_the_record),
     ON_BENCH(a_record_that_cannot_be_read_ends_this_node_and_is_left_alone),

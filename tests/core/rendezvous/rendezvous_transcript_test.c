@@ -75,6 +75,13 @@ static void effects_are_lines(void **state) {
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_ARM_TIMER,
                      .deadline = {.nanoseconds = 1500000000}},
         "arm_timer 1.500");
+    check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+                     .refusal_patience = duration_from_seconds(5),
+                     .deadline = {.nanoseconds = 1500000000}},
+        "connect 1.500 or refused for 5.000");
+    check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_STORE_AWAITED,
+                     .awaited = {duration_from_seconds(5), duration_from_seconds(25)}},
+        "store_awaited for 5.000 left 25.000");
     check_effect((struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
                      .world = {.state = &record, .round = 3, .group_rank = 1, .node_count = 2}},
         "world round 3 rank 1 of 2");

@@ -157,7 +157,8 @@ static struct rendezvous_backend *make_backend(struct node *node, int maximum_no
 
 static void connect_node(struct node *node) {
     rendezvous_backend_connect(node->backend,
-        instant_after(event_loop_now(node->fixture->loop), duration_from_seconds(20)));
+        instant_after(event_loop_now(node->fixture->loop), duration_from_seconds(20)),
+        (struct duration){0});
     await(node->fixture, 1);
 }
 
@@ -268,8 +269,9 @@ static void who_connects_in_vain_is_sent_to_where_the_store_is(void **state) {
     rendezvous_backend_disconnect(node->backend);
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
     rendezvous_backend_redirect(node->backend, "127.0.0.1", port); /* no store listens there */
-    rendezvous_backend_connect(
-        node->backend, instant_after(event_loop_now(fixture.loop), duration_from_seconds(20)));
+    rendezvous_backend_connect(node->backend,
+        instant_after(event_loop_now(fixture.loop), duration_from_seconds(20)),
+        (struct duration){0});
     (void)event_loop_run_ready(fixture.loop);
     rendezvous_backend_redirect(node->backend, "127.0.0.1", store_thread_port(fixture.store));
     await(&fixture, 1);

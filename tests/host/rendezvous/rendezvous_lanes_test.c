@@ -54,7 +54,7 @@ static void set_up(struct fixture *fixture) {
     };
     char host[] = "127.0.0.1";
     fixture->lanes.host = host;
-    rendezvous_lanes_open(&fixture->lanes, duration_from_seconds(20));
+    rendezvous_lanes_open(&fixture->lanes, duration_from_seconds(20), (struct duration){0});
     event_loop_run(fixture->loop);
     fixture->lanes.host = NULL;
     assert_int_equal(fixture->connected_count, 1);

@@ -118,6 +118,34 @@ static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
     tear_down(&fixture);
 }
 
+static void machine_that_only_refuses_is_given_up_early_when_that_is_asked_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port(&fixture);
+    close(fixture.listening_fd);
+    start_client_with(&fixture, LONG, SOON);
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
+    assert_non_null(strstr(fixture.failure.message, " within 0.02 s, after "));
+    assert_non_null(strstr(fixture.failure.message, "Connection refused (errno 111)"));
+    store_client_free(fixture.client);
+    assert_true(event_loop_free(fixture.loop));
+}
+
+static void machine_that_accepts_is_not_given_up_as_one_that_refuses(void **state) {
+    (void)state;
+    struct fixture fixture = {.host = "127.0.0.1"};
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    fixture.listening_fd = bind_port(&fixture.port);
+    start_client_with(&fixture, duration_from_milliseconds(500), duration_from_milliseconds(100));
+    event_loop_run_ready(fixture.loop); /* the first attempts are refused */
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(listen(fixture.listening_fd, 5), 0);
+    turn_until(&fixture, &fixture.connected);
+    assert_non_null(strstr(fixture.failure.message, " within 0.5 s, after "));
+    tear_down(&fixture);
+}
+
 static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
     (void)state;
     struct fixture fixture;
@@ -212,6 +240,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(store_that_comes_up_later_is_found),
     cmocka_unit_test(store_that_never_comes_is_given_up_with_its_address),
     cmocka_unit_test(attempt_that_is_cut_off_hides_no_refusal),
+    cmocka_unit_test(machine_that_only_refuses_is_given_up_early_when_that_is_asked_for),
+    cmocka_unit_test(machine_that_accepts_is_not_given_up_as_one_that_refuses),
     cmocka_unit_test(server_that_accepts_and_says_nothing_is_given_up),
     cmocka_unit_test(handshake_with_a_wrong_nonce_is_tried_again),
     cmocka_unit_test(answer_nobody_asked_for_ends_the_connection),
