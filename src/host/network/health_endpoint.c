@@ -3,11 +3,19 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "host/network/http_library.h"
 #include "host/network/tcp_listener.h"
+
+/* A connection that has not been told to go. */
+struct guest {
+    struct guest *next; /* came later */
+    struct guest *previous;
+    int fd;
+};
 
 struct health_endpoint {
     struct health_endpoint_settings settings;
@@ -16,8 +24,53 @@ struct health_endpoint {
     struct MHD_Daemon *daemon;
     struct event_descriptor *watch; /* watches the daemon's epoll descriptor */
     struct event_timer *timer;
+    struct guest *oldest;
+    struct guest *newest;
+    size_t guest_count;
     int port;
 };
+
+static void remove_guest(struct health_endpoint *endpoint, struct guest *guest) {
+    *(guest->previous != NULL ? &guest->previous->next : &endpoint->oldest) = guest->next;
+    *(guest->next != NULL ? &guest->next->previous : &endpoint->newest) = guest->previous;
+    endpoint->guest_count--;
+}
+
+static struct guest *add_guest(struct health_endpoint *endpoint, int fd) {
+    struct guest *guest = memory_allocate(sizeof *guest);
+    *guest = (struct guest){.previous = endpoint->newest, .fd = fd};
+    *(endpoint->newest != NULL ? &endpoint->newest->next : &endpoint->oldest) = guest;
+    endpoint->newest = guest;
+    endpoint->guest_count++;
+    return guest;
+}
+
+/* The library has no call that closes a connection, but it closes one that has been shut down. */
+static void let_oldest_go(struct health_endpoint *endpoint) {
+    struct guest *guest = endpoint->oldest;
+    (void)shutdown(guest->fd, SHUT_RDWR);
+    remove_guest(endpoint, guest);
+    guest->fd = -1;
+}
+
+static void connection_changed(void *context, struct MHD_Connection *connection, void **guest,
+    enum MHD_ConnectionNotificationCode code) {
+    struct health_endpoint *endpoint = context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            endpoint->library.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *guest = add_guest(endpoint, info->connect_fd);
+        if (endpoint->guest_count > HEALTH_ENDPOINT_KEPT_CONNECTIONS) {
+            let_oldest_go(endpoint);
+        }
+        return;
+    }
+    struct guest *gone = *guest;
+    if (gone->fd != -1) {
+        remove_guest(endpoint, gone);
+    }
+    free(gone);
+}
 
 static enum MHD_Result send_answer(struct health_endpoint *endpoint,
     struct MHD_Connection *connection, const struct health_answer *answer) {
@@ -96,8 +149,8 @@ static enum failure_code start_daemon(struct health_endpoint *endpoint, struct f
     }
     endpoint->daemon = endpoint->library.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle,
         endpoint, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned int)HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned int)HEALTH_ENDPOINT_CONNECTIONS_PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned int)HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION,
+        connection_changed, endpoint, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned int)HEALTH_ENDPOINT_SECONDS_PER_CONNECTION, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)HEALTH_ENDPOINT_BYTES_PER_CONNECTION, MHD_OPTION_END);
     if (endpoint->daemon == NULL) {

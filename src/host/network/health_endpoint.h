@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A small HTTP server on an event loop, for probes and scrapers: GET and HEAD, one request per
  * connection, no request body. The owner gives the answers; no thread is started. The number of
- * connections, their duration and the size of a request are limited. So one client that only
- * connects cannot block others, and many such clients can do so for a few seconds only. */
+ * connections, their duration and the size of a request are limited. When there are many
+ * connections, a new one takes the place of the oldest. So clients that only connect keep no probe
+ * waiting, however many they are. */
 #ifndef MUSTER_HOST_NETWORK_HEALTH_ENDPOINT_H
 #define MUSTER_HOST_NETWORK_HEALTH_ENDPOINT_H
 
@@ -10,8 +11,8 @@
 #include "base/text.h"
 #include "host/loop/event_loop.h"
 
-#define HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS 32
-#define HEALTH_ENDPOINT_CONNECTIONS_PER_ADDRESS 8 /* leaves connections for other clients */
+#define HEALTH_ENDPOINT_KEPT_CONNECTIONS 24    /* more than that: the oldest is closed */
+#define HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS 48 /* with those that are being closed */
 #define HEALTH_ENDPOINT_SECONDS_PER_CONNECTION 10
 #define HEALTH_ENDPOINT_BYTES_PER_CONNECTION 16384 /* both ways, without the answer's body */
 

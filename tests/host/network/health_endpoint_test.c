@@ -94,61 +94,32 @@ static void a_request_that_is_too_long_or_none_is_refused(void **state) {
     tear_down(&fixture);
 }
 
-/* Connects from another address of this machine. */
-static int connect_from(const char *address, int port) {
-    struct sockaddr_in from = {.sin_family = AF_INET};
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
-
 static void turn(struct fixture *fixture) {
     for (int i = 0; i < 200; i++) {
         event_loop_run_ready(fixture->loop);
     }
 }
 
-static void a_silent_client_leaves_room_for_others(void **state) {
+static void silent_clients_keep_no_probe_waiting_and_the_newest_stay(void **state) {
     (void)state;
-    enum { CLIENTS = 2 * HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS };
+    enum { CLIENTS = 200 };
     struct fixture fixture;
     int silent[CLIENTS];
     int closed = 0;
     set_up(&fixture);
     for (int i = 0; i < CLIENTS; i++) {
-        silent[i] = connect_from("127.0.0.2", fixture.port);
+        silent[i] = client_connect(fixture.port);
     }
-    turn(&fixture);
     assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
+    turn(&fixture);
     for (int i = 0; i < CLIENTS; i++) {
         char byte;
-        closed += recv(silent[i], &byte, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
+        bool is_closed = recv(silent[i], &byte, 1, MSG_DONTWAIT) == 0;
+        assert_false(is_closed && closed < i);
+        closed += is_closed ? 1 : 0;
         close(silent[i]);
     }
-    assert_int_equal(CLIENTS - closed, HEALTH_ENDPOINT_CONNECTIONS_PER_ADDRESS);
-    tear_down(&fixture);
-}
-
-/* Clients beyond the limit wait in the kernel's queue, and are served when other clients leave. */
-static void many_silent_clients_are_limited_in_number(void **state) {
-    (void)state;
-    enum { CLIENTS = 2 * HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS };
-    struct fixture fixture;
-    int silent[CLIENTS];
-    set_up(&fixture);
-    for (int i = 0; i < CLIENTS; i++) {
-        char address[32];
-        assert_true(snprintf(address, sizeof address, "127.0.1.%d", 1 + i) > 0);
-        silent[i] = connect_from(address, fixture.port);
-    }
-    turn(&fixture);
-    for (int i = 0; i < CLIENTS; i++) {
-        close(silent[i]);
-    }
+    assert_int_equal(CLIENTS - closed, HEALTH_ENDPOINT_KEPT_CONNECTIONS - 1);
     assert_answer(&fixture, "GET /there HTTP/1.1", "HTTP/1.1 200 ", "\r\n\r\nyou asked for /there");
     tear_down(&fixture);
 }
@@ -187,8 +158,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_owners_answer_is_sent),
     cmocka_unit_test(other_methods_are_refused_without_asking),
     cmocka_unit_test(a_request_that_is_too_long_or_none_is_refused),
-    cmocka_unit_test(a_silent_client_leaves_room_for_others),
-    cmocka_unit_test(many_silent_clients_are_limited_in_number),
+    cmocka_unit_test(silent_clients_keep_no_probe_waiting_and_the_newest_stay),
     cmocka_unit_test(a_port_that_is_taken_is_named),
     cmocka_unit_test(an_endpoint_may_go_while_clients_wait),
 };
