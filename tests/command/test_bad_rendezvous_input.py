@@ -89,6 +89,7 @@ def test_a_run_id_that_is_none_or_too_long_is_refused(muster, run_id, expected):
         ("read_timeout=99999999999", "from 1 to 2147483647"),
         ("silence_timeout=0", "silence_timeout"),
         ("exit_barrier_timeout=0", "exit_barrier_timeout"),
+        ("host_timeout=0", "host_timeout"),
         ("is_host=on", "'on': the setting is_host takes true or false"),
         ("store_type=redis", "'redis': the setting store_type takes tcp or file"),
         ("join_timeout", "the setting join_timeout has no value"),
@@ -99,6 +100,12 @@ def test_a_setting_that_cannot_work_is_refused(muster, setting, expected):
     error = refused(muster, "--rdzv-conf", setting)
     assert "argument --rdzv-conf/--rdzv_conf: invalid value " in error
     assert expected in error
+
+
+def test_settings_that_cannot_work_together_are_refused(muster):
+    pair = "join_timeout=20,last_call_timeout=30"
+    error = refused(muster, "--nnodes", "1:4", "--rdzv-backend", "c10d", "--rdzv-conf", pair)
+    assert "argument --rdzv-conf/--rdzv_conf: join_timeout=20 is shorter than last_call_timeout=30: " in error
 
 
 @pytest.mark.parametrize(

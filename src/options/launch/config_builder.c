@@ -8,6 +8,7 @@
 #include "options/launch/log_options.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
+#include "options/launch/timeout_pairs.h"
 
 #define DEFAULT_SHUTDOWN_SECONDS 30
 #define DEFAULT_EXIT_BARRIER_SECONDS 300
@@ -279,7 +280,8 @@ static enum failure_code build_stopping(struct building *building) {
     if (code != FAILURE_NONE) {
         return code;
     }
-    return build_timeout(building, "host_timeout", NULL, &config->dynamic.settings.host_timeout);
+    code = build_timeout(building, "host_timeout", NULL, &config->dynamic.settings.host_timeout);
+    return code == FAILURE_NONE ? timeout_pairs_check(building->options, config) : code;
 }
 
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,

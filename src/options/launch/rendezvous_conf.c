@@ -201,6 +201,12 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     struct rendezvous_settings *rendezvous = &dynamic->settings;
     take_seconds(settings, "join_timeout", &rendezvous->join_timeout);
     take_seconds(settings, "last_call_timeout", &rendezvous->last_call_timeout);
+    if (text_list_variable(settings, "last_call_timeout") == NULL) {
+        /* A last call that outlasts the join timeout never ends. */
+        struct duration longest = {rendezvous->join_timeout.nanoseconds / 2};
+        bool is_too_long = rendezvous->last_call_timeout.nanoseconds > longest.nanoseconds;
+        rendezvous->last_call_timeout = is_too_long ? longest : rendezvous->last_call_timeout;
+    }
     take_seconds(settings, "close_timeout", &rendezvous->close_timeout);
     take_seconds(settings, "heartbeat_timeout", &rendezvous->heartbeat_timeout);
     take_seconds(settings, "keep_alive_interval", &rendezvous->keep_alive_interval);
