@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #define NO_ROUND (-1)
-/* The time that a busy machine may need to write the loss into the record and to read it. */
-#define SLACK_SECONDS 2
+/* The time that a silent machine is doubted before it is taken for gone
+ * (core/store/connection_silence), and the time that a busy machine may need to write the loss into
+ * the record and to read it. */
+#define SLACK_SECONDS 4
 
 void rendezvous_failure_init(struct rendezvous_failure *failure) {
     *failure = (struct rendezvous_failure){.answered_round = NO_ROUND};

@@ -10,15 +10,17 @@
 /* Probes per timeout: one of them may be lost on the way. */
 #define PROBES 3
 #define KERNEL_SECONDS_CEILING 32767
+/* Where the silence is watched, the kernel ends a connection only after so many timeouts. */
+#define WATCHED_TIMEOUTS 3
 
 static void set_option(int fd, int level, int option, int value) {
     (void)setsockopt(fd, level, option, &value,
         sizeof value); /* a failure is ignored: only the detection gets worse */
 }
 
-void tcp_silence_limit(int fd, struct duration timeout) {
-    int64_t milliseconds = duration_milliseconds_ceiling(timeout);
-    int64_t seconds = milliseconds / 1000 / PROBES;
+/* Probes an idle connection every `timeout` / PROBES, and ends it after `stop`. */
+static void limit(int fd, int64_t timeout, int64_t stop) {
+    int64_t seconds = timeout / 1000 / PROBES;
     if (seconds < 1) {
         seconds = 1;
     } else if (seconds > KERNEL_SECONDS_CEILING) {
@@ -28,8 +30,29 @@ void tcp_silence_limit(int fd, struct duration timeout) {
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)seconds);
     set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)seconds);
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES - 1);
-    set_option(
-        fd, IPPROTO_TCP, TCP_USER_TIMEOUT, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, stop > INT_MAX ? INT_MAX : (int)stop);
+}
+
+void tcp_silence_limit(int fd, struct duration timeout) {
+    int64_t milliseconds = duration_milliseconds_ceiling(timeout);
+    limit(fd, milliseconds, milliseconds);
+}
+
+void tcp_silence_watch(int fd, struct duration timeout) {
+    int64_t milliseconds = duration_milliseconds_ceiling(timeout);
+    limit(fd, milliseconds, milliseconds > INT_MAX ? INT_MAX : milliseconds * WATCHED_TIMEOUTS);
+}
+
+struct duration tcp_silence_measure(int fd) {
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+        return (struct duration){0};
+    }
+    uint32_t milliseconds = info.tcpi_last_ack_recv < info.tcpi_last_data_recv
+                                ? info.tcpi_last_ack_recv
+                                : info.tcpi_last_data_recv;
+    return duration_from_milliseconds(milliseconds);
 }
 
 bool tcp_silence_is(int system_error) {

@@ -22,6 +22,15 @@
  * a program that reads nothing while more data waits than the buffers hold does count as silent. */
 void tcp_silence_limit(int fd, struct duration timeout);
 
+/* As tcp_silence_limit, but whoever has the connection watches it: measures its silence and decides
+ * (core/store/connection_silence). The kernel ends it only after three times the timeout. */
+void tcp_silence_watch(int fd, struct duration timeout);
+
+/* How long nothing was heard of the other machine's kernel: no new data, and no acknowledgement of
+ * data or of a probe. It is not more than the time since the connection was made, and zero when the
+ * kernel does not tell. */
+struct duration tcp_silence_measure(int fd);
+
 /* Whether an established connection that ended with this errno ended by silence: after the timeout,
  * or because the network reported that the machine cannot be reached. */
 bool tcp_silence_is(int system_error);

@@ -1,13 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/rendezvous/rendezvous_lanes.h"
 
+#include "core/store/connection_silence.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* Signs of life. */
+
+static void sign_answered(void *context, const struct store_client_result *result) {
+    struct rendezvous_lanes *lanes = context;
+    (void)result; /* an end of the connection is told to `ended` */
+    lanes->is_sign_under_way = false;
+}
+
+/* A store that has not answered the last one has enough to acknowledge. */
+static void give_sign(struct rendezvous_lanes *lanes, struct instant now) {
+    if (lanes->is_sign_under_way || instant_is_before(now, lanes->next_sign)) {
+        return;
+    }
+    lanes->is_sign_under_way = true;
+    lanes->next_sign =
+        instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_SIGN_MILLISECONDS));
+    rendezvous_lanes_send(lanes, RENDEZVOUS_LANE_ASKER,
+        &(struct store_client_call){.request = {.operation = STORE_PING},
+            .timeout = DURATION_FOREVER,
+            .done = sign_answered,
+            .context = lanes});
+}
+
+static void look_later(struct rendezvous_lanes *lanes, struct instant now) {
+    event_timer_set(lanes->look,
+        instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS)));
+}
+
+static void look(void *context) {
+    struct rendezvous_lanes *lanes = context;
+    struct instant now = event_loop_now(lanes->loop);
+    give_sign(lanes, now);
+    look_later(lanes, now);
+    store_access_look(lanes->accesses[RENDEZVOUS_LANE_ASKER]); /* last: it may drop the lanes */
+}
+
+/* Connections. */
+
+static void begin_to_look(struct rendezvous_lanes *lanes) {
+    if (lanes->path == NULL) {
+        lanes->next_sign = event_loop_now(lanes->loop);
+        look_later(lanes, lanes->next_sign);
+    }
+}
 
 static void lane_connected(void *context, const struct failure *failure) {
     struct rendezvous_lanes *lanes = context;
     if (failure != NULL) {
         lanes->ended(lanes->context, failure);
     } else if (++lanes->connected_count == RENDEZVOUS_LANE_COUNT) {
+        begin_to_look(lanes);
         lanes->connected(lanes->context);
     }
 }
@@ -36,6 +83,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
         .connect_timeout = patience,
         .refusal_patience = refusal_patience,
         .silence_timeout = lanes->silence_timeout,
+        .is_watched = true,
         .limits = {RENDEZVOUS_STATE_TEXT_MAXIMUM, 2 * RENDEZVOUS_STATE_TEXT_MAXIMUM},
         .connected = connected,
         .lost = lane_lost,
@@ -47,6 +95,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
 void rendezvous_lanes_open(
     struct rendezvous_lanes *lanes, struct duration patience, struct duration refusal_patience) {
     rendezvous_lanes_drop(lanes);
+    lanes->look = event_timer_new(lanes->loop, look, lanes);
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
         lanes->accesses[lane] = open_lane(lanes, patience, refusal_patience, lane_connected);
     }
@@ -54,6 +103,8 @@ void rendezvous_lanes_open(
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     lanes->connected_count = 0;
+    event_timer_free(lanes->look);
+    lanes->look = NULL;
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
         struct store_access *access = lanes->accesses[lane];
         lanes->accesses[lane] = NULL;

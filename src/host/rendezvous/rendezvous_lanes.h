@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections (lanes) of one node to the store that keeps its job's record. One carries
  * requests that the store answers at once, one waits until the record changes, one waits for keys
- * of other nodes. If one connection is lost, all are dropped. This is a part of rendezvous_backend
- * and is not used elsewhere. */
+ * of other nodes. If one connection is lost, all are dropped. Whether the store's machine is silent
+ * is judged by the first one alone, over which a sign of life goes every second: TCP sends data
+ * again until it is acknowledged, while of its own probes the first ones that are lost count. This
+ * is a part of rendezvous_backend and is not used elsewhere. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
 
@@ -24,6 +26,9 @@ struct rendezvous_lanes {
     struct store_access
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
     int connected_count;
+    struct event_timer *look; /* NULL while the lanes are dropped */
+    struct instant next_sign; /* of life */
+    bool is_sign_under_way;
     void (*connected)(void *context); /* all three are connected */
     void (*ended)(
         void *context, const struct failure *failure); /* the first lane that ended or could not

@@ -40,3 +40,9 @@ void store_access_send(struct store_access *access, const struct store_client_ca
         file_store_send(access->file, call);
     }
 }
+
+void store_access_look(struct store_access *access) {
+    if (access->client != NULL) {
+        store_client_look(access->client);
+    }
+}

@@ -8,6 +8,7 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
+#include "core/store/connection_silence.h"
 #include "host/loop/random_seed.h"
 #include "host/store/store_addresses.h"
 #include "host/store/store_call.h"
@@ -43,6 +44,7 @@ struct store_client {
     struct store_call_queue queue; /* calls that have not begun */
     struct store_call *active;     /* the call that the link works on */
     struct event_timer *timer;
+    struct connection_silence silence;
     struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
                                     attempt is given up */
     int busy; /* callbacks under way; the client must not be freed before they end */
@@ -301,6 +303,7 @@ static void begin_attempt(struct store_client *client) {
         .address = store_addresses_next(&client->addresses),
         .limits = &client->settings.limits,
         .silence_timeout = client->settings.silence_timeout,
+        .is_watched = client->settings.is_watched,
         .owner = &link_owner,
         .context = client,
     };
@@ -371,6 +374,17 @@ static void active_due(struct store_client *client) {
                     .code = FAILURE_TIMEOUT, .is_over = true, .message = failure.message});
     if (!client->is_freed) {
         give_up(client, &failure);
+    }
+}
+
+void store_client_look(struct store_client *client) {
+    if (client->phase != PHASE_READY || client->is_freed) {
+        return;
+    }
+    struct duration silent_for = store_link_silence(client->link);
+    if (connection_silence_look(&client->silence, silent_for, client->settings.silence_timeout,
+            event_loop_now(client->loop))) {
+        store_link_end_silent(client->link, silent_for);
     }
 }
 

@@ -29,6 +29,10 @@ struct store_client_settings {
     /* How long the server's machine may be silent before the connection is given up
      * (host/tcp_silence), whether or not requests are under way. Zero: three minutes. */
     struct duration silence_timeout;
+    /* The user calls store_client_look regularly and sends signs of life. It is judged by that
+     * whether the server's machine is silent, and the kernel only ends the connection after three
+     * times silence_timeout. */
+    bool is_watched;
     struct store_reply_limits limits; /* zeroes: the defaults */
     /* Called once: with NULL when requests can be answered from now on, else with the reason why
      * not (FAILURE_TIMEOUT and the error of the last attempt). May be NULL. */
@@ -81,5 +85,10 @@ struct store_client *store_client_new(
 void store_client_free(struct store_client *client);
 
 void store_client_send(struct store_client *client, const struct store_client_call *call);
+
+/* Looks whether the server's machine is still there (core/store/connection_silence). If it is gone,
+ * the connection ends: `lost` is called with FAILURE_TIMEOUT before this returns. Does nothing
+ * without a connection. */
+void store_client_look(struct store_client *client);
 
 #endif

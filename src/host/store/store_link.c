@@ -157,7 +157,11 @@ static int dial(const struct store_link_settings *settings) {
     }
     int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    tcp_silence_limit(fd, settings->silence_timeout);
+    if (settings->is_watched) {
+        tcp_silence_watch(fd, settings->silence_timeout);
+    } else {
+        tcp_silence_limit(fd, settings->silence_timeout);
+    }
     socklen_t length =
         address->any.sa_family == AF_INET6 ? sizeof address->ipv6 : sizeof address->ipv4;
     int status = connect(fd, &address->any, length);
@@ -209,6 +213,20 @@ void store_link_free(struct store_link *link) {
 
 bool store_link_is_connected(const struct store_link *link) {
     return !link->stream.is_connecting;
+}
+
+struct duration store_link_silence(const struct store_link *link) {
+    return tcp_silence_measure(link->stream.fd);
+}
+
+void store_link_end_silent(struct store_link *link, struct duration silent_for) {
+    struct failure failure = {0};
+    char server[TCP_ADDRESS_TEXT_SIZE];
+    tcp_address_describe(&link->address, server);
+    failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s", server,
+        duration_seconds(silent_for));
+    tcp_stream_close(&link->stream);
+    link->owner->ended(link->context, &failure);
 }
 
 bool store_link_send(struct store_link *link, struct slice request) {

@@ -37,6 +37,7 @@ struct store_link_settings {
     const union tcp_address *address;        /* copied */
     const struct store_reply_limits *limits; /* copied */
     struct duration silence_timeout;         /* see host/tcp_silence; more than zero */
+    bool is_watched;                         /* its user looks for silence: tcp_silence_watch */
     const struct store_link_owner *owner;    /* outlives the link */
     void *context;                           /* the owner's */
 };
@@ -51,6 +52,13 @@ void store_link_free(struct store_link *link);
 
 /* Whether the connection is established. The handshake may not be answered yet. */
 bool store_link_is_connected(const struct store_link *link);
+
+/* How long nothing was heard of the server's machine (host/network/tcp_silence). */
+struct duration store_link_silence(const struct store_link *link);
+
+/* Ends the connection, as if the kernel had found that the server's machine is silent: `ended` is
+ * called with FAILURE_TIMEOUT. */
+void store_link_end_silent(struct store_link *link, struct duration silent_for);
 
 /* Sends the bytes. True when all of them were given to the kernel; else `drained` (or `ended`)
  * follows. */

@@ -10,6 +10,7 @@
 #include "base/log_throttle.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/store/connection_silence.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
 #include "host/network/tcp_silence.h"
@@ -60,6 +61,7 @@ struct store_peer {
     struct store_peer *previous;
     struct store_connection connection;
     struct store_presence_holder holder;
+    struct connection_silence silence; /* while it holds a presence key */
     struct store_request_decoder decoder;
     union tcp_address address;
 };
@@ -433,6 +435,22 @@ void store_peers_drop(struct store_peers *peers, const char *name) {
     const struct store_presence_holder *holder = store_presence_find(peers->presence, name);
     if (holder != NULL) {
         dismiss(holder->owner, "let go: the node it speaks for has stalled");
+    }
+}
+
+/* A peer that is dismissed stays in the list until the loop has let go of it. */
+void store_peers_look(struct store_peers *peers) {
+    struct instant now = event_loop_now(peers->loop);
+    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        if (peer->holder.first == NULL || peer->stream.is_closed) {
+            continue;
+        }
+        struct duration silent_for = tcp_silence_measure(peer->stream.fd);
+        if (connection_silence_look(&peer->silence, silent_for, peers->silence_timeout, now)) {
+            char *silence = text_format("no answer for %g s", duration_seconds(silent_for));
+            dismiss(peer, silence);
+            free(silence);
+        }
     }
 }
 

@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/store/connection_silence.h"
 #include "host/store/store_peers.h"
 #include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_silence.h"
 
 struct store_server {
+    struct event_loop *loop;
+    struct event_timer *look; /* for machines that are gone; NULL: no presence is served */
     struct store_peers *peers;
     struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
     size_t acceptor_count;
@@ -24,11 +27,24 @@ struct store_server {
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
 
-/* On Linux accepted sockets inherit these options, which saves five system calls for each. */
-static void set_options_of_clients(int listening_fd, struct duration silence_timeout) {
+/* On Linux accepted sockets inherit these options, which saves five system calls for each. Where
+ * presence is served, the server itself looks whose machine is gone. */
+static void set_options_of_clients(int listening_fd, const struct store_server_settings *settings) {
     int on = 1;
     (void)setsockopt(listening_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    tcp_silence_limit(listening_fd, silence_timeout);
+    if (settings->presence_prefix != NULL) {
+        tcp_silence_watch(listening_fd, settings->silence_timeout);
+    } else {
+        tcp_silence_limit(listening_fd, settings->silence_timeout);
+    }
+}
+
+static void look(void *context) {
+    struct store_server *server = context;
+    store_peers_look(server->peers);
+    event_timer_set(
+        server->look, instant_after(event_loop_now(server->loop),
+                          duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS)));
 }
 
 static bool is_this_machine(int fd, const union tcp_address *peer) {
@@ -59,7 +75,7 @@ static enum failure_code add_acceptor(struct store_server *server, struct event_
         .accepted = accepted,
         .context = server,
     };
-    set_options_of_clients(listening_fd, settings->silence_timeout);
+    set_options_of_clients(listening_fd, settings);
     enum failure_code code =
         tcp_acceptor_new(loop, &acceptor, &server->acceptors[server->acceptor_count], failure);
     server->acceptor_count += code == FAILURE_NONE ? 1 : 0;
@@ -108,6 +124,7 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     if (completed.silence_timeout.nanoseconds <= 0) {
         completed.silence_timeout = TCP_SILENCE_DEFAULT;
     }
+    server->loop = loop;
     server->port = tcp_address_port(&address);
     server->is_local = settings->is_local;
     server->peers = store_peers_new(loop, &completed);
@@ -115,6 +132,10 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     if (code != FAILURE_NONE) {
         store_server_free(server);
         return code;
+    }
+    if (settings->presence_prefix != NULL) {
+        server->look = event_timer_new(loop, look, server);
+        look(server);
     }
     *out_server = server;
     return FAILURE_NONE;
@@ -124,6 +145,7 @@ void store_server_free(struct store_server *server) {
     if (server == NULL) {
         return;
     }
+    event_timer_free(server->look);
     for (size_t i = 0; i < server->acceptor_count; i++) {
         tcp_acceptor_free(server->acceptors[i]);
     }

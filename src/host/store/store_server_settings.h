@@ -47,8 +47,10 @@ struct store_server_settings {
     /* A raw key: `watched_written` is called when a client without a presence key writes it.
      * Copied; NULL: none. */
     const char *watched_key;
-    /* A client whose machine does not answer for about this long is closed (host/tcp_silence).
-     * Zero: three minutes. Upstream would keep it forever. */
+    /* A client whose machine does not answer for about this long is closed (host/tcp_silence). With
+     * a presence prefix only a client that holds a presence key is, and only at a second look
+     * (core/store/connection_silence): it has to give signs of life. Every other client is then
+     * closed after three times as long. Zero: three minutes. Upstream would keep it forever. */
     struct duration silence_timeout;
     struct tally *operations; /* counts clients' requests that were carried out; outlives the
                                  server; may be NULL */

@@ -39,6 +39,40 @@ static void shortest_and_longest_timeouts_are_what_the_kernel_can_do(void **stat
     expect_limits(DURATION_FOREVER, 32767, INT32_MAX);
 }
 
+static void a_watched_connection_is_left_to_its_watcher_for_three_timeouts(void **state) {
+    (void)state;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    tcp_silence_watch(fd, duration_from_seconds(3));
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 9000);
+    close(fd);
+}
+
+/* The kernel of the other end acknowledges what its program never reads. */
+static void the_silence_ends_with_every_acknowledgement(void **state) {
+    (void)state;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    while (tcp_silence_measure(fd).nanoseconds < duration_from_milliseconds(50).nanoseconds) {
+        usleep(1000);
+    }
+    struct duration before = tcp_silence_measure(fd);
+    do {
+        assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+        usleep(1000);
+    } while (tcp_silence_measure(fd).nanoseconds >= before.nanoseconds);
+    assert_int_equal(tcp_silence_measure(-1).nanoseconds, 0);
+    close(fd);
+    close(listener);
+}
+
 static void lost_ways_are_silence_and_ends_are_not(void **state) {
     (void)state;
     assert_true(tcp_silence_is(ETIMEDOUT));
@@ -52,6 +86,8 @@ static void lost_ways_are_silence_and_ends_are_not(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timeout_is_shared_among_three_probes),
     cmocka_unit_test(shortest_and_longest_timeouts_are_what_the_kernel_can_do),
+    cmocka_unit_test(a_watched_connection_is_left_to_its_watcher_for_three_timeouts),
+    cmocka_unit_test(the_silence_ends_with_every_acknowledgement),
     cmocka_unit_test(lost_ways_are_silence_and_ends_are_not),
 };
 
