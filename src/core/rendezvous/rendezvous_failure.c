@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #define NO_ROUND (-1)
-/* The time that a silent machine is doubted before it is taken for gone
- * (core/store/connection_silence), and the time that a busy machine may need to write the loss into
- * the record and to read it. */
-#define SLACK_SECONDS 4
+/* How much longer than the silence timeout it takes until a machine is taken for gone
+ * (core/store/connection_silence). */
+#define SECOND_LOOK_SECONDS 2
+/* The time that a busy machine may need to write the loss into the record and to read it. */
+#define SLACK_SECONDS 2
 
 void rendezvous_failure_init(struct rendezvous_failure *failure) {
     *failure = (struct rendezvous_failure){.answered_round = NO_ROUND};
@@ -71,7 +72,8 @@ bool rendezvous_failure_answer_roll(
 
 struct duration rendezvous_failure_patience(
     const struct rendezvous_settings *settings, bool has_presence) {
-    int64_t silence = has_presence ? settings->silence_timeout.nanoseconds
+    int64_t silence = has_presence ? settings->silence_timeout.nanoseconds +
+                                         duration_from_seconds(SECOND_LOOK_SECONDS).nanoseconds
                                    : settings->keep_alive_interval.nanoseconds *
                                          (settings->keep_alive_max_attempt + 1);
     return (struct duration){silence + duration_from_seconds(SLACK_SECONDS).nanoseconds};
