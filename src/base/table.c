@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/keyed_hash.h"
 #include "base/memory.h"
 
 /* uthash counts in unsigned int and converts implicitly, so its macros are excluded from our
@@ -33,10 +34,18 @@ static struct slice with_pointer(struct slice key) {
     return key.data == NULL ? slice_from_string("") : key;
 }
 
+/* Keys come from other machines, which must not be able to choose keys that collide. So the hash
+ * depends on addresses of this process, which no other machine knows. */
+static unsigned hash_of(const struct table *table, struct slice key) {
+    const uint64_t secret[2] = {(uintptr_t)table, (uintptr_t)&table_free};
+    return (unsigned)keyed_hash(secret, key);
+}
+
 static struct entry *find(const struct table *table, struct slice key) {
     struct entry *found = NULL;
     key = with_pointer(key);
-    HASH_FIND(hh, table->entries, key.data, key.length, found);
+    unsigned hash = hash_of(table, key);
+    HASH_FIND_BYHASHVALUE(hh, table->entries, key.data, key.length, hash, found);
     return found;
 }
 
@@ -68,10 +77,9 @@ void table_free(struct table *table) {
 }
 
 struct slice table_put(struct table *table, struct slice key, void *value) {
-    unsigned hash = 0;
     struct entry *entry = NULL;
     key = with_pointer(key);
-    HASH_VALUE(key.data, key.length, hash);
+    unsigned hash = hash_of(table, key);
     HASH_FIND_BYHASHVALUE(hh, table->entries, key.data, key.length, hash, entry);
     if (entry != NULL) {
         free_entry_value(table, entry);
