@@ -5,53 +5,59 @@
 
 #include "base/memory.h"
 
+struct presence {
+    struct instant counted_until; /* the time of its last sign of life, or of the last look */
+    struct duration silent_for;
+};
+
 void presence_watch_clear(struct presence_watch *watch) {
-    for (size_t i = 0; i < watch->count; i++) {
-        free(watch->entries[i].name);
-    }
-    free(watch->entries);
+    table_free(watch->agents);
     *watch = (struct presence_watch){0};
 }
 
-static struct presence_entry *find(const struct presence_watch *watch, const char *name) {
-    for (size_t i = 0; i < watch->count; i++) {
-        if (text_equals(watch->entries[i].name, name)) {
-            return &watch->entries[i];
-        }
-    }
-    return NULL;
-}
-
 void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now) {
-    struct presence_entry *entry = find(watch, name);
-    if (entry == NULL) {
-        watch->entries = memory_reserve(
-            watch->entries, &watch->capacity, watch->count + 1, sizeof *watch->entries);
-        entry = &watch->entries[watch->count++];
-        *entry = (struct presence_entry){.name = memory_duplicate_string(name)};
+    if (watch->agents == NULL) {
+        watch->agents = table_new(free);
     }
-    entry->counted_until = now;
-    entry->silent_for = (struct duration){0};
+    struct presence *agent = table_get(watch->agents, slice_from_string(name));
+    if (agent == NULL) {
+        agent = memory_allocate(sizeof *agent);
+        (void)table_put(watch->agents, slice_from_string(name), agent);
+    }
+    *agent = (struct presence){.counted_until = now};
 }
 
 void presence_watch_forget(struct presence_watch *watch, const char *name) {
-    struct presence_entry *entry = find(watch, name);
-    if (entry != NULL) {
-        free(entry->name);
-        *entry = watch->entries[--watch->count];
+    if (watch->agents != NULL) {
+        (void)table_remove(watch->agents, slice_from_string(name));
     }
+}
+
+struct look {
+    struct instant now;
+    struct duration patience;
+    struct duration limit;
+    struct text_list *stalled;
+};
+
+static bool look_at(void *context, struct slice name, void *value) {
+    const struct look *look = context;
+    struct presence *agent = value;
+    int64_t passed = instant_until(agent->counted_until, look->now).nanoseconds;
+    agent->counted_until = look->now;
+    agent->silent_for.nanoseconds +=
+        passed < look->patience.nanoseconds ? passed : look->patience.nanoseconds;
+    if (agent->silent_for.nanoseconds > look->limit.nanoseconds) {
+        text_list_add_taken(
+            look->stalled, text_format("%.*s", (int)name.length, (const char *)name.data));
+    }
+    return true;
 }
 
 void presence_watch_look(struct presence_watch *watch, struct instant now, struct duration patience,
     struct duration limit, struct text_list *out_stalled) {
-    for (size_t i = 0; i < watch->count; i++) {
-        struct presence_entry *entry = &watch->entries[i];
-        int64_t passed = instant_until(entry->counted_until, now).nanoseconds;
-        entry->counted_until = now;
-        entry->silent_for.nanoseconds +=
-            passed < patience.nanoseconds ? passed : patience.nanoseconds;
-        if (entry->silent_for.nanoseconds > limit.nanoseconds) {
-            text_list_add(out_stalled, entry->name);
-        }
+    struct look look = {now, patience, limit, out_stalled};
+    if (watch->agents != NULL) {
+        table_each(watch->agents, look_at, &look);
     }
 }

@@ -6,22 +6,13 @@
 #ifndef MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 #define MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 
-#include <stddef.h>
-
 #include "base/duration.h"
+#include "base/table.h"
 #include "base/text.h"
-
-struct presence_entry {
-    char *name;
-    struct instant counted_until; /* the time of its last sign of life, or of the last look */
-    struct duration silent_for;
-};
 
 /* A zeroed struct is valid and empty. */
 struct presence_watch {
-    struct presence_entry *entries;
-    size_t count;
-    size_t capacity;
+    struct table *agents; /* by name */
 };
 
 void presence_watch_clear(struct presence_watch *watch);

@@ -211,14 +211,17 @@ static void tell_of_my_place(struct rendezvous_diary *diary, const struct node_i
 static char *name_lost(const struct node_identity *me, const struct rendezvous_state *before,
     const struct rendezvous_state *after) {
     struct text names = {0};
+    struct node_table places = rendezvous_state_places(after);
     for (size_t i = 0; i < before->count; i++) {
         const struct node_identity *identity = &before->nodes[i].identity;
-        if (!node_identity_equals(identity, me) && rendezvous_state_find(after, identity) == NULL) {
+        if (!node_identity_equals(identity, me) &&
+            node_table_find(&places, identity) == NODE_TABLE_ABSENT) {
             text_append(&names, names.length > 0 ? ", '" : "'");
             node_identity_describe(identity, &names);
             text_append(&names, "'");
         }
     }
+    node_table_clear(&places);
     return names.length > 0 ? text_take(&names) : NULL;
 }
 

@@ -1,53 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_losses.h"
 
-#include <stdlib.h>
-
-#include "base/memory.h"
-
 void rendezvous_losses_clear(struct rendezvous_losses *losses) {
     heartbeat_watch_clear(&losses->heartbeats);
-    free(losses->gone);
+    node_table_clear(&losses->gone);
     *losses = (struct rendezvous_losses){0};
 }
 
 /* Reported by the backend. */
 
-static const struct gone_node *find_gone(
-    const struct rendezvous_losses *losses, const struct node_identity *identity) {
-    for (size_t i = 0; i < losses->count; i++) {
-        if (node_identity_equals(&losses->gone[i].identity, identity)) {
-            return &losses->gone[i];
-        }
-    }
-    return NULL;
-}
-
 bool rendezvous_losses_include(
     const struct rendezvous_losses *losses, const struct node_identity *identity) {
-    return find_gone(losses, identity) != NULL;
+    return node_table_find(&losses->gone, identity) != NODE_TABLE_ABSENT;
 }
 
 void rendezvous_losses_note(
     struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished) {
-    losses->gone =
-        memory_reserve(losses->gone, &losses->capacity, losses->count + 1, sizeof *losses->gone);
-    losses->gone[losses->count++] = (struct gone_node){*identity, has_finished};
+    if (!rendezvous_losses_include(losses, identity)) {
+        node_table_put(&losses->gone, identity, has_finished);
+    }
 }
 
 void rendezvous_losses_forget(
     struct rendezvous_losses *losses, const struct rendezvous_state *seen) {
-    size_t kept = 0;
-    for (size_t i = 0; i < losses->count; i++) {
-        if (rendezvous_state_find(seen, &losses->gone[i].identity) != NULL) {
-            losses->gone[kept++] = losses->gone[i];
+    struct node_table kept = {0};
+    for (size_t i = 0; i < seen->count && losses->gone.numbers != NULL; i++) {
+        const struct node_identity *identity = &seen->nodes[i].identity;
+        size_t had_finished = node_table_find(&losses->gone, identity);
+        if (had_finished != NODE_TABLE_ABSENT) {
+            node_table_put(&kept, identity, had_finished);
         }
     }
-    losses->count = kept;
+    node_table_clear(&losses->gone);
+    losses->gone = kept;
 }
 
 void rendezvous_losses_forget_all(struct rendezvous_losses *losses) {
-    losses->count = 0;
+    node_table_clear(&losses->gone);
 }
 
 /* Judged by heartbeats. */
@@ -67,20 +56,20 @@ static bool is_silent(const struct rendezvous_losses *losses, const struct rende
 /* A node may go once its workers are done, but only from the round in which they were done. In the
  * next round the workers run again, so there the node is missed. The record tells both apart: a
  * round in which a node is done is draining, the next one is not. */
-static enum rendezvous_loss judge_gone(const struct gone_node *gone,
-    const struct rendezvous_node *node, const struct rendezvous_state *seen) {
+static enum rendezvous_loss judge_gone(
+    bool had_finished, const struct rendezvous_node *node, const struct rendezvous_state *seen) {
     bool is_missed =
-        !gone->had_finished || !node->is_participant || !seen->is_complete || !seen->is_draining;
+        !had_finished || !node->is_participant || !seen->is_complete || !seen->is_draining;
     return is_missed ? RENDEZVOUS_LOSS_GONE : RENDEZVOUS_LOSS_FINISHED;
 }
 
 enum rendezvous_loss rendezvous_losses_judge(const struct rendezvous_losses *losses,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence) {
-    const struct gone_node *gone = find_gone(losses, &node->identity);
+    size_t gone = node_table_find(&losses->gone, &node->identity);
     bool is_muster = node_identity_is_muster(&node->identity);
-    if (gone != NULL) {
-        return judge_gone(gone, node, &view->seen);
+    if (gone != NODE_TABLE_ABSENT) {
+        return judge_gone(gone != 0, node, &view->seen);
     }
     if ((has_presence && is_muster) || node_identity_equals(&node->identity, &view->me) ||
         !is_silent(losses, node, settings)) {

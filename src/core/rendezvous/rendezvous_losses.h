@@ -13,16 +13,10 @@
 #include "core/rendezvous/heartbeat_watch.h"
 #include "core/rendezvous/rendezvous_view.h"
 
-struct gone_node {
-    struct node_identity identity;
-    bool had_finished;
-};
-
 /* A zeroed struct is valid: no node is known to be gone. */
 struct rendezvous_losses {
-    struct gone_node *gone; /* nodes that the backend has reported */
-    size_t count;
-    size_t capacity;
+    /* Nodes that the backend has reported. The number says whether the node's workers were done. */
+    struct node_table gone;
     struct heartbeat_watch heartbeats;
 };
 

@@ -57,11 +57,13 @@ void rendezvous_place_name_missing(const struct rendezvous_place *place,
     const struct rendezvous_node *missing = NULL;
     /* For any other round the world told last says nothing. */
     size_t count = world->round == round ? world->count : 0;
+    struct node_table places = rendezvous_state_places(seen);
     for (size_t i = 0; i < count && missing == NULL; i++) {
         const struct rendezvous_node *node = &world->nodes[i];
-        bool is_there = rendezvous_state_find(seen, &node->identity) != NULL;
+        bool is_there = node_table_find(&places, &node->identity) != NODE_TABLE_ABSENT;
         missing = node->is_participant && !is_there ? node : NULL;
     }
+    node_table_clear(&places);
     if (missing == NULL) {
         snprintf(out, size, "a node has left the round");
     } else {

@@ -19,17 +19,6 @@ static size_t largest_size(
     return is_growing || before > maximum ? maximum : before;
 }
 
-static void take_out(
-    struct rendezvous_state *state, const struct node_identity *gone, size_t gone_count) {
-    for (size_t i = 0; i < gone_count; i++) {
-        struct rendezvous_node *node = rendezvous_state_find(state, &gone[i]);
-        if (node != NULL) {
-            *node = (struct rendezvous_node){.identity = gone[i]};
-        }
-    }
-    rendezvous_state_prune(state);
-}
-
 /* Moves up to `places` nodes from one list into the round, in the order in which they came. */
 static size_t move_in(struct rendezvous_state *state, bool from_spares, size_t places) {
     size_t moved = 0;
@@ -103,7 +92,7 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct rendezvous_regroup *regroup) {
     size_t world = rendezvous_state_participants(state);
     size_t limit = largest_size(state, settings);
-    take_out(state, regroup->gone, regroup->gone_count);
+    (void)rendezvous_state_take_out(state, regroup->gone, regroup->gone_count);
     size_t count = rendezvous_state_participants(state);
     bool is_waiting_for_all =
         count < world && settings->on_node_loss == RENDEZVOUS_ON_NODE_LOSS_WAIT;

@@ -69,8 +69,8 @@ bool rendezvous_renew(struct rendezvous_step *step, struct rendezvous_regroup ho
 
 static bool expel(struct rendezvous_step *step, const struct node_identity *gone, size_t count) {
     struct rendezvous_state *draft = rendezvous_draft_begin(step);
-    for (size_t i = 0; i < count; i++) {
-        rendezvous_state_expel(draft, &step->machine->settings, &gone[i]);
+    if (rendezvous_state_take_out(draft, gone, count)) {
+        rendezvous_state_settle(draft, &step->machine->settings);
     }
     return rendezvous_draft_write(step, false);
 }

@@ -116,6 +116,14 @@ struct rendezvous_node *rendezvous_state_obtain(
     return &state->nodes[state->count++];
 }
 
+struct node_table rendezvous_state_places(const struct rendezvous_state *state) {
+    struct node_table places = {0};
+    for (size_t i = 0; i < state->count; i++) {
+        node_table_put(&places, &state->nodes[i].identity, i);
+    }
+    return places;
+}
+
 static bool has_flag(const struct rendezvous_node *node) {
     return node->is_participant || node->is_waiting || node->is_redundant || node->has_heartbeat;
 }
@@ -155,16 +163,28 @@ void rendezvous_state_settle(
     }
 }
 
+bool rendezvous_state_take_out(
+    struct rendezvous_state *state, const struct node_identity *gone, size_t gone_count) {
+    struct node_table names = {0};
+    bool was_participant = false;
+    for (size_t i = 0; i < gone_count; i++) {
+        node_table_put(&names, &gone[i], i);
+    }
+    for (size_t i = 0; i < state->count; i++) {
+        struct rendezvous_node *node = &state->nodes[i];
+        if (node_table_find(&names, &node->identity) != NODE_TABLE_ABSENT) {
+            was_participant = was_participant || node->is_participant;
+            *node = (struct rendezvous_node){.identity = node->identity};
+        }
+    }
+    node_table_clear(&names);
+    rendezvous_state_prune(state);
+    return was_participant;
+}
+
 void rendezvous_state_expel(struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct node_identity *identity) {
-    struct rendezvous_node *node = rendezvous_state_find(state, identity);
-    if (node == NULL) {
-        return;
-    }
-    bool was_participant = node->is_participant;
-    *node = (struct rendezvous_node){.identity = node->identity};
-    rendezvous_state_prune(state);
-    if (was_participant) {
+    if (rendezvous_state_take_out(state, identity, 1)) {
         rendezvous_state_settle(state, settings);
     }
 }

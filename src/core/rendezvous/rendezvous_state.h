@@ -15,6 +15,7 @@
 
 #include "base/duration.h"
 #include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/node_table.h"
 #include "core/launch/rendezvous_settings.h"
 
 /* The largest number of nodes in a record that is read from a store. */
@@ -70,6 +71,9 @@ struct rendezvous_node *rendezvous_state_find(
 /* The node. When it is missing it is added without a flag, and the caller sets one. */
 struct rendezvous_node *rendezvous_state_obtain(
     struct rendezvous_state *state, const struct node_identity *identity);
+/* The places of all nodes, to find many of them. The caller clears the table. It is valid until a
+ * node is added or removed. */
+struct node_table rendezvous_state_places(const struct rendezvous_state *state);
 /* Drops nodes without any flag. */
 void rendezvous_state_prune(struct rendezvous_state *state);
 
@@ -90,6 +94,11 @@ bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state);
  * cleared when the next round begins. */
 void rendezvous_state_settle(
     struct rendezvous_state *state, const struct rendezvous_settings *settings);
+
+/* Removes nodes from every list. Returns whether a participant was among them. The identities may
+ * point into the record. */
+bool rendezvous_state_take_out(
+    struct rendezvous_state *state, const struct node_identity *gone, size_t gone_count);
 
 /* Removes a node from every list, as torchrun removes a dead node (_sanitize), and settles the
  * record if the node was a participant. `identity` may point into the record. */

@@ -16,6 +16,14 @@ void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
     view->me.local_id = local_id;
 }
 
+static bool is_on_same_lists(
+    const struct rendezvous_node *node, const struct rendezvous_state *state, size_t place) {
+    return place != NODE_TABLE_ABSENT &&
+           node->is_participant == state->nodes[place].is_participant &&
+           node->is_waiting == state->nodes[place].is_waiting &&
+           node->is_redundant == state->nodes[place].is_redundant;
+}
+
 /* Whether both records have the same round and the same lists. Heartbeats do not count. */
 static bool is_same_but_for_heartbeats(
     const struct rendezvous_state *left, const struct rendezvous_state *right) {
@@ -23,15 +31,14 @@ static bool is_same_but_for_heartbeats(
         left->is_closed != right->is_closed || left->count != right->count) {
         return false;
     }
-    for (size_t i = 0; i < left->count; i++) {
-        const struct rendezvous_node *one = &left->nodes[i];
-        const struct rendezvous_node *other = rendezvous_state_find(right, &one->identity);
-        if (other == NULL || one->is_participant != other->is_participant ||
-            one->is_waiting != other->is_waiting || one->is_redundant != other->is_redundant) {
-            return false;
-        }
+    struct node_table places = rendezvous_state_places(right);
+    size_t same = 0;
+    while (same < left->count && is_on_same_lists(&left->nodes[same], right,
+                                     node_table_find(&places, &left->nodes[same].identity))) {
+        same++;
     }
-    return true;
+    node_table_clear(&places);
+    return same == left->count;
 }
 
 bool rendezvous_view_is_news(

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/table.h"
 #include "base/utf8.h"
 #include "core/rendezvous/node_identity.h"
 #include "wire/pickle/pickle_datetime.h"
@@ -14,7 +13,7 @@ struct reader {
     const struct pickle_document *document;
     const struct pickle_value *root;
     struct rendezvous_state state;
-    struct table *places; /* identity -> place plus one; searching the whole list would be slow */
+    struct node_table places;
     struct text *reason;
 };
 
@@ -140,20 +139,6 @@ static enum failure_code read_identity(
     return code;
 }
 
-/* The numbers, then the address: the shortest bytes that identify a node. */
-struct node_key {
-    int64_t numbers[2];
-    char address[NODE_ADDRESS_SIZE];
-};
-
-static struct slice make_key(const struct node_identity *identity, struct node_key *key) {
-    size_t length = strlen(identity->address);
-    key->numbers[0] = identity->pid;
-    key->numbers[1] = identity->local_id;
-    memcpy(key->address, identity->address, length);
-    return (struct slice){(const uint8_t *)key, sizeof key->numbers + length};
-}
-
 /* Returns the record's node that the value names, and adds it if it is new. The pointer is valid
  * until the next call. */
 static enum failure_code obtain_node(
@@ -164,21 +149,19 @@ static enum failure_code obtain_node(
     if (code != FAILURE_NONE) {
         return code;
     }
-    struct node_key buffer;
-    struct slice key = make_key(&node.identity, &buffer);
-    size_t place = (size_t)(uintptr_t)table_get(reader->places, key);
-    if (place == 0) {
+    size_t place = node_table_find(&reader->places, &node.identity);
+    if (place == NODE_TABLE_ABSENT) {
         if (state->count == RENDEZVOUS_NODES_MAXIMUM) {
             text_append_format(reader->reason, "more than %d nodes", RENDEZVOUS_NODES_MAXIMUM);
             return FAILURE_LIMIT;
         }
         state->nodes =
             memory_reserve(state->nodes, &state->capacity, state->count + 1, sizeof *state->nodes);
-        state->nodes[state->count++] = node;
-        place = state->count;
-        (void)table_put(reader->places, key, (void *)(uintptr_t)place);
+        place = state->count++;
+        state->nodes[place] = node;
+        node_table_put(&reader->places, &node.identity, place);
     }
-    *out_node = &state->nodes[place - 1];
+    *out_node = &state->nodes[place];
     return FAILURE_NONE;
 }
 
@@ -380,13 +363,12 @@ enum failure_code rendezvous_state_unpickle(const struct pickle_document *docume
         text_append_format(out_reason, "%s, not a _RendezvousState", pickle_kind_name(root->kind));
         return FAILURE_MALFORMED;
     }
-    struct reader reader = {
-        .document = document, .root = root, .places = table_new(NULL), .reason = out_reason};
+    struct reader reader = {.document = document, .root = root, .reason = out_reason};
     enum failure_code code = FAILURE_NONE;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && code == FAILURE_NONE; i++) {
         code = parts[i](&reader);
     }
-    table_free(reader.places);
+    node_table_clear(&reader.places);
     if (code == FAILURE_NONE) {
         *out_state = reader.state;
     } else {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "rendezvous_bench.h"
 
 #define A "a_1_1073741824"
@@ -134,6 +136,45 @@ static void a_waiting_node_that_dies_costs_no_round(void **state) {
     bench_expect_record(bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare []");
 }
 
+/* What is done for each node must not search through all nodes: the nodes differ only at the end of
+ * long names, and come in another order each time. Searching would take minutes. */
+static void a_thousand_nodes_of_the_largest_record_are_taken_out_at_once(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.maximum_nodes = RENDEZVOUS_NODES_MAXIMUM;
+    bench_run(bench, "am", true, true);
+    bench->record.nodes =
+        realloc(bench->record.nodes, RENDEZVOUS_NODES_MAXIMUM * sizeof *bench->record.nodes);
+    bench->record.capacity = RENDEZVOUS_NODES_MAXIMUM;
+    for (size_t i = 2; i < RENDEZVOUS_NODES_MAXIMUM; i++) {
+        struct rendezvous_node *node = &bench->record.nodes[bench->record.count++];
+        *node = (struct rendezvous_node){.identity = muster_node("x"), .is_participant = true};
+        memset(node->identity.address, 'x', 240);
+        snprintf(node->identity.address + 240, 16, "%zu", i);
+        node->rank = (int64_t)i;
+    }
+    bench->record.size = RENDEZVOUS_NODES_MAXIMUM;
+    bench->record.round++;
+    bench_change(bench);
+    bench->holds_requests = true;
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_CHANGED);
+    for (size_t i = 2; i < RENDEZVOUS_NODES_MAXIMUM; i += 64) {
+        bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE,
+                              .gone = {bench->record.nodes[i].identity, false}});
+    }
+    for (size_t i = 2; i < RENDEZVOUS_NODES_MAXIMUM + 1 - i; i++) {
+        struct rendezvous_node node = bench->record.nodes[i];
+        bench->record.nodes[i] = bench->record.nodes[RENDEZVOUS_NODES_MAXIMUM + 1 - i];
+        bench->record.nodes[RENDEZVOUS_NODES_MAXIMUM + 1 - i] = node;
+    }
+    bench->holds_requests = false;
+    bench_answer(bench);
+    while (bench->held != RENDEZVOUS_EFFECT_KIND_COUNT) {
+        bench_answer(bench);
+    }
+    assert_int_equal(bench->record.count, RENDEZVOUS_NODES_MAXIMUM - 1024);
+    bench_forget(bench);
+}
+
 static const struct CMUnitTest tests[] = {
     ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking),
     ON_BENCH(who_comes_back_without_presence_takes_its_former_self_out),
@@ -146,6 +187,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_that_finished_may_go),
     ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known),
     ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out),
+    ON_BENCH(a_thousand_nodes_of_the_largest_record_are_taken_out_at_once),
 };
 
 TEST_MAIN(tests)
