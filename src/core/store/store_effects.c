@@ -11,6 +11,7 @@
 
 void store_effects_reset(struct store_effects *effects) {
     effects->count = 0;
+    effects->is_full = false;
     if (effects->capacity > KEPT_EFFECTS) {
         free(effects->items);
         effects->items = NULL;

@@ -6,11 +6,12 @@
 #ifndef MUSTER_CORE_STORE_STORE_EFFECTS_H
 #define MUSTER_CORE_STORE_STORE_EFFECTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/store/store_request.h"
 
-#define STORE_REASON_SIZE 192
+#define STORE_REASON_SIZE 384
 
 struct store_connection;
 
@@ -36,6 +37,7 @@ struct store_effects {
     struct slice *blobs; /* the items of the list reply; a step has at most one */
     size_t blob_capacity;
     char reason[STORE_REASON_SIZE];
+    bool is_full; /* the step closes its connection because the store has no room */
 };
 
 /* Empties the list. The host calls it before each step. */

@@ -27,11 +27,12 @@ static bool empty_entry(void *context, struct slice key, void *value) {
 void store_entries_clear(struct store_entries *entries) {
     table_each(entries->table, empty_entry, entries);
     table_free(entries->table);
+    free(entries->census);
     *entries = (struct store_entries){.memory_limit = entries->memory_limit};
 }
 
 bool store_entries_have_room(const struct store_entries *entries, size_t size) {
-    size_t limit = entries->memory_limit;
+    size_t limit = entries->memory_limit - (entries->is_owners ? 0 : entries->owner_reserve);
     size_t left = entries->reserved < limit ? limit - entries->reserved : 0;
     return size <= left && entries->memory <= left - size;
 }
@@ -180,6 +181,7 @@ void store_queue_push(
     }
     entry->queue_back = item;
     entry->queue_length++;
+    entry->queue_bytes += store_queue_item_size(value.length);
     entries->memory += store_queue_item_size(value.length);
 }
 
@@ -189,6 +191,7 @@ struct store_queue_item *store_queue_pop(struct store_entry *entry) {
         entry->queue_front = item->next;
         entry->queue_back = item->next == NULL ? NULL : entry->queue_back;
         entry->queue_length--;
+        entry->queue_bytes -= store_queue_item_size(item->length);
     }
     return item;
 }

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/table.h"
 
+struct store_census;
 struct store_registration;
 
 struct store_queue_item {
@@ -30,6 +31,7 @@ struct store_entry {
     struct store_queue_item *queue_front;
     struct store_queue_item *queue_back;
     size_t queue_length;
+    size_t queue_bytes;                      /* memory of the items in the queue */
     struct store_registration *first_waiter; /* store_waiters maintains both */
     struct store_registration *last_waiter;
 };
@@ -39,7 +41,12 @@ struct store_entries {
     size_t memory;       /* bytes held, bookkeeping included */
     size_t memory_limit; /* for `memory` and `reserved` together */
     size_t reserved;     /* what other users have taken of the limit */
-    size_t value_count;  /* entries that have a value */
+    /* The part of the limit that requests for the keys of the store's owner may use alone, and
+     * whether the present request is one. */
+    size_t owner_reserve;
+    bool is_owners;
+    struct store_census *census; /* or NULL; store_census maintains it */
+    size_t value_count;          /* entries that have a value */
 };
 
 void store_entries_init(struct store_entries *entries, size_t memory_limit);

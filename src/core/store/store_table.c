@@ -5,10 +5,12 @@
 
 #include "base/memory.h"
 #include "core/store/store_apply.h"
+#include "core/store/store_memory.h"
 
 struct store_table {
     struct store_entries entries;
     struct store_waiters waiters;
+    char *own_prefix;                /* or NULL */
     struct store_queue_item *popped; /* the reply of the last step borrows from it */
 };
 
@@ -64,6 +66,7 @@ void store_table_free(struct store_table *table) {
     }
     renew(table, (struct slice){0}, NULL);
     store_entries_clear(&table->entries);
+    free(table->own_prefix);
     free(table);
 }
 
@@ -73,6 +76,18 @@ void store_table_disconnect(struct store_table *table, struct store_connection *
 
 void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
     table->entries.reserved = taken_bytes;
+}
+
+void store_table_reserve_for(struct store_table *table, const char *own_prefix) {
+    table->own_prefix = memory_duplicate_string(own_prefix);
+    table->entries.owner_reserve = store_memory_reserve(table->entries.memory_limit);
+}
+
+/* Of a request with several keys the first one counts: a client puts the same prefix before all. */
+static bool is_owners(const struct store_table *table, const struct store_request *request) {
+    struct slice key = request->count > 0 ? request->keys[0] : request->key;
+    return table->own_prefix != NULL &&
+           slice_starts_with(key, slice_from_string(table->own_prefix));
 }
 
 size_t store_table_memory(const struct store_table *table) {
@@ -129,5 +144,6 @@ void store_table_apply(struct store_table *table, struct store_connection *conne
         .effects = effects,
     };
     free_popped(table);
+    table->entries.is_owners = is_owners(table, request);
     operations[request->operation](&step);
 }

@@ -19,7 +19,8 @@
  * - Counters are decimal text. ADD wraps at 2^63. ADD to text that is not a number closes the
  *   connection and leaves the text as it is. BARRIER counts in the same way. It never resets, and
  *   still counts a client that has given up.
- * - A request that would exceed the memory limit closes its connection and changes nothing. */
+ * - A request that would exceed the memory limit closes its connection and changes nothing. The
+ *   reason says which keys take most of the memory. */
 #ifndef MUSTER_CORE_STORE_STORE_TABLE_H
 #define MUSTER_CORE_STORE_STORE_TABLE_H
 
@@ -66,6 +67,10 @@ void store_table_renew(
 /* Tells the table how many bytes of the memory limit others have taken. A host whose own buffers
  * count against the same limit calls it before a step. What the table holds already stays. */
 void store_table_reserve_memory(struct store_table *table, size_t taken_bytes);
+
+/* Keeps a part of the memory limit for keys that start with `own_prefix` (raw; copied), so that the
+ * store's owner can write them when others have filled the store. Called once, before any step. */
+void store_table_reserve_for(struct store_table *table, const char *own_prefix);
 
 /* The bytes held for clients: keys, values, queues and waits, with their bookkeeping. */
 size_t store_table_memory(const struct store_table *table);

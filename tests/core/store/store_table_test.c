@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "base/text.h"
 #include "core/store_fixture.h"
 #include "core/store/store_table.h"
 
@@ -122,7 +123,7 @@ static void a_request_that_would_pass_the_memory_limit_changes_nothing(void **st
     size_t memory = store_table_memory(store.table);
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         apply(&store, 1, &requests[i]);
-        assert_closed(&store, 1, "the store's memory limit of 4096");
+        assert_closed(&store, 1, "the store's memory limit of 4096 bytes");
         assert_non_null(
             strstr(store.effects.items[0].reason, store_operation_name(requests[i].operation)));
         assert_int_equal(store_table_memory(store.table), memory);
@@ -158,12 +159,55 @@ static void memory_taken_by_others_is_not_given_out(void **state) {
     apply_value(store, 0, STORE_SET, S("/a"), S("v"));
     store_table_reserve_memory(store->table, (size_t)1 << 30);
     apply_value(store, 1, STORE_SET, S("/b"), S("v"));
-    assert_closed(store, 1, "the store's memory limit of 16777216");
+    assert_closed(store, 1, "the store's memory limit of 16.0 MiB");
     assert_value(store, S("/a"), S("v"));
     store_table_reserve_memory(store->table, (size_t)1 << 20);
     apply_value(store, 2, STORE_SET, S("/b"), S("v"));
     assert_silent(store);
     assert_value(store, S("/b"), S("v"));
+}
+
+static void leak(struct store_fixture *fixture) {
+    struct text key = {0};
+    do {
+        text_clear(&key);
+        text_append_format(&key, "/leak/%zu", store_table_count(fixture->table));
+        apply_value(fixture, 0, STORE_SET, slice_from_string(text_string(&key)), S("value"));
+    } while (fixture->effects.count == 0);
+    text_clear(&key);
+}
+
+static void a_full_store_says_who_has_filled_it(void **state) {
+    (void)state;
+    struct store_fixture fixture;
+    fixture_init(&fixture, (size_t)2 << 20);
+    leak(&fixture);
+    assert_true(fixture.effects.is_full);
+    assert_closed(&fixture, 0, "memory limit of 2.0 MiB");
+    assert_closed(&fixture, 0, "keys take 2.0 MiB; about");
+    assert_closed(&fixture, 0, " % of that is keys that begin with 'leak/'");
+    apply_key(&fixture, 1, STORE_DELETE, S("/leak/7"));
+    assert_false(fixture.effects.is_full);
+    fixture_clear(&fixture);
+}
+
+static void the_owners_keys_have_room_when_others_have_filled_the_store(void **state) {
+    (void)state;
+    struct store_fixture fixture;
+    fixture_init(&fixture, (size_t)1 << 20);
+    char prefix[] = "/own/";
+    store_table_reserve_for(fixture.table, prefix);
+    prefix[1] = 'x';
+    leak(&fixture);
+    apply_value(&fixture, 1, STORE_SET, S("/own/k"), S("v"));
+    assert_silent(&fixture);
+    apply_keys(&fixture, 2, STORE_WAIT, KEYS(S("/own/w"), S("/own/x")));
+    assert_silent(&fixture);
+    apply_value(&fixture, 0, STORE_SET, S("/leak/more"), S("value"));
+    assert_closed(&fixture, 0, "memory limit");
+    apply_keys(&fixture, 0, STORE_WAIT, KEYS(S("/leak/w"), S("/own/x")));
+    assert_closed(&fixture, 0, "memory limit");
+    fixture_clear(&fixture);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -177,6 +221,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_request_that_would_pass_the_memory_limit_changes_nothing),
     cmocka_unit_test(a_full_store_can_still_be_used),
     store_test(memory_taken_by_others_is_not_given_out),
+    cmocka_unit_test(a_full_store_says_who_has_filled_it),
+    cmocka_unit_test(the_owners_keys_have_room_when_others_have_filled_the_store),
 };
 
 TEST_MAIN(tests)
