@@ -5,6 +5,9 @@
 
 /* How long this node waits for the store to say how many nodes are in the barrier. */
 #define COUNTING_SECONDS 2
+/* How often a node in the barrier counts again. The node that came last may have died, or have lost
+ * its connection, after it was counted and before it could tell the others. */
+#define RECOUNTING_SECONDS 5
 
 #define ANY_VALUE "<val_ignored>" /* the value that torchrun writes */
 
@@ -14,6 +17,14 @@ static bool is_in_barrier(const struct round_step *step) {
 
 static void count(struct round_step *step, int64_t amount) {
     round_step_add(step, round_step_key(step, ROUND_KEY_NUM_MEMBERS), amount);
+}
+
+static void arm_recount(struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    struct instant next =
+        instant_after(step->event->now, duration_from_seconds(RECOUNTING_SECONDS));
+    bool is_last = !exchange->is_barrier_late && instant_is_before(exchange->deadline, next);
+    round_step_arm_timer(step, is_last ? exchange->deadline : next);
 }
 
 void round_barrier_enter(struct round_step *step) {
@@ -26,11 +37,12 @@ void round_barrier_enter(struct round_step *step) {
     }
     exchange->phase = ROUND_LEAVING;
     exchange->stays_in_barrier = step->event->is_host;
-    round_step_arm_timer(
-        step, instant_after(step->event->now, exchange->settings.exit_barrier_timeout));
+    exchange->deadline = instant_after(step->event->now, exchange->settings.exit_barrier_timeout);
     if (exchange->is_coordinated) {
+        round_step_arm_timer(step, exchange->deadline);
         round_step_add(step, round_step_attempt_key(step, ROUND_KEY_FINISHED, 0), 1);
     } else {
+        arm_recount(step);
         count(step, 1);
         round_step_want(step, round_step_key(step, ROUND_KEY_LAST_MEMBER));
     }
@@ -54,7 +66,8 @@ static void end_late(struct round_step *step) {
         exchange->node_count, duration_seconds(exchange->settings.exit_barrier_timeout));
     if (exchange->stays_in_barrier) {
         exchange->phase = ROUND_LEAVING;
-        round_step_disarm_timer(step);
+        exchange->is_barrier_late = true;
+        arm_recount(step);
         round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_LATE,
                                   .reason = text_string(&exchange->reason)});
     } else {
@@ -86,12 +99,17 @@ void round_barrier_take_waited(struct round_step *step) {
 }
 
 void round_barrier_time_out(struct round_step *step) {
-    if (step->exchange->phase == ROUND_COUNTING) {
+    struct round_exchange *exchange = step->exchange;
+    struct instant now = step->event->now;
+    if (exchange->phase == ROUND_COUNTING) {
         end_late(step);
         return;
     }
-    step->exchange->phase = ROUND_COUNTING;
-    round_step_arm_timer(
-        step, instant_after(step->event->now, duration_from_seconds(COUNTING_SECONDS)));
+    if (exchange->is_barrier_late || instant_is_before(now, exchange->deadline)) {
+        arm_recount(step);
+    } else {
+        exchange->phase = ROUND_COUNTING;
+        round_step_arm_timer(step, instant_after(now, duration_from_seconds(COUNTING_SECONDS)));
+    }
     count(step, 0);
 }

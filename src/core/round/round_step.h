@@ -79,6 +79,7 @@ struct round_exchange {
     bool is_cut_off;                     /* fixed nodes: the connection was lost */
     char failure[ROUND_DECISION_SIZE];   /* fixed nodes: this node's, as it is written */
     bool stays_in_barrier;               /* other nodes need this node's store */
+    bool is_barrier_late;                /* this node stays although the timeout is over */
     int64_t arrived;                     /* how many nodes were in the barrier when last seen */
     int examined;                        /* diagnosis: the node whose role info is checked */
     int missing;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "round_fixture.h"
 
-#define ENTER "arm_timer at=300.000; add 0/num_members 1; wait 0/last_member"
+#define ENTER "arm_timer at=5.000; add 0/num_members 1; wait 0/last_member"
 
 static struct scene leaving_scene(void) {
     struct scene scene = joined_scene();
@@ -44,8 +44,12 @@ static void a_barrier_that_takes_too_long_says_how_many_had_come(void **state) {
     (void)state;
     struct scene scene = leaving_scene();
     step(&scene, counted(&scene, 1), "");
-    scene.seconds = 299;
+    scene.seconds = 4;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "");
+    scene.seconds = 299;
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=300.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 1), "");
     scene.seconds = 300;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=302.000; add 0/num_members 0");
@@ -59,14 +63,18 @@ static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state)
     struct scene scene = joined_scene();
     struct round_event asked = plain(&scene, ROUND_EVENT_BARRIER_ASKED);
     asked.is_host = true;
-    step(&scene, asked, "arm_timer at=300.000; add 0/num_members 1; wait 0/last_member");
+    step(&scene, asked, "arm_timer at=5.000; add 0/num_members 1; wait 0/last_member");
     scene.seconds = 300;
     step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
         "arm_timer at=302.000; add 0/num_members 0");
     step(&scene, counted(&scene, 1),
-        "disarm_timer; barrier_late 1 of 2 nodes had come to the exit barrier within 300 s");
+        "arm_timer at=305.000; barrier_late 1 of 2 nodes had come to the exit barrier within 300 "
+        "s");
     scene.seconds = 3000;
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "barrier_passed");
+    step(&scene, plain(&scene, ROUND_EVENT_TIMER_FIRED),
+        "arm_timer at=3005.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 1), "");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
     scene_clear(&scene);
 }
 
@@ -94,6 +102,18 @@ static void whoever_sees_all_counted_lets_them_go(void **state) {
     scene_clear(&scene);
 }
 
+static void a_last_one_that_could_not_tell_is_noticed(void **state) {
+    (void)state;
+    struct scene scene = leaving_scene();
+    step(&scene, counted(&scene, 1), "");
+    scene.seconds = 5;
+    step(
+        &scene, plain(&scene, ROUND_EVENT_TIMER_FIRED), "arm_timer at=10.000; add 0/num_members 0");
+    step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
 static void a_round_that_is_abandoned_calls_the_barrier_off(void **state) {
     (void)state;
     struct scene scene = leaving_scene();
@@ -111,6 +131,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
     cmocka_unit_test(a_store_that_is_silent_does_not_hold_a_node_for_ever),
     cmocka_unit_test(whoever_sees_all_counted_lets_them_go),
+    cmocka_unit_test(a_last_one_that_could_not_tell_is_noticed),
     cmocka_unit_test(a_round_that_is_abandoned_calls_the_barrier_off),
 };
 

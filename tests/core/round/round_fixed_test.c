@@ -186,7 +186,7 @@ static void in_a_mixed_job_a_lost_store_ends_the_exit_barrier(void **state) {
     (void)state;
     struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
-        "arm_timer at=300.000; add num_members 1; wait last_member");
+        "arm_timer at=5.000; add num_members 1; wait last_member");
     take_kind(&node, ROUND_EVENT_CONNECTION_LOST, "disarm_timer; barrier_failed ");
     node_clear(&node);
 }
@@ -195,7 +195,7 @@ static void in_a_mixed_job_the_exit_barrier_is_torchruns(void **state) {
     (void)state;
     struct node node = guest_node(false);
     take_kind(&node, ROUND_EVENT_BARRIER_ASKED,
-        "arm_timer at=300.000; add num_members 1; wait last_member");
+        "arm_timer at=5.000; add num_members 1; wait last_member");
     take_count(&node, ROUND_KEY_NUM_MEMBERS, 0, 2, "set last_member <val_ignored>");
     take_kind(&node, ROUND_EVENT_WAITED, "disarm_timer; barrier_passed");
     node_clear(&node);
