@@ -126,6 +126,19 @@ def test_a_signal_ends_a_node_that_waits_for_the_others_to_be_done(make_job):
     assert len(job.worlds()) == 1
 
 
+def test_a_host_that_is_done_does_not_wait_for_a_lost_node_whose_loss_is_ignored(make_job):
+    job = make_job("1:3", "--exit-barrier-timeout", 0.5, "--on-node-loss", "torchrun")
+    host = job.start_host("node1")
+    lost, _ = job.nodes("node2", "node3")
+    world = job.wait_for_world("node1", "node2", "node3")
+    lost.kill()
+    world.of("node1").end()
+    host.wait_for_log("round -> barrier_late")
+    assert host.is_running() and world.of("node3").is_running(), job.tell()
+    world.of("node3").end()
+    assert job.succeeds()
+
+
 def test_a_host_that_is_done_keeps_the_store_for_those_who_are_not(make_job):
     """With a restart in between: the new round needs it, too."""
     job = make_job("2:3", "--exit-barrier-timeout", 0.2)

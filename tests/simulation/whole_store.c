@@ -75,9 +75,18 @@ static void say_served(struct whole_store *store) {
 
 /* Leaving last. */
 
+static size_t count_own(const struct whole_node *host) {
+    size_t count = 0;
+    for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
+        const struct whole_connection *connection = host->lanes[i].connection;
+        count += connection != NULL && connection->is_accepted;
+    }
+    return count;
+}
+
 void whole_tell_when_alone(struct whole_cluster *cluster, struct whole_node *host) {
     bool is_changing = cluster->settings.kind == MEMBERSHIP_CHANGING;
-    size_t own = is_changing ? 0 : WHOLE_FIXED_LANES;
+    size_t own = is_changing ? count_own(host) : WHOLE_FIXED_LANES;
     if (host->is_lingering && cluster->store.open_count <= own) {
         host->is_lingering = false;
         whole_call_off(cluster, &host->patience);

@@ -91,6 +91,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .node_rank = config->node_rank,
                 .node_count = config->maximum_nodes,
                 .settling_time = config->settling_time,
+                .ignores_losses = !rendezvous_settings_heed_losses(rendezvous),
             },
         .rendezvous = {.rendezvous = *rendezvous},
         .round =

@@ -285,5 +285,6 @@ void agent_record_disconnect(struct agent_record *record) {
 }
 
 void agent_record_linger(struct agent_record *record, struct duration patience) {
-    agent_store_host_linger(record->host, patience, left, record);
+    size_t own = rendezvous_backend_connection_count(record->backend);
+    agent_store_host_linger(record->host, own, patience, left, record);
 }

@@ -27,6 +27,7 @@ struct agent_store_host {
     struct event_timer *look; /* for stalled agents */
     struct event_timer *lingering;
     size_t connection_count;
+    size_t own_connections; /* of this node, which lingers */
     void (*left)(void *context);
     void *left_context;
 };
@@ -104,16 +105,17 @@ static void lingered_long_enough(void *context) {
 static void connections_changed(void *context, size_t count) {
     struct agent_store_host *host = context;
     host->connection_count = count;
-    if (count == 0) {
+    if (count <= host->own_connections) {
         tell_left(host);
     }
 }
 
-void agent_store_host_linger(struct agent_store_host *host, struct duration patience,
+void agent_store_host_linger(struct agent_store_host *host, size_t own, struct duration patience,
     void (*done)(void *context), void *context) {
+    host->own_connections = own;
     host->left = done;
     host->left_context = context;
-    if (host->connection_count == 0) {
+    if (host->connection_count <= own) {
         tell_left(host);
     } else {
         event_timer_set(host->lingering, instant_after(event_loop_now(host->loop), patience));

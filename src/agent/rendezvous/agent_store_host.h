@@ -52,9 +52,9 @@ bool agent_store_host_is_hosting(const struct agent_store_host *host);
 const char *agent_store_host_address(const struct agent_store_host *host);
 int agent_store_host_port(const struct agent_store_host *host);
 
-/* Calls `done`, perhaps at once, when nobody is connected any more or `patience` is over.
- * At once where the store is not hosted. */
-void agent_store_host_linger(struct agent_store_host *host, struct duration patience,
+/* Calls `done`, perhaps at once, when there are no more than this node's `own` connections or
+ * `patience` is over. At once where the store is not hosted. */
+void agent_store_host_linger(struct agent_store_host *host, size_t own, struct duration patience,
     void (*done)(void *context), void *context);
 
 #endif

@@ -15,7 +15,7 @@ static membership_handler join, enter_barrier, announce_restart, doubt_failure, 
     leave_round, say_store_awaited, note_closing, look_why_job_failed, lose_rendezvous,
     believe_failure, end_last_word, seek_another_world, find_job_over, end_world_in_barrier,
     fail_barrier, end_world_or_settle, end_settling, join_when_settled, ignore, wait_for_join,
-    blame_world, pass_closed_barrier, leave_in_silence;
+    blame_world, pass_closed_barrier, leave_in_silence, stay_in_barrier, leave_last;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -30,7 +30,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_HOSTING] = membership_know_hosting,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = learn_root_cause,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = tell_why_job_failed,
-    [MEMBERSHIP_EVENT_LEFT] = membership_settle,
+    [MEMBERSHIP_EVENT_LEFT] = leave_last,
     [MEMBERSHIP_EVENT_WORLD] = enter_world,
     [MEMBERSHIP_EVENT_WORLD_OVER] = leave_round,
     [MEMBERSHIP_EVENT_STORE_AWAITED] = say_store_awaited,
@@ -69,7 +69,7 @@ static membership_handler
                 [MEMBERSHIP_EVENT_CLOSED] = pass_closed_barrier,
                 [MEMBERSHIP_EVENT_BARRIER_PASSED] = membership_pass_barrier,
                 [MEMBERSHIP_EVENT_BARRIER_FAILED] = fail_barrier,
-                [MEMBERSHIP_EVENT_BARRIER_LATE] = membership_stay_in_barrier,
+                [MEMBERSHIP_EVENT_BARRIER_LATE] = stay_in_barrier,
             },
         [MEMBERSHIP_GIVEN_UP] =
             {
@@ -459,6 +459,26 @@ static void fail_barrier(struct membership_step *step) {
     text_append(&step->membership->note, step->event->round->reason);
     membership_note(step, LOG_LEVEL_WARNING);
     membership_end_barrier(step, false);
+}
+
+/* Where losses are ignored, the barrier may wait for a node that is gone: then only its connections
+ * tell the host that it is alone. */
+static void stay_in_barrier(struct membership_step *step) {
+    membership_stay_in_barrier(step);
+    if (step->membership->settings.ignores_losses) {
+        membership_push(step, (struct membership_effect){
+                                  .kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
+    }
+}
+
+/* No other node is connected any more. A node that has left the barrier for a restart ignores it.
+ */
+static void leave_last(struct membership_step *step) {
+    if (step->membership->end.has_begun) {
+        membership_settle(step);
+    } else if (step->membership->stage == MEMBERSHIP_BARRIER) {
+        membership_end_barrier(step, false);
+    }
 }
 
 /* A node that has passed the barrier closes the record. But another program may have closed it

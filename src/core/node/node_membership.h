@@ -160,6 +160,8 @@ struct membership_settings {
     int node_rank;   /* fixed */
     int node_count;  /* fixed */
     struct duration settling_time; /* changing: see MEMBERSHIP_SETTLING */
+    bool ignores_losses; /* changing: no new round follows when a node is lost; one that was lost is
+                          * still awaited in the exit barrier */
 };
 
 enum membership_stage {

@@ -168,6 +168,11 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
     }
 }
 
+size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend) {
+    const struct rendezvous_lanes *lanes = &backend->lanes;
+    return rendezvous_lanes_are_dropped(lanes) ? 0 : (size_t)lanes->connected_count;
+}
+
 void rendezvous_backend_disconnect(struct rendezvous_backend *backend) {
     struct record_effects effects = {0};
     drop_undelivered(backend);

@@ -60,6 +60,8 @@ void rendezvous_backend_connect(
  * connected backend. */
 void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port);
 
+/* How many of its connections are there. */
+size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend);
 /* Drops every connection. No callback is called. */
 void rendezvous_backend_disconnect(struct rendezvous_backend *backend);
 

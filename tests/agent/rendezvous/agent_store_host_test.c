@@ -191,7 +191,7 @@ static void the_host_stays_until_the_others_have_left(void **state) {
     site_init(&lone.site);
     assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
     struct store_client *client = connect_client(&lone);
-    agent_store_host_linger(lone.host, duration_from_seconds(1000), others_have_left, &lone);
+    agent_store_host_linger(lone.host, 0, duration_from_seconds(1000), others_have_left, &lone);
     assert_false(lone.was_told);
     store_client_free(client);
     event_loop_run(lone.site.loop);
@@ -206,7 +206,7 @@ static void the_host_stays_no_longer_than_its_patience(void **state) {
     site_init(&lone.site);
     assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_YES), FAILURE_NONE);
     struct store_client *client = connect_client(&lone);
-    agent_store_host_linger(lone.host, duration_from_milliseconds(1), others_have_left, &lone);
+    agent_store_host_linger(lone.host, 0, duration_from_milliseconds(1), others_have_left, &lone);
     assert_false(lone.was_told);
     event_loop_run(lone.site.loop);
     assert_true(lone.was_told);
@@ -224,7 +224,7 @@ static void who_hosts_nothing_leaves_at_once(void **state) {
     int count_of_left = 0;
     site_init(&lone.site);
     assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_NO), FAILURE_NONE);
-    agent_store_host_linger(lone.host, duration_from_seconds(1000), count, &count_of_left);
+    agent_store_host_linger(lone.host, 0, duration_from_seconds(1000), count, &count_of_left);
     assert_int_equal(count_of_left, 1);
     stop(&lone);
     site_clear(&lone.site);

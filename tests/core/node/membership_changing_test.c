@@ -153,6 +153,23 @@ static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **sta
     desk_clear(&desk);
 }
 
+static void where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node(void **state) {
+    (void)state;
+    struct desk desk = desk_joined();
+    desk.membership.settings.ignores_losses = true;
+    take_hosting(&desk, 0);
+    take_kind(
+        &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
+    take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come",
+        "note 1 of 2 nodes had come; this node hosts the job's store, and keeps it until they are "
+        "done; linger seconds=9.22337e+09");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
+    take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=30");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
 static void a_record_that_is_closed_well_ends_the_barrier_too(void **state) {
     (void)state;
     struct desk desk = desk_in_barrier();
@@ -381,6 +398,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_that_are_done_close_the_record),
     cmocka_unit_test(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record),
     cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
+    cmocka_unit_test(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node),
     cmocka_unit_test(a_record_that_is_closed_well_ends_the_barrier_too),
     cmocka_unit_test(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news),
     cmocka_unit_test(who_failed_is_written_down_before_the_record_says_that_somebody_did),
