@@ -20,17 +20,8 @@
 #define DISK_PATIENCE_SECONDS 5
 
 static enum failure_code start_guardian(struct agent *agent, struct failure *failure) {
-    struct text_list fingerprint = {0};
-    if (agent->preparation.logs.run_path != NULL) {
-        text_list_add_taken(&fingerprint,
-            text_format("TORCHELASTIC_ERROR_FILE=%s/", agent->preparation.logs.run_path));
-    } else if (agent->config->run_id == NULL) { /* a random one, which nobody else can have */
-        text_list_add_taken(
-            &fingerprint, text_format("TORCHELASTIC_RUN_ID=%s", agent->preparation.run_id));
-    }
-    enum failure_code code = guardian_start(&fingerprint, &agent->guardian, failure);
-    text_list_clear(&fingerprint);
-    return code;
+    struct agent_guardian_settings settings = {agent->config, &agent->preparation, agent->log};
+    return agent_guardian_new(agent->loop, &settings, &agent->guardian, failure);
 }
 
 /* Events come throughout the job: a console that takes none of them must not hold it up. */
@@ -132,7 +123,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .environment = agent->environment,
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
-        .guardian = agent->guardian,
+        .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
         .observer = agent_workers_events(agent),
     };
@@ -162,6 +153,7 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .context = agent,
         .observer = {agent_watchdog_event, agent},
         .evidence = agent->evidence,
+        .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
@@ -252,7 +244,7 @@ static void tear_down(struct agent *agent) {
     if (has_log_thread_ended) {
         agent_metrics_free(agent->metrics);
     }
-    guardian_free(agent->guardian);
+    agent_guardian_free(agent->guardian);
     log_directory_remove_if_empty_within(
         duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);
     signal_watch_free(agent->signals);

@@ -11,6 +11,7 @@
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/failure/agent_evidence.h"
+#include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
@@ -22,7 +23,6 @@
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
-#include "host/process/guardian.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/signal_watch.h"
@@ -37,7 +37,7 @@ struct agent {
     long descriptor_limit; /* the soft limit before it was raised */
     struct event_timer *deadline;
     struct signal_watch *signals;
-    struct guardian *guardian;
+    struct agent_guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream passes through it */
     struct agent_rendezvous *rendezvous;
     struct agent_workers *workers;

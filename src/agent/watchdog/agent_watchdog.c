@@ -163,6 +163,13 @@ static char *choose_path(const struct agent_watchdog_settings *settings) {
     return path;
 }
 
+static void tell_guardian(struct guardian *guardian, const char *path) {
+    char *socket_path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, path);
+    guardian_remove_at_end(guardian, GUARDIAN_REMAINS_FIFO, path);
+    guardian_remove_at_end(guardian, GUARDIAN_REMAINS_SOCKET, socket_path);
+    free(socket_path);
+}
+
 enum failure_code agent_watchdog_new(struct event_loop *loop,
     const struct agent_watchdog_settings *settings, struct agent_watchdog **out_watchdog,
     struct failure *failure) {
@@ -187,6 +194,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
         .context = watchdog,
     };
     char *path = choose_path(settings);
+    tell_guardian(settings->guardian, path);
     enum failure_code code =
         timer_server_new(loop, path, &server_settings, &watchdog->server, failure);
     if (code == FAILURE_NONE) {

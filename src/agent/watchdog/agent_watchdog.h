@@ -42,6 +42,7 @@ struct agent_watchdog_settings {
     void *context;
     struct agent_watchdog_observer observer; /* `happened` may be NULL */
     struct agent_evidence *evidence; /* looks at who is to be ended first; NULL: nobody does */
+    struct guardian *guardian; /* removes the FIFO of an agent that was killed; NULL: nobody does */
 };
 
 /* Makes the FIFO and tells the workers' environment about it; *out_watchdog is NULL when the job

@@ -2,7 +2,6 @@
 #include "host/log/log_directory.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,13 +9,13 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "host/loop/empty_directory.h"
 #include "host/loop/errands.h"
 #include "host/loop/random_seed.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */
 #define NAME_TRIES 100
-#define WALK_DESCRIPTORS 8
 
 static enum failure_code fail_to_make(const char *path, int error, struct failure *failure) {
     if (error == ENOTDIR || error == ENAMETOOLONG) {
@@ -224,27 +223,9 @@ enum failure_code log_directory_begin_attempt(const struct log_directory *direct
     return FAILURE_NONE;
 }
 
-static int stop_at_file(const char *path, const struct stat *status, int kind, struct FTW *place) {
-    (void)path;
-    (void)status;
-    (void)place;
-    return kind == FTW_D ? 0 : 1;
-}
-
-/* rmdir() refuses what is not empty, so a file that appears meanwhile is safe. */
-static int remove_directory(
-    const char *path, const struct stat *status, int kind, struct FTW *place) {
-    (void)status;
-    (void)kind;
-    (void)place;
-    return rmdir(path);
-}
-
 bool log_directory_remove_if_empty(const struct log_directory *directory) {
     return directory->is_temporary && directory->base_path != NULL &&
-           nftw(directory->base_path, stop_at_file, WALK_DESCRIPTORS, FTW_PHYS) == 0 &&
-           nftw(directory->base_path, remove_directory, WALK_DESCRIPTORS, FTW_PHYS | FTW_DEPTH) ==
-               0;
+           empty_directory_remove(directory->base_path);
 }
 
 /* By another thread. */

@@ -2,9 +2,9 @@
 #include "host/process/guardian.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,115 +14,272 @@
 #include "host/process/guardian_process.h"
 #include "host/process/process_table.h"
 
+/* A guardian that ends at once is not replaced without a pause. */
+#define PAUSE_SECONDS 1
+
 struct guardian {
-    int notices_fd;
+    int notices_fd; /* -1: no guardian runs */
     pid_t pid;
+    struct guardian_charge charge; /* as the guardian has it */
+    struct event_loop *loop;       /* NULL: not watched, as what follows */
+    struct event_descriptor *watch;
+    struct event_timer *pause;
+    struct guardian_events events;
+    struct instant replaced; /* the last time */
+    bool is_failure_told;
 };
 
 /* Never blocks and raises no SIGPIPE, because a failing guardian must not harm the job. */
-static void send_notice(int fd, const struct guardian_notice *notice) {
+static void send_bytes(int fd, const void *bytes, size_t length) {
     if (fd != -1) {
-        send(fd, notice, sizeof *notice, MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
 }
 
-/* Runs in a child of the agent. The child forks the guardian and exits, so that the guardian is not
- * the agent's child. */
-static _Noreturn void run_intermediate_child(
-    int notices_fd, int ready_fd, const struct text_list *fingerprint) {
+static void send_notice(int fd, const struct guardian_notice *notice) {
+    send_bytes(fd, notice, sizeof *notice);
+}
+
+/* Starting. */
+
+/* The guardian's ends of the sockets are the second ones. */
+struct guardian_sockets {
+    int notices[2];
+    int ready[2]; /* the guardian's pid or a negative errno; its end tells the process between to
+                     end */
+};
+
+static void close_pair(int ends[2]) {
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Runs in a child of the agent, which forks the guardian, so that the guardian is not the agent's
+ * child. It exits when it is told. */
+static _Noreturn void run_between(
+    const struct guardian_sockets *sockets, struct guardian_charge *charge) {
     pid_t pid = fork();
     if (pid == 0) {
-        guardian_process_run(notices_fd, ready_fd, fingerprint);
+        guardian_process_run(sockets->notices[1], sockets->ready[1], charge);
     }
-    _exit(pid == -1 ? errno : 0);
+    char byte;
+    int32_t error = -errno;
+    close(sockets->ready[0]);
+    ssize_t length = pid == -1 ? write(sockets->ready[1], &error, sizeof error) : 0;
+    length += read(sockets->ready[1], &byte, sizeof byte);
+    _exit(length < 0);
 }
 
-/* Forks twice. Returns an errno, or 0 when the guardian runs. */
-static int fork_guardian(int notices_fd, int ready_fd, const struct text_list *fingerprint) {
-    pid_t between = fork();
-    if (between == 0) {
-        run_intermediate_child(notices_fd, ready_fd, fingerprint);
+static void wait_for(pid_t pid) {
+    while (waitpid(pid, NULL, 0) == -1 && errno == EINTR) {
     }
-    if (between == -1) {
-        return errno;
-    }
-    int status = 0;
-    while (waitpid(between, &status, 0) == -1 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
 
-/* Calls fork_guardian in a process that may have signal handlers (which must not run in the child)
- * and may be a subreaper (which must not adopt the guardian). */
-static int fork_apart(int notices_fd, int ready_fd, const struct text_list *fingerprint) {
-    sigset_t all;
-    sigset_t before;
+/* The guardian's parent ends. The agent may be a subreaper, which must not adopt the guardian: so
+ * it is none for as short as possible, because it would miss workers' orphans meanwhile. */
+static void end_between(pid_t between, int ready_fd) {
     int was_subreaper = 0;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
     prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper, 0, 0, 0);
     prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
-    int system_error = fork_guardian(notices_fd, ready_fd, fingerprint);
+    shutdown(ready_fd, SHUT_WR);
+    wait_for(between);
     prctl(PR_SET_CHILD_SUBREAPER, was_subreaper, 0, 0, 0);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return system_error;
+    close(ready_fd);
 }
 
-/* Returns an errno, or 0 on success. */
-static int start(
-    const int notices[2], const struct text_list *fingerprint, struct guardian *guardian) {
-    int ready[2];
-    if (pipe2(ready, O_CLOEXEC) != 0) {
-        return errno;
-    }
-    int system_error = fork_apart(notices[1], ready[1], fingerprint);
-    close(ready[1]);
-    int32_t pid = 0;
-    ssize_t length = 0;
+/* Returns the guardian's pid or a negative errno. */
+static int32_t read_pid(int fd) {
+    int32_t pid;
+    ssize_t length;
     do {
-        length = read(ready[0], &pid, sizeof pid);
+        length = read(fd, &pid, sizeof pid);
     } while (length == -1 && errno == EINTR);
-    if (system_error == 0 && length != (ssize_t)sizeof pid) {
-        system_error = ECHILD;
+    return length == (ssize_t)sizeof pid ? pid : -ECHILD;
+}
+
+/* Signal handlers of the agent must not run in the children. Returns the guardian's pid or a
+ * negative errno. The memory that a later guardian gets is a copy of the agent's at that time. */
+static int32_t fork_guardian(struct guardian_sockets *sockets, struct guardian_charge *charge) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t between = fork();
+    if (between == 0) {
+        run_between(sockets, charge);
     }
-    close(ready[0]);
-    *guardian = (struct guardian){.notices_fd = notices[0], .pid = pid};
-    return system_error;
+    int32_t pid = between == -1 ? -errno : 0;
+    close(sockets->ready[1]);
+    if (between == -1) {
+        close(sockets->ready[0]);
+    } else {
+        pid = read_pid(sockets->ready[0]);
+        end_between(between, sockets->ready[0]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+static enum failure_code start(struct guardian *guardian, struct failure *failure) {
+    static const char sentence[] = "cannot start the guardian process";
+    struct guardian_sockets sockets;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.notices) != 0) {
+        return failure_set_system(failure, errno, sentence);
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.ready) != 0) {
+        int error = errno;
+        close_pair(sockets.notices);
+        return failure_set_system(failure, error, sentence);
+    }
+    int32_t pid = fork_guardian(&sockets, &guardian->charge);
+    close(sockets.notices[1]);
+    if (pid < 0) {
+        close(sockets.notices[0]);
+        return failure_set_system(failure, -pid, sentence);
+    }
+    guardian->notices_fd = sockets.notices[0];
+    guardian->pid = pid;
+    return FAILURE_NONE;
 }
 
 enum failure_code guardian_start(
     const struct text_list *fingerprint, struct guardian **out_guardian, struct failure *failure) {
-    int notices[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, notices) != 0) {
-        return failure_set_system(failure, errno, "cannot start the guardian process");
+    struct guardian *guardian = memory_allocate(sizeof *guardian);
+    guardian->notices_fd = -1;
+    for (size_t i = 0; fingerprint != NULL && i < fingerprint->count; i++) {
+        text_list_add(&guardian->charge.fingerprint, fingerprint->items[i]);
     }
-    struct text_list none = {0};
-    struct guardian guardian;
-    int system_error = start(notices, fingerprint == NULL ? &none : fingerprint, &guardian);
-    close(notices[1]);
-    if (system_error != 0) {
-        close(notices[0]);
-        return failure_set_system(failure, system_error, "cannot start the guardian process");
+    enum failure_code code = start(guardian, failure);
+    if (code != FAILURE_NONE) {
+        guardian_free(guardian);
+        return code;
     }
-    *out_guardian = memory_duplicate(&guardian, sizeof guardian);
+    *out_guardian = guardian;
     return FAILURE_NONE;
+}
+
+static void stop_listening(struct guardian *guardian) {
+    if (guardian->notices_fd != -1) {
+        event_descriptor_free(guardian->watch);
+        guardian->watch = NULL;
+        close(guardian->notices_fd);
+        guardian->notices_fd = -1;
+    }
 }
 
 void guardian_free(struct guardian *guardian) {
     if (guardian != NULL) {
         send_notice(guardian->notices_fd, &(struct guardian_notice){.kind = GUARDIAN_FAREWELL});
-        close(guardian->notices_fd);
+        stop_listening(guardian);
+        event_timer_free(guardian->pause);
+        guardian_sessions_clear(&guardian->charge.sessions);
+        guardian_remains_clear(&guardian->charge.remains);
+        text_list_clear(&guardian->charge.fingerprint);
         free(guardian);
     }
 }
+
+/* Watching. */
+
+static void hear(void *context);
+
+static enum failure_code listen_to(struct guardian *guardian, struct failure *failure) {
+    return event_descriptor_new(
+        guardian->loop, guardian->notices_fd, hear, guardian, &guardian->watch, failure);
+}
+
+/* Comes at once, if the last time is long ago, or there was none. */
+static void replace_soon(struct guardian *guardian) {
+    event_timer_set(
+        guardian->pause, instant_after(guardian->replaced, duration_from_seconds(PAUSE_SECONDS)));
+}
+
+static void replace(void *context) {
+    struct guardian *guardian = context;
+    struct failure failure;
+    pid_t old = guardian->pid;
+    guardian->replaced = event_loop_now(guardian->loop);
+    enum failure_code code = start(guardian, &failure);
+    if (code == FAILURE_NONE) {
+        code = listen_to(guardian, &failure);
+    }
+    if (code == FAILURE_NONE) {
+        guardian->is_failure_told = false;
+        guardian->events.ended(guardian->events.context, old, NULL);
+        return;
+    }
+    stop_listening(guardian);
+    replace_soon(guardian);
+    if (!guardian->is_failure_told) {
+        guardian->is_failure_told = true;
+        guardian->events.ended(guardian->events.context, old, &failure);
+    }
+}
+
+static void hear(void *context) {
+    struct guardian *guardian = context;
+    char byte;
+    if (recv(guardian->notices_fd, &byte, sizeof byte, MSG_DONTWAIT) == -1 && errno == EAGAIN) {
+        return;
+    }
+    stop_listening(guardian);
+    replace_soon(guardian);
+}
+
+enum failure_code guardian_watch(struct guardian *guardian, struct event_loop *loop,
+    const struct guardian_events *events, struct failure *failure) {
+    guardian->loop = loop;
+    guardian->events = *events;
+    guardian->pause = event_timer_new(loop, replace, guardian);
+    return listen_to(guardian, failure);
+}
+
+/* Telling. */
 
 int guardian_descriptor(const struct guardian *guardian) {
     return guardian == NULL ? -1 : guardian->notices_fd;
 }
 
+void guardian_note_session(struct guardian *guardian, pid_t leader) {
+    struct kernel_process_stat stat;
+    if (guardian != NULL) {
+        guardian_sessions_add(&guardian->charge.sessions, leader,
+            process_table_read(leader, &stat) ? stat.start_time : 0);
+    }
+}
+
 void guardian_end_session(struct guardian *guardian, pid_t leader) {
-    send_notice(guardian_descriptor(guardian),
-        &(struct guardian_notice){.kind = GUARDIAN_SESSION_ENDS, .leader = leader});
+    if (guardian != NULL) {
+        guardian_sessions_remove(&guardian->charge.sessions, leader);
+        send_notice(guardian->notices_fd,
+            &(struct guardian_notice){.kind = GUARDIAN_SESSION_ENDS, .leader = leader});
+    }
+}
+
+/* The caller frees it; NULL when there is no working directory. */
+static char *absolute_path(const char *path) {
+    if (*path == '/') {
+        return memory_duplicate_string(path);
+    }
+    char *directory = getcwd(NULL, 0);
+    char *absolute = directory == NULL ? NULL : text_format("%s/%s", directory, path);
+    free(directory);
+    return absolute;
+}
+
+void guardian_remove_at_end(
+    struct guardian *guardian, enum guardian_remains_kind kind, const char *path) {
+    char *absolute = guardian == NULL ? NULL : absolute_path(path);
+    if (absolute != NULL && strlen(absolute) <= GUARDIAN_PATH_MAXIMUM) {
+        struct text notice = {0};
+        struct guardian_notice head = {.kind = GUARDIAN_REMAINS, .remains = kind};
+        text_append_bytes(&notice, (const char *)&head, sizeof head);
+        text_append(&notice, absolute);
+        guardian_remains_add(&guardian->charge.remains, kind, absolute);
+        send_bytes(guardian->notices_fd, notice.data, notice.length);
+        text_clear(&notice);
+    }
+    free(absolute);
 }
 
 pid_t guardian_pid(const struct guardian *guardian) {

@@ -2,12 +2,16 @@
 /* A small process that ends the workers of an agent that was killed by SIGKILL. It outlives the
  * agent only for that. The kernel's parent-death signal reaches the workers themselves. The
  * guardian also ends the processes that the workers started: every process of their sessions, and
- * every process with the job's fingerprint in its environment, whatever its session.
+ * every process with the job's fingerprint in its environment, whatever its session. Then it
+ * removes what such an agent leaves in the file system.
  *
- * The guardian notices the agent's death when a pipe ends: only the agent, and its children before
- * exec, hold the other end. The guardian is no child of the agent, has its own session, holds no
- * other descriptor, and ignores the signals that people send to whole groups. After guardian_free
- * it exits at once and ends no process. */
+ * The guardian notices the agent's death when a socket ends: only the agent, and its children
+ * before exec, hold the other end. The guardian is no child of the agent, has its own session,
+ * holds no other descriptor, and ignores the signals that people send to whole groups. After
+ * guardian_free it exits at once and ends no process.
+ *
+ * The agent notices the guardian's death in the same way, and starts another one, which knows what
+ * the first one knew. */
 #ifndef MUSTER_HOST_PROCESS_GUARDIAN_H
 #define MUSTER_HOST_PROCESS_GUARDIAN_H
 
@@ -16,6 +20,8 @@
 
 #include "base/failure.h"
 #include "base/text.h"
+#include "host/loop/event_loop.h"
+#include "host/process/guardian_remains.h"
 
 struct guardian;
 
@@ -31,12 +37,34 @@ __attribute__((warn_unused_result)) enum failure_code guardian_start(
 /* Tells the guardian to exit without ending any process. Accepts NULL. */
 void guardian_free(struct guardian *guardian);
 
+/* Called on the loop. */
+struct guardian_events {
+    /* The guardian `pid` has ended. `failure` is NULL when another one runs. Otherwise it says why
+     * none could be started; that is tried again, and told again only when it works. */
+    void (*ended)(void *context, pid_t pid, const struct failure *failure);
+    void *context;
+};
+
+/* From now on a guardian that has ended is replaced. `events` is copied. Free the guardian before
+ * the loop. */
+__attribute__((warn_unused_result)) enum failure_code guardian_watch(struct guardian *guardian,
+    struct event_loop *loop, const struct guardian_events *events, struct failure *failure);
+
 /* The descriptor on which a child announces itself before exec (process_request.guardian_fd). -1
- * for NULL. */
+ * for NULL, and while no guardian runs. It changes when a guardian is replaced. */
 int guardian_descriptor(const struct guardian *guardian);
+
+/* Notes a session that was announced on the descriptor, for a guardian that takes this one's place.
+ * `leader` has not been waited for. Accepts NULL. */
+void guardian_note_session(struct guardian *guardian, pid_t leader);
 
 /* Tells the guardian that the session led by `leader` is over, because its number may be reused. */
 void guardian_end_session(struct guardian *guardian, pid_t leader);
+
+/* Tells the guardian to remove what is or will be at `path` when the agent is killed. Accepts NULL.
+ */
+void guardian_remove_at_end(
+    struct guardian *guardian, enum guardian_remains_kind kind, const char *path);
 
 /* The guardian's pid, for logs and tests. */
 pid_t guardian_pid(const struct guardian *guardian);

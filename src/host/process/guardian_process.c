@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "host/process/guardian_sweep.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/process_table.h"
 
@@ -70,13 +69,23 @@ static void settle_descriptors(int notices_fd) {
     inherited_descriptors_close(NOTICES_FD + 1);
 }
 
-static void take_notice(struct guardian_sessions *sessions, const struct guardian_notice *notice) {
+/* A notice and the path behind it. */
+struct packet {
+    struct guardian_notice notice;
+    char path[GUARDIAN_PATH_MAXIMUM + 1];
+};
+
+static void take_notice(struct guardian_charge *charge, const struct packet *packet) {
+    const struct guardian_notice *notice = &packet->notice;
     switch (notice->kind) {
     case GUARDIAN_SESSION_BEGINS:
-        guardian_sessions_add(sessions, notice->leader, notice->start_time);
+        guardian_sessions_add(&charge->sessions, notice->leader, notice->start_time);
         break;
     case GUARDIAN_SESSION_ENDS:
-        guardian_sessions_remove(sessions, notice->leader);
+        guardian_sessions_remove(&charge->sessions, notice->leader);
+        break;
+    case GUARDIAN_REMAINS:
+        guardian_remains_add(&charge->remains, notice->remains, packet->path);
         break;
     case GUARDIAN_FAREWELL:
         _exit(EXIT_SUCCESS);
@@ -84,32 +93,32 @@ static void take_notice(struct guardian_sessions *sessions, const struct guardia
 }
 
 /* Returns when the agent is gone without a farewell. */
-static void take_notices(struct guardian_sessions *sessions) {
-    struct guardian_notice notice;
+static void take_notices(struct guardian_charge *charge) {
+    struct packet packet;
     for (;;) {
-        ssize_t length = recv(NOTICES_FD, &notice, sizeof notice, 0);
-        if (length == (ssize_t)sizeof notice) {
-            take_notice(sessions, &notice);
+        ssize_t length = recv(NOTICES_FD, &packet, sizeof packet - 1, 0);
+        if (length >= (ssize_t)sizeof packet.notice) {
+            ((char *)&packet)[length] = '\0';
+            take_notice(charge, &packet);
         } else if (length == 0 || (length == -1 && errno != EINTR)) {
             return;
         }
     }
 }
 
-_Noreturn void guardian_process_run(
-    int notices_fd, int ready_fd, const struct text_list *fingerprint) {
-    struct guardian_sessions sessions = {0};
+_Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardian_charge *charge) {
     int32_t pid = getpid();
     setsid();
     settle_signals();
     rename_self();
     ssize_t written = write(ready_fd, &pid, sizeof pid);
-    (void)written; /* four bytes into an empty pipe are written whole, or the agent is gone */
+    (void)written; /* four bytes into an empty socket are written whole, or the agent is gone */
     settle_descriptors(notices_fd);
     if (chdir("/") != 0) {
         _exit(EXIT_FAILURE); /* unreachable: /dev/null always exists */
     }
-    take_notices(&sessions);
-    guardian_sweep(&sessions, fingerprint);
+    take_notices(charge);
+    guardian_sweep(&charge->sessions, &charge->fingerprint);
+    guardian_remains_remove(&charge->remains);
     _exit(EXIT_SUCCESS);
 }

@@ -4,15 +4,19 @@
 #ifndef MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
 #define MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "base/text.h"
+#include "host/process/guardian_remains.h"
+#include "host/process/guardian_sweep.h"
 
 #define GUARDIAN_NAME "muster-guardian" /* the longest name that fits into the process table */
 
 enum guardian_notice_kind {
     GUARDIAN_SESSION_BEGINS,
     GUARDIAN_SESSION_ENDS,
+    GUARDIAN_REMAINS, /* a path follows, without a NUL */
     GUARDIAN_FAREWELL,
 };
 
@@ -21,12 +25,23 @@ struct guardian_notice {
     enum guardian_notice_kind kind;
     int32_t leader;      /* pid of the session's leader, which is also the session's number */
     uint64_t start_time; /* SESSION_BEGINS: start time of the leader, 0 when unknown */
+    enum guardian_remains_kind remains; /* REMAINS */
+};
+
+/* The most bytes of a path that follows a notice. */
+#define GUARDIAN_PATH_MAXIMUM PATH_MAX
+
+/* What is ended and removed when the agent is gone. A guardian that takes another one's place
+ * begins with all of it. A zeroed struct is valid and empty. */
+struct guardian_charge {
+    struct guardian_sessions sessions;
+    struct guardian_remains remains;
+    struct text_list fingerprint; /* see guardian_start */
 };
 
 /* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the
  * farewell or the end of the socket. It writes its pid (an int32_t) to `ready_fd` when it no longer
- * depends on anything of the agent's. */
-_Noreturn void guardian_process_run(
-    int notices_fd, int ready_fd, const struct text_list *fingerprint);
+ * depends on anything of the agent's. `charge` is where it begins; it is the process's own. */
+_Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardian_charge *charge);
 
 #endif

@@ -177,6 +177,7 @@ void process_family_free(struct process_family *family) {
 
 void process_family_add(struct process_family *family, const struct process *process) {
     family->is_gone = false;
+    guardian_note_session(family->guardian, process->pid);
     process_watch_add(family->watch, process);
 }
 

@@ -22,8 +22,8 @@ static void set_up(struct fixture *fixture) {
     processes_make_pipe(ready);
     *fixture = (struct fixture){.notices = notices[0], .pid = fork()};
     if (fixture->pid == 0) {
-        static const struct text_list no_fingerprint;
-        guardian_process_run(notices[1], ready[1], &no_fingerprint);
+        struct guardian_charge charge = {0};
+        guardian_process_run(notices[1], ready[1], &charge);
     }
     close(notices[1]);
     close(ready[1]);

@@ -300,8 +300,95 @@ static void nobody_may_stand_in_for_a_guardian(void **state) {
     guardian_free(NULL);
     assert_int_equal(guardian_descriptor(NULL), -1);
     guardian_end_session(NULL, 1);
+    guardian_note_session(NULL, 1);
+    guardian_remove_at_end(NULL, GUARDIAN_REMAINS_FIFO, "/tmp/it");
     guardian_announce_self(-1);
     guardian_withdraw_self(-1);
+}
+
+struct watch_play {
+    struct event_loop *loop;
+    int output;
+    pid_t ended;
+};
+
+static void say_that_it_is_replaced(void *context, pid_t pid, const struct failure *failure) {
+    struct watch_play *play = context;
+    play->ended = failure == NULL ? pid : -1;
+    event_loop_stop(play->loop);
+}
+
+static void watch(struct guardian *guardian, struct watch_play *play) {
+    const struct guardian_events events = {say_that_it_is_replaced, play};
+    if (event_loop_new(&play->loop, NULL) != FAILURE_NONE ||
+        guardian_watch(guardian, play->loop, &events, NULL) != FAILURE_NONE) {
+        _exit(1);
+    }
+}
+
+static void play_replaced_guardian(int output) {
+    struct watch_play play = {0};
+    struct guardian *guardian = start_guardian(NULL);
+    struct process process = processes_start_shell(
+        "sleep 1000 & sleep 1000 & wait", output, guardian_descriptor(guardian));
+    guardian_note_session(guardian, process.pid);
+    watch(guardian, &play);
+    pid_t first = guardian_pid(guardian);
+    kill(first, SIGKILL);
+    event_loop_run(play.loop);
+    say_number(output, play.ended == first && guardian_pid(guardian) != first);
+}
+
+static void replaced_guardian_knows_the_sessions_of_the_first_one(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_replaced_guardian);
+    assert_int_equal(read_number(&agent), 1);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+}
+
+static void replaced_guardian_is_nobodys_child_either(void **state) {
+    (void)state;
+    struct watch_play play = {0};
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    struct guardian *guardian = start_guardian(NULL);
+    watch(guardian, &play);
+    int descriptors = processes_open_descriptors();
+    kill(guardian_pid(guardian), SIGKILL);
+    event_loop_run(play.loop);
+    processes_assert_no_children();
+    assert_int_equal(processes_open_descriptors(), descriptors);
+    pid_t pid = guardian_pid(guardian);
+    guardian_free(guardian);
+    assert_true(event_loop_free(play.loop));
+    wait_for_stranger(pid);
+    prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+static void play_remains(int output) {
+    struct guardian *guardian = start_guardian(NULL);
+    char path[] = "/tmp/guardian_test_XXXXXX";
+    if (mkdtemp(path) == NULL) {
+        _exit(1);
+    }
+    guardian_remove_at_end(guardian, GUARDIAN_REMAINS_DIRECTORY, path);
+    if (write(output, path, strlen(path)) < 0 || write(output, "\n", 1) < 0) {
+        _exit(1);
+    }
+}
+
+static void killed_agent_leaves_no_empty_directory(void **state) {
+    (void)state;
+    char path[64];
+    struct agent agent = start_agent(play_remains);
+    processes_read_line(agent.output, path, sizeof path);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    assert_nothing_is_left(&agent);
+    for (int i = 0; i < 10000 && access(path, F_OK) == 0; i++) {
+        usleep(1000); /* the guardian has no descriptor that tells its end */
+    }
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 /* What a family tells the guardian. A worker leaves a child behind, which is then killed. Only
@@ -371,6 +458,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(dead_guardian_does_not_disturb_the_job),
     cmocka_unit_test(guardian_costs_one_descriptor),
     cmocka_unit_test(nobody_may_stand_in_for_a_guardian),
+    cmocka_unit_test(replaced_guardian_knows_the_sessions_of_the_first_one),
+    cmocka_unit_test(replaced_guardian_is_nobodys_child_either),
+    cmocka_unit_test(killed_agent_leaves_no_empty_directory),
     cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
 };
 

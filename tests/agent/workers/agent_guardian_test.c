@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <signal.h>
+
+#include "agent/workers/agent_guardian.h"
+#include "agent_fixture.h"
+
+struct fixture {
+    struct agent_fixture agent;
+    struct agent_preparation preparation;
+    struct event_loop *loop;
+    struct log log;
+    struct agent_guardian *guardian;
+    char line[256]; /* the last one of the log */
+};
+
+static void note_line(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    struct fixture *fixture = context;
+    (void)level;
+    (void)origin;
+    snprintf(fixture->line, sizeof fixture->line, "%s", message);
+    event_loop_stop(fixture->loop);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.log = {.write = note_line, .context = fixture}};
+    agent_fixture_init(&fixture->agent, 1, "exit 0");
+    struct agent_guardian_settings settings = {
+        &fixture->agent.config, &fixture->preparation, &fixture->log};
+    assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment,
+                         &fixture->preparation, NULL),
+        FAILURE_NONE);
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(
+        agent_guardian_new(fixture->loop, &settings, &fixture->guardian, NULL), FAILURE_NONE);
+}
+
+static void tear_down(struct fixture *fixture) {
+    agent_guardian_free(fixture->guardian);
+    assert_true(event_loop_free(fixture->loop));
+    agent_preparation_clear(&fixture->preparation);
+    agent_fixture_clear(&fixture->agent);
+}
+
+static void a_replaced_guardian_is_said_with_both_processes(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    const struct guardian *process = agent_guardian_process(fixture.guardian);
+    pid_t old = guardian_pid(process);
+    assert_int_equal(kill(old, SIGKILL), 0);
+    event_loop_run(fixture.loop);
+    assert_int_not_equal(guardian_pid(process), old);
+    char *line = text_format("the guardian (process %d) has ended; process %d takes its place",
+        (int)old, (int)guardian_pid(process));
+    assert_string_equal(fixture.line, line);
+    free(line);
+    tear_down(&fixture);
+}
+
+static void nobody_is_a_guardian_too(void **state) {
+    (void)state;
+    agent_guardian_free(NULL);
+    assert_null(agent_guardian_process(NULL));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_replaced_guardian_is_said_with_both_processes),
+    cmocka_unit_test(nobody_is_a_guardian_too),
+};
+
+TEST_MAIN(tests)
