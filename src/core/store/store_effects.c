@@ -52,6 +52,15 @@ void store_effects_close(
     effect->reason = reason;
 }
 
+bool store_effects_have_written(
+    const struct store_effects *effects, const struct store_request *request) {
+    if (request->operation != STORE_COMPARE_SET) {
+        return request->operation == STORE_SET && !effects->is_full;
+    }
+    return effects->count > 0 && effects->items[0].kind == STORE_EFFECT_REPLY &&
+           slice_equals(effects->items[0].reply.blob, request->value);
+}
+
 struct slice *store_effects_blobs(struct store_effects *effects, size_t count) {
     effects->blobs =
         memory_reserve(effects->blobs, &effects->blob_capacity, count, sizeof *effects->blobs);

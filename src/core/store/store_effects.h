@@ -49,6 +49,10 @@ void store_effects_reply(struct store_effects *effects, struct store_connection 
 /* `reason` is fixed text. */
 void store_effects_close(
     struct store_effects *effects, struct store_connection *connection, const char *reason);
+/* Whether the step, which has carried out the request, has set the key of the request to its
+ * value. */
+bool store_effects_have_written(
+    const struct store_effects *effects, const struct store_request *request);
 /* Returns room for the items of a list reply, valid until the reset. */
 struct slice *store_effects_blobs(struct store_effects *effects, size_t count);
 

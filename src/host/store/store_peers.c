@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/store_peers.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log_throttle.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/store/connection_silence.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
+#include "host/store/client_log.h"
+#include "host/store/store_room.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
 #include "wire/store/store_reply_codec.h"
@@ -29,7 +29,7 @@
 
 struct store_peers {
     struct event_loop *loop;
-    const struct log *log;
+    struct client_log client_log;
     struct store_limits limits;
     struct store_table *table;
     struct store_effects effects;
@@ -49,7 +49,7 @@ struct store_peers {
     struct bytes replies;       /* collected replies to `current` */
     size_t turn_reply_bytes;    /* sent to `current` in this turn */
     struct bytes single;        /* one reply to another client */
-    struct log_throttle throttle;
+    struct store_room room;
     bool is_freed;
 };
 
@@ -70,20 +70,8 @@ static struct store_peer *peer_of(struct tcp_stream *stream) {
     return (struct store_peer *)(void *)stream;
 }
 
-void store_peers_log_client(
-    struct store_peers *peers, const union tcp_address *address, const char *what) {
-    uint64_t held_back;
-    if (!log_throttle_admits(&peers->throttle, event_loop_now(peers->loop), &held_back)) {
-        return;
-    }
-    char client[TCP_ADDRESS_TEXT_SIZE];
-    tcp_address_describe(address, client);
-    if (held_back > 0) {
-        log_warning(peers->log, "store: client %s: %s (%" PRIu64 " more such lines were left out)",
-            client, what, held_back);
-    } else {
-        log_warning(peers->log, "store: client %s: %s", client, what);
-    }
+struct client_log *store_peers_log(struct store_peers *peers) {
+    return &peers->client_log;
 }
 
 /* Applies a request of the host itself; its reply is not used. */
@@ -144,28 +132,59 @@ static void send_collected(struct store_peers *peers) {
     reset_buffer(&peers->replies);
 }
 
-/* Closes a client for a reason. Its replies to earlier requests are sent first. */
-static void dismiss(struct store_peer *peer, const char *reason) {
+/* Closes a client for a reason, which `say` logs. Its replies to earlier requests are sent first.
+ */
+static void dismiss_and_say(struct store_peer *peer, const char *reason,
+    void (*say)(struct client_log *log, const union tcp_address *address, const char *what)) {
     if (peer == peer->peers->current) {
         send_collected(peer->peers);
     }
     if (!peer->stream.is_closed) {
         close_peer(peer);
-        store_peers_log_client(peer->peers, &peer->address, reason);
+        say(&peer->peers->client_log, &peer->address, reason);
     }
 }
 
-/* Table and buffers share one ceiling: each may use what the other leaves. The input buffer of the
- * client being served is not counted, because bytes that the table takes leave that buffer. */
-static void share_memory(struct store_peers *peers) {
-    size_t limit = peers->limits.memory_bytes;
-    size_t stored = store_table_memory(peers->table);
-    size_t buffered = peers->pool.buffered_bytes;
-    if (peers->current != NULL) {
-        buffered -= peers->current->stream.input.capacity;
+static void dismiss(struct store_peer *peer, const char *reason) {
+    dismiss_and_say(peer, reason, client_log_say);
+}
+
+/* The input buffer of the client being served is not counted, because bytes that the table takes
+ * leave that buffer. */
+static size_t uncounted(const struct store_peers *peers) {
+    return peers->current != NULL ? peers->current->stream.input.capacity : 0;
+}
+
+static size_t buffered(const struct store_peer *peer) {
+    return peer->stream.input.capacity + peer->stream.output.capacity;
+}
+
+/* The client with the largest buffers, except the one being served; or NULL. */
+static struct store_peer *largest_peer(const struct store_peers *peers) {
+    struct store_peer *largest = NULL;
+    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        if (peer != peers->current && (largest == NULL || buffered(peer) > buffered(largest))) {
+            largest = peer;
+        }
     }
-    peers->pool.buffer_ceiling = stored < limit ? limit - stored : 0;
-    store_table_reserve_memory(peers->table, buffered);
+    return largest;
+}
+
+/* Where the clients' buffers leave no room for `wanted` more bytes, the clients that hold most are
+ * closed, not the one that comes last. */
+static void make_room(struct store_peers *peers, size_t wanted) {
+    while (store_room_lacks(&peers->room, uncounted(peers), wanted)) {
+        struct store_peer *largest = largest_peer(peers);
+        if (largest == NULL || buffered(largest) <= store_room_modest(&peers->room)) {
+            return;
+        }
+        char *reason = text_format("the store's memory is needed: this client holds most of it, "
+                                   "%zu bytes, with unfinished requests or unread replies",
+            buffered(largest));
+        dismiss(largest, reason);
+        free(reason);
+        store_room_share(&peers->room, uncounted(peers));
+    }
 }
 
 static void reply_to(
@@ -200,7 +219,8 @@ static void carry_out_effects(struct store_peers *peers) {
             reply_to(peers, peer, &effect->reply);
             break;
         case STORE_EFFECT_CLOSE:
-            dismiss(peer, effect->reason);
+            dismiss_and_say(peer, effect->reason,
+                peers->effects.is_full ? client_log_say_full : client_log_say);
             break;
         }
     }
@@ -219,16 +239,6 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
-/* Whether the request that was just applied has set its key to its value. */
-static bool has_written(const struct store_peers *peers, const struct store_request *request) {
-    const struct store_effects *effects = &peers->effects;
-    if (request->operation != STORE_COMPARE_SET) {
-        return request->operation == STORE_SET;
-    }
-    return effects->count > 0 && effects->items[0].kind == STORE_EFFECT_REPLY &&
-           slice_equals(effects->items[0].reply.blob, request->value);
-}
-
 /* Reports writes by clients without a presence key. Clients with one tell the host about their
  * writes in their own way. Each node that joins asks the store to create the record before it
  * announces its presence, which writes nothing where there is a record. */
@@ -237,7 +247,8 @@ static void report_watched_write(
     const struct store_peers *peers = peer->peers;
     if (peers->watched_key != NULL && peer->holder.first == NULL &&
         slice_equals(request->key, slice_from_string(peers->watched_key)) &&
-        has_written(peers, request) && peers->observer.watched_written != NULL) {
+        store_effects_have_written(&peers->effects, request) &&
+        peers->observer.watched_written != NULL) {
         peers->observer.watched_written(peers->observer.context);
     }
 }
@@ -261,6 +272,7 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         dismiss(peer, objection);
         return 0;
     }
+    make_room(peers, decoded.consumed);
     store_effects_reset(&peers->effects);
     store_table_apply(peers->table, &peer->connection, &decoded.request, &peers->effects);
     tally_add(peers->operations, 1);
@@ -281,14 +293,14 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
     struct store_peers *peers = peer->peers;
     peers->current = peer;
     peers->turn_reply_bytes = 0;
-    share_memory(peers);
+    store_room_share(&peers->room, uncounted(peers));
     size_t consumed = 0;
     size_t length = 1;
     while (length > 0 && consumed < input.length && !has_enough(peer)) {
         length = serve_one(peer, slice_from(input, consumed), out_needed);
         consumed += length;
     }
-    share_memory(peers);
+    store_room_share(&peers->room, uncounted(peers));
     send_collected(peers);
     if (has_enough(peer)) {
         tcp_stream_hold(stream);
@@ -302,10 +314,10 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
     if (tcp_silence_is(failure->system_error)) {
         char *silence = text_format("no answer for %g s (%s)",
             duration_seconds(peer->peers->silence_timeout), failure->message);
-        store_peers_log_client(peer->peers, &peer->address, silence);
+        client_log_say(&peer->peers->client_log, &peer->address, silence);
         free(silence);
     } else if (failure->code == FAILURE_LIMIT) {
-        store_peers_log_client(peer->peers, &peer->address, failure->message);
+        client_log_say(&peer->peers->client_log, &peer->address, failure->message);
     }
     forget_client(peer);
 }
@@ -355,9 +367,12 @@ struct store_peers *store_peers_new(
         settings->limits != NULL ? settings->limits : &STORE_LIMITS_DEFAULT;
     struct store_peers *peers = memory_allocate(sizeof *peers);
     peers->loop = loop;
-    peers->log = settings->log;
+    client_log_init(&peers->client_log, loop, settings->log);
     peers->limits = *limits;
     peers->table = store_table_new(limits);
+    if (settings->own_prefix != NULL) {
+        store_table_reserve_for(peers->table, settings->own_prefix);
+    }
     peers->presence = store_presence_new(settings->presence_prefix);
     peers->operations = settings->operations;
     peers->observer = settings->observer;
@@ -365,6 +380,7 @@ struct store_peers *store_peers_new(
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
         &peers->pool, &stream_owner, limits->queued_reply_bytes, limits->memory_bytes);
+    store_room_init(&peers->room, loop, limits->memory_bytes, peers->table, &peers->pool);
     peers->pool.turn_bytes = TURN_REQUEST_BYTES;
     peers->pool.held_above = limits->unread_bytes;
     bytes_init(&peers->replies, limits->queued_reply_bytes);
@@ -379,6 +395,7 @@ void store_peers_free(struct store_peers *peers) {
     }
     peers->observer = (struct store_server_observer){0};
     store_peers_close_all(peers);
+    store_room_clear(&peers->room);
     store_table_free(peers->table);
     store_presence_free(peers->presence);
     free(peers->watched_key);
@@ -407,7 +424,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
         char reason[128];
         snprintf(reason, sizeof reason, "turned away: the limit of %zu connections is reached",
             peers->limits.connections);
-        store_peers_log_client(peers, address, reason);
+        client_log_say(&peers->client_log, address, reason);
         return;
     }
     struct store_peer *peer = memory_allocate(sizeof *peer);
@@ -416,7 +433,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
         FAILURE_NONE) {
         close(fd_taken);
         free(peer);
-        store_peers_log_client(peers, address, failure.message);
+        client_log_say(&peers->client_log, address, failure.message);
         return;
     }
     peer->peers = peers;
@@ -475,5 +492,5 @@ void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix)
     store_table_renew(peers->table, slice_from_string(kept_prefix), &peers->effects);
     carry_out_effects(peers);
     set_served_key(peers);
-    share_memory(peers);
+    store_room_share(&peers->room, 0);
 }

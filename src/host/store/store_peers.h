@@ -12,6 +12,7 @@
 #include "host/store/store_server_settings.h"
 #include "host/network/tcp_address.h"
 
+struct client_log;
 struct store_peers;
 
 /* Creates a new, empty store without clients. The sockets that are added must already have the
@@ -26,9 +27,8 @@ void store_peers_free(struct store_peers *peers);
 /* Takes a connected, non-blocking socket. Closes it when there are too many. */
 void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address);
 
-/* Logs one line about a client, unless there are too many such lines. */
-void store_peers_log_client(
-    struct store_peers *peers, const union tcp_address *address, const char *what);
+/* The lines about clients. */
+struct client_log *store_peers_log(struct store_peers *peers);
 
 /* The number of open connections. */
 size_t store_peers_count(const struct store_peers *peers);

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "core/store/connection_silence.h"
+#include "host/store/client_log.h"
 #include "host/store/store_peers.h"
 #include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
@@ -59,7 +60,7 @@ static void accepted(void *context, int fd_taken, const union tcp_address *peer)
         close(fd_taken);
     } else if (server->is_local && !is_this_machine(fd_taken, peer)) {
         close(fd_taken);
-        store_peers_log_client(server->peers, peer,
+        client_log_say(store_peers_log(server->peers), peer,
             "turned away: this store serves its own machine only, whose job has no other node");
     } else {
         store_peers_add(server->peers, fd_taken, peer);

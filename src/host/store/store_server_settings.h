@@ -44,6 +44,9 @@ struct store_server_settings {
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see
      * core/store_presence. Copied; NULL: there are none. */
     const char *presence_prefix;
+    /* Keys that start with this raw prefix are the agents' own: they have room when others have
+     * filled the store. Copied; NULL: there are none. */
+    const char *own_prefix;
     /* A raw key: `watched_written` is called when a client without a presence key writes it.
      * Copied; NULL: none. */
     const char *watched_key;

@@ -451,6 +451,72 @@ static void renewal_does_not_wait_for_clients_that_do_not_read(void **state) {
     tear_down(&fixture);
 }
 
+/* The buffers of those who do not read are given up for a client that writes. */
+static void room_is_made_for_a_value_by_closing_who_holds_most(void **state) {
+    (void)state;
+    enum { TIMES = 40, LENGTH = 1 << 20 };
+    struct fixture fixture;
+    static uint8_t value[4 * LENGTH];
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.memory_bytes = (size_t)20 << 20;
+    set_up(&fixture, &limits);
+    int slow[3];
+    int other = add_client(&fixture);
+    set_big(&fixture, other, value, sizeof value);
+    for (int i = 0; i < 3; i++) {
+        slow[i] = add_client(&fixture);
+        ask_for_much_and_count(slow[i], TIMES, "/n");
+        turn(&fixture);
+    }
+    client_expect_ping(fixture.loop, other, 2);
+    set_big(&fixture, other, value, sizeof value);
+    client_ask(other,
+        &(struct store_request){
+            .operation = STORE_APPEND, .key = slice_from_string("/big"), .value = {value, 100000}});
+    client_expect_ping(fixture.loop, other, 3);
+    assert_in_range(store_peers_count(fixture.peers), 1, 3);
+    assert_true(remembered_log_has(&fixture.log, "holds most of it"));
+    for (int i = 0; i < 3; i++) {
+        close(slow[i]);
+    }
+    close(other);
+    tear_down(&fixture);
+}
+
+static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void **state) {
+    (void)state;
+    struct fixture fixture = {0};
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.memory_bytes = (size_t)1 << 20;
+    remembered_log_init(&fixture.log);
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    fixture.peers = store_peers_new(
+        fixture.loop, &(struct store_server_settings){
+                          .limits = &limits, .log = &fixture.log.log, .own_prefix = "/own/"});
+    int worker = add_client(&fixture);
+    int agent = add_client(&fixture);
+    while (store_peers_count(fixture.peers) == 2) {
+        char *key = text_format("/leak/%zu", ++limits.connections);
+        struct bytes set = {0};
+        assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_SET,
+                                                  .key = slice_from_string(key),
+                                                  .value = slice_from_string("value")},
+                             &set),
+            FAILURE_NONE);
+        (void)send(worker, set.data, set.length, MSG_NOSIGNAL);
+        event_loop_run_ready(fixture.loop);
+        bytes_clear(&set);
+        free(key);
+    }
+    assert_true(remembered_log_has(&fixture.log, "memory limit of 1.0 MiB"));
+    assert_true(remembered_log_has(&fixture.log, "'leak/'; --store-memory gives it more"));
+    client_set(agent, "/own/k", "v");
+    client_expect_value(fixture.loop, agent, "/own/k", "v");
+    close(worker);
+    close(agent);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(clients_are_counted_until_they_leave),
     cmocka_unit_test(unfinished_requests_share_the_memory_limit),
@@ -470,6 +536,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
     cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
     cmocka_unit_test(renewal_does_not_wait_for_clients_that_do_not_read),
+    cmocka_unit_test(room_is_made_for_a_value_by_closing_who_holds_most),
+    cmocka_unit_test(a_full_store_names_the_keys_and_the_option_and_serves_its_owner),
 };
 
 TEST_MAIN(tests)
