@@ -128,10 +128,66 @@ static void a_host_that_is_done_waits_for_the_others_however_long_they_work(void
     whole_play_seeds(done_early, 24, NULL);
 }
 
+/* Somebody deletes or empties the record of a job that works. Who holds it writes it again, and
+ * nobody's workers notice. */
+static struct whole_settings losing_its_record(uint64_t seed) {
+    static struct whole_happens story[] = {{.at = 10, .deed = WHOLE_RECORD_LOST}};
+    struct whole_settings settings = changing(seed, 2 + (int)(seed % 3), 2 + (int)(seed % 3));
+    story[0].number = (int)(seed / 2 % 3);
+    story[0].at = 10 + (double)(seed % 11) / 2;
+    settings.work_seconds = 40;
+    settings.story = story;
+    settings.story_length = 1;
+    settings.demands.success_everywhere = true;
+    return settings;
+}
+
+static const char *check_one_world(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    (void)settings;
+    return outcome->worlds == 1 && outcome->rounds == 0 ? NULL : "the loss was noticed";
+}
+
+static void a_record_that_is_lost_is_written_again(void **state) {
+    (void)state;
+    whole_play_seeds(losing_its_record, 66, check_one_world);
+}
+
+/* The store's machine starts its store anew, and empty. All meet again, in a later round. */
+static struct whole_settings losing_its_store(uint64_t seed) {
+    static const struct whole_happens story[] = {
+        {.at = 10, .deed = WHOLE_WORKER_ENDS, .node = 1, .number = 1},
+        {.at = 20, .deed = WHOLE_STORE_ANEW}};
+    struct whole_settings settings = changing(seed, 2 + (int)(seed % 3), 2 + (int)(seed % 3));
+    settings.is_hosted = false;
+    settings.max_restarts = 3;
+    settings.work_seconds = 40;
+    settings.story = story;
+    settings.story_length = 2;
+    settings.demands.success_everywhere = true;
+    return settings;
+}
+
+static const char *check_the_next_world(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    (void)settings;
+    return outcome->worlds != 3     ? "there were not three worlds"
+           : outcome->restarts != 1 ? "the job has forgotten its restart"
+           : outcome->rounds != 2   ? "the rounds were not counted on"
+                                    : NULL;
+}
+
+static void a_store_that_begins_anew_does_not_begin_the_job_anew(void **state) {
+    (void)state;
+    whole_play_seeds(losing_its_store, 40, check_the_next_world);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_closed_from_outside_lets_everybody_finish),
     cmocka_unit_test(a_signal_to_the_whole_job_starts_nothing_new),
     cmocka_unit_test(a_job_that_waits_for_replacements_waits_also_for_a_node_that_left),
+    cmocka_unit_test(a_record_that_is_lost_is_written_again),
+    cmocka_unit_test(a_store_that_begins_anew_does_not_begin_the_job_anew),
     cmocka_unit_test(a_host_that_is_done_waits_for_the_others_however_long_they_work),
 };
 

@@ -154,6 +154,27 @@ static void silent_machines_are_out_soon_after_the_silence_timeout(void **state)
     whole_play_share(falling_silent, 300, check_silence);
 }
 
+/* Nobody is lost here: where all are gone who have seen the record, nobody can write it again. */
+static struct whole_settings forgetting(uint64_t seed) {
+    struct whole_settings settings = storm(seed);
+    settings.is_hosted = seed % 2 == 0;
+    settings.weather.faults = (struct whole_faults){.worker_fails = 30,
+        .agent_is_stopped = 12,
+        .link_breaks = 12,
+        .connection_resets = 5,
+        .reads_slowly = 5,
+        .another_comes = 15,
+        .clock_jumps = 10,
+        .record_is_lost = 25,
+        .store_begins_anew = 25};
+    return settings;
+}
+
+static void a_storm_over_a_job_whose_store_forgets(void **state) {
+    (void)state;
+    whole_play_share(forgetting, 600, NULL);
+}
+
 /* Policies. */
 
 static struct whole_settings waiting_for_replacements(uint64_t seed) {
@@ -414,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(failures_and_deaths_are_known_everywhere_at_once),
     cmocka_unit_test(what_a_lost_node_leaves_behind_costs_nothing),
     cmocka_unit_test(a_last_failure_stands_soon_when_everybody_is_there),
+    cmocka_unit_test(a_storm_over_a_job_whose_store_forgets),
     cmocka_unit_test(silent_machines_are_out_soon_after_the_silence_timeout),
     cmocka_unit_test(a_storm_over_a_job_that_waits_for_replacements),
     cmocka_unit_test(a_storm_over_a_job_that_heeds_only_failures),

@@ -7,6 +7,7 @@
 #define BEHIND_SECONDS 30
 #define MENDING_SECONDS 5
 #define DOUBT_SECONDS 60
+#define FORGETFUL_SECONDS 30
 /* From a node's end until its process goes: for its last words, and for the others' where it hosts
  * the store. */
 #define SETTLING_SECONDS 70
@@ -97,9 +98,6 @@ static void check_finishing(struct whole_cluster *cluster, const struct rendezvo
 
 static void check_closing(struct whole_cluster *cluster, const struct rendezvous_state *before,
     const struct rendezvous_state *after) {
-    if (before->is_closed && (!after->is_closed || after->round != before->round)) {
-        whole_complain(cluster, "a closed record goes on");
-    }
     if (!before->is_closed && after->is_closed) {
         if (!cluster->is_job_over) {
             cluster->is_job_over = true;
@@ -126,6 +124,23 @@ static void check_restarts(struct whole_cluster *cluster, const struct rendezvou
     }
 }
 
+static void check_order(struct whole_cluster *cluster, const struct rendezvous_state *before,
+    const struct rendezvous_state *after) {
+    if (after->round < before->round) {
+        whole_complain(cluster, "the round goes back");
+    }
+    if (before->is_closed && (!after->is_closed || after->round != before->round)) {
+        whole_complain(cluster, "a closed record goes on");
+    }
+}
+
+/* A record that was lost may be begun anew by a node that knows of none, or be written again by one
+ * that knows of an old one, until the others are heard. */
+static bool is_forgetful(const struct whole_cluster *cluster) {
+    int64_t forgotten_at = cluster->store.forgotten_at;
+    return forgotten_at >= 0 && seconds_since(cluster, forgotten_at) < FORGETFUL_SECONDS;
+}
+
 void whole_check_write(struct whole_cluster *cluster, const struct rendezvous_state *before,
     const struct rendezvous_state *after) {
     if (whole_notes(cluster, NULL)) {
@@ -135,12 +150,12 @@ void whole_check_write(struct whole_cluster *cluster, const struct rendezvous_st
         text_clear(&line);
     }
     watch_promptness(cluster, before, after);
-    check_finishing(cluster, before, after);
     check_closing(cluster, before, after);
-    check_restarts(cluster, before, after);
-    check_members(cluster, before, after);
-    if (after->round < before->round) {
-        whole_complain(cluster, "the round goes back");
+    if (!is_forgetful(cluster)) {
+        check_finishing(cluster, before, after);
+        check_restarts(cluster, before, after);
+        check_members(cluster, before, after);
+        check_order(cluster, before, after);
     }
     if (after->is_complete && (!before->is_complete || after->round != before->round)) {
         check_new_round(cluster, after);

@@ -32,9 +32,11 @@ struct whole_faults {
     int reads_slowly;      /* what comes from the store reaches the node late for a while */
     int is_signalled;      /* by a user */
     int another_comes;
-    int one_flaps;    /* comes and goes all the time */
-    int clock_jumps;  /* the wall clock */
-    int worker_hangs; /* in the kernel, for too long: the job fails */
+    int one_flaps;         /* comes and goes all the time */
+    int clock_jumps;       /* the wall clock */
+    int worker_hangs;      /* in the kernel, for too long: the job fails */
+    int record_is_lost;    /* somebody deletes it, or empties it */
+    int store_begins_anew; /* empty; its host is a machine of its own */
 };
 
 /* How likely things are, in percent. */
@@ -61,6 +63,8 @@ enum whole_deed {
     WHOLE_MACHINE_OFF,
     WHOLE_AGENT_STOPPED, /* for so many milliseconds */
     WHOLE_LINK_BROKEN,   /* the same */
+    WHOLE_RECORD_LOST,   /* 0: somebody deletes its key, 1: empties it, 2: as no node has written */
+    WHOLE_STORE_ANEW,    /* empty; the host is a machine of its own */
     WHOLE_CLOSE_RECORD,  /* somebody who is no node of the job marks it closed, without a failure */
 };
 

@@ -268,6 +268,7 @@ struct whole_store {
     struct bytes reply;
     struct rendezvous_state record; /* as written last; what torchrun's and others did, too */
     bool has_record;
+    int64_t forgotten_at; /* the record was lost last; or WHOLE_NOBODY */
 };
 
 struct whole_cluster {
@@ -415,6 +416,9 @@ bool whole_store_is_stopped(const struct whole_cluster *cluster);
 void whole_tell_when_alone(struct whole_cluster *cluster, struct whole_node *host);
 /* By nobody of the job. */
 void whole_store_close_record(struct whole_cluster *cluster);
+/* WHOLE_RECORD_LOST and WHOLE_STORE_ANEW. */
+void whole_store_lose_record(struct whole_cluster *cluster, int how);
+void whole_store_begin_anew(struct whole_cluster *cluster);
 
 /* whole_workers.c */
 void whole_start_workers(struct whole_cluster *cluster, struct whole_node *node);

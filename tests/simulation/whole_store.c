@@ -254,6 +254,30 @@ void whole_store_close_record(struct whole_cluster *cluster) {
     rendezvous_state_clear(&closed);
 }
 
+void whole_store_lose_record(struct whole_cluster *cluster, int how) {
+    struct whole_store *store = &cluster->store;
+    struct store_connection stranger = {0};
+    whole_note(cluster, NULL, "the record is lost");
+    store->forgotten_at = cluster->now;
+    store_effects_reset(&store->effects);
+    store_table_apply(store->table, &stranger,
+        &(struct store_request){.operation = how == 0 ? STORE_DELETE : STORE_SET,
+            .key = slice_from_string(store->record_key),
+            .value = slice_from_string(how == 1 ? "" : RENDEZVOUS_STATE_ABSENT)},
+        &store->effects);
+}
+
+void whole_store_begin_anew(struct whole_cluster *cluster) {
+    struct whole_store *store = &cluster->store;
+    whole_note(cluster, NULL, "the store begins anew");
+    store->forgotten_at = cluster->now;
+    for (struct whole_connection *each = cluster->connections; each != NULL; each = each->next) {
+        whole_close_there(cluster, each);
+    }
+    store_table_free(store->table);
+    store->table = store_table_new(&STORE_LIMITS_DEFAULT);
+}
+
 /* Agents that have stalled. */
 
 static void drop_stalled(struct whole_cluster *cluster, const char *name) {
@@ -286,6 +310,7 @@ void whole_store_init(struct whole_cluster *cluster) {
     rendezvous_key_write_record(WHOLE_RUN_ID, &key);
     cluster->store.record_key = text_take(&key);
     cluster->store.look.is_fixed = true;
+    cluster->store.forgotten_at = WHOLE_NOBODY;
     if (!cluster->settings.is_hosted) {
         whole_store_open(cluster, NULL);
     }

@@ -142,6 +142,20 @@ static void hang_worker(struct whole_cluster *cluster, struct whole_node *node) 
     }
 }
 
+static void lose_record(struct whole_cluster *cluster, struct whole_node *node) {
+    (void)node;
+    if (cluster->store.is_up) {
+        whole_store_lose_record(cluster, (int)whole_between(cluster, 0, 2));
+    }
+}
+
+static void begin_store_anew(struct whole_cluster *cluster, struct whole_node *node) {
+    (void)node;
+    if (cluster->store.host == NULL) {
+        whole_store_begin_anew(cluster);
+    }
+}
+
 static struct whole_node *some_node(struct whole_cluster *cluster) {
     size_t live = 0;
     struct whole_node *chosen = NULL;
@@ -172,6 +186,8 @@ static void fault(struct whole_cluster *cluster, struct whole_happening *happeni
         {weights->one_flaps, one_flaps},
         {weights->clock_jumps, jump_clock},
         {weights->worker_hangs, hang_worker},
+        {weights->record_is_lost, lose_record},
+        {weights->store_begins_anew, begin_store_anew},
     };
     int sum = 0;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -360,6 +376,12 @@ static void do_deed(
         break;
     case WHOLE_LINK_BROKEN:
         whole_break_link(cluster, node, true, true, what->number * WHOLE_MILLISECOND);
+        break;
+    case WHOLE_RECORD_LOST:
+        whole_store_lose_record(cluster, what->number);
+        break;
+    case WHOLE_STORE_ANEW:
+        whole_store_begin_anew(cluster);
         break;
     case WHOLE_CLOSE_RECORD:
         whole_store_close_record(cluster);

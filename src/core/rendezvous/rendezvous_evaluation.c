@@ -235,10 +235,25 @@ static void take_note(struct rendezvous_step *step) {
     rendezvous_failure_look(&machine->failure, seen, now);
 }
 
+/* The store has lost the record: somebody has deleted or emptied it, or has written an earlier one
+ * again. A node that holds it writes it again, so that the round goes on. A node that closes the
+ * record or leaves has something else to write, which comes to the same. */
+static bool write_again(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (!machine->view.is_lost || machine->purpose.goal != RENDEZVOUS_GOAL_TAKE_PART) {
+        return false;
+    }
+    (void)rendezvous_draft_begin(step);
+    return rendezvous_link_is_pausing(&machine->link) || rendezvous_draft_write(step, false);
+}
+
 void rendezvous_evaluate(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     enum rendezvous_goal goal = machine->purpose.goal;
     enum rendezvous_situation situation = rendezvous_situation(&machine->view);
+    if (write_again(step)) {
+        return;
+    }
     take_note(step);
     if (situation != RENDEZVOUS_SITUATION_CLOSED) {
         if (goal == RENDEZVOUS_GOAL_TAKE_PART) {

@@ -79,27 +79,24 @@ struct duration rendezvous_failure_patience(
     return (struct duration){silence + duration_from_seconds(SLACK_SECONDS).nanoseconds};
 }
 
-/* A restart is given back only together with the beginning of a round. So a record with fewer
- * restarts in the same round or an earlier one was begun anew. */
+/* A record that was not begun anew has fewer restarts only if one was given back. */
 static bool is_begun_anew(
     const struct rendezvous_failure *failure, const struct rendezvous_state *seen) {
     return failure->knows_restarts && seen->restarts < failure->restarts_seen &&
-           seen->round <= failure->restarts_round;
+           seen->origin != failure->origin;
 }
 
 void rendezvous_failure_look(
     struct rendezvous_failure *failure, const struct rendezvous_state *seen, struct instant now) {
     if (is_begun_anew(failure, seen)) {
-        /* No smaller number is believed until a node has corrected the record. */
-        failure->restarts_round = INT64_MAX;
-        return;
+        return; /* until a node has corrected the record */
     }
     if (failure->knows_restarts && seen->restarts > failure->restarts_seen) {
         moment_set(&failure->charged_at, now);
     }
     failure->knows_restarts = true;
     failure->restarts_seen = seen->restarts;
-    failure->restarts_round = seen->round;
+    failure->origin = seen->origin;
 }
 
 int64_t rendezvous_failure_restarts(const struct rendezvous_failure *failure) {

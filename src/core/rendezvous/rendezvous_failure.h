@@ -38,9 +38,9 @@ struct rendezvous_failure {
     bool knows_restarts;    /* the next two members are set */
     /* How many restarts the job had used when this node last saw the record. */
     int64_t restarts_seen;
-    /* The round of that record. A smaller number is believed only in a later round, where a restart
-     * may have been given back. */
-    int64_t restarts_round;
+    /* The origin of that record. A smaller number is believed only of the same origin, where a
+     * restart may have been given back. */
+    int64_t origin;
     struct moment charged_at; /* when this node saw that the last restart was charged */
 };
 

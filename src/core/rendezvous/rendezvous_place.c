@@ -6,7 +6,8 @@
 #include "core/rendezvous/rendezvous_regroup.h"
 
 void rendezvous_place_init(struct rendezvous_place *place) {
-    *place = (struct rendezvous_place){.ended_round = RENDEZVOUS_NO_ROUND};
+    *place = (struct rendezvous_place){
+        .ended_round = RENDEZVOUS_NO_ROUND, .world = {.round = RENDEZVOUS_NO_ROUND}};
 }
 
 void rendezvous_place_clear(struct rendezvous_place *place) {

@@ -23,7 +23,8 @@ struct rendezvous_place {
     bool was_parked;
     /* The last round that was over; the node leaves it, and does not enter it. */
     int64_t ended_round;
-    struct rendezvous_state world; /* the world that the agent was told of last */
+    /* The world that the agent was told of last. Its round is RENDEZVOUS_NO_ROUND before. */
+    struct rendezvous_state world;
 };
 
 void rendezvous_place_init(struct rendezvous_place *place);

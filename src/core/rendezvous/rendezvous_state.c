@@ -68,11 +68,11 @@ static bool are_rounds_equal(
     return left->round == right->round && left->is_complete == right->is_complete &&
            left->is_closed == right->is_closed && left->has_deadline == right->has_deadline &&
            (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
-           left->restarts == right->restarts && left->wanted == right->wanted &&
-           left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
-           left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
-           left->size == right->size && left->signal == right->signal &&
-           strcmp(left->reason, right->reason) == 0;
+           left->origin == right->origin && left->restarts == right->restarts &&
+           left->wanted == right->wanted && left->is_draining == right->is_draining &&
+           left->is_charged == right->is_charged && left->is_doubted == right->is_doubted &&
+           left->has_failed == right->has_failed && left->size == right->size &&
+           left->signal == right->signal && strcmp(left->reason, right->reason) == 0;
 }
 
 bool rendezvous_state_equals(
@@ -89,6 +89,15 @@ bool rendezvous_state_equals(
     free(left_nodes);
     free(right_nodes);
     return same == left->count;
+}
+
+bool rendezvous_state_is_before(
+    const struct rendezvous_state *left, const struct rendezvous_state *right) {
+    if (left->is_closed != right->is_closed) {
+        return right->is_closed;
+    }
+    return left->round < right->round ||
+           (left->round == right->round && !left->is_complete && right->is_complete);
 }
 
 /* Nodes come and go. */

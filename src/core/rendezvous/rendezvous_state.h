@@ -42,6 +42,9 @@ struct rendezvous_state {
     size_t count;
     size_t capacity;
     /* Only Muster's nodes use the following members. torchrun's nodes keep them as they are. */
+    /* A number that differs in a record that was begun anew: because there was none, or because it
+     * was lost. 0: no node of Muster has written it yet. */
+    int64_t origin;
     int64_t restarts; /* how many restarts the job has used */
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
@@ -63,6 +66,12 @@ void rendezvous_state_clear(struct rendezvous_state *state);
 void rendezvous_state_copy(const struct rendezvous_state *state, struct rendezvous_state *out_copy);
 /* Whether both records say the same. The order of their nodes does not matter. */
 bool rendezvous_state_equals(
+    const struct rendezvous_state *left, const struct rendezvous_state *right);
+
+/* Whether `left` was the job's record before `right` was. Then somebody has lost what was written
+ * since: rounds only count up, a complete round does not open again, and a closed record stays
+ * closed. */
+bool rendezvous_state_is_before(
     const struct rendezvous_state *left, const struct rendezvous_state *right);
 
 /* The node, or NULL. The pointer is valid until a node is added or removed. */

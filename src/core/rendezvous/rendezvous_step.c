@@ -44,11 +44,15 @@ struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
     struct rendezvous_state *draft = rendezvous_view_begin_draft(&step->machine->view);
     int64_t restarts = rendezvous_failure_restarts(&step->machine->failure);
     draft->restarts = draft->restarts < restarts ? restarts : draft->restarts;
+    if (draft->origin == 0 || step->machine->view.is_lost) {
+        draft->origin = step->machine->view.me.local_id;
+    }
     return draft;
 }
 
 static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_heartbeats) {
     struct rendezvous_machine *machine = step->machine;
+    rendezvous_view_count_on(&machine->view);
     rendezvous_link_write(&machine->link, is_heartbeats, step->event->now);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE,
                                    .write = {&machine->view.draft, is_quiet}});

@@ -73,10 +73,10 @@ void rendezvous_step_present(struct rendezvous_step *step);
 bool rendezvous_is_any_node_done(struct rendezvous_step *step);
 
 /* Begins a draft: a copy of the record as seen last, for the caller to change. It has at least as
- * many restarts as the job has used, as far as this node knows. */
+ * many restarts as the job has used, as far as this node knows, and an origin. */
 struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step);
-/* Writes the draft. `is_quiet`: no watcher needs to know. Returns true, so that its callers can
- * return it to say that they have written. */
+/* Writes the draft, with rounds counted on (rendezvous_view_count_on). `is_quiet`: no watcher needs
+ * to know. Returns true, so that its callers can return it to say that they have written. */
 bool rendezvous_draft_write(struct rendezvous_step *step, bool is_quiet);
 /* Writes a draft in which only heartbeats have changed. Returns true. */
 bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step);

@@ -10,6 +10,7 @@ void rendezvous_view_clear(struct rendezvous_view *view) {
 
 void rendezvous_view_begin(struct rendezvous_view *view) {
     view->has_record = false;
+    view->is_lost = false;
 }
 
 void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
@@ -47,10 +48,22 @@ bool rendezvous_view_is_news(
     return view->has_record && !is_same_but_for_heartbeats(&view->seen, state);
 }
 
+static void note_round(struct rendezvous_view *view) {
+    if (view->seen.is_complete && view->seen.round >= view->next_round) {
+        view->next_round = view->seen.round + 1;
+    }
+}
+
 void rendezvous_view_see(
     struct rendezvous_view *view, const struct rendezvous_state *state_or_null) {
-    rendezvous_state_copy(state_or_null != NULL ? state_or_null : &absent, &view->seen);
+    bool holds_place = view->has_record && rendezvous_view_self(view) != NULL;
+    view->is_lost = holds_place && (state_or_null == NULL ||
+                                       rendezvous_state_is_before(state_or_null, &view->seen));
+    if (!view->is_lost) {
+        rendezvous_state_copy(state_or_null != NULL ? state_or_null : &absent, &view->seen);
+    }
     view->has_record = true;
+    note_round(view);
 }
 
 struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view) {
@@ -58,10 +71,19 @@ struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *vie
     return &view->draft;
 }
 
+void rendezvous_view_count_on(struct rendezvous_view *view) {
+    bool is_of_round = view->seen.is_complete && view->seen.round == view->draft.round;
+    if (!is_of_round && view->draft.round < view->next_round) {
+        view->draft.round = view->next_round;
+    }
+}
+
 void rendezvous_view_adopt_draft(struct rendezvous_view *view) {
     struct rendezvous_state written = view->draft;
     view->draft = view->seen;
     view->seen = written;
+    view->is_lost = false;
+    note_round(view);
 }
 
 const struct rendezvous_node *rendezvous_view_self(const struct rendezvous_view *view) {

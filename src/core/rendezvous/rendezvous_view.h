@@ -17,8 +17,12 @@ struct rendezvous_view {
     struct node_identity me;
     /* A fetch or a write on this connection has shown the record, or that there is none. */
     bool has_record;
+    /* The store has lost the record: it has none, or an earlier one. `seen` is the one before the
+     * loss, to be written again. */
+    bool is_lost;
     struct rendezvous_state seen;
     struct rendezvous_state draft;
+    int64_t next_round; /* above every complete round that this node has ever seen */
 };
 
 void rendezvous_view_clear(struct rendezvous_view *view);
@@ -33,12 +37,17 @@ void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id);
  * Heartbeats do not count. */
 bool rendezvous_view_is_news(
     const struct rendezvous_view *view, const struct rendezvous_state *state_or_null);
-/* Takes note of the record by copying it. NULL is the absent record. */
+/* Takes note of the record by copying it. NULL is the absent record. A node that has a place in the
+ * record seen last on this connection does not believe that there is none, or an earlier one. */
 void rendezvous_view_see(
     struct rendezvous_view *view, const struct rendezvous_state *state_or_null);
 
 /* Begins a draft: a copy of the record as seen last, for the caller to change and write. */
 struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view);
+/* Where the record was lost, a round's number may come again, and what the nodes of the first round
+ * with that number have left in the store would be taken for new. So a draft in which a round
+ * begins or is open has a number above those of all complete rounds seen. */
+void rendezvous_view_count_on(struct rendezvous_view *view);
 /* The draft was written: it now is the record as seen last. */
 void rendezvous_view_adopt_draft(struct rendezvous_view *view);
 

@@ -147,7 +147,9 @@ static void take_lost_write(
 static void take_write(struct rendezvous_record_store *store, const struct store_reply *reply,
     struct record_effects *effects) {
     if (!slice_equals(reply->blob, bytes_slice(&store->record.writing))) {
-        take_lost_write(store, reply->blob, effects);
+        /* Where there is no value, a TCPStore repeats the expected one and writes nothing. */
+        bool is_deleted = slice_equals(reply->blob, bytes_slice(&store->record.token));
+        take_lost_write(store, is_deleted ? (struct slice){0} : reply->blob, effects);
         return;
     }
     keep_token(store, reply->blob);

@@ -107,9 +107,8 @@ void record_request_build(
         add_value(is_beginning ? absent : question->value, &request.values);
     }
     if (question->kind == RECORD_QUESTION_WRITE) {
-        struct slice expected = question->expected.length > 0 ? question->expected : absent;
-        (void)!bytes_append(
-            &request.expected, expected.data, expected.length); /* the buffer has no ceiling */
+        (void)!bytes_append(&request.expected, question->expected.data,
+            question->expected.length); /* the buffer has no ceiling */
     }
     owned_request_finish(&request, operation, is_count ? 1 : 0);
     *out_request = request;

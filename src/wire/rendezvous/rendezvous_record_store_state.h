@@ -37,7 +37,8 @@ struct rendezvous_record_store {
     uint64_t last_tag;
 
     struct {
-        struct bytes token; /* text of the record seen last; empty: none seen yet */
+        /* Text of the record seen last; empty: the key is missing or empty, or was not read yet. */
+        struct bytes token;
         struct bytes writing;
         bool is_quiet; /* the write under way does not tell the watchers */
     } record;

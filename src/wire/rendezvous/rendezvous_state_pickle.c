@@ -250,6 +250,10 @@ static void write_repaired_text(struct pickle_writer *pickle, const char *text) 
 }
 
 static void write_extras(struct writer *writer, const struct rendezvous_state *state) {
+    if (state->origin != 0) {
+        begin_attribute(writer, "muster_origin");
+        pickle_write_integer(&writer->pickle, state->origin);
+    }
     if (state->restarts != 0) {
         begin_attribute(writer, "muster_restarts");
         pickle_write_integer(&writer->pickle, state->restarts);

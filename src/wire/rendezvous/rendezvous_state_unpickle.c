@@ -319,7 +319,10 @@ static bool has(const struct reader *reader, const char *name) {
 static enum failure_code read_extras(struct reader *reader) {
     struct rendezvous_state *state = &reader->state;
     enum failure_code code = FAILURE_NONE;
-    if (has(reader, "muster_restarts")) {
+    if (has(reader, "muster_origin")) {
+        code = read_number(reader, "muster_origin", &state->origin);
+    }
+    if (code == FAILURE_NONE && has(reader, "muster_restarts")) {
         code = read_number(reader, "muster_restarts", &state->restarts);
     }
     if (code == FAILURE_NONE && has(reader, "muster_wanted")) {

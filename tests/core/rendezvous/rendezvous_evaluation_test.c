@@ -189,6 +189,20 @@ static void close_from_outside(struct bench *bench) {
     bench_change(bench);
 }
 
+static void a_record_that_is_lost_is_written_again(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, true);
+    rendezvous_state_clear(&bench->record);
+    bench_change(bench);
+    bench_expect(bench, "write round 1 complete [a_1_1073741824:0 " ME ":1] wait [] spare []");
+    assert_int_not_equal(bench->record.origin, 0);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_CLOSE_ASKED, "");
+    rendezvous_state_clear(&bench->record);
+    bench_change(bench);
+    bench_forget(bench);
+    assert_int_equal(bench->record.count, 0); /* its part is over */
+}
+
 static void a_job_that_is_closed_from_outside_lets_workers_finish(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
@@ -244,6 +258,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(beside_torchruns_nodes_a_waiting_node_ends_the_round),
     ON_BENCH(but_not_before_the_nodes_of_the_round_have_told_each_other_all),
     ON_BENCH(but_not_when_somebody_is_done),
+    ON_BENCH(a_record_that_is_lost_is_written_again),
     ON_BENCH(a_job_that_is_closed_from_outside_lets_workers_finish),
     ON_BENCH(it_has_no_further_round_for_workers_that_fail),
     ON_BENCH(a_record_closed_because_of_a_signal_tells_which),

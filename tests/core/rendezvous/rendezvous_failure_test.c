@@ -290,6 +290,7 @@ static void growth_gives_nothing_back(void **state) {
 /* The node runs in a job that has used two restarts, and then loses its connection. */
 static void cut_off(struct bench *bench) {
     bench_place_round(bench, 5, "am");
+    bench->record.origin = 7;
     bench->record.restarts = 2;
     bench->record.is_charged = true;
     bench_join(bench, true, false);
@@ -304,20 +305,22 @@ static void a_record_begun_anew_has_all_restarts_that_its_writer_knows_of(void *
     bench_connect(bench, true, false);
     bench_wait(bench, 1);
     assert_int_equal(bench->record.count, 1);
-    assert_int_equal(bench->record.round, 0);
+    assert_int_equal(bench->record.round, 6);
     assert_int_equal(bench->record.restarts, 2);
+    assert_int_not_equal(bench->record.origin, 7);
 }
 
 static void a_record_begun_anew_by_another_is_corrected(void **state) {
     struct bench *bench = *state;
     cut_off(bench);
     place(&bench->record, muster_node("new"))->is_participant = true;
+    bench->record.origin = 8;
     bench_connect(bench, true, false);
     bench_wait(bench, 10);
     assert_true(bench->record.is_complete);
     assert_int_equal(bench->record.restarts, 2);
     bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
-    assert_non_null(strstr(text_string(&bench->log), "world round 0"));
+    assert_non_null(strstr(text_string(&bench->log), "world round 6"));
     bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
     assert_int_equal(bench->record.restarts, 3);
 }
@@ -329,6 +332,7 @@ static void a_record_begun_anew_is_corrected_even_when_it_is_far_ahead_by_then(v
     bench_connect(bench, true, false);
     bench_answer(bench); /* there is no record yet … */
     bench_place_round(bench, 9, "a");
+    bench->record.origin = 8;
     bench_lose_write(bench); /* … but there is one when the node writes */
     bench->holds_requests = false;
     bench_answer(bench);
@@ -337,10 +341,22 @@ static void a_record_begun_anew_is_corrected_even_when_it_is_far_ahead_by_then(v
     assert_int_equal(bench->record.restarts, 2);
 }
 
+static void fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back(void **state) {
+    struct bench *bench = *state;
+    cut_off(bench);
+    bench_place_round(bench, 9, "a");
+    bench->record.origin = 8;
+    bench->record.restarts = 1;
+    bench_connect(bench, true, false);
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+    assert_int_equal(bench->record.restarts, 2);
+}
+
 static void a_restart_given_back_while_this_node_was_cut_off_stays_so(void **state) {
     struct bench *bench = *state;
     cut_off(bench);
     bench_place_round(bench, 6, "a");
+    bench->record.origin = 7;
     bench->record.restarts = 1;
     bench_connect(bench, true, false);
     assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
@@ -374,6 +390,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_record_begun_anew_has_all_restarts_that_its_writer_knows_of),
     ON_BENCH(a_record_begun_anew_by_another_is_corrected),
     ON_BENCH(a_record_begun_anew_is_corrected_even_when_it_is_far_ahead_by_then),
+    ON_BENCH(fewer_restarts_of_a_later_round_begun_anew_are_not_taken_for_given_back),
     ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so),
 };
 

@@ -40,6 +40,37 @@ static void a_world_is_told_only_when_it_is_asked_for(void **state) {
     bench_expect(bench, "world round 2 rank 1 of 2");
 }
 
+/* The node comes back under a new name, to a record that another node has begun anew. */
+static void who_was_cut_off_does_not_begin_again_in_the_round_that_it_left(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    rendezvous_state_clear(&bench->record);
+    place(&bench->record, muster_node("new"))->is_participant = true;
+    bench_connect(bench, true, false);
+    bench_wait(bench, 10);
+    assert_true(bench->record.is_complete);
+    assert_int_equal(bench->record.round, 2);
+}
+
+static void who_was_cut_off_is_not_put_into_the_round_that_it_left(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_place_round(bench, 1, "a");
+    bench_connect(bench, true, false);
+    bench_forget(bench);
+    struct rendezvous_node *self =
+        place(&bench->record, *rendezvous_machine_identity(bench->machine));
+    self->is_waiting = false;
+    self->is_participant = true;
+    self->rank = 1;
+    bench_change(bench);
+    assert_null(strstr(text_string(&bench->log), "world round 1"));
+    assert_non_null(strstr(text_string(&bench->log), "world round 2"));
+}
+
 static void a_parked_node_waits_for_ever(void **state) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "abcd");
@@ -176,6 +207,8 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(each_last_call_is_timed_anew),
     ON_BENCH(beside_torchruns_nodes_a_failed_node_leaves_and_waits_as_they_do),
     ON_BENCH(when_torchruns_nodes_have_left_one_write_takes_them_along),
+    ON_BENCH(who_was_cut_off_does_not_begin_again_in_the_round_that_it_left),
+    ON_BENCH(who_was_cut_off_is_not_put_into_the_round_that_it_left),
     ON_BENCH(a_round_that_somebody_has_left_is_not_entered),
     ON_BENCH(a_round_that_has_become_too_small_is_not_entered),
 };

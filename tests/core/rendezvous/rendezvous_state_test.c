@@ -112,11 +112,23 @@ static void records_are_equal_in_whatever_order_their_nodes_came(void **state) {
     rendezvous_state_clear(&left);
 }
 
+static void records_have_an_order_that_no_job_goes_back(void **state) {
+    (void)state;
+    const struct rendezvous_state order[] = {{.round = 0}, {.round = 0, .is_complete = true},
+        {.round = 1}, {.round = 1, .is_complete = true}, {.round = 0, .is_closed = true},
+        {.round = 2, .is_complete = true, .is_closed = true}};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        for (size_t j = 0; j < sizeof order / sizeof *order; j++) {
+            assert_int_equal(rendezvous_state_is_before(&order[i], &order[j]), i < j);
+        }
+    }
+}
+
 static void every_part_of_a_record_counts_in_equality(void **state) {
     (void)state;
     struct rendezvous_state record = {.is_complete = true, .has_deadline = true};
     place_participant(&record, "a");
-    struct rendezvous_state others[14] = {{0}};
+    struct rendezvous_state others[15] = {{0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         rendezvous_state_copy(&record, &others[i]);
     }
@@ -134,6 +146,7 @@ static void every_part_of_a_record_counts_in_equality(void **state) {
     place_waiting(&others[11], "b");
     others[12].has_failed = true;
     others[13].size = 1;
+    others[14].origin = 1;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(rendezvous_state_equals(&record, &others[i]));
         rendezvous_state_clear(&others[i]);
@@ -328,6 +341,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_copy_stands_by_itself),
     cmocka_unit_test(records_are_equal_in_whatever_order_their_nodes_came),
     cmocka_unit_test(every_part_of_a_record_counts_in_equality),
+    cmocka_unit_test(records_have_an_order_that_no_job_goes_back),
     cmocka_unit_test(an_expelled_node_is_in_no_list),
     cmocka_unit_test(the_rank_of_a_node_survives_the_expulsion_of_another),
     cmocka_unit_test(a_complete_round_without_participants_gives_way_to_the_next),

@@ -47,8 +47,53 @@ static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
 }
 
-static void a_record_that_is_gone_is_seen_as_empty(void **state) {
+static void a_record_that_is_gone_is_held_by_those_in_it(void **state) {
     struct fixture *fixture = *state;
+    fixture->record.is_complete = true;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_false(fixture->view.is_lost);
+    rendezvous_view_see(&fixture->view, NULL);
+    assert_true(fixture->view.is_lost);
+    assert_true(rendezvous_view_is_participant(&fixture->view));
+    fixture->record.is_complete = false; /* an earlier one: somebody who knew no better wrote it */
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    assert_true(fixture->view.is_lost);
+    rendezvous_view_begin_draft(&fixture->view);
+    rendezvous_view_adopt_draft(&fixture->view);
+    assert_false(fixture->view.is_lost);
+    assert_true(fixture->view.seen.is_complete);
+}
+
+static void a_record_seen_on_an_earlier_connection_is_not_held(void **state) {
+    struct fixture *fixture = *state;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_begin(&fixture->view);
+    rendezvous_view_see(&fixture->view, NULL);
+    assert_false(fixture->view.is_lost);
+    check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
+}
+
+static void rounds_are_counted_on_when_the_record_begins_anew(void **state) {
+    struct fixture *fixture = *state;
+    fixture->record.round = 4;
+    fixture->record.is_complete = true;
+    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_begin_draft(&fixture->view);
+    rendezvous_view_count_on(&fixture->view);
+    assert_int_equal(fixture->view.draft.round, 4); /* a change within the round */
+    fixture->view.draft.round = 5;
+    rendezvous_view_count_on(&fixture->view);
+    assert_int_equal(fixture->view.draft.round, 5);
+    rendezvous_view_begin(&fixture->view);
+    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_begin_draft(&fixture->view);
+    rendezvous_view_count_on(&fixture->view);
+    assert_int_equal(fixture->view.draft.round, 5);
+}
+
+static void a_record_that_is_gone_is_seen_as_empty_by_others(void **state) {
+    struct fixture *fixture = *state;
+    fixture->view.me = torch_node("other");
     rendezvous_view_see(&fixture->view, &fixture->record);
     assert_true(rendezvous_view_is_news(&fixture->view, NULL));
     rendezvous_view_see(&fixture->view, NULL);
@@ -92,7 +137,10 @@ static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
 static const struct CMUnitTest tests[] = {
     WITH_VIEW(heartbeats_are_no_news),
     WITH_VIEW(what_is_seen_first_on_a_connection_is_no_news),
-    WITH_VIEW(a_record_that_is_gone_is_seen_as_empty),
+    WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it),
+    WITH_VIEW(a_record_seen_on_an_earlier_connection_is_not_held),
+    WITH_VIEW(rounds_are_counted_on_when_the_record_begins_anew),
+    WITH_VIEW(a_record_that_is_gone_is_seen_as_empty_by_others),
     WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
     WITH_VIEW(a_new_name_is_in_no_list),
     WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),

@@ -122,6 +122,36 @@ static void a_record_that_is_too_long_is_named_and_another_reply_is_not(void **s
     lone_tear_down(&node);
 }
 
+/* A TCPStore that has no value repeats the one that is expected. The next write then expects none.
+ */
+static void a_record_that_was_deleted_can_be_written_again(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct bytes text = {0};
+    struct rendezvous_state record = {.round = 6};
+    struct rendezvous_effect write = {
+        .kind = RENDEZVOUS_EFFECT_WRITE, .write = {.state = &record, .is_quiet = true}};
+    assert_int_equal(rendezvous_state_write_text(&record, &text), FAILURE_NONE);
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD),
+        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
+    (void)lone_told(&node, RENDEZVOUS_EVENT_RECORD);
+    record.round = 7;
+    lone_ask(&node, write);
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
+        (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
+    const struct rendezvous_event *lost = lone_told(&node, RENDEZVOUS_EVENT_WRITTEN);
+    assert_false(lost->written.has_won);
+    assert_null(lost->written.state);
+    lone_ask(&node, write);
+    assert_int_equal(node.effects.items[node.looked_at].send.own.request.expected.length, 0);
+    lone_tear_down(&node);
+    bytes_clear(&text);
+}
+
 /* Upstream's Python skips characters outside the base64 alphabet. */
 static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state) {
     (void)state;
@@ -154,6 +184,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_answer_of_another_kind_ends_it),
     cmocka_unit_test(a_wait_that_the_store_calls_off_ends_it),
     cmocka_unit_test(a_record_that_is_too_long_is_named_and_another_reply_is_not),
+    cmocka_unit_test(a_record_that_was_deleted_can_be_written_again),
     cmocka_unit_test(a_record_with_a_nul_between_its_letters_can_be_replaced),
 };
 

@@ -125,6 +125,7 @@ static void everything_in_a_record_comes_back(void **unused) {
         .is_closed = true,
         .has_deadline = true,
         .deadline = {MOMENT},
+        .origin = 9,
         .restarts = 3,
         .wanted = 4,
         .size = 5,

@@ -115,6 +115,9 @@ static void musters_attributes_are_read_when_they_are_there(void **unused) {
     assert_int_equal(state.wanted, 0);
     assert_false(state.is_draining);
     assert_string_equal(state.reason, "");
+    assert_int_equal(state.origin, 0);
+    read_changed("muster_origin", "4b09", &state);
+    assert_int_equal(state.origin, 9);
     read_changed("muster_wanted", "4b04", &state);
     assert_int_equal(state.wanted, 4);
     read_changed("muster_size", "4b05", &state);
@@ -222,6 +225,7 @@ static void every_attribute_must_be_of_its_type(void **unused) {
         {"redundancy_list", "4e", "redundancy_list is None, not a set"},
         {"last_heartbeats", "8f", "last_heartbeats is a set, not a dict"},
         {"muster_restarts", TRUE, "muster_restarts is a boolean, not an integer"},
+        {"muster_origin", TRUE, "muster_origin is a boolean, not an integer"},
         {"muster_wanted", "7d", "muster_wanted is a dict, not an integer"},
         {"muster_size", NONE, "muster_size is None, not an integer"},
         {"muster_draining", ONE, "muster_draining is an integer, not a boolean"},
