@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 const char *failure_code_name(enum failure_code code) {
     switch (code) {
     case FAILURE_NONE:
@@ -47,6 +49,7 @@ enum failure_code failure_set(
         va_start(arguments, format);
         vsnprintf(failure->message, sizeof failure->message, format, arguments);
         va_end(arguments);
+        utf8_make_line_printable(failure->message);
     }
     return code;
 }
@@ -63,6 +66,7 @@ enum failure_code failure_set_system(
         size_t used = strlen(failure->message);
         snprintf(failure->message + used, sizeof failure->message - used, ": %s",
             strerror(system_error));
+        utf8_make_line_printable(failure->message);
     }
     return FAILURE_SYSTEM;
 }
@@ -77,5 +81,6 @@ enum failure_code failure_wrap(struct failure *failure, const char *format, ...)
     va_end(arguments);
     size_t used = strlen(failure->message);
     snprintf(failure->message + used, sizeof failure->message - used, ": %s", inner);
+    utf8_make_line_printable(failure->message);
     return failure->code;
 }

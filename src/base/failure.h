@@ -35,7 +35,8 @@ struct failure {
 const char *failure_code_name(enum failure_code code);
 
 /* Records a failure and returns `code`, so that callers can write `return failure_set(…)`.
- * `failure` may be NULL: then only the code is returned. A message that is too long is cut. */
+ * `failure` may be NULL: then only the code is returned. A message that is too long is cut, and is
+ * made one printable line: it may quote what others have sent. */
 __attribute__((format(printf, 3, 4))) enum failure_code failure_set(
     struct failure *failure, enum failure_code code, const char *format, ...);
 

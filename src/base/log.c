@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define RECORD_SIZE 8192
 
 void log_record(
@@ -17,6 +19,7 @@ void log_record(
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    utf8_make_string_printable(message);
     log->write(log->context, level, origin, message);
 }
 

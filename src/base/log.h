@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Log records in TorchElastic's line form. A `struct log` is a destination for records; main
- * creates it and passes it down. This module formats records and never prints them. Floors 2 and 3
- * do not log. */
+ * creates it and passes it down. This module formats records and never prints them. What a record
+ * says of others is made printable here. Floors 2 and 3 do not log. */
 #ifndef MUSTER_BASE_LOG_H
 #define MUSTER_BASE_LOG_H
 

@@ -1,41 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/python_repr.h"
 
-#include <stdint.h>
 #include <string.h>
 
-/* The length of the UTF-8 character at `bytes`; 0 when there is no valid one. The terminating NUL
- * ends an incomplete character, since it is no continuation byte. */
-static size_t character_length(const unsigned char *bytes) {
-    size_t length = 0;
-    unsigned char lowest = 0x80;
-    unsigned char highest = 0xbf;
-    if (bytes[0] < 0x80) {
-        return 1;
-    }
-    if (bytes[0] >= 0xc2 && bytes[0] <= 0xdf) {
-        length = 2;
-    } else if (bytes[0] >= 0xe0 && bytes[0] <= 0xef) {
-        length = 3;
-        lowest = bytes[0] == 0xe0 ? 0xa0 : lowest;   /* smaller values would be overlong */
-        highest = bytes[0] == 0xed ? 0x9f : highest; /* larger values are surrogates */
-    } else if (bytes[0] >= 0xf0 && bytes[0] <= 0xf4) {
-        length = 4;
-        lowest = bytes[0] == 0xf0 ? 0x90 : lowest;
-        highest = bytes[0] == 0xf4 ? 0x8f : highest; /* larger values are beyond U+10FFFF */
-    } else {
-        return 0;
-    }
-    if (bytes[1] < lowest || bytes[1] > highest) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (bytes[i] < 0x80 || bytes[i] > 0xbf) {
-            return 0;
-        }
-    }
-    return length;
-}
+#include "base/utf8.h"
 
 static void append_single_byte(struct text *out, char byte, char quote) {
     if (byte == quote || byte == '\\') {
@@ -61,9 +29,10 @@ static bool is_hidden_latin(const unsigned char *bytes) {
 void python_repr_append(struct text *out, const char *string) {
     char quote = strchr(string, '\'') != NULL && strchr(string, '"') == NULL ? '"' : '\'';
     text_append_bytes(out, &quote, 1);
-    while (*string != '\0') {
+    const char *end = string + strlen(string);
+    while (string < end) {
         const unsigned char *bytes = (const unsigned char *)string;
-        size_t length = character_length(bytes);
+        size_t length = utf8_character_length(bytes, (size_t)(end - string));
         if (length == 0) {
             text_append_format(out, "\\udc%02x", bytes[0]);
             length = 1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_character_length(const uint8_t *bytes, size_t length) {
     if (length == 0) {
         return 0;
@@ -39,4 +41,52 @@ bool utf8_is_python_text(struct slice bytes) {
         i += length;
     }
     return true;
+}
+
+/* The length of "ESC [ numbers m" at the start of the bytes, or 0. */
+static size_t colour_length(const uint8_t *bytes, size_t length) {
+    if (length < 3 || bytes[0] != 0x1b || bytes[1] != '[') {
+        return 0;
+    }
+    size_t end = 2;
+    while (end < length && ((bytes[end] >= '0' && bytes[end] <= '9') || bytes[end] == ';')) {
+        end++;
+    }
+    return end < length && bytes[end] == 'm' ? end + 1 : 0;
+}
+
+static bool is_control(const uint8_t *character, size_t length) {
+    return length == 2 ? character[0] == 0xc2 && character[1] < 0xa0
+                       : character[0] < ' ' || character[0] == 0x7f;
+}
+
+size_t utf8_make_printable(char *text, size_t length) {
+    const uint8_t *bytes = (const uint8_t *)text;
+    size_t kept = 0;
+    for (size_t i = 0, taken = 0; i < length; i += taken) {
+        taken = colour_length(bytes + i, length - i);
+        if (taken > 0) {
+            continue;
+        }
+        taken = utf8_character_length(bytes + i, length - i);
+        if (taken == 0 || (is_control(bytes + i, taken) && text[i] != '\n' && text[i] != '\t')) {
+            taken = taken == 0 ? 1 : taken;
+            text[kept++] = '?';
+        } else {
+            memmove(text + kept, text + i, taken);
+            kept += taken;
+        }
+    }
+    return kept;
+}
+
+void utf8_make_string_printable(char *string) {
+    string[utf8_make_printable(string, strlen(string))] = '\0';
+}
+
+void utf8_make_line_printable(char *line) {
+    utf8_make_string_printable(line);
+    for (; *line != '\0'; line++) {
+        *line = *line == '\n' || *line == '\t' ? '?' : *line;
+    }
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "main/exit_status.h"
 
 int command_family_run(const struct command_family *family, const struct text_list *arguments,
@@ -33,6 +34,9 @@ int command_family_run(const struct command_family *family, const struct text_li
 
 int command_print(const struct option_result *result) {
     bool is_mistake = result->outcome == OPTION_OUTCOME_MISTAKE;
+    if (is_mistake) {
+        utf8_make_string_printable(result->text);
+    }
     fputs(result->text, is_mistake ? stderr : stdout);
     return is_mistake ? EXIT_STATUS_USAGE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/utf8.h"
 #include "host/log/log_sink.h"
 #include "main/exit_status.h"
 #include "options/launch/launch_options.h"
@@ -35,6 +36,7 @@ int run_command(
         status = EXIT_SUCCESS;
         break;
     case OPTION_OUTCOME_MISTAKE:
+        utf8_make_string_printable(options.text);
         fputs(options.text, stderr);
         break;
     }

@@ -40,10 +40,46 @@ static void python_text_may_hold_lone_surrogates(void **state) {
     assert_false(utf8_is_python_text(slice_from_string("a\303")));
 }
 
+static void check_printable(const char *given, const char *expected) {
+    char text[64];
+    strncpy(text, given, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    utf8_make_string_printable(text);
+    assert_string_equal(text, expected);
+}
+
+static void what_is_shown_does_nothing_to_a_terminal(void **state) {
+    (void)state;
+    check_printable("", "");
+    check_printable("n\303\266de\n\t\360\237\220\247", "n\303\266de\n\t\360\237\220\247");
+    check_printable("\033[1;31mred\033[0m \033[m", "red ");
+    check_printable("\033]0;title\007", "?]0;title?");
+    check_printable("\033[2J\033[6n\033[31", "?[2J?[6n?[31");
+    check_printable("a\rb\bc\177\302\233m\302\240", "a?b?c??m\302\240");
+    check_printable("\233m \303", "?m ?");
+}
+
+static void a_line_stays_one_line(void **state) {
+    (void)state;
+    char line[] = "one\ntwo\t\033[31mthree";
+    utf8_make_line_printable(line);
+    assert_string_equal(line, "one?two?three");
+}
+
+static void bytes_may_hold_zeros(void **state) {
+    (void)state;
+    char bytes[] = {'a', 0, '\033', '[', 'm', 'b'};
+    assert_int_equal(utf8_make_printable(bytes, sizeof bytes), 3);
+    assert_memory_equal(bytes, "a?b", 3);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(characters_end_where_unicode_says),
     cmocka_unit_test(what_is_no_character_has_no_length),
     cmocka_unit_test(python_text_may_hold_lone_surrogates),
+    cmocka_unit_test(what_is_shown_does_nothing_to_a_terminal),
+    cmocka_unit_test(a_line_stays_one_line),
+    cmocka_unit_test(bytes_may_hold_zeros),
 };
 
 TEST_MAIN(tests)

@@ -112,6 +112,17 @@ def test_a_record_that_is_none_is_refused_and_left_as_it_is(make_job, muster, sc
     assert not (scratch / "executed").exists() and job.workers() == []
 
 
+def test_a_reason_in_the_record_cannot_control_the_terminal(make_job, muster, records):
+    server = Server(muster)
+    reason = "\x1b]0;owned\x07\x1b[2J\x9b5n\nforged"
+    state = state_of(records, closed=True, muster_failed=True, muster_reason=reason)
+    with server.client() as client:
+        client.set(RECORD, spelled(state))
+    end = make_job("1:2", port=server.port, conf=["is_host=false"]).start("node1").finish()
+    assert end.status == 1, end
+    assert "?]0;owned??[2J?5n?forged" in end.err, end
+
+
 def test_a_record_that_turns_bad_ends_the_nodes_and_is_left_as_it_is(make_job, muster):
     server = Server(muster)
     job = make_job(2, port=server.port, conf=["is_host=false"])

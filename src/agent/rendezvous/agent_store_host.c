@@ -7,6 +7,7 @@
 #include "base/backoff.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/loop/random_seed.h"
@@ -44,12 +45,21 @@ static void heard(void *context, const char *name, const char *value) {
     presence_watch_hear(&host->presences, name, event_loop_now(host->loop));
 }
 
+/* Anybody may have chosen the name. The caller frees the result. */
+static char *shown_name(const char *name) {
+    char *shown = memory_duplicate_string(name);
+    utf8_make_line_printable(shown);
+    return shown;
+}
+
 static void gone(void *context, const char *name, const char *value) {
     struct agent_store_host *host = context;
     struct node_identity identity;
     presence_watch_forget(&host->presences, name);
     if (!node_identity_parse(name, &identity)) {
-        log_warning(host->settings.log, "the store was told of a node that is none: %s", name);
+        char *shown = shown_name(name);
+        log_warning(host->settings.log, "the store was told of a node that is none: %s", shown);
+        free(shown);
         return;
     }
     host->settings.gone(
@@ -70,11 +80,13 @@ static void look_for_stalled(void *context) {
         (struct duration){2 * interval},
         (struct duration){interval * settings->keep_alive_max_attempt}, &stalled);
     for (size_t i = 0; i < stalled.count; i++) {
+        char *shown = shown_name(stalled.items[i]);
         log_warning(host->settings.log,
             "nothing was heard of node %s for %.1f s though it is connected: it is taken to have "
             "stalled",
-            stalled.items[i],
+            shown,
             duration_seconds((struct duration){interval * settings->keep_alive_max_attempt}));
+        free(shown);
         presence_watch_forget(&host->presences, stalled.items[i]);
         store_thread_drop(host->store, stalled.items[i]);
     }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "core/workers/signal_name.h"
 
 #define MAXIMUM_RULE_WIDTH 60
@@ -81,18 +82,28 @@ static void append_exit(struct text *out, const struct failure_account *account)
     text_append(out, "\n");
 }
 
+/* Text of another node that must not look like further lines of the report. */
+static void append_line(struct text *out, const char *text) {
+    size_t start = out->length;
+    text_append(out, text);
+    utf8_make_line_printable(out->data + start);
+    out->length = start + strlen(out->data + start);
+    text_append(out, "\n");
+}
+
 static void append_block(struct text *out, size_t index, const struct failure_report_entry *entry) {
     const struct failure_report_time *time = &entry->time;
     const struct failure_account *account = entry->account;
     text_append_format(out, "[%zu]:\n", index);
     text_append_format(out, "  time      : %04d-%02d-%02d_%02d:%02d:%02d\n", time->year,
         time->month, time->day, time->hour, time->minute, time->second);
-    text_append_format(out, "  host      : %s\n", account->host);
+    text_append(out, "  host      : ");
+    append_line(out, account->host);
     text_append_format(
         out, "  rank      : %d (local_rank: %d)\n", account->rank, account->local_rank);
     append_exit(out, account);
-    text_append_format(out, "  error_file: %s\n",
-        account->error_file != NULL ? account->error_file : NOT_AVAILABLE);
+    text_append(out, "  error_file: ");
+    append_line(out, account->error_file != NULL ? account->error_file : NOT_AVAILABLE);
     if (entry->judgement != NULL) {
         text_append_format(out, "  judgement : %s\n", entry->judgement);
     }
@@ -143,6 +154,11 @@ void failure_report_format(struct text *out, const char *name,
     text_append_format(&title, "%s FAILED\n", name);
     append_block(&root_block, root, &entries[root]);
     append_others(&others, entries, count, root);
+    struct text *parts[] = {&title, &root_block, &others};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        parts[i]->length = utf8_make_printable(parts[i]->data, parts[i]->length);
+        parts[i]->data[parts[i]->length] = '\0';
+    }
 
     size_t width = widest_line(text_string(&title));
     size_t root_width = widest_line(text_string(&root_block));

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/utf8.h"
+
 bool rendezvous_regroup_is_possible(const struct rendezvous_state *state) {
     return !state->is_closed && state->is_complete && rendezvous_state_participants(state) > 0 &&
            !rendezvous_state_has_foreign_participant(state);
@@ -73,6 +75,7 @@ void rendezvous_regroup_explain(struct rendezvous_state *state, const char *reas
 void rendezvous_regroup_name_cause(
     const struct node_identity *identity, const char *what, char *out, size_t size) {
     snprintf(out, size, "node %s (pid %lld) %s", identity->address, (long long)identity->pid, what);
+    utf8_make_line_printable(out);
 }
 
 /* A restart can be given back once, and only until the next restart. Rounds that began for other

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "host/loop/clock.h"
 
 #define PIECE_SIZE 4096
@@ -87,9 +88,10 @@ void hang_report_append_error(struct hang_report *report, const char *what, int 
 }
 
 void hang_report_append_safely(struct text *text, const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        bool is_control = (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f;
-        text_append_bytes(text, is_control ? "?" : &bytes[i], 1);
+    size_t start = text->length;
+    text_append_bytes(text, bytes, length);
+    if (length > 0) {
+        text->length = start + utf8_make_printable(text->data + start, length);
+        text->data[text->length] = '\0';
     }
 }

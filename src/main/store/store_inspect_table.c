@@ -160,7 +160,8 @@ const struct store_inspect_command store_inspect_commands[] = {
         .synopsis = "get KEY...",
         .summary = "print a value",
         .table = TABLE(get_options,
-            "Print the value of a key exactly as it is stored, without a newline. "
+            "Print the value of a key exactly as it is stored, without a newline "
+            "(on a terminal with '?' for control characters). "
             "With several keys each value is one line, with bytes that are not "
             "printable ASCII written as \\xNN. A key that does not exist is a "
             "failure (status 1); `wait` waits for one."),

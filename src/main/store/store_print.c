@@ -2,9 +2,18 @@
 #include "main/store/store_print.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/utf8.h"
 
 void store_print_exact(struct slice bytes) {
-    if (bytes.length > 0) {
+    if (bytes.length > 0 && isatty(STDOUT_FILENO) == 1) {
+        char *shown = memory_duplicate(bytes.data, bytes.length);
+        fwrite(shown, 1, utf8_make_printable(shown, bytes.length), stdout);
+        free(shown);
+    } else if (bytes.length > 0) {
         fwrite(bytes.data, 1, bytes.length, stdout);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-/* Prints the bytes unchanged, without a newline. */
+/* Prints the bytes unchanged, without a newline. On a terminal they are made printable. */
 void store_print_exact(struct slice bytes);
 
 /* Prints one line: printable ASCII unchanged, a backslash doubled, every other byte as \xNN. */

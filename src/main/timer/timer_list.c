@@ -12,6 +12,7 @@
 #include "main/timer/timer_command.h"
 #include "main/timer/timer_options.h"
 #include "base/python_repr.h"
+#include "base/utf8.h"
 #include "wire/watchdog/timer_request_json.h"
 
 static const char program[] = "muster timer list";
@@ -72,6 +73,9 @@ static int list(const char *path, bool as_json) {
         fprintf(stderr, "%s: error: %s\n", program, failure.message);
         status = EXIT_FAILURE;
     } else if (as_json) {
+        if (snapshot.length > 0) {
+            utf8_make_string_printable(snapshot.data); /* changes nothing that an agent sends */
+        }
         fputs(text_string(&snapshot), stdout);
     } else {
         print_table(&snapshot);

@@ -294,7 +294,7 @@ static enum failure_code read_closed(struct reader *reader) {
     return read_boolean(reader, "closed", &reader->state.is_closed);
 }
 
-/* Copies as much of the text as fits, cut at the end of a character. */
+/* Copies as much of the text as fits, cut at the end of a character. It will be shown. */
 static void copy_reason(struct slice text, char out_reason[RENDEZVOUS_REASON_SIZE]) {
     size_t length = 0;
     while (length < text.length && text.data[length] != 0) {
@@ -309,6 +309,7 @@ static void copy_reason(struct slice text, char out_reason[RENDEZVOUS_REASON_SIZ
         memcpy(out_reason, text.data, length);
     }
     out_reason[length] = '\0';
+    utf8_make_line_printable(out_reason);
 }
 
 static bool has(const struct reader *reader, const char *name) {
