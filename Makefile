@@ -1,11 +1,12 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench install clean
+.PHONY: help build demo test peers check bench soak install clean
 
 BUILD ?= build
 prefix ?= /usr/local
 DESTDIR ?=
+MINUTES ?= 10
 # Debian's own interpreter: the one its pytest and hypothesis packages belong to.
 PYTHON ?= /usr/bin/python3
 export BUILD PYTHON
@@ -37,6 +38,11 @@ bench: ## the figures, side by side with torchrun, into docs/performance.md
 	@tools/install-dependencies build tests
 	@tools/build $(BUILD)-release --buildtype=release
 	@$(PYTHON) bench/run --build $(BUILD)-release
+
+soak: ## storms: random jobs, random faults, and what must hold all the same (MINUTES=10; as root for networks)
+	@tools/install-dependencies build tests
+	@tools/build $(BUILD)
+	@$(PYTHON) tests/soak/run --build $(BUILD) --minutes $(MINUTES)
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
 	@meson configure $(BUILD) --prefix $(prefix) && ninja -C $(BUILD) --quiet

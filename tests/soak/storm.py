@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One storm: a job and what happens to it, both made up from a seed, and what was left behind.
+
+The seed decides the plan: the job, the faults, and when they come. What they hit is decided by who is there then."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from invariants import check_end, check_flatness, check_ranks, check_size, check_worlds, longest_overlap, read_notes, worlds_of
+from support.binary import clean_environment
+from support.disks import Disk
+from support.leaks import processes_with
+from support.lossy_network import BUILD, LossyNetwork
+from support.nodes import free_port
+from support.peers import Peer, find_peer
+
+WORKER = BUILD / "tests" / "soak_worker"
+PORT = 29555  # in namespaces of their own
+SILENCE = 3  # seconds: silence_timeout
+SLACK = 2  # seconds by which a loaded machine may be late
+
+OF_WORKERS = ["worker fails", "worker killed", "worker stopped", "worker hangs"]
+OF_AGENTS = ["agent killed", "agent terminated", "agent interrupted", "agent stopped", "node stopped", "guardian killed",
+             "guardian stopped", "node joins"]  # fmt: skip
+OF_NETWORKS = ["cut", "cut one way", "loss", "delay", "reset", "cut of the host"]
+OF_STORES = ["record deleted", "key deleted"]
+OF_DISKS = ["disk full", "disk hangs"]
+KINDS = {
+    # kind: (how often, its faults)
+    "loopback": (6, [*OF_WORKERS, *OF_AGENTS, *OF_STORES, *OF_DISKS]),
+    "network": (8, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS, *OF_STORES]),
+    "file": (2, [*OF_WORKERS, *OF_AGENTS]),
+    "static": (3, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
+    "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
+    "torchrun": (1, [*OF_WORKERS, "agent killed", "agent stopped", "node joins"]),
+    # one job as long as all the others together, whose agents must not grow
+    "marathon": (0, ["worker fails", "worker killed", "worker stopped", "node stopped", "key deleted"]),
+}
+
+
+Fault = collections.namedtuple("Fault", "at kind seconds strength")
+
+
+class Plan:
+    """What a seed says."""
+
+    def __init__(self, seed, kinds=None, obstacles=(), is_marathon=False, seconds=None):
+        dice = self.dice = random.Random(seed)
+        names = [kind for kind in kinds or KINDS if kind not in obstacles]
+        self.seed, self.kind = seed, dice.choices(names, [KINDS[kind][0] for kind in names])[0]
+        if is_marathon:
+            self.kind = "marathon"
+        self.nodes = 1 if self.kind == "alone" else dice.randint(2, 4) if self.kind == "torchrun" else dice.randint(2, 8)
+        self.fewest = self.nodes if self.kind == "static" or dice.random() < 0.2 else dice.randint(1, self.nodes)
+        self.workers = [dice.choice([1, 1, 2, 3]) for _ in range(self.nodes + 8)]
+        self.shutdown_timeout = dice.choice([0.5, 1, 3])
+        self.restarts = dice.choice([0, 2, 100, 100, 100])
+        self.seconds = seconds or dice.uniform(6, 20)
+        if is_marathon:
+            self.nodes, self.fewest, self.restarts = 3, 3, 10**6
+        self.has_disk = self.kind in ("loopback", "static", "alone") and dice.random() < 0.3
+        self.talks = dice.random() < 0.3
+        self.options = [
+            "--max-restarts", self.restarts, "--shutdown-timeout", self.shutdown_timeout,
+            "--exit-code", dice.choice(["torchrun", "worker"]), "--evidence", dice.choice(["off", "basic", "full"]),
+        ]  # fmt: skip
+        if self.kind not in ("static", "alone"):
+            self.options += ["--on-node-loss", dice.choice(["restart", "restart", "wait", "torchrun"])]
+            self.options += ["--scale-up", dice.choice(["immediate", "immediate", "never", 2])]
+            self.options += ["--settling-time", dice.choice([0, 1]), "--exit-barrier-timeout", 20]
+        self.conf = {"join_timeout": dice.choice([15, 25]), "last_call_timeout": dice.choice([1, 2]),
+                     "keep_alive_interval": 1, "keep_alive_max_attempt": 3}  # fmt: skip
+        count = int(self.seconds / 4) if is_marathon else dice.randint(1, 12)
+        self.faults = sorted(self.make_fault() for _ in range(count))
+
+    def make_fault(self):
+        kind = self.dice.choice(KINDS[self.kind][1])
+        at, strength = self.dice.uniform(0.3, self.seconds), self.dice.random()
+        return Fault(at, kind, self.dice.choice([0.1, 0.5, 1, 2, 4, 8]), strength)
+
+    def __str__(self):
+        return f"seed {self.seed}: {self.kind}, {self.fewest}:{self.nodes} nodes, {len(self.faults)} faults, {self.seconds:.0f} s"
+
+
+class Agent:
+    def __init__(self, name, kind, process, error_path):
+        self.name, self.kind, self.process, self.error_path = name, kind, process, error_path
+        self.allowed, self.samples, self.host = {0, 1}, [], None
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def sample(self):
+        with contextlib.suppress(OSError, StopIteration):
+            here = pathlib.Path("/proc", str(self.process.pid))
+            lines = (here / "status").read_text().splitlines()
+            kib = int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
+            self.samples.append((kib, len(os.listdir(here / "fd"))))
+
+
+def comm_of(pid):
+    try:
+        return pathlib.Path("/proc", str(pid), "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def environment_of(pid):
+    try:
+        return pathlib.Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+class Storm:
+    """`run` plays the plan in the scratch directory and returns what was seen."""
+
+    def __init__(self, plan, binary, scratch):
+        self.plan, self.binary, self.scratch = plan, binary, scratch
+        self.notes, self.temporary, self.logs = scratch / "notes", scratch / "tmp", scratch / "logs"
+        self.agents, self.undoing, self.network, self.disk = [], [], None, None
+        self.hanging = set()
+        self.counts, self.dice, self.joined, self.began = collections.Counter(), random.Random(plan.seed + 1), 0, None
+        self.diary = open(scratch / "diary", "w", encoding="utf-8", buffering=1)
+
+    # ---- the job
+
+    def run(self):
+        for folder in (self.notes, self.temporary, self.logs):
+            folder.mkdir()
+        self.say(str(self.plan))
+        try:
+            self.set_up()
+            self.play()
+            violations = self.judge()
+        finally:
+            self.end()
+        notes = read_notes(self.notes)
+        longest = longest_overlap(notes)
+        return {
+            "seed": self.plan.seed, "kind": self.plan.kind, "agents": len(self.agents), "workers": len(notes),
+            "worlds": len(worlds_of(notes)), "faults": dict(self.counts), "violations": violations,
+            "overlap": longest[0] if longest else 0,
+        }  # fmt: skip
+
+    def set_up(self):
+        if self.plan.kind == "network":
+            self.network = LossyNetwork(self.scratch, min(self.plan.nodes + 4, 12), self.plan.seed)
+        if self.plan.has_disk:
+            self.disk = Disk(self.scratch)
+            if self.disk.mount():
+                self.disk = None
+        self.port = PORT if self.network else free_port()
+        for _ in range(self.plan.nodes):
+            self.start_agent()
+
+    def start_agent(self):
+        number = len(self.agents) + 1
+        if self.network and number > len(self.network.hosts):
+            return False
+        name, plan, host = f"node{number}", self.plan, self.network.hosts[number - 1] if self.network else None
+        is_torchrun = plan.kind == "torchrun" and number % 2 == 0
+        conf = ",".join(f"{key}={value}" for key, value in plan.conf.items())
+        words = {
+            "alone": ["--standalone"],
+            "static": ["--nnodes", plan.nodes, "--node-rank", number - 1, "--master-addr", "127.0.0.1",
+                       "--master-port", self.port, "--rdzv-conf", "timeout=20"],
+            "file": ["--rdzv-endpoint", self.scratch / "record", "--rdzv-conf", f"store_type=file,{conf}"],
+        }.get(plan.kind, ["--rdzv-endpoint", f"{'node1' if host else '127.0.0.1'}:{self.port}", "--rdzv-conf", conf])  # fmt: skip
+        if plan.kind not in ("alone", "static"):
+            words += ["--nnodes", f"{plan.fewest}:{plan.nodes}", "--rdzv-backend", "c10d", "--rdzv-id", "storm"]
+            words += [] if host else ["--local-addr", f"127.0.0.{number}"]
+        words += ["--nproc-per-node", plan.workers[number - 1], *(self.own_options(number) if not is_torchrun else [])]
+        program = [find_peer().torchrun] if is_torchrun else [self.binary, "run"]
+        command = [*program, *words, "--no-python", WORKER]
+        environment = clean_environment(
+            NODE=name, NOTES=self.notes, TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch, LOGLEVEL="DEBUG",
+            **({"TALKS": "1"} if plan.talks else {}),
+        )  # fmt: skip
+        error_path = self.scratch / f"{name}.err"
+        command = [str(word) for word in (host.command(command) if host else command)]
+        with open(error_path, "wb") as err, open(self.scratch / f"{name}.out", "wb") as out:
+            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.scratch)
+        self.agents.append(Agent(name, "torchrun" if is_torchrun else "muster", process, error_path))
+        self.agents[-1].host = host
+        if "worker" in plan.options:
+            self.agents[-1].allowed |= {7, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
+        return True
+
+    def own_options(self, number):
+        logs = self.disk.path if self.disk and number == 1 else self.logs
+        return [*self.plan.options, "--log-dir", logs, *(["-t", "3"] if number % 2 else ["-r", "3"])]
+
+    # ---- what happens to it
+
+    def play(self):
+        self.began = time.monotonic()
+        pending, sampled = list(self.plan.faults), 0
+        while time.monotonic() - self.began < self.plan.seconds:
+            now = time.monotonic() - self.began
+            while pending and pending[0].at <= now:
+                self.strike(pending.pop(0))
+            self.undo(now)
+            if now - sampled > 1:
+                sampled = now
+                self.sample()
+            if not any(agent.is_running() for agent in self.agents):
+                break
+            time.sleep(0.02)
+        self.undo(None)
+
+    def sample(self):
+        for agent in self.agents:
+            if agent.is_running() and agent.kind == "muster":
+                agent.sample()
+
+    def strike(self, fault):
+        done = getattr(self, "do_" + fault.kind.replace(" ", "_"))(fault)
+        if done:
+            self.counts[fault.kind] += 1
+        self.say(f"{fault.kind} ({fault.seconds} s): {done or 'nobody is there'}")
+
+    def say(self, words):
+        since = time.monotonic() - self.began if self.began else 0
+        self.diary.write(f"{since:7.3f} {words}\n")
+
+    def later(self, seconds, action):
+        self.undoing.append((time.monotonic() - self.began + seconds, action))
+
+    def undo(self, now):
+        """Ends the faults that have lasted long enough; with None all."""
+        due = [entry for entry in self.undoing if now is None or entry[0] <= now]
+        for entry in due:
+            self.undoing.remove(entry)
+            entry[1]()
+
+    def pick_agent(self, spared=0.5):
+        """One that runs; the first, which many jobs cannot do without, more seldom."""
+        running = [agent for agent in self.agents if agent.is_running()]
+        if len(running) > 1 and running[0] is self.agents[0] and self.dice.random() < spared:
+            running = running[1:]
+        return self.dice.choice(running) if running else None
+
+    def processes(self, node=None):
+        """Those of this storm, and of this node where one is named; agents that the storm started come first."""
+        found = []
+        for pid in processes_with(self.scratch):
+            words = environment_of(pid)
+            if node is None or f"NODE={node}".encode() in words:
+                found.append(pid)
+        return found
+
+    def signal(self, pids, number):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return pids
+
+    def stop(self, pids, seconds):
+        self.later(seconds, lambda: self.signal([pid for pid in pids if pid in processes_with(self.scratch)], signal.SIGCONT))
+        return self.signal(pids, signal.SIGSTOP)
+
+    def pick_worker(self):
+        workers = [pid for pid in processes_with(self.scratch) if comm_of(pid) == "soak_worker"]
+        return [self.dice.choice(workers)] if workers else []
+
+    def do_worker_fails(self, fault):
+        return self.signal(self.pick_worker(), signal.SIGUSR1)
+
+    def do_worker_killed(self, fault):
+        return self.signal(self.pick_worker(), signal.SIGKILL)
+
+    def do_worker_hangs(self, fault):
+        pids = self.signal(self.pick_worker(), signal.SIGUSR2)
+        self.hanging |= set(pids)
+        return pids
+
+    def do_worker_stopped(self, fault):
+        return self.stop(self.pick_worker(), fault.seconds)
+
+    def signal_agent(self, number):
+        agent = self.pick_agent()
+        if agent is None:
+            return None
+        agent.allowed |= {-number} if number == signal.SIGKILL else {128 + number}
+        self.signal([agent.process.pid], number)
+        return agent.name
+
+    def do_agent_killed(self, fault):
+        return self.signal_agent(signal.SIGKILL)
+
+    def do_agent_terminated(self, fault):
+        return self.signal_agent(signal.SIGTERM)
+
+    def do_agent_interrupted(self, fault):
+        return self.signal_agent(signal.SIGINT)
+
+    def do_agent_stopped(self, fault):
+        agent = self.pick_agent()
+        return agent and self.stop([agent.process.pid], fault.seconds) and agent.name
+
+    def do_node_stopped(self, fault):
+        """As when a virtual machine is paused."""
+        agent = self.pick_agent()
+        return agent and self.stop(self.processes(agent.name), fault.seconds) and agent.name
+
+    def pick_guardian(self):
+        agent = self.pick_agent(spared=0)
+        return [pid for pid in self.processes(agent.name) if comm_of(pid) == "muster-guardian"] if agent else []
+
+    def do_guardian_killed(self, fault):
+        return self.signal(self.pick_guardian(), signal.SIGKILL)
+
+    def do_guardian_stopped(self, fault):
+        return self.stop(self.pick_guardian(), fault.seconds)
+
+    def do_node_joins(self, fault):
+        if self.joined >= 8 or not self.start_agent():
+            return None
+        self.joined += 1
+        return self.agents[-1].name
+
+    def pick_hosts(self):
+        ends = self.dice.sample(range(1, len(self.agents) + 1), 2)
+        return ends if self.dice.random() < 0.5 else [ends[0], "*"]
+
+    def change_network(self, fault, verb, *value, ends=None):
+        one, other = ends or self.pick_hosts()
+        for source, target in ((one, other),) if fault.kind == "cut one way" else ((one, other), (other, one)):
+            self.network.change(verb, source, target, *value)
+            self.later(fault.seconds, lambda source=source, target=target: self.network.mend(source, target))
+        return f"{verb} {value} {one} {other}"
+
+    def do_cut(self, fault):
+        return self.change_network(fault, "cut")
+
+    do_cut_one_way = do_cut
+
+    def do_cut_of_the_host(self, fault):
+        return self.change_network(fault, "cut", ends=[1, "*"])
+
+    def do_loss(self, fault):
+        return self.change_network(fault, "loss", round(fault.strength / 2, 3), ends=["*", "*"])
+
+    def do_delay(self, fault):
+        return self.change_network(fault, "delay", round(fault.strength * 300))
+
+    def do_reset(self, fault):
+        return self.change_network(fault, "reset")
+
+    def store(self, *words):
+        """An operation on the job's store, from the machine that hosts it."""
+        host = self.agents[0].host
+        where = ["--host", host.address if host else "127.0.0.1", "--port", self.port, "--timeout", 2]
+        command = [self.binary, "store", *words, *where]
+        command = [str(word) for word in (host.command(command) if host else command)]
+        environment = clean_environment(TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=5).stdout
+        return ""
+
+    def do_record_deleted(self, fault):
+        return self.store("delete", "/torch.rendezvous.storm") is not None and "the record"
+
+    def do_key_deleted(self, fault):
+        keys = [line.split()[0] for line in self.store("keys").splitlines() if line.strip()]
+        return keys and self.store("delete", key := self.dice.choice(keys)) is not None and key
+
+    def do_disk_full(self, fault):
+        if self.disk is None or self.disk.is_frozen:
+            return None
+        filler = self.disk.path / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(65536))
+        self.later(fault.seconds, lambda: self.disk.is_frozen or filler.unlink(missing_ok=True))
+        return "full"
+
+    def do_disk_hangs(self, fault):
+        if self.disk is None or self.disk.is_frozen:
+            return None
+        self.disk.freeze()
+        self.later(fault.seconds, self.disk.thaw)
+        return "hangs"
+
+    # ---- the end
+
+    def judge(self):
+        """Waits for the agents, whom nothing keeps any more from ending well, and looks at what is left."""
+        self.signal(self.hanging.intersection(self.processes()), signal.SIGKILL)
+        (self.notes / "go").touch()
+        patience = self.plan.conf["join_timeout"] + 20 + 2 * self.plan.shutdown_timeout + 20
+        deadline = time.monotonic() + patience
+        mine = [agent for agent in self.agents if agent.kind == "muster"]
+        while any(agent.is_running() for agent in mine) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.say(f"the ends: {[(agent.name, agent.process.poll()) for agent in self.agents]}")
+        found = []
+        for agent in mine:
+            said = agent.error_path.read_text(encoding="utf-8", errors="replace")
+            found += check_end(agent.name, agent.process.poll(), agent.allowed, said)
+            for kib, descriptors in agent.samples:
+                found += check_size(agent.name, kib, descriptors)
+            found += check_flatness(agent.name, agent.samples)
+        if not any(agent.is_running() for agent in self.agents):
+            found += self.find_orphans()
+        notes = read_notes(self.notes)
+        if self.plan.kind != "torchrun":  # whose nodes restart by themselves, and keep their store
+            found += check_ranks(notes) + check_worlds(notes, self.bound())
+        return found
+
+    def bound(self):
+        """For how long two worlds may overlap: until a node knows that it is alone, and its workers have ended."""
+        heartbeats = self.plan.conf["keep_alive_interval"] * (self.plan.conf["keep_alive_max_attempt"] + 1)
+        return (heartbeats if self.plan.kind == "file" else SILENCE) + self.plan.shutdown_timeout + SLACK
+
+    def find_orphans(self):
+        deadline = time.monotonic() + 5
+        while True:
+            left = {pid: comm_of(pid) for pid in self.processes()}
+            if not left or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        found = [f"left behind: process {pid} ({name})" for pid, name in left.items()]
+        found += [f"left behind: {path}" for path in sorted(self.temporary.rglob("*"))]
+        numbers = {str(agent.process.pid) for agent in self.agents}
+        found += [f"left behind: /dev/shm/{name}" for name in os.listdir("/dev/shm") if any(n in name for n in numbers)]
+        return found
+
+    def end(self):
+        for action in (lambda: self.undo(None), self.kill_all, lambda: self.disk and self.disk.end(),
+                       lambda: self.network and self.network.end()):  # fmt: skip
+            with contextlib.suppress(Exception):
+                action()
+        self.diary.close()
+
+    def kill_all(self):
+        for agent in self.agents:
+            if agent.is_running():
+                agent.process.kill()
+            agent.process.wait()
+        self.signal(self.processes(), signal.SIGKILL)
+
+
+def is_peer_here():
+    return isinstance(find_peer(), Peer)
