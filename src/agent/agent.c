@@ -12,6 +12,8 @@
 #include "host/loop/descriptor_limit.h"
 
 #define EXIT_JOB_FAILED 1
+/* How long the disk of the log directory may be silent before it is told. */
+#define SILENT_DISK_SECONDS 3
 /* How long a console that takes nothing may hold up the end of a job. */
 #define CONSOLE_PATIENCE_SECONDS 30
 /* How long a disk that does not answer may do so: that of log files that are being written, … */
@@ -168,6 +170,19 @@ static void warn_about_threads(const struct agent *agent) {
     }
 }
 
+/* The loop does not run yet, but a signal ends the wait. */
+static bool wait_for_disk(void *context, struct duration waited) {
+    struct agent *agent = context;
+    const char *log_dir = agent->config->log_dir;
+    event_loop_run_ready(agent->loop);
+    if (!agent->has_told_of_disk && duration_seconds(waited) >= SILENT_DISK_SECONDS) {
+        agent->has_told_of_disk = true;
+        log_warning(agent->log, "waiting for the log directory %s: its disk does not answer",
+            log_dir != NULL ? log_dir : "in the directory for temporary files");
+    }
+    return agent->outcome.kind != AGENT_OUTCOME_SIGNALLED;
+}
+
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
  * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
@@ -181,7 +196,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
         agent_signal_received, agent, &agent->signals, failure);
     if (code == FAILURE_NONE) {
-        code = agent_prepare(agent->config, agent->environment, &agent->preparation, failure);
+        const struct errand_watch watch = {wait_for_disk, agent};
+        code =
+            agent_prepare(agent->config, agent->environment, &watch, &agent->preparation, failure);
     }
     if (code == FAILURE_NONE) {
         code = make_node(agent, failure);
@@ -363,6 +380,8 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
         agent.is_queueing = true; /* what the shells still say is not heard any more */
         record_outcome(&agent);
         status = report_outcome(&agent);
+    } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        status = report_signal(&agent);
     } else {
         bool is_refusal = failure.code == FAILURE_SYSTEM;
         status =

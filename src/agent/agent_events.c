@@ -310,6 +310,10 @@ void agent_deadline_passed(void *context) {
 
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
+    if (agent->node == NULL) { /* it is still being prepared */
+        agent->outcome = (struct agent_outcome){.kind = AGENT_OUTCOME_SIGNALLED, .signal = signal};
+        return;
+    }
     if (node_machine_agent(agent->node)->phase == AGENT_DONE) {
         log_warning(agent->log, "Received %s, not waiting for other nodes any longer",
             signal_name_from_number(signal));

@@ -65,7 +65,8 @@ static void open_agent(struct fixture *fixture) {
     assert_int_equal(event_loop_new(&agent->loop, NULL), FAILURE_NONE);
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
     assert_int_equal(
-        agent_prepare(agent->config, agent->environment, &agent->preparation, NULL), FAILURE_NONE);
+        agent_prepare(agent->config, agent->environment, NULL, &agent->preparation, NULL),
+        FAILURE_NONE);
     make_rendezvous(agent);
     struct agent_workers_settings workers = {
         .config = agent->config,

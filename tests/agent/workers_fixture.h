@@ -61,7 +61,7 @@ static inline void workers_fixture_init(
     *fixture = (struct workers_fixture){0};
     agent_fixture_init(&fixture->agent, worker_count, command);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment,
+    assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment, NULL,
                          &fixture->preparation, NULL),
         FAILURE_NONE);
     struct agent_workers_settings settings = {

@@ -133,6 +133,18 @@ def test_a_dead_disk_keeps_the_parents_error_file_and_no_more(muster, scratch, d
     assert f"TORCHELASTIC_ERROR_FILE: cannot write the error file {path}: no answer within 5 s" in end.err, end
 
 
+def test_a_signal_ends_an_agent_that_waits_for_the_first_log_directory(muster, scratch, dead_disk):
+    (scratch / "dead").touch()
+    running = run_workers(muster, FAIL, "--log-dir", "logs", env=dead_disk("/logs"))
+    words = "waiting for the log directory logs: its disk does not answer"
+    running.wait_until(lambda: words in running.err(), "the agent's words")
+    running.signal(15)
+    end = running.finish(timeout=20)
+    assert end.status == 1, end
+    assert "stopped by SIGTERM" in end.err, end
+    assert not list(scratch.glob("pid.*"))
+
+
 @pytest.mark.timeout(120)
 def test_an_agent_does_not_wait_for_ever_for_the_first_log_directory(muster, scratch, dead_disk):
     (scratch / "dead").touch()

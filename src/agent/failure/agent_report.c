@@ -53,7 +53,7 @@ static void write_to_parent(
     writing->path = memory_duplicate_string(parent_error_file);
     writing->content = memory_duplicate_string(text_string(document));
     const struct errand_task task = {run_writing, free_writing, writing};
-    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), &failure) !=
+    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &failure) !=
         FAILURE_NONE) {
         log_warning(log, "TORCHELASTIC_ERROR_FILE: cannot write the error file %s: %s",
             parent_error_file, failure.message);

@@ -14,7 +14,7 @@
 #include "host/machine/machine_topology.h"
 #include "host/loop/random_seed.h"
 
-/* How long the disk of the log directory may take; signals wait as long. */
+/* How long the disk of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
 
 static enum failure_code count_cpus(int *out_count, struct failure *failure) {
@@ -185,8 +185,8 @@ static enum failure_code prepare_names(const struct launch_config *config,
 }
 
 enum failure_code agent_prepare(const struct launch_config *config,
-    const struct text_list *environment, struct agent_preparation *out_preparation,
-    struct failure *failure) {
+    const struct text_list *environment, const struct errand_watch *watch,
+    struct agent_preparation *out_preparation, struct failure *failure) {
     struct agent_preparation preparation = {0};
     enum failure_code code = prepare_devices(config, &preparation, failure);
     if (code == FAILURE_NONE) {
@@ -199,7 +199,7 @@ enum failure_code agent_prepare(const struct launch_config *config,
         code = prepare_names(config, &preparation, failure);
     }
     if (code == FAILURE_NONE) {
-        code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
+        code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS), watch,
             config->log_dir, preparation.run_id, &preparation.logs, failure);
     }
     if (code != FAILURE_NONE) {

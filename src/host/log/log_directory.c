@@ -252,13 +252,14 @@ static void run_open(void *subject) {
         log_directory_open(errand->log_dir, errand->run_id, &errand->directory, &errand->failure);
 }
 
-enum failure_code log_directory_open_within(struct duration patience, const char *log_dir,
-    const char *run_id, struct log_directory *out_directory, struct failure *failure) {
+enum failure_code log_directory_open_within(struct duration patience,
+    const struct errand_watch *watch, const char *log_dir, const char *run_id,
+    struct log_directory *out_directory, struct failure *failure) {
     struct directory_errand *errand = memory_allocate(sizeof *errand);
     errand->log_dir = memory_duplicate_string(log_dir);
     errand->run_id = memory_duplicate_string(run_id);
     const struct errand_task task = {run_open, free_directory_errand, errand};
-    enum failure_code code = errand_run_within(&task, patience, failure);
+    enum failure_code code = errand_run_within(&task, patience, watch, failure);
     if (code != FAILURE_NONE) {
         return failure_wrap(failure, "cannot make the log directory %s",
             log_dir != NULL ? log_dir : "in the directory for temporary files");
@@ -288,7 +289,7 @@ void log_directory_remove_if_empty_within(
     errand->directory = (struct log_directory){
         .base_path = memory_duplicate_string(directory->base_path), .is_temporary = true};
     const struct errand_task task = {run_remove, free_directory_errand, errand};
-    if (errand_run_within(&task, patience, NULL) == FAILURE_NONE) {
+    if (errand_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
         free_directory_errand(errand);
     }
 }

@@ -9,6 +9,7 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "core/workers/log_tree.h"
+#include "host/loop/errands.h"
 
 /* A job's directory on this node. Zeroed, and with --log-dir /dev/null: no directory at all. */
 struct log_directory {
@@ -43,10 +44,11 @@ __attribute__((warn_unused_result)) enum failure_code log_directory_begin_attemp
 bool log_directory_remove_if_empty(const struct log_directory *directory);
 
 /* The same two, by another thread, which is left behind when the patience is over: then nothing is
- * opened, and FAILURE_TIMEOUT says so; or what is there stays. */
+ * opened, and FAILURE_TIMEOUT says so (FAILURE_CANCELLED where the watch did not go on); or what is
+ * there stays. */
 __attribute__((warn_unused_result)) enum failure_code log_directory_open_within(
-    struct duration patience, const char *log_dir, const char *run_id,
-    struct log_directory *out_directory, struct failure *failure);
+    struct duration patience, const struct errand_watch *watch, const char *log_dir,
+    const char *run_id, struct log_directory *out_directory, struct failure *failure);
 void log_directory_remove_if_empty_within(
     struct duration patience, const struct log_directory *directory);
 

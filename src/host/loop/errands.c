@@ -10,6 +10,8 @@
 #include "base/memory.h"
 #include "host/loop/quiet_thread.h"
 
+#define WATCH_MILLISECONDS 100
+
 static const char thread_name[] = "muster-errands";
 
 enum errand_phase {
@@ -271,21 +273,52 @@ static void *run_alone(void *context) {
     return NULL;
 }
 
-static struct timespec deadline_after(struct duration patience) {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    int64_t nanoseconds = deadline.tv_nsec + patience.nanoseconds % NANOSECONDS_PER_SECOND;
-    deadline.tv_sec += (time_t)(patience.nanoseconds / NANOSECONDS_PER_SECOND +
-                                nanoseconds / NANOSECONDS_PER_SECOND);
-    deadline.tv_nsec = (long)(nanoseconds % NANOSECONDS_PER_SECOND);
-    return deadline;
+static struct instant monotonic_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (struct instant){now.tv_sec * NANOSECONDS_PER_SECOND + now.tv_nsec};
 }
 
-enum failure_code errand_run_within(
-    const struct errand_task *task, struct duration patience, struct failure *failure) {
+/* Under the mutex. Returns at `when` at the latest. */
+static void wait_until(struct wait *wait, struct instant when) {
+    const struct timespec until = {
+        (time_t)(when.nanoseconds / NANOSECONDS_PER_SECOND),
+        (long)(when.nanoseconds % NANOSECONDS_PER_SECOND),
+    };
+    while (!wait->is_done &&
+           pthread_cond_timedwait(&wait->changed, &wait->mutex, &until) != ETIMEDOUT) {
+    }
+}
+
+/* Under the mutex, which is free while the watch is asked. */
+static enum failure_code watch_until_done(struct wait *wait, struct duration patience,
+    const struct errand_watch *watch, struct failure *failure) {
+    struct instant began = monotonic_now();
+    struct instant deadline = instant_after(began, patience);
+    struct duration step =
+        watch == NULL ? patience : duration_from_milliseconds(WATCH_MILLISECONDS);
+    for (struct instant now = began; !wait->is_done; now = monotonic_now()) {
+        if (!instant_is_before(now, deadline)) {
+            return failure_set(
+                failure, FAILURE_TIMEOUT, "no answer within %g s", duration_seconds(patience));
+        }
+        struct instant next = instant_after(now, step);
+        wait_until(wait, instant_is_before(deadline, next) ? deadline : next);
+        pthread_mutex_unlock(&wait->mutex);
+        bool goes_on =
+            watch == NULL || watch->goes_on(watch->context, instant_until(began, monotonic_now()));
+        pthread_mutex_lock(&wait->mutex);
+        if (!goes_on && !wait->is_done) {
+            return failure_set(failure, FAILURE_CANCELLED, "given up");
+        }
+    }
+    return FAILURE_NONE;
+}
+
+enum failure_code errand_run_within(const struct errand_task *task, struct duration patience,
+    const struct errand_watch *watch, struct failure *failure) {
     pthread_t thread;
     struct wait *wait = wait_new(task);
-    struct timespec deadline = deadline_after(patience);
     enum failure_code code = quiet_thread_start(thread_name, run_alone, wait, &thread, failure);
     if (code != FAILURE_NONE) {
         task->free(task->subject);
@@ -293,18 +326,14 @@ enum failure_code errand_run_within(
         return code;
     }
     pthread_mutex_lock(&wait->mutex);
-    while (!wait->is_done &&
-           pthread_cond_timedwait(&wait->changed, &wait->mutex, &deadline) != ETIMEDOUT) {
-    }
-    bool is_done = wait->is_done;
-    wait->is_left = !is_done;
+    code = watch_until_done(wait, patience, watch, failure);
+    wait->is_left = code != FAILURE_NONE;
     pthread_mutex_unlock(&wait->mutex);
-    if (is_done) {
+    if (code == FAILURE_NONE) {
         pthread_join(thread, NULL);
         wait_free(wait);
-        return FAILURE_NONE;
+    } else {
+        pthread_detach(thread);
     }
-    pthread_detach(thread);
-    return failure_set(
-        failure, FAILURE_TIMEOUT, "no answer within %g s", duration_seconds(patience));
+    return code;
 }

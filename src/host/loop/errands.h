@@ -6,6 +6,8 @@
 #ifndef MUSTER_HOST_LOOP_ERRANDS_H
 #define MUSTER_HOST_LOOP_ERRANDS_H
 
+#include <stdbool.h>
+
 #include "base/duration.h"
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
@@ -48,10 +50,19 @@ void errands_answer_finished(struct errands *errands);
 /* Gives the errand up: there will be no answer. */
 void errands_drop(struct errands *errands, struct errand *errand);
 
+/* What a caller does while it waits: `goes_on` is called ten times a second, and returns false when
+ * the caller does not want to wait any longer. */
+struct errand_watch {
+    bool (*goes_on)(void *context, struct duration waited);
+    void *context;
+};
+
 /* For a caller whose loop does not run: waits until the task is done, and then leaves the subject
- * to the caller. FAILURE_TIMEOUT when that takes longer than `patience`, FAILURE_SYSTEM when no
- * thread can be started. The subject is not the caller's any more after a failure. */
+ * to the caller. `watch` may be NULL. FAILURE_TIMEOUT when that takes longer than `patience`,
+ * FAILURE_CANCELLED when the watch did not go on, FAILURE_SYSTEM when no thread can be started. The
+ * subject is not the caller's any more after a failure. */
 __attribute__((warn_unused_result)) enum failure_code errand_run_within(
-    const struct errand_task *task, struct duration patience, struct failure *failure);
+    const struct errand_task *task, struct duration patience, const struct errand_watch *watch,
+    struct failure *failure);
 
 #endif

@@ -29,7 +29,7 @@ void event_loop_run(struct event_loop *loop);
 void event_loop_stop(struct event_loop *loop);
 
 /* Runs the callbacks that are ready, without waiting. Returns true when something is still being
- * waited for. For tests. */
+ * waited for. For tests, and while the loop does not run. */
 bool event_loop_run_ready(struct event_loop *loop);
 
 struct instant event_loop_now(const struct event_loop *loop);

@@ -27,7 +27,7 @@ static void set_up(struct fixture *fixture, enum launch_rendezvous rendezvous, i
 static const struct node_settings *make(struct fixture *fixture) {
     const struct agent_fixture *agent = &fixture->agent;
     assert_int_equal(
-        agent_prepare(&agent->config, &agent->environment, &fixture->preparation, NULL),
+        agent_prepare(&agent->config, &agent->environment, NULL, &fixture->preparation, NULL),
         FAILURE_NONE);
     assert_int_equal(agent_node_settings_make(&agent->config, &fixture->preparation,
                          &agent->environment, &fixture->settings, NULL),

@@ -134,8 +134,8 @@ static inline struct site_node *site_node_begin(struct site *site, int index) {
 }
 
 static inline void site_node_prepare(struct site_node *node) {
-    assert_int_equal(
-        agent_prepare(&node->config, &node->site->agent.environment, &node->preparation, NULL),
+    assert_int_equal(agent_prepare(&node->config, &node->site->agent.environment, NULL,
+                         &node->preparation, NULL),
         FAILURE_NONE);
     assert_int_equal(agent_node_settings_make(&node->config, &node->preparation,
                          &node->site->agent.environment, &node->node, NULL),

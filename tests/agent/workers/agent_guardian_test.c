@@ -29,7 +29,7 @@ static void set_up(struct fixture *fixture) {
     agent_fixture_init(&fixture->agent, 1, "exit 0");
     struct agent_guardian_settings settings = {
         &fixture->agent.config, &fixture->preparation, &fixture->log};
-    assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment,
+    assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment, NULL,
                          &fixture->preparation, NULL),
         FAILURE_NONE);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);

@@ -13,8 +13,8 @@ struct fixture {
 };
 
 static enum failure_code prepare(struct fixture *fixture) {
-    return agent_prepare(&fixture->agent.config, &fixture->agent.environment, &fixture->preparation,
-        &fixture->failure);
+    return agent_prepare(&fixture->agent.config, &fixture->agent.environment, NULL,
+        &fixture->preparation, &fixture->failure);
 }
 
 static void set_up(struct fixture *fixture) {

@@ -21,8 +21,8 @@ static void set_up(struct fixture *fixture, int redirects, int tee) {
     agent_fixture_init(&fixture->job, 2, "exit 0");
     fixture->job.config.redirects.for_all = redirects;
     fixture->job.config.tee.for_all = tee;
-    assert_int_equal(
-        agent_prepare(&fixture->job.config, &fixture->job.environment, &fixture->preparation, NULL),
+    assert_int_equal(agent_prepare(&fixture->job.config, &fixture->job.environment, NULL,
+                         &fixture->preparation, NULL),
         FAILURE_NONE);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     fixture->settings.config = &fixture->job.config;

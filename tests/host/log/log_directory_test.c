@@ -280,7 +280,7 @@ static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
     struct failure failure = {0};
     setenv("TMPDIR", tree.root, 1);
     assert_int_equal(
-        log_directory_open_within(patience, NULL, "job", &directory, &failure), FAILURE_NONE);
+        log_directory_open_within(patience, NULL, NULL, "job", &directory, &failure), FAILURE_NONE);
     assert_true(text_starts_with(directory.run_path, tree.root));
     assert_int_equal(mode_of(directory.run_path), 0700);
     log_directory_remove_if_empty_within(patience, &directory);
@@ -288,7 +288,7 @@ static void a_bounded_wait_gives_what_an_unbounded_one_does(void **state) {
     log_directory_clear(&directory);
     unsetenv("TMPDIR");
     assert_int_equal(
-        log_directory_open_within(patience, "/proc/self/x", "job", &directory, &failure),
+        log_directory_open_within(patience, NULL, "/proc/self/x", "job", &directory, &failure),
         FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "/proc/self/x"));
     temporary_tree_clear(&tree);

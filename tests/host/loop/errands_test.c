@@ -193,7 +193,7 @@ static void without_a_loop_the_subject_comes_back(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     struct errand_task task = make_task(&fixture, 0, NULL);
-    assert_int_equal(errand_run_within(&task, duration_from_seconds(60), NULL), FAILURE_NONE);
+    assert_int_equal(errand_run_within(&task, duration_from_seconds(60), NULL, NULL), FAILURE_NONE);
     assert_true(((struct subject *)task.subject)->is_done);
     assert_int_equal(atomic_load(&fixture.freed_count), 0);
     free_subject(task.subject);
@@ -207,8 +207,28 @@ static void without_a_loop_what_hangs_is_left_behind(void **state) {
     set_up(&fixture);
     struct errand_task task = make_task(&fixture, 0, &fixture.gate);
     assert_int_equal(
-        errand_run_within(&task, duration_from_milliseconds(20), &failure), FAILURE_TIMEOUT);
+        errand_run_within(&task, duration_from_milliseconds(20), NULL, &failure), FAILURE_TIMEOUT);
     assert_string_equal(failure.message, "no answer within 0.02 s");
+    open_gate(&fixture, 1);
+    tear_down(&fixture, 1);
+}
+
+static bool goes_on_twice(void *context, struct duration waited) {
+    int *count = context;
+    assert_true(waited.nanoseconds > 0);
+    return ++*count < 3;
+}
+
+static void without_a_loop_the_caller_may_give_up(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int count = 0;
+    const struct errand_watch watch = {goes_on_twice, &count};
+    set_up(&fixture);
+    struct errand_task task = make_task(&fixture, 0, &fixture.gate);
+    assert_int_equal(
+        errand_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_CANCELLED);
+    assert_int_equal(count, 3);
     open_gate(&fixture, 1);
     tear_down(&fixture, 1);
 }
@@ -221,6 +241,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(errands_may_hang_when_the_loop_goes),
     cmocka_unit_test(without_a_loop_the_subject_comes_back),
     cmocka_unit_test(without_a_loop_what_hangs_is_left_behind),
+    cmocka_unit_test(without_a_loop_the_caller_may_give_up),
 };
 
 TEST_MAIN(tests)
