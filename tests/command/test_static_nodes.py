@@ -90,6 +90,17 @@ def test_a_node_ended_by_a_signal_takes_the_other_with_it(muster, scratch, node)
     assert [end.status for end in ends] == [1, 1]
 
 
+def test_a_node_told_to_end_while_others_are_awaited_tells_those_that_wait(muster):
+    job = Job(muster, "--nnodes", 3)
+    nodes = [job.start(rank, "true", env={"LOGLEVEL": "DEBUG"}) for rank in (0, 1)]
+    for node in nodes:
+        node.wait_until(lambda node=node: "set_role_info" in node.err(), "the meeting")
+    nodes[1].signal(signal.SIGTERM)
+    ends = [one.finish() for one in nodes]
+    assert [end.status for end in ends] == [1, 1]
+    assert "a node was told to end by SIGTERM (node 1)" in ends[0].err
+
+
 def test_a_killed_master_node_ends_the_other_at_once(muster, scratch):
     job = Job(muster)
     script = ": >up.$RANK; exec sleep 300"

@@ -264,6 +264,8 @@ static void take_checked(struct round_step *step) {
         round_diagnosis_take_checked(step);
     } else if (step->event->key.kind == ROUND_KEY_COORDINATED) {
         step->exchange->is_coordinated = step->event->is_present;
+    } else if (round_step_is_fixed(step)) {
+        round_fixed_take_checked(step);
     } else if (step->exchange->phase == ROUND_JOINING) {
         round_address_take_checked(step);
     }
@@ -379,7 +381,7 @@ static void time_out(struct round_step *step) {
         break;
     case ROUND_JOINING:
         if (round_step_is_fixed(step)) {
-            round_fixed_join_late(step);
+            round_fixed_wait_on(step);
         } else if (instant_is_before(now, exchange->deadline)) {
             round_step_arm_timer(step, exchange->deadline);
             round_address_take_silence(step);

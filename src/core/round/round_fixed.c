@@ -12,6 +12,9 @@
 #define FAILED_WORD "failed "
 #define SIGNAL_WORD "signal "
 #define SIGNAL_MAXIMUM 64
+/* How often a node that waits for the first of the job's meetings looks whether another node has
+ * given it up. */
+#define LOOK_SECONDS 2
 
 static void decide(struct round_step *step, struct round_key key, const char *text) {
     round_step_push(
@@ -25,7 +28,7 @@ static void write_failure(struct round_step *step, int attempts_on, int signal) 
     struct round_exchange *exchange = step->exchange;
     static const enum round_key_kind decisions[] = {
         ROUND_KEY_GATHERED, ROUND_KEY_START, ROUND_KEY_END};
-    if (!exchange->is_coordinated || exchange->is_cut_off) {
+    if (exchange->is_cut_off) {
         return;
     }
     snprintf(exchange->failure, sizeof exchange->failure,
@@ -42,7 +45,21 @@ static void write_failure(struct round_step *step, int attempts_on, int signal) 
 /* Joining. */
 
 static void arm_join_timer(struct round_step *step) {
-    round_step_arm_timer(step, instant_after(step->event->now, step->exchange->settings.timeout));
+    struct round_exchange *exchange = step->exchange;
+    exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
+    round_step_arm_timer(step, exchange->deadline);
+}
+
+/* At the first meeting a node waits for torchrun's keys, and does not know yet whether all nodes
+ * are Muster's. So nothing that another node writes ends its wait early, and it looks at a key of
+ * Muster's now and then. Nothing else is written to that key of the first attempt. */
+static bool is_meeting(const struct round_exchange *exchange) {
+    return exchange->phase == ROUND_JOINING && !exchange->has_ranks;
+}
+
+static void look_later(struct round_step *step) {
+    struct instant next = instant_after(step->event->now, duration_from_seconds(LOOK_SECONDS));
+    round_step_arm_timer(step, instant_earlier(next, step->exchange->deadline));
 }
 
 static void connect_to_store(struct round_step *step) {
@@ -98,6 +115,26 @@ void round_fixed_start(struct round_step *step) {
         round_step_want(
             step, round_step_node_key(step, ROUND_KEY_ASSIGNED_RANKS, step->exchange->group_rank));
     }
+    if (is_meeting(step->exchange)) {
+        look_later(step);
+    }
+}
+
+void round_fixed_wait_on(struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    if (is_meeting(exchange) && instant_is_before(step->event->now, exchange->deadline)) {
+        round_step_push_key(
+            step, ROUND_EFFECT_CHECK, round_step_attempt_key(step, ROUND_KEY_START, 0));
+        look_later(step);
+    } else {
+        round_fixed_join_late(step);
+    }
+}
+
+void round_fixed_take_checked(struct round_step *step) {
+    if (step->event->is_present && is_meeting(step->exchange)) {
+        round_step_push_key(step, ROUND_EFFECT_GET, step->event->key);
+    }
 }
 
 /* Ends that this node finds by itself. */
@@ -109,10 +146,13 @@ void round_fixed_restart(struct round_step *step) {
 }
 
 void round_fixed_fail(struct round_step *step) {
-    if (step->exchange->phase != ROUND_ENDED) {
+    struct round_exchange *exchange = step->exchange;
+    if (exchange->phase != ROUND_ENDED) {
         round_step_disarm_timer(step);
-        write_failure(step, 0, step->event->signal);
-        step->exchange->phase = ROUND_ENDED;
+        if (exchange->is_coordinated || is_meeting(exchange)) {
+            write_failure(step, 0, step->event->signal);
+        }
+        exchange->phase = ROUND_ENDED;
     }
 }
 
@@ -127,7 +167,9 @@ void round_fixed_join_late(struct round_step *step) {
         fail_unreached(step, "not all nodes joined in time");
         return;
     }
-    write_failure(step, 0, 0);
+    if (exchange->is_coordinated) {
+        write_failure(step, 0, 0);
+    }
     round_step_fail(step,
         "not all nodes joined in time: the job needs all of its %d nodes (--nnodes), with ranks "
         "from 0 to %d (--node-rank), within %g s (--rdzv-conf timeout)",

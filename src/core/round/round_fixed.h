@@ -20,6 +20,11 @@ void round_fixed_begin(struct round_step *step);
 void round_fixed_meet(struct round_step *step);
 void round_fixed_start(struct round_step *step);
 
+/* The timer of a join: the node looks whether another node has given up, or gives up itself. */
+void round_fixed_wait_on(struct round_step *step);
+/* Answers that look. */
+void round_fixed_take_checked(struct round_step *step);
+
 /* RESTART_ASKED, FAILURE_ASKED, and the deadlines of a join and of the exit barrier. */
 void round_fixed_restart(struct round_step *step);
 void round_fixed_fail(struct round_step *step);

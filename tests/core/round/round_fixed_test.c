@@ -88,8 +88,9 @@ static void take_role_infos(
     take(node, role_infos(&node->scene, infos, 2), expected);
 }
 
-#define CONNECTED_0 "add init 1; set_role_info role_info/0; wait role_infos/2"
-#define CONNECTED_1 "add init 1; set_role_info role_info/1; wait assigned_ranks/1"
+#define CONNECTED_0 "add init 1; set_role_info role_info/0; wait role_infos/2; arm_timer at=2.000"
+#define CONNECTED_1                                                                                \
+    "add init 1; set_role_info role_info/1; wait assigned_ranks/1; arm_timer at=2.000"
 #define JOINED_0(attempt) "joined rank=0 of 2 [0, 2, 0, 2] host:29500 restarts=" attempt
 #define JOINED_1(attempt) "joined rank=1 of 2 [1, 2, 1, 2] host:29500 restarts=" attempt
 
@@ -321,6 +322,36 @@ static void the_host_of_the_store_waits_as_long_as_the_others_work(void **state)
     node_clear(&node);
 }
 
+static void a_node_that_is_told_to_end_at_the_first_meeting_says_so(void **state) {
+    (void)state;
+    struct node node = node_new(1);
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_1);
+    take(&node, (struct round_event){.kind = ROUND_EVENT_FAILURE_ASKED, .signal = 15},
+        "disarm_timer; decide gathered/0 failed 1 signal 15; decide start/0 failed 1 signal 15; "
+        "decide end/0 failed 1 signal 15; decide gathered/1 failed 1 signal 15; "
+        "decide start/1 failed 1 signal 15; decide end/1 failed 1 signal 15");
+    node_clear(&node);
+}
+
+static void a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left(void **state) {
+    (void)state;
+    struct node node = node_new(0);
+    struct round_event checked = {.kind = ROUND_EVENT_CHECKED, .key = {.kind = ROUND_KEY_START}};
+    join(&node, 0, "arm_timer at=900.000; connect");
+    take_kind(&node, ROUND_EVENT_CONNECTED, CONNECTED_0);
+    node.scene.seconds = 2;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED, "check start/0; arm_timer at=4.000");
+    take(&node, checked, "");
+    node.scene.seconds = 4;
+    take_kind(&node, ROUND_EVENT_TIMER_FIRED, "check start/0; arm_timer at=6.000");
+    checked.is_present = true;
+    take(&node, checked, "get start/0");
+    take_decision(&node, ROUND_KEY_START, 0, "failed 1 signal 15",
+        "disarm_timer; peer_failed a node was told to end by SIGTERM (node 1)");
+    node_clear(&node);
+}
+
 static void a_node_that_was_told_to_end_by_a_signal_says_which(void **state) {
     (void)state;
     struct node node = guest_node(true);
@@ -436,6 +467,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_restart_calls_back_a_node_in_the_exit_barrier),
     cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
     cmocka_unit_test(a_node_that_waits_no_longer_rules_out_a_restart_but_not_a_success),
+    cmocka_unit_test(a_node_that_is_told_to_end_at_the_first_meeting_says_so),
+    cmocka_unit_test(a_node_that_waits_at_the_first_meeting_looks_whether_another_has_left),
     cmocka_unit_test(a_node_that_was_told_to_end_by_a_signal_says_which),
     cmocka_unit_test(the_signal_that_ended_another_node_is_told_if_a_program_can_get_it),
     cmocka_unit_test(a_join_has_its_deadline),
