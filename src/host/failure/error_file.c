@@ -12,10 +12,10 @@
 
 #include "base/text.h"
 #include "host/loop/random_seed.h"
+#include "host/loop/shared_place.h"
 #include "host/loop/whole_file.h"
 
 #define RANDOM_LENGTH 8
-#define FILE_MODE 0666 /* less what umask takes, as any program's files */
 
 enum failure_code error_file_read(
     const char *path, size_t ceiling, struct bytes *out_bytes, struct failure *failure) {
@@ -37,11 +37,8 @@ static int write_all(int fd, struct slice content) {
     return 0;
 }
 
-/* Writes what `open` gave; returns an errno. */
+/* Returns an errno. */
 static int write_and_close(int fd, struct slice content) {
-    if (fd < 0) {
-        return errno;
-    }
     int error = write_all(fd, content);
     if (close(fd) != 0 && error == 0) {
         error = errno;
@@ -53,9 +50,10 @@ static int replace(const char *path, struct slice content) {
     char random[RANDOM_LENGTH + 1];
     random_seed_name(random, RANDOM_LENGTH);
     char *fresh = text_format("%s.%s", path, random);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    struct failure reason;
+    int fd = shared_place_open(fresh, O_WRONLY | O_EXCL | O_CLOEXEC, &reason);
     bool is_made = fd >= 0;
-    int error = write_and_close(fd, content);
+    int error = is_made ? write_and_close(fd, content) : reason.system_error;
     if (error == 0 && rename(fresh, path) != 0) {
         error = errno;
     }
@@ -68,9 +66,10 @@ static int replace(const char *path, struct slice content) {
 
 /* O_NONBLOCK: a FIFO nobody reads is a failure, not a wait. */
 static int write_in_place(const char *path, struct slice content) {
-    return write_and_close(
-        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE),
-        content);
+    struct failure reason;
+    int fd = shared_place_open(
+        path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW, &reason);
+    return fd < 0 ? reason.system_error : write_and_close(fd, content);
 }
 
 /* A new file can take the place of nothing and of a regular file only: renaming over /dev/null
@@ -88,6 +87,11 @@ static bool is_about_the_place(int error) {
 
 enum failure_code error_file_write(
     const char *path, struct slice content, struct failure *failure) {
+    struct failure reason;
+    if (shared_place_check(path, &reason) != FAILURE_NONE) {
+        return failure_set(
+            failure, reason.code, "cannot write the error file %s: %s", path, reason.message);
+    }
     char *target = realpath(path, NULL); /* a symbolic link stays; its target is replaced */
     const char *place = target != NULL ? target : path;
     int error = EPERM;

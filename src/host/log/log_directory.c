@@ -12,6 +12,7 @@
 #include "host/loop/empty_directory.h"
 #include "host/loop/errands.h"
 #include "host/loop/random_seed.h"
+#include "host/loop/shared_place.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */
@@ -28,6 +29,11 @@ static enum failure_code fail_to_make(const char *path, int error, struct failur
 
 static enum failure_code make_directory_if_missing(const char *path, struct failure *failure) {
     struct stat status;
+    struct failure reason;
+    if (shared_place_check(path, &reason) != FAILURE_NONE) {
+        return failure_set(
+            failure, reason.code, "cannot make the directory %s: %s", path, reason.message);
+    }
     if (stat(path, &status) == 0) {
         if (!S_ISDIR(status.st_mode)) {
             return failure_set(failure, FAILURE_INVALID, "%s is not a directory", path);

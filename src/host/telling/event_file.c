@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-
-#define FILE_MODE 0666 /* the umask is applied, as for other programs' files */
+#include "host/loop/shared_place.h"
 
 struct event_file {
     int fd;
@@ -18,10 +17,12 @@ struct event_file {
 
 enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure) {
-    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(path, flags, FILE_MODE);
+    struct failure reason;
+    int fd =
+        shared_place_open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, &reason);
     if (fd < 0) {
-        return failure_set_system(failure, errno, "cannot write events to '%s'", path);
+        return failure_set(
+            failure, reason.code, "cannot write events to '%s': %s", path, reason.message);
     }
     struct event_file *file = memory_allocate(sizeof *file);
     file->fd = fd;

@@ -11,7 +11,8 @@
 
 struct event_file;
 
-/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message. */
+/* Creates the file when it is missing. FAILURE_SYSTEM with the path in the message,
+ * FAILURE_INVALID when it is another user's (host/loop/shared_place). */
 __attribute__((warn_unused_result)) enum failure_code event_file_open(
     const char *path, struct event_file **out_file, struct failure *failure);
 /* Accepts NULL. */
