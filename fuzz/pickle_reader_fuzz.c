@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads arbitrary bytes as a pickle, with low ceilings. In an accepted document every index must
- * name a value, a container must be higher than each value it contains (so there is no cycle), and
- * no ceiling may be passed. A refused pickle must have a reason. */
+/* Reads arbitrary bytes as a pickle: short ones with low ceilings, long ones with those of a
+ * record. In an accepted document every index must name a value, a container must be higher than
+ * each value it contains (so there is no cycle), and no ceiling may be passed. A refused pickle
+ * must have a reason. */
 #include "fuzz_input.h"
 
 #include "wire/pickle/pickle_reader.h"
 
-static const struct pickle_limits limits = {.bytes = 4096, .values = 1000, .items = 100};
+static const struct pickle_limits low = {.bytes = 4096, .values = 1000, .items = 100};
+static const struct pickle_limits high = {.bytes = 48 << 20, .values = 65536 * 32, .items = 65536};
 
 static void check_part(const struct pickle_document *document, const struct pickle_value *whole,
     const struct pickle_value *part) {
@@ -29,7 +31,8 @@ static void check_object(
     (void)pickle_document_attribute(document, object, "addr");
 }
 
-static void check_value(const struct pickle_document *document, const struct pickle_value *value) {
+static void check_value(const struct pickle_document *document, const struct pickle_value *value,
+    const struct pickle_limits *limits) {
     FUZZ_REQUIRE(value->height >= 1 && value->height <= PICKLE_MAXIMUM_DEPTH);
     if (value->kind == PICKLE_VALUE_OBJECT) {
         check_object(document, value);
@@ -40,20 +43,21 @@ static void check_value(const struct pickle_document *document, const struct pic
     for (const struct pickle_value *item; (item = pickle_walk_next(&walk)) != NULL; count++) {
         check_part(document, value, item);
     }
-    FUZZ_REQUIRE(count <= limits.items * (value->kind == PICKLE_VALUE_DICT ? 2 : 1));
+    FUZZ_REQUIRE(count <= limits->items * (value->kind == PICKLE_VALUE_DICT ? 2 : 1));
     FUZZ_REQUIRE(value->kind != PICKLE_VALUE_DICT || count % 2 == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct pickle_document document;
     struct text reason = {0};
-    enum failure_code code = pickle_read((struct slice){data, size}, &limits, &document, &reason);
+    const struct pickle_limits *limits = size <= low.bytes ? &low : &high;
+    enum failure_code code = pickle_read((struct slice){data, size}, limits, &document, &reason);
     if (code == FAILURE_NONE) {
         FUZZ_REQUIRE(reason.length == 0);
         FUZZ_REQUIRE(document.root < document.value_count);
-        FUZZ_REQUIRE(document.value_count <= limits.values);
+        FUZZ_REQUIRE(document.value_count <= limits->values);
         for (size_t i = 0; i < document.value_count; i++) {
-            check_value(&document, &document.values[i]);
+            check_value(&document, &document.values[i], limits);
         }
         pickle_document_clear(&document);
     } else {

@@ -2,7 +2,9 @@
 #include "unit.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/memory.h"
 #include "pickle_fixture.h"
 #include "pickle_vectors.h"
 #include "wire/rendezvous/base64.h"
@@ -47,6 +49,27 @@ static void assert_comes_back(const struct rendezvous_state *state) {
     assert_true(rendezvous_state_equals(state, &read));
     rendezvous_state_clear(&read);
     bytes_clear(&text);
+}
+
+/* As many nodes as a record may have, each with the longest address. */
+static void the_largest_record_comes_back(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.round = 1};
+    state.nodes = memory_allocate(RENDEZVOUS_NODES_MAXIMUM * sizeof *state.nodes);
+    state.count = state.capacity = RENDEZVOUS_NODES_MAXIMUM;
+    for (size_t i = 0; i < state.count; i++) {
+        struct rendezvous_node *node = &state.nodes[i];
+        node->is_participant = node->is_waiting = node->is_redundant = node->has_heartbeat = true;
+        node->identity.pid = INT64_MAX;
+        node->identity.local_id = INT64_MAX;
+        node->heartbeat.nanoseconds = MOMENT;
+        memset(node->identity.address, 'x', NODE_ADDRESS_SIZE - 1);
+        char digits[24];
+        int length = snprintf(digits, sizeof digits, "%zu", i);
+        memcpy(node->identity.address + NODE_ADDRESS_SIZE - 1 - length, digits, (size_t)length);
+    }
+    assert_comes_back(&state);
+    rendezvous_state_clear(&state);
 }
 
 static void an_empty_record_of_pytorch_is_read(void **unused) {
@@ -307,6 +330,7 @@ static void nodes_are_counted_over_all_lists(void **unused) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_empty_record_of_pytorch_is_read),
+    cmocka_unit_test(the_largest_record_comes_back),
     cmocka_unit_test(a_complete_round_of_pytorch_is_read),
     cmocka_unit_test(every_protocol_and_both_kinds_of_dates_say_the_same),
     cmocka_unit_test(an_empty_record_is_written_as_the_protocol_says),
