@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Nodes whose cables are bad: packets are lost, one direction is dead, connections are reset."""
 
+import time
+
+import pytest
+
 from support.nodes import Job
 
+LOOK = ["--silence-timeout", 3]  # both ends of an idle connection send something within that time
 PORT = 29438  # of nobody else there: each test's machines are new
 
 
@@ -72,8 +77,8 @@ def test_the_network_does_as_it_is_told(muster, make_lossy_network):
 def test_a_reset_ends_the_connections_of_both_sides(muster, make_lossy_network):
     network = make_lossy_network(2)
     one, two = network.hosts
-    server = muster.start(["store", "serve", "--host", one.address, "--port", PORT], on=one)
-    where = ["--host", one.address, "--port", PORT, "--timeout", 30]
+    server = muster.start(["store", "serve", "--host", one.address, "--port", PORT, *LOOK], on=one)
+    where = ["--host", one.address, "--port", PORT, "--timeout", 30, *LOOK]
     assert muster.start(["store", "set", "k", "v", *where], on=two).finish().status == 0
     waiting = muster.start(["store", "wait", "never", *where], on=two)
     waiting.wait_until(lambda: one.connections(PORT) == 1, "the connection")
@@ -85,3 +90,76 @@ def test_a_reset_ends_the_connections_of_both_sides(muster, make_lossy_network):
     network.mend("*", "*")
     assert muster.start(["store", "get", "k", *where], on=two).finish().out == "v"
     assert server.process.poll() is None
+
+
+@pytest.fixture
+def network(make_lossy_network):
+    return make_lossy_network(3)
+
+
+def test_nodes_that_lose_every_third_packet_while_they_join_all_run(muster, make_lossy_network):
+    network = make_lossy_network(5, 3)
+    network.loss("*", "*", 0.3)
+    job = JobOfMachines(muster, network, 5)
+    for host in network.hosts:
+        job.start(host.name, on=host)
+    time.sleep(6)
+    network.mend("*", "*")
+    world = job.wait_for_world(*(host.name for host in network.hosts), timeout=60)
+    assert world.restarts == {0}
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_node_that_is_not_heard_any_more_is_missed_and_comes_back(muster, network):
+    """It hears the others all the time."""
+    job = JobOfMachines(muster, network, "2:3")
+    job.start_all()
+    first = job.wait_for_world("node1", "node2", "node3")
+    network.cut(network.hosts[2], "*")
+    second = job.wait_for_world("node1", "node2")
+    first.of("node3").wait_until_gone()
+    assert second.restarts == {0}
+    network.mend("*", "*")
+    third = job.wait_for_world("node1", "node2", "node3")
+    third.end()
+    assert job.succeeds()
+
+
+def test_a_node_that_hears_nothing_any_more_is_missed_and_comes_back(muster, network):
+    """The others hear it all the time."""
+    job = JobOfMachines(muster, network, "2:3")
+    job.start_all()
+    first = job.wait_for_world("node1", "node2", "node3")
+    network.cut("*", network.hosts[2])
+    second = job.wait_for_world("node1", "node2")
+    first.of("node3").wait_until_gone()
+    assert second.restarts == {0}
+    network.mend("*", "*")
+    job.wait_for_world("node1", "node2", "node3").end()
+    assert job.succeeds()
+
+
+def test_a_node_whose_connections_are_reset_comes_back(muster, network):
+    job = JobOfMachines(muster, network, "2:3")
+    job.start_all()
+    job.wait_for_world("node1", "node2", "node3")
+    network.reset(network.hosts[2], "*")
+    job.started[2].wait_for_log("this node is cut off from the job's store")
+    network.mend("*", "*")
+    world = job.wait_for_world("node1", "node2", "node3")
+    assert world.restarts == {0}
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_world_outlives_a_lossy_network(muster, network):
+    job = JobOfMachines(muster, network, "1:3")
+    job.start_all()
+    world = job.wait_for_world("node1", "node2", "node3")
+    network.loss("*", "*", 0.05)
+    time.sleep(8)
+    assert len(job.worlds()) == 1 and all(worker.is_running() for worker in world.workers), job.tell()
+    network.mend("*", "*")
+    world.end()
+    assert job.succeeds()

@@ -401,16 +401,18 @@ class Storm:
         while any(agent.is_running() for agent in mine) and time.monotonic() < deadline:
             time.sleep(0.05)
         self.say(f"the ends: {[(agent.name, agent.process.poll()) for agent in self.agents]}")
-        found = []
+        notes, found = read_notes(self.notes), []
+        started = {note.node for note in notes}
         for agent in mine:
+            if agent.name not in started:  # it may have ended before it heard signals
+                agent.allowed |= {128 - status for status in agent.allowed if status > 128}
             said = agent.error_path.read_text(encoding="utf-8", errors="replace")
             found += check_end(agent.name, agent.process.poll(), agent.allowed, said)
             for kib, descriptors in agent.samples:
                 found += check_size(agent.name, kib, descriptors)
             found += check_flatness(agent.name, agent.samples)
-        if not any(agent.is_running() for agent in self.agents):
+        if self.plan.kind != "torchrun" and not any(agent.is_running() for agent in self.agents):
             found += self.find_orphans()
-        notes = read_notes(self.notes)
         if self.plan.kind != "torchrun":  # whose nodes restart by themselves, and keep their store
             found += check_ranks(notes) + check_worlds(notes, self.bound())
         return found
