@@ -70,10 +70,12 @@ class Plan:
             "--max-restarts", self.restarts, "--shutdown-timeout", self.shutdown_timeout,
             "--exit-code", dice.choice(["torchrun", "worker"]), "--evidence", dice.choice(["off", "basic", "full"]),
         ]  # fmt: skip
+        if self.kind != "alone":
+            self.options += ["--exit-barrier-timeout", 20]
         if self.kind not in ("static", "alone"):
             self.options += ["--on-node-loss", dice.choice(["restart", "restart", "wait", "torchrun"])]
             self.options += ["--scale-up", dice.choice(["immediate", "immediate", "never", 2])]
-            self.options += ["--settling-time", dice.choice([0, 1]), "--exit-barrier-timeout", 20]
+            self.options += ["--settling-time", dice.choice([0, 1])]
         self.conf = {"join_timeout": dice.choice([15, 25]), "last_call_timeout": dice.choice([1, 2]),
                      "keep_alive_interval": 1, "keep_alive_max_attempt": 3}  # fmt: skip
         count = int(self.seconds / 4) if is_marathon else dice.randint(1, 12)
