@@ -7,6 +7,7 @@ BUILD ?= build
 prefix ?= /usr/local
 DESTDIR ?=
 MINUTES ?= 10
+SWEEP ?= --all
 # Debian's own interpreter: the one its pytest and hypothesis packages belong to.
 PYTHON ?= /usr/bin/python3
 export BUILD PYTHON
@@ -39,10 +40,11 @@ bench: ## the figures, side by side with torchrun, into docs/performance.md
 	@tools/build $(BUILD)-release --buildtype=release
 	@$(PYTHON) bench/run --build $(BUILD)-release
 
-soak: ## storms: random jobs, random faults, and what must hold all the same (MINUTES=10; as root for networks)
+soak: ## storms for MINUTES=10 (as root: networks, too), then the fault sweep (an hour or more; SWEEP='--sample 100')
 	@tools/install-dependencies build tests
 	@tools/build $(BUILD)
 	@$(PYTHON) tests/soak/run --build $(BUILD) --minutes $(MINUTES)
+	@MUSTER_BUILD=$(BUILD) $(PYTHON) tools/fault_sweep $(SWEEP)
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
 	@meson configure $(BUILD) --prefix $(prefix) && ninja -C $(BUILD) --quiet
