@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "host/loop/abort_notice.h"
 #include "main/exit_status.h"
 #include "main/run_command.h"
 #include "main/store/store_command.h"
@@ -68,6 +69,7 @@ int main(int argument_count, char **argument_values) {
     struct text_list arguments = {0};
     struct text_list environment = {0};
     keep_standard_descriptors_taken();
+    abort_notice_install();
     for (char **variable = environ; *variable != NULL; variable++) {
         text_list_add(&environment, *variable);
     }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/loop/abort_notice.h"
+
+/* Aborts in a child, with that errno. Returns the status of the child, and what it wrote. */
+static int abort_with(int error, char *out_words, size_t size) {
+    int fds[2];
+    int status;
+    assert_int_equal(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        dup2(fds[1], STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        abort_notice_install();
+        errno = error;
+        abort();
+    }
+    close(fds[1]);
+    ssize_t length = 0;
+    ssize_t count;
+    while ((count = read(fds[0], out_words + length, size - 1 - (size_t)length)) > 0) {
+        length += count;
+    }
+    out_words[length] = '\0';
+    close(fds[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void refusal_of_the_machine_is_a_line_and_a_status(void **state) {
+    (void)state;
+    char words[1024];
+    const int refusals[] = {ENOMEM, EMFILE, ENFILE, ENOSPC};
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        int status = abort_with(refusals[i], words, sizeof words);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 1);
+        assert_memory_equal(words, "muster: error: cannot go on: ", 29);
+        assert_int_equal(words[strlen(words) - 1], '\n');
+    }
+}
+
+static void any_other_abort_stays_one(void **state) {
+    (void)state;
+    char words[1024];
+    int status = abort_with(0, words, sizeof words);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+    assert_string_equal(words, "");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(refusal_of_the_machine_is_a_line_and_a_status),
+    cmocka_unit_test(any_other_abort_stays_one),
+};
+
+TEST_MAIN(tests)
