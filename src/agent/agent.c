@@ -101,6 +101,16 @@ static enum failure_code make_node(struct agent *agent, struct failure *failure)
     return code;
 }
 
+/* Only where there are other nodes to prove anything to. */
+static enum failure_code open_token(struct agent *agent, struct failure *failure) {
+    const struct launch_config *config = agent->config;
+    bool is_given = config->job_token != NULL || config->token_file != NULL;
+    if (!is_given || agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
+        return FAILURE_NONE;
+    }
+    return job_token_open(config->job_token, config->token_file, &agent->token, failure);
+}
+
 static enum failure_code open_rendezvous(struct agent *agent, struct failure *failure) {
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
@@ -108,6 +118,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .node = &agent->node_settings.node,
         .machine = agent->node,
         .log = agent->log,
+        .key = job_token_key(agent->token),
         .worker_store_operations = agent_metrics_worker_store_operations(agent->metrics),
         .record_store_operations = agent_metrics_record_store_operations(agent->metrics),
         .mailbox = {agent_post, agent},
@@ -215,6 +226,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = open_event_log(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        code = open_token(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
         serve_health(agent);
         code = open_rendezvous(agent, failure);
     }
@@ -256,6 +270,7 @@ static void tear_down(struct agent *agent) {
     agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
+    job_token_free(agent->token);
     bool has_log_thread_ended = end_log_thread(agent);
     agent_event_log_free(agent->event_log);
     if (has_log_thread_ended) {

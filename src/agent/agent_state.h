@@ -23,6 +23,7 @@
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
+#include "host/store/job_token.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/signal_watch.h"
@@ -39,6 +40,7 @@ struct agent {
     struct signal_watch *signals;
     struct agent_guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream passes through it */
+    struct job_token *token;       /* NULL where nodes do not prove themselves */
     struct agent_rendezvous *rendezvous;
     struct agent_workers *workers;
     struct agent_evidence *evidence;       /* NULL when nobody wants any */

@@ -167,7 +167,7 @@ static inline int shake_hands(struct fixture *fixture, uint32_t nonce_error) {
     assert_memory_equal(greeting, "\x00\xce\xf7\x85\x3c\x0d", 6);
     uint32_t nonce;
     memcpy(&nonce, greeting + 6, sizeof nonce);
-    assert_int_equal(nonce, getpid());
+    assert_int_equal(nonce, STORE_PROOF_OFFERED);
     nonce += nonce_error;
     client_send(fd, &nonce, sizeof nonce);
     return fd;

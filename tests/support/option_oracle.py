@@ -47,6 +47,8 @@ OPTIONS = {
     "master_addr": ([], WORDS | {"default": "127.0.0.1"}),
     "master_port": ([], NUMBER),
     "local_addr": ([], WORDS),
+    "token_file": ([], WORDS),  # Muster's own
+    "auth": ([], WORDS | {"choices": ["token", "none"]}),  # Muster's own
     "logs_specs": ([], WORDS),
     "numa_binding": ([], WORDS | {"choices": ["node", "socket", "exclusive", "core-complex"]}),
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),

@@ -82,6 +82,7 @@ void agent_fixed_nodes_connect(struct agent_fixed_nodes *nodes) {
         .host = config->master_host,
         .port = nodes->store != NULL ? store_thread_port(nodes->store) : config->master_port,
         .connect_timeout = config->store_timeout,
+        .key = nodes->settings->key,
         .connected = connected,
         .lost = connection_lost,
         .context = nodes,

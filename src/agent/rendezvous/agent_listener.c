@@ -26,3 +26,13 @@ enum failure_code agent_listener_open(const struct launch_config *config, const 
     }
     return FAILURE_NONE;
 }
+
+void agent_listener_warn(const struct launch_config *config,
+    const struct store_server_settings *settings, int port, const struct log *log) {
+    if (!settings->is_local && settings->key == NULL && !config->refuses_proof) {
+        log_warning(log,
+            "the job's store at port %d is open to whoever reaches this machine: they could join "
+            "this job, or end it; give all nodes a job token (MUSTER_JOB_TOKEN or --token-file)",
+            port);
+    }
+}

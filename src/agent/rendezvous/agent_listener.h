@@ -5,6 +5,7 @@
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_LISTENER_H
 
 #include "base/failure.h"
+#include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "host/store/store_server_settings.h"
 
@@ -14,5 +15,10 @@
 __attribute__((warn_unused_result)) enum failure_code agent_listener_open(
     const struct launch_config *config, const char *name, int port,
     struct store_server_settings *settings, int *out_fd, struct failure *failure);
+
+/* Warns when the job's store that was opened with these settings is open to everybody. Not where
+ * the user said --auth none: that was said at the start. */
+void agent_listener_warn(const struct launch_config *config,
+    const struct store_server_settings *settings, int port, const struct log *log);
 
 #endif

@@ -10,6 +10,7 @@
 #include "agent/rendezvous/agent_round.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_diary.h"
+#include "core/round/round_key.h"
 #include "host/network/local_address.h"
 #include "host/store/store_thread.h"
 
@@ -67,29 +68,42 @@ static void timer_fired(void *context) {
 
 /* Life. */
 
-static enum failure_code open_store(
-    struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
-    const struct agent_rendezvous_settings *settings = &rendezvous->settings;
-    const struct launch_config *config = settings->config;
+static enum failure_code serve_store(struct event_loop *loop, struct agent_rendezvous *rendezvous,
+    struct store_server_settings *server, struct failure *failure) {
+    const struct launch_config *config = rendezvous->settings.config;
     int wanted = config->rendezvous == LAUNCH_RENDEZVOUS_STATIC ? config->master_port : 0;
-    struct store_server_settings server = {
-        .log = settings->log,
-        .operations = settings->worker_store_operations,
-        .observer = {.connections = connections_changed, .context = rendezvous},
-    };
     int fd;
     enum failure_code code = agent_listener_open(
-        config, settings->preparation->master_address, wanted, &server, &fd, failure);
+        config, rendezvous->settings.preparation->master_address, wanted, server, &fd, failure);
     if (code != FAILURE_NONE) {
         return wanted == 0 ? code
                            : failure_wrap(failure, "this node hosts the job's store; is another "
                                                    "job's there? give all nodes another port, "
                                                    "with --rdzv-endpoint or --master-port");
     }
-    code = store_thread_start(loop, fd, &server, &rendezvous->store, failure);
+    return store_thread_start(loop, fd, server, &rendezvous->store, failure);
+}
+
+/* The workers use it, too, so only the agents' keys are guarded. */
+static enum failure_code open_store(
+    struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
+    const struct agent_rendezvous_settings *settings = &rendezvous->settings;
+    struct text agents_prefix = {0};
+    round_key_write_prefix(settings->preparation->run_id, &agents_prefix);
+    struct store_server_settings server = {
+        .log = settings->log,
+        .operations = settings->worker_store_operations,
+        .key = settings->key,
+        .guarded_prefix = text_string(&agents_prefix),
+        .observer = {.connections = connections_changed, .context = rendezvous},
+    };
+    enum failure_code code = serve_store(loop, rendezvous, &server, failure);
+    text_clear(&agents_prefix);
     if (code == FAILURE_NONE) {
-        post_membership(rendezvous, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING,
-                                        .port = store_thread_port(rendezvous->store)});
+        int port = store_thread_port(rendezvous->store);
+        agent_listener_warn(settings->config, &server, port, settings->log);
+        post_membership(
+            rendezvous, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING, .port = port});
     }
     return code;
 }

@@ -170,6 +170,7 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
         .presence_prefix = text_string(&prefix),
         .watched_key = text_string(&record),
         .operations = settings->operations,
+        .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
         .observer = {heard, gone, record_written, connections_changed, host},
     };
@@ -179,6 +180,8 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
     if (code == FAILURE_NONE) {
         look_for_stalled(host);
         say_hosting(host);
+        agent_listener_warn(
+            settings->config, &server, store_thread_port(host->store), settings->log);
     }
     return code;
 }

@@ -17,6 +17,7 @@
 #include "core/rendezvous/node_identity.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
+#include "wire/store/store_proof.h"
 
 struct agent_store_host;
 
@@ -24,7 +25,8 @@ struct agent_store_host_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     const char *run_id;
     const struct log *log;
-    struct tally *operations; /* that the store carries out; NULL: nobody counts */
+    const struct store_key *key; /* of the job's token; NULL: there is none */
+    struct tally *operations;    /* that the store carries out; NULL: nobody counts */
     /* The endpoint has turned out to be this node's after agent_store_host_new: the store is hosted
      * from now on, and others' connections to it, this node's too, lead here. */
     void (*now_hosting)(void *context);

@@ -10,6 +10,8 @@ void launch_config_clear(struct launch_config *config) {
     free(config->dynamic.file);
     free(config->master_host);
     free(config->local_address);
+    free(config->job_token);
+    free(config->token_file);
     text_list_clear(&config->rdzv_conf);
     free(config->script);
     text_list_clear(&config->script_arguments);

@@ -148,6 +148,11 @@ struct launch_config {
     /* Every process of the job is on this machine, as far as the options tell: one node, which is
      * not found from elsewhere. Its stores serve this machine only. */
     bool is_local;
+    /* The secret by which the nodes prove themselves to each other's stores: the text, or the file
+     * it is in, or NULL both. Never printed. */
+    char *job_token;
+    char *token_file;
+    bool refuses_proof;         /* --auth none, though there may be a token */
     struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
 
     /* what to run */

@@ -273,6 +273,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .path = memory_duplicate_string(settings->path),
         .host = memory_duplicate_string(settings->host),
         .port = settings->port,
+        .key = settings->key,
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,
         .connected = lanes_connected,

@@ -38,7 +38,8 @@ struct rendezvous_backend_settings {
     const char *host; /* without brackets */
     int port;
     const char *run_id;
-    int minimum_nodes; /* the other nodes compare it with theirs */
+    const struct store_key *key; /* of the job's token; NULL: there is none; outlives the backend */
+    int minimum_nodes;           /* the other nodes compare it with theirs */
     int maximum_nodes;
     struct duration silence_timeout; /* how long the kernel of the store's host may be silent */
     struct duration answer_timeout;  /* how long the store may take to answer */

@@ -80,6 +80,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
     struct store_client_settings settings = {
         .host = lanes->host,
         .port = lanes->port,
+        .key = lanes->key,
         .connect_timeout = patience,
         .refusal_patience = refusal_patience,
         .silence_timeout = lanes->silence_timeout,

@@ -21,6 +21,7 @@ struct rendezvous_lanes {
     char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
     char *host;
     int port;
+    const struct store_key *key; /* or NULL */
     struct duration silence_timeout;
     struct duration answer_timeout;
     struct store_access

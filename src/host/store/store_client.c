@@ -282,7 +282,7 @@ static void retry(struct store_client *client, const struct failure *failure) {
 static void link_ended(void *context, const struct failure *failure) {
     struct store_client *client = context;
     enter(client);
-    if (client->phase == PHASE_READY) {
+    if (client->phase == PHASE_READY || failure->code == FAILURE_INVALID) {
         give_up(client, failure);
     } else {
         retry(client, failure);
@@ -302,6 +302,7 @@ static void begin_attempt(struct store_client *client) {
     struct store_link_settings settings = {
         .address = store_addresses_next(&client->addresses),
         .limits = &client->settings.limits,
+        .key = client->settings.key,
         .silence_timeout = client->settings.silence_timeout,
         .is_watched = client->settings.is_watched,
         .owner = &link_owner,

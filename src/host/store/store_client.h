@@ -33,9 +33,12 @@ struct store_client_settings {
      * whether the server's machine is silent, and the kernel only ends the connection after three
      * times silence_timeout. */
     bool is_watched;
+    /* The job's token, see wire/store/store_proof; outlives the client. NULL: there is none. */
+    const struct store_key *key;
     struct store_reply_limits limits; /* zeroes: the defaults */
     /* Called once: with NULL when requests can be answered from now on, else with the reason why
-     * not (FAILURE_TIMEOUT and the error of the last attempt). May be NULL. */
+     * not: FAILURE_TIMEOUT and the error of the last attempt, or at once FAILURE_INVALID when the
+     * server has another job token, or only one side has one. May be NULL. */
     void (*connected)(void *context, const struct failure *failure);
     /* Called once when an established connection ends without store_client_free, after the
      * pending requests have failed. FAILURE_TIMEOUT: the machine was silent for silence_timeout,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,7 +22,9 @@ struct store_link {
     void *context;
     union tcp_address address;
     struct duration silence_timeout;
-    uint32_t nonce;
+    const struct store_key *key; /* or NULL */
+    struct store_proof proof;
+    bool is_proving; /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
     bool is_freed;    /* the owner has freed it */
@@ -42,7 +45,7 @@ static void report_end(struct store_link *link, const struct failure *reason) {
         failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s (%s)", server,
             duration_seconds(link->silence_timeout), reason->message);
         failure.system_error = reason->system_error;
-    } else if (link->is_ready) {
+    } else if (link->is_ready || reason->code == FAILURE_INVALID) {
         (void)failure_wrap(&failure, "the store at %s", server);
     }
     link->owner->ended(link->context, &failure);
@@ -55,10 +58,11 @@ static void end(struct store_link *link, enum failure_code code, const char *rea
     report_end(link, &failure);
 }
 
-/* As upstream: VALIDATE has no reply, so a PING checks that a store is at the other end. */
+/* As upstream: VALIDATE has no reply, so a PING checks that a store is at the other end. Its number
+ * asks whether a proof is wanted. */
 static void connected(struct tcp_stream *stream) {
     struct store_link *link = link_of(stream);
-    struct store_request ping = {.operation = STORE_PING, .nonce = link->nonce};
+    struct store_request ping = {.operation = STORE_PING, .nonce = STORE_PROOF_OFFERED};
     struct bytes greeting = {0};
     if (store_request_encode(&(struct store_request){.operation = STORE_VALIDATE}, &greeting) ==
             FAILURE_NONE &&
@@ -69,21 +73,74 @@ static void connected(struct tcp_stream *stream) {
     bytes_clear(&greeting);
 }
 
+static void become_ready(struct store_link *link) {
+    link->is_proving = false;
+    link->is_ready = true;
+    link->expects_reply = false;
+    link->owner->ready(link->context);
+}
+
+/* Carries out one step of the proof. Returns how many bytes it took. */
+static size_t take_step(
+    struct store_link *link, const struct store_proof_step *step, size_t *out_needed) {
+    if (step->outcome == STORE_PROOF_INCOMPLETE) {
+        *out_needed = step->needed;
+        return 0;
+    }
+    if (step->outcome == STORE_PROOF_FAILED) {
+        char reason[256];
+        snprintf(reason, sizeof reason,
+            "%s; give all nodes the same one, by MUSTER_JOB_TOKEN or --token-file", step->reason);
+        end(link, FAILURE_INVALID, reason);
+        return 0;
+    }
+    if (step->outcome == STORE_PROOF_DONE) {
+        become_ready(link);
+    } else {
+        tcp_stream_send(&link->stream, (struct slice){step->reply, step->reply_length});
+    }
+    return step->consumed;
+}
+
+static void begin_proof(struct store_link *link) {
+    struct store_proof_step step = store_proof_begin(&link->proof, link->key);
+    link->is_proving = true;
+    (void)take_step(link, &step, NULL);
+}
+
+static void take_greeting(struct store_link *link, uint32_t nonce) {
+    if (nonce == STORE_PROOF_WANTED && link->key != NULL) {
+        begin_proof(link);
+    } else if (nonce == STORE_PROOF_WANTED) {
+        end(link, FAILURE_INVALID,
+            "it wants a job token, and none is given here; give all nodes the same one, by "
+            "MUSTER_JOB_TOKEN or --token-file");
+    } else if (nonce != STORE_PROOF_OFFERED) {
+        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+    } else if (link->key != NULL) {
+        end(link, FAILURE_INVALID,
+            "it wants no job token, so it cannot prove that it is this job's; give all nodes the "
+            "same token, or where nodes of torchrun take part --auth none");
+    } else {
+        become_ready(link);
+    }
+}
+
 static void handle_reply(struct store_link *link, const struct store_reply *reply) {
     if (link->is_ready) {
         link->owner->replied(link->context, reply);
-    } else if (reply->nonce != link->nonce) {
-        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
     } else {
-        link->is_ready = true;
-        link->expects_reply = false;
-        link->owner->ready(link->context);
+        take_greeting(link, reply->nonce);
     }
 }
 
 /* Decodes one reply at the front of `input`. Returns how many bytes it took; 0 when it is not
  * complete. */
 static size_t take_reply(struct store_link *link, struct slice input, size_t *out_needed) {
+    if (link->is_proving) {
+        struct store_proof_step step = store_proof_continue(&link->proof, link->key, input);
+        return take_step(link, &step, out_needed);
+    }
     if (!link->expects_reply) {
         end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
         return 0;
@@ -187,7 +244,7 @@ enum failure_code store_link_open(struct event_loop *loop,
     link->context = settings->context;
     link->address = *settings->address;
     link->silence_timeout = settings->silence_timeout;
-    link->nonce = (uint32_t)getpid();
+    link->key = settings->key;
     /* The socket may be connected already. The loop reports that at once, so it is treated as
      * connecting. */
     enum failure_code code = tcp_stream_open(&link->stream, loop, &link->pool, fd, true, failure);

@@ -12,13 +12,14 @@
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
+#include "wire/store/store_proof.h"
 #include "wire/store/store_reply_codec.h"
 
 struct store_link;
 
 /* Callbacks to the owner. Each of them may free the link. */
 struct store_link_owner {
-    /* The server answered the handshake. */
+    /* The server answered the handshake, and with a key both sides have proved themselves. */
     void (*ready)(void *context);
     /* The expected reply, borrowed for the call. The same kind is expected again until the next
      * store_link_expect. */
@@ -28,7 +29,9 @@ struct store_link_owner {
     void (*drained)(void *context);
     /* The connection has ended, or could not be made. For an established connection the message
      * names the server: FAILURE_TIMEOUT when its machine was silent, FAILURE_DISCONNECTED when its
-     * process ended it, FAILURE_PROTOCOL or FAILURE_LIMIT when it broke the protocol. */
+     * process ended it, FAILURE_PROTOCOL or FAILURE_LIMIT when it broke the protocol.
+     * FAILURE_INVALID with the server's name when the two sides do not have the same job token, or
+     * only one has one: then no attempt will succeed. */
     void (*ended)(void *context, const struct failure *failure);
 };
 
@@ -36,6 +39,7 @@ struct store_link_owner {
 struct store_link_settings {
     const union tcp_address *address;        /* copied */
     const struct store_reply_limits *limits; /* copied */
+    const struct store_key *key;             /* NULL: no job token; outlives the link */
     struct duration silence_timeout;         /* see host/tcp_silence; more than zero */
     bool is_watched;                         /* its user looks for silence: tcp_silence_watch */
     const struct store_link_owner *owner;    /* outlives the link */

@@ -15,8 +15,8 @@
 #include "host/store/store_room.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
+#include "wire/store/store_reader.h"
 #include "wire/store/store_reply_codec.h"
-#include "wire/store/store_request_codec.h"
 
 /* Replies to requests that arrived together are collected up to about this size. A buffer that grew
  * larger for one reply is freed. */
@@ -40,6 +40,7 @@ struct store_peers {
     struct tally *operations;              /* or NULL */
     struct store_server_observer observer;
     char *watched_key; /* or NULL */
+    struct store_gate gate;
     struct duration silence_timeout;
     struct tcp_stream_pool pool;
     struct store_peer *first;
@@ -62,7 +63,7 @@ struct store_peer {
     struct store_connection connection;
     struct store_presence_holder holder;
     struct connection_silence silence; /* while it holds a presence key */
-    struct store_request_decoder decoder;
+    struct store_reader reader;
     union tcp_address address;
 };
 
@@ -105,7 +106,7 @@ static void report_connections(struct store_peers *peers) {
 static void forget_client(struct store_peer *peer) {
     struct store_peers *peers = peer->peers;
     store_table_disconnect(peers->table, &peer->connection);
-    store_request_decoder_clear(&peer->decoder);
+    store_reader_clear(&peer->reader);
     store_presence_leave(peers->presence, &peer->holder);
     peers->open_count--;
     remove_ended_presence(peers);
@@ -257,29 +258,29 @@ static void report_watched_write(
  * request is complete or the client has been closed. */
 static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
     struct store_peers *peers = peer->peers;
-    struct store_decoded_request decoded;
-    enum failure_code code = store_request_decoder_next(&peer->decoder, input, &decoded);
-    if (code == FAILURE_INCOMPLETE) {
-        *out_needed = decoded.needed;
-        return 0;
+    struct store_reading reading;
+    enum failure_code code = store_reader_next(&peer->reader, &peers->gate, input, &reading);
+    (void)!bytes_append(&peers->replies, reading.reply, reading.reply_length);
+    if (code == FAILURE_INCOMPLETE || (code == FAILURE_NONE && !reading.is_request)) {
+        *out_needed = reading.decoded.needed;
+        return reading.decoded.consumed;
     }
-    if (code != FAILURE_NONE) {
-        dismiss(peer, decoded.reason);
-        return 0;
-    }
-    const char *objection = store_presence_objection(peers->presence, &decoded.request);
+    const struct store_request *request = &reading.decoded.request;
+    const char *objection = code == FAILURE_NONE
+                                ? store_presence_objection(peers->presence, request)
+                                : reading.decoded.reason;
     if (objection != NULL) {
         dismiss(peer, objection);
         return 0;
     }
-    make_room(peers, decoded.consumed);
+    make_room(peers, reading.decoded.consumed);
     store_effects_reset(&peers->effects);
-    store_table_apply(peers->table, &peer->connection, &decoded.request, &peers->effects);
+    store_table_apply(peers->table, &peer->connection, request, &peers->effects);
     tally_add(peers->operations, 1);
-    update_presence(peer, &decoded.request);
-    report_watched_write(peer, &decoded.request);
+    update_presence(peer, request);
+    report_watched_write(peer, request);
     carry_out_effects(peers);
-    return peer->stream.is_closed ? 0 : decoded.consumed;
+    return peer->stream.is_closed ? 0 : reading.decoded.consumed;
 }
 
 /* Whether the client is served no further request in this turn, or until it has read more. */
@@ -376,6 +377,7 @@ struct store_peers *store_peers_new(
     peers->presence = store_presence_new(settings->presence_prefix);
     peers->operations = settings->operations;
     peers->observer = settings->observer;
+    store_gate_init(&peers->gate, settings->key, settings->guarded_prefix);
     peers->watched_key = memory_duplicate_string(settings->watched_key);
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
@@ -399,6 +401,7 @@ void store_peers_free(struct store_peers *peers) {
     store_table_free(peers->table);
     store_presence_free(peers->presence);
     free(peers->watched_key);
+    store_gate_clear(&peers->gate);
     store_effects_clear(&peers->effects);
     store_effects_clear(&peers->presence_effects);
     bytes_clear(&peers->replies);
@@ -440,7 +443,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
     peer->connection.owner = peer;
     peer->holder.owner = peer;
     peer->address = *address;
-    store_request_decoder_init(&peer->decoder, &peers->limits);
+    store_reader_init(&peer->reader, &peers->limits);
     link_peer(peers, peer);
 }
 

@@ -12,6 +12,7 @@
 #include "core/store/store_limits.h"
 #include "host/loop/tally.h"
 #include "host/network/local_listener.h"
+#include "wire/store/store_proof.h"
 
 /* Callbacks to the host of the store; each may be NULL. Strings are borrowed for the call. A
  * store_server calls them in the middle of its work, so they must not use that server. A
@@ -41,6 +42,12 @@ struct store_server_settings {
     size_t further_count;
     /* Serves only processes of this machine; other clients are closed with a log line. */
     bool is_local;
+    /* With a key clients have to prove that they have the job's token (wire/store/store_proof), and
+     * may do nothing but PING before. Outlives the server; NULL: anybody may do everything. */
+    const struct store_key *key;
+    /* With a key: only this raw prefix of keys (its leading '/' included) needs a proof. Copied;
+     * NULL: everything does. */
+    const char *guarded_prefix;
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see
      * core/store_presence. Copied; NULL: there are none. */
     const char *presence_prefix;

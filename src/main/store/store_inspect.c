@@ -49,6 +49,7 @@ static bool choose_place(struct option_result *options, const struct text_list *
         *out_place = (struct store_place){
             .host = choose_host(options, environment),
             .port = choose_port(options, environment),
+            .token_file = option_result_value(options, "token_file")->text,
             .silence_timeout =
                 duration_from_seconds(option_result_value(options, "silence_timeout")->number),
         };

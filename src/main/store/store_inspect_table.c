@@ -28,6 +28,10 @@
             .default_text = "180",                                                                 \
             .help = "Seconds the store's machine may not answer at all, whatever is waited for; "  \
                     "2 or more. Default: 180."},                                                   \
+        {.destination = "token_file",                                                              \
+            .names = {"--token-file"},                                                             \
+            .help = "File with the token that the store asks for, which only this user may read "  \
+                    "(mode 0600)."},                                                               \
     {                                                                                              \
         .destination = "raw", .names = {"--raw"}, .kind = OPTION_FLAG,                             \
         .help = "Take keys as they are on the wire, without a '/' put in front."                   \

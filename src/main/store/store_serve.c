@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/store/store_limits.h"
+#include "host/store/job_token.h"
 #include "host/store/store_server.h"
 #include "host/network/tcp_listener.h"
 #include "main/command_family.h"
@@ -86,6 +87,12 @@ static const struct option_definition definitions[] = {
         .help = "Seconds a client's machine may not answer at all before its connection is closed; "
                 "2 or more. Default: 180.",
     },
+    {
+        .destination = "token_file",
+        .names = {"--token-file"},
+        .help = "File with a token, which only this user may read (mode 0600). Clients that do not "
+                "prove that they have it are turned away. PyTorch's cannot.",
+    },
 };
 
 static const struct option_table table = {
@@ -149,6 +156,7 @@ static enum failure_code open_port(
 struct service {
     const struct option_result *options;
     const struct store_limits *limits;
+    struct job_token *token;     /* or NULL */
     struct store_server *server; /* NULL until it was created */
 };
 
@@ -158,11 +166,18 @@ static enum failure_code start(
     const struct option_result *options = service->options;
     int fd;
     int port;
-    enum failure_code code = open_port(options, &fd, &port, failure);
+    const char *token_file = option_result_value(options, "token_file")->text;
+    enum failure_code code = token_file == NULL
+                                 ? FAILURE_NONE
+                                 : job_token_open(NULL, token_file, &service->token, failure);
+    if (code == FAILURE_NONE) {
+        code = open_port(options, &fd, &port, failure);
+    }
     if (code == FAILURE_NONE) {
         struct store_server_settings settings = {
             .limits = service->limits,
             .log = log,
+            .key = job_token_key(service->token),
             .silence_timeout =
                 duration_from_seconds(option_result_value(options, "silence_timeout")->number),
         };
@@ -180,6 +195,7 @@ static enum failure_code start(
 static void stop(void *context) {
     struct service *service = context;
     store_server_free(service->server);
+    job_token_free(service->token);
 }
 
 static int serve(const struct option_result *options, const struct store_limits *limits,

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "host/loop/event_loop.h"
+#include "host/store/job_token.h"
 #include "host/store/store_access.h"
 
 struct store_session {
@@ -14,6 +15,7 @@ struct store_session {
     struct duration timeout;
     struct event_loop *loop;
     struct event_timer *timer;
+    struct job_token *token; /* or NULL */
     struct store_access *store;
 };
 
@@ -24,7 +26,8 @@ static void stop_loop(void *context) {
 /* A command only looks into a file store: it does not create the file and is not counted as a
  * user. */
 static struct store_access *open_access(
-    struct event_loop *loop, const struct store_place *place, struct duration timeout) {
+    const struct store_session *session, const struct store_place *place, struct duration timeout) {
+    struct event_loop *loop = session->loop;
     if (place->path != NULL) {
         return store_access_over_file(
             loop, &(struct file_store_settings){
@@ -34,6 +37,7 @@ static struct store_access *open_access(
                                            .host = place->host,
                                            .port = place->port,
                                            .connect_timeout = timeout,
+                                           .key = job_token_key(session->token),
                                            .silence_timeout = place->silence_timeout,
                                        });
 }
@@ -44,13 +48,18 @@ struct store_session *store_session_new(
     session->program = program;
     session->timeout = timeout;
     struct failure failure = {0};
-    if (event_loop_new(&session->loop, &failure) != FAILURE_NONE) {
+    enum failure_code code = event_loop_new(&session->loop, &failure);
+    if (code == FAILURE_NONE && place->token_file != NULL) {
+        code = job_token_open(NULL, place->token_file, &session->token, &failure);
+    }
+    if (code != FAILURE_NONE) {
         fprintf(stderr, "%s: error: %s\n", program, failure.message);
+        event_loop_free(session->loop);
         free(session);
         return NULL;
     }
     session->timer = event_timer_new(session->loop, stop_loop, session->loop);
-    session->store = open_access(session->loop, place, timeout);
+    session->store = open_access(session, place, timeout);
     return session;
 }
 
@@ -61,6 +70,7 @@ void store_session_free(struct store_session *session) {
     store_access_free(session->store);
     event_timer_free(session->timer);
     event_loop_free(session->loop);
+    job_token_free(session->token);
     free(session);
 }
 

@@ -16,6 +16,7 @@ struct store_place {
     const char *path; /* NULL for a server */
     const char *host;
     int port;
+    const char *token_file;          /* NULL: the store wants no token */
     struct duration silence_timeout; /* see host/tcp_silence */
 };
 

@@ -47,6 +47,39 @@ static enum failure_code build_rendezvous(struct building *building) {
     return code;
 }
 
+/* A token that is given and cannot be used must not leave a job open without a word. */
+static enum failure_code build_token(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *token = text_list_variable(building->environment, "MUSTER_JOB_TOKEN");
+    const char *file = text_of(building, "token_file");
+    const char *auth = text_of(building, "auth");
+    bool has_file = file != NULL && *file != '\0';
+    bool is_wanted = auth != NULL && text_equals(auth, "token");
+    config->refuses_proof = auth != NULL && text_equals(auth, "none");
+    if (config->refuses_proof && !config->is_local) {
+        warn(building, "--auth none: the nodes of this job do not prove themselves to each other");
+    }
+    if (config->refuses_proof) {
+        return FAILURE_NONE;
+    }
+    if (token == NULL && !has_file && is_wanted) {
+        option_result_reject(building->options, "auth",
+            "token: there is none; set MUSTER_JOB_TOKEN or give --token-file");
+        return FAILURE_INVALID;
+    }
+    if (config->dynamic.file != NULL && (token != NULL || has_file)) {
+        warn(building, "the job token is not used: with store_type=file whoever may write the "
+                       "file can join the job");
+        return FAILURE_NONE;
+    }
+    if (has_file) {
+        config->token_file = memory_duplicate_string(file);
+    } else {
+        config->job_token = memory_duplicate_string(token);
+    }
+    return FAILURE_NONE;
+}
+
 static enum failure_code build_logs(struct building *building) {
     return log_options_apply(building->options, building->environment, building->config);
 }
@@ -287,8 +320,9 @@ static enum failure_code build_stopping(struct building *building) {
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,
     struct launch_config *out_config) {
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
-        build_rendezvous, build_worker_count, build_supervision, build_watching, build_health,
-        build_evidence, build_entry, build_binding, build_stopping, build_logs, build_events};
+        build_rendezvous, build_token, build_worker_count, build_supervision, build_watching,
+        build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
+        build_events};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

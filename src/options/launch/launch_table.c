@@ -8,6 +8,7 @@ static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core
 static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
 static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
 static const char *const evidences[] = {"off", "basic", "full", NULL};
+static const char *const auths[] = {"token", "none", NULL};
 static const char *const exit_codes[] = {"torchrun", "worker", NULL};
 
 static const struct option_definition definitions[] = {
@@ -235,6 +236,23 @@ static const struct option_definition definitions[] = {
         .names = {"--local-addr", "--local_addr"},
         .reads_environment = true,
         .help = "Address under which other nodes reach this one. Default: its full host name.",
+    },
+    {
+        .destination = "token_file",
+        .names = {"--token-file", "--token_file"},
+        .reads_environment = true,
+        .help = "File with the job's token, a secret of at least 16 bytes that is the same on all "
+                "nodes. With a token nodes prove themselves to the job's store, and others are "
+                "turned away. Only this user may read it (mode 0600). Default: the token in "
+                "$MUSTER_JOB_TOKEN, which the workers do not get.",
+    },
+    {
+        .destination = "auth",
+        .names = {"--auth"},
+        .reads_environment = true,
+        .choices = auths,
+        .help = "How nodes prove themselves: token, or none, as where nodes of torchrun take part. "
+                "Default: token where one is given.",
     },
     {
         .destination = "logs_specs",

@@ -39,7 +39,27 @@ static void a_storm_does_not_leave_large_arrays_behind(void **state) {
     store_effects_clear(&effects);
 }
 
+static void a_reply_tells_whether_a_comparison_has_written(void **state) {
+    (void)state;
+    struct store_effects effects = {0};
+    struct store_connection connection = {0};
+    struct store_request set = {.operation = STORE_SET};
+    struct store_request compare = {
+        .operation = STORE_COMPARE_SET, .value = slice_from_string("new")};
+    assert_true(store_effects_have_written(&effects, &set));
+    assert_false(store_effects_have_written(&effects, &compare));
+    struct store_reply reply = {.kind = STORE_REPLY_BLOB, .blob = slice_from_string("old")};
+    store_effects_reply(&effects, &connection, &reply);
+    assert_false(store_effects_have_written(&effects, &compare));
+    store_effects_reset(&effects);
+    reply.blob = slice_from_string("new");
+    store_effects_reply(&effects, &connection, &reply);
+    assert_true(store_effects_have_written(&effects, &compare));
+    store_effects_clear(&effects);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_reply_tells_whether_a_comparison_has_written),
     cmocka_unit_test(effects_keep_their_order_until_the_reset),
     cmocka_unit_test(a_storm_does_not_leave_large_arrays_behind),
 };

@@ -88,6 +88,43 @@ static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
     expect_mistake("t.py", "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT: ", "'soon'");
 }
 
+#define SEVERAL_NODES "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint node1:29400 "
+
+static void the_token_is_taken_from_a_file_or_else_from_the_environment(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of(SEVERAL_NODES "t.py");
+    assert_null(config->job_token);
+    assert_null(config->token_file);
+    expect_mistake("--auth token t.py", "argument --auth: ", "there is none; set MUSTER_JOB_TOKEN");
+    text_list_set_variable(&environment, "MUSTER_JOB_TOKEN", "secret");
+    assert_string_equal(config_of("--auth token t.py")->job_token, "secret");
+    config = config_of(SEVERAL_NODES "--token-file f t.py");
+    assert_null(config->job_token);
+    assert_string_equal(config->token_file, "f");
+    config = config_of(SEVERAL_NODES "--token-file f --auth none t.py");
+    assert_null(config->token_file);
+    assert_true(config->refuses_proof);
+    expect_warning(config, "--auth none: the nodes of this job do not prove themselves");
+    assert_int_equal(config_of("--auth none --standalone t.py")->warnings.count, 0);
+    config = config_of("--nnodes 2 --rdzv-backend c10d --rdzv-conf store_type=file "
+                       "--rdzv-endpoint f --rdzv-id j t.py");
+    assert_null(config->job_token);
+    expect_warning(config, "the job token is not used");
+}
+
+static void a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere(void **state) {
+    (void)state;
+    assert_true(config_of("t.py")->is_local);
+    assert_true(config_of("--standalone t.py")->is_local);
+    assert_true(config_of("--master-port 29501 t.py")->is_local);
+    assert_true(config_of("--rdzv-backend c10d --rdzv-endpoint localhost:29400 t.py")->is_local);
+    assert_false(config_of("--master-addr node1 --master-port 29501 t.py")->is_local);
+    assert_false(config_of("--rdzv-backend c10d --rdzv-endpoint node1:29400 t.py")->is_local);
+    assert_false(config_of("--rdzv-backend c10d --rdzv-conf is_host=true t.py")->is_local);
+    assert_false(config_of(SEVERAL_NODES "t.py")->is_local);
+    assert_false(config_of("--nnodes 2 --master-addr 127.0.0.1 t.py")->is_local);
+}
+
 static void words_become_choices(void **state) {
     (void)state;
     const struct launch_config *config =
@@ -203,6 +240,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(numbers_outside_their_range_are_mistakes, clear),
     cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
+    cmocka_unit_test_teardown(the_token_is_taken_from_a_file_or_else_from_the_environment, clear),
+    cmocka_unit_test_teardown(a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),
     cmocka_unit_test_teardown(the_environment_says_where_probes_are_answered, clear),

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gives the input to the server's side of a proof, and to the client's. Both must say what they
+ * have taken of it, and neither may believe that the other side has proved itself, as no code is
+ * right. */
+#include "fuzz_input.h"
+
+#include <string.h>
+
+#include "wire/store/store_proof.h"
+
+static bool authenticate(
+    void *context, struct slice message, uint8_t out_code[static STORE_PROOF_CODE_BYTES]) {
+    (void)context;
+    FUZZ_REQUIRE(message.length > 2 * STORE_PROOF_NONCE_BYTES);
+    memset(out_code, message.data[message.length - 1], STORE_PROOF_CODE_BYTES);
+    return true;
+}
+
+/* As though the input had never hit the code. */
+static bool equals(void *context, const uint8_t *left, const uint8_t *right) {
+    (void)context;
+    (void)memcmp(left, right, STORE_PROOF_CODE_BYTES); /* both are there */
+    return false;
+}
+
+static bool draw(void *context, uint8_t out_nonce[static STORE_PROOF_NONCE_BYTES]) {
+    memset(out_nonce, ++*(uint8_t *)context, STORE_PROOF_NONCE_BYTES);
+    return true;
+}
+
+static void check(const struct store_proof_step *step, size_t length) {
+    FUZZ_REQUIRE(step->consumed <= length);
+    FUZZ_REQUIRE(step->reply_length <= STORE_PROOF_REPLY_BYTES);
+    FUZZ_REQUIRE(step->outcome != STORE_PROOF_DONE);
+    FUZZ_REQUIRE(step->outcome != STORE_PROOF_FAILED || step->reason != NULL);
+    FUZZ_REQUIRE(step->outcome != STORE_PROOF_INCOMPLETE || step->needed > length);
+}
+
+static void serve(const struct store_key *key, struct slice guarded_prefix, struct slice input) {
+    struct store_proof proof = {0};
+    struct store_proof_step step = {.outcome = STORE_PROOF_REPLIED};
+    while (step.outcome == STORE_PROOF_REPLIED && input.length > 0) {
+        step = store_proof_serve(&proof, key, guarded_prefix, input);
+        check(&step, input.length);
+        input = slice_from(input, step.consumed);
+    }
+}
+
+static void follow(const struct store_key *key, struct slice input) {
+    struct store_proof proof = {0};
+    struct store_proof_step step = store_proof_begin(&proof, key);
+    while (step.outcome == STORE_PROOF_REPLIED) {
+        step = store_proof_continue(&proof, key, input);
+        check(&step, input.length);
+        input = slice_from(input, step.consumed);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    uint8_t drawn = 0;
+    const struct store_key key = {authenticate, equals, draw, &drawn};
+    serve(&key, (struct slice){0}, (struct slice){data, size});
+    serve(&key, slice_from_string("/p/"), (struct slice){data, size});
+    follow(&key, (struct slice){data, size});
+    return 0;
+}

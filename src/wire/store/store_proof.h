@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a client and a server of a store prove to each other that both hold the job's token, without
+ * sending it: states and bytes of both sides. Each side draws a nonce, and sends a code
+ * (HMAC-SHA256 under the token) of a label, the client's nonce and the server's. The client goes
+ * first, so that a stranger who merely connects gets no code at which to try guessed tokens.
+ *
+ *     client                            server
+ *     VALIDATE, PING with OFFERED ->
+ *                                    <- PING's answer: WANTED instead of the same number
+ *     HELLO, nonce                ->
+ *                                    <- nonce
+ *     PROOF, code of the client   ->
+ *                                    <- 1, code of the server; or 0, and the connection ends
+ *
+ * A server without a token repeats OFFERED, as PyTorch's does. PyTorch's clients send the number of
+ * their process there, which is less than 2^22, so they are not told apart from clients without a
+ * token. HELLO and PROOF are sent only to a server that said WANTED. Nothing is encrypted, and what
+ * follows the proof carries no codes. The host computes and draws. */
+#ifndef MUSTER_WIRE_STORE_STORE_PROOF_H
+#define MUSTER_WIRE_STORE_STORE_PROOF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "core/store/store_request.h"
+
+#define STORE_PROOF_OFFERED 0x4d757374U
+#define STORE_PROOF_WANTED 0x928a8c8bU /* every bit is the other */
+
+#define STORE_PROOF_NONCE_BYTES 32
+#define STORE_PROOF_CODE_BYTES 32
+#define STORE_PROOF_REPLY_BYTES 33 /* the most that one side sends at a time */
+
+/* What can be done with the token. Each returns false when it cannot. */
+struct store_key {
+    /* HMAC-SHA256 of the message under the token. */
+    bool (*authenticate)(
+        void *context, struct slice message, uint8_t out_code[static STORE_PROOF_CODE_BYTES]);
+    /* Whether two codes are equal, in a time that does not depend on where they differ. */
+    bool (*equals)(void *context, const uint8_t *left, const uint8_t *right);
+    /* A number that nobody can foresee. */
+    bool (*draw)(void *context, uint8_t out_nonce[static STORE_PROOF_NONCE_BYTES]);
+    void *context;
+};
+
+enum store_proof_outcome {
+    STORE_PROOF_NONE,       /* no part of a proof: for the request decoder (server only) */
+    STORE_PROOF_INCOMPLETE, /* `needed` bytes of input are wanted */
+    STORE_PROOF_REPLIED,    /* send `reply`; it goes on */
+    STORE_PROOF_DONE,       /* send `reply` (it may be empty); the other side has proved itself */
+    STORE_PROOF_FAILED, /* send `reply` (it may be empty) and close, for this reason; nothing was
+                           consumed */
+};
+
+struct store_proof_step {
+    enum store_proof_outcome outcome;
+    size_t consumed; /* of the input: 0 unless REPLIED or DONE */
+    size_t needed;   /* 0 unless INCOMPLETE */
+    uint8_t reply[STORE_PROOF_REPLY_BYTES];
+    size_t reply_length;
+    const char *reason;
+};
+
+enum store_proof_stage {
+    STORE_PROOF_STAGE_NEW,        /* server: nothing yet; client: HELLO is to be sent */
+    STORE_PROOF_STAGE_CHALLENGED, /* the server's nonce is out; client: HELLO is out */
+    STORE_PROOF_STAGE_ANSWERED,   /* client: its code is out */
+    STORE_PROOF_STAGE_PROVEN,
+};
+
+/* One side of one connection. A zeroed struct is at the beginning. */
+struct store_proof {
+    enum store_proof_stage stage;
+    uint8_t client_nonce[STORE_PROOF_NONCE_BYTES];
+    uint8_t server_nonce[STORE_PROOF_NONCE_BYTES];
+};
+
+/* The server's side, while the client has not proved itself: `input` begins with a request. Where
+ * `guarded_prefix` is empty the first byte of a request tells whether it may be made at all
+ * (FAILED: it may not); otherwise store_proof_objection tells it of the whole request. */
+struct store_proof_step store_proof_serve(struct store_proof *proof, const struct store_key *key,
+    struct slice guarded_prefix, struct slice input);
+
+/* The client's side: the first step, which needs no input, … */
+struct store_proof_step store_proof_begin(struct store_proof *proof, const struct store_key *key);
+/* … and what follows with the server's replies. */
+struct store_proof_step store_proof_continue(
+    struct store_proof *proof, const struct store_key *key, struct slice input);
+
+/* What a server that has a token answers to a PING with this number. */
+uint32_t store_proof_ping_answer(const struct store_proof *proof, uint32_t nonce);
+
+/* Whether a connection without proof may not make this request: the reason, or NULL when it may.
+ * Where `guarded_prefix` is empty it may do nothing but the handshake; otherwise everything but use
+ * keys that begin so (raw, with their leading '/'). */
+const char *store_proof_objection(const struct store_request *request, struct slice guarded_prefix);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/store/store_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void store_gate_init(
+    struct store_gate *gate, const struct store_key *key, const char *guarded_prefix) {
+    gate->key = key;
+    gate->guarded_prefix = memory_duplicate_string(guarded_prefix == NULL ? "" : guarded_prefix);
+}
+
+void store_gate_clear(struct store_gate *gate) {
+    free(gate->guarded_prefix);
+    *gate = (struct store_gate){0};
+}
+
+void store_reader_init(struct store_reader *reader, const struct store_limits *limits) {
+    *reader = (struct store_reader){0};
+    store_request_decoder_init(&reader->decoder, limits);
+}
+
+void store_reader_clear(struct store_reader *reader) {
+    store_request_decoder_clear(&reader->decoder);
+}
+
+static enum failure_code refuse(struct store_reading *out, const char *reason) {
+    (void)snprintf(out->decoded.reason, sizeof out->decoded.reason, "%s", reason);
+    return FAILURE_PROTOCOL;
+}
+
+/* The front of what a client without proof sends. FAILURE_NONE: a part of the proof; or nothing was
+ * consumed, and the request decoder is to look at it. */
+static enum failure_code take_proof(struct store_reader *reader, const struct store_gate *gate,
+    struct slice prefix, struct slice input, struct store_reading *out) {
+    struct store_proof_step step = store_proof_serve(&reader->proof, gate->key, prefix, input);
+    memcpy(out->reply, step.reply, step.reply_length);
+    out->reply_length = step.reply_length;
+    out->decoded.consumed = step.consumed;
+    out->decoded.needed = step.needed;
+    if (step.outcome == STORE_PROOF_FAILED) {
+        return refuse(out, step.reason);
+    }
+    return step.outcome == STORE_PROOF_INCOMPLETE ? FAILURE_INCOMPLETE : FAILURE_NONE;
+}
+
+static enum failure_code take_request(
+    struct store_reader *reader, struct slice input, struct store_reading *out) {
+    enum failure_code code = store_request_decoder_next(&reader->decoder, input, &out->decoded);
+    out->is_request = code == FAILURE_NONE;
+    return code;
+}
+
+enum failure_code store_reader_next(struct store_reader *reader, const struct store_gate *gate,
+    struct slice input, struct store_reading *out) {
+    out->is_request = false;
+    out->reply_length = 0;
+    out->decoded.consumed = 0;
+    out->decoded.needed = 0;
+    bool is_open = gate->key == NULL || reader->proof.stage == STORE_PROOF_STAGE_PROVEN;
+    if (is_open || !reader->decoder.is_validated) {
+        return take_request(reader, input, out);
+    }
+    struct slice prefix = slice_from_string(gate->guarded_prefix);
+    enum failure_code code = take_proof(reader, gate, prefix, input, out);
+    if (code != FAILURE_NONE || out->decoded.consumed > 0) {
+        return code;
+    }
+    code = take_request(reader, input, out);
+    if (code == FAILURE_NONE) {
+        struct store_request *request = &out->decoded.request;
+        const char *objection = store_proof_objection(request, prefix);
+        request->nonce = store_proof_ping_answer(&reader->proof, request->nonce);
+        code = objection == NULL ? FAILURE_NONE : refuse(out, objection);
+    }
+    return code;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a store server reads from one connection: requests, and where the store wants one, parts of
+ * the proof that the client has the job's token. Joins store_request_codec and store_proof, and
+ * says what a client without proof may ask. The host sends replies and closes. */
+#ifndef MUSTER_WIRE_STORE_STORE_READER_H
+#define MUSTER_WIRE_STORE_STORE_READER_H
+
+#include "wire/store/store_proof.h"
+#include "wire/store/store_request_codec.h"
+
+/* What a store guards; a zeroed struct guards nothing. */
+struct store_gate {
+    const struct store_key *key; /* of the job's token; NULL: nobody has to prove anything */
+    char *guarded_prefix;        /* of keys that need a proof; empty: everything does */
+};
+
+/* Copies the prefix, which may be NULL: everything is guarded. */
+void store_gate_init(
+    struct store_gate *gate, const struct store_key *key, const char *guarded_prefix);
+void store_gate_clear(struct store_gate *gate);
+
+/* The state of one connection. */
+struct store_reader {
+    struct store_request_decoder decoder;
+    struct store_proof proof;
+};
+
+void store_reader_init(struct store_reader *reader, const struct store_limits *limits);
+void store_reader_clear(struct store_reader *reader);
+
+struct store_reading {
+    struct store_decoded_request decoded;   /* as of store_request_decoder_next */
+    bool is_request;                        /* else there is nothing to carry out */
+    uint8_t reply[STORE_PROOF_REPLY_BYTES]; /* to be sent first, perhaps of no bytes */
+    size_t reply_length;
+};
+
+/* As store_request_decoder_next; `consumed` and `needed` are always set. FAILURE_NONE without
+ * `is_request`: a part of the proof was taken. FAILURE_PROTOCOL also for what a client without
+ * proof may not ask: at its first byte, unless only some keys are guarded. */
+__attribute__((warn_unused_result)) enum failure_code store_reader_next(struct store_reader *reader,
+    const struct store_gate *gate, struct slice input, struct store_reading *out);
+
+#endif

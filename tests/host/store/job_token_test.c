@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/store/job_token.h"
+
+#define TOKEN "0123456789abcdef"
+
+static struct job_token *open_text(const char *text) {
+    struct job_token *token = NULL;
+    assert_int_equal(job_token_open(text, NULL, &token, NULL), FAILURE_NONE);
+    return token;
+}
+
+static void expect_refusal(const char *text, const char *path, const char *words) {
+    struct job_token *token = NULL;
+    struct failure failure = {0};
+    assert_int_not_equal(job_token_open(text, path, &token, &failure), FAILURE_NONE);
+    if (strstr(failure.message, words) == NULL) {
+        fail_msg("%s", failure.message);
+    }
+    assert_null(strstr(failure.message, TOKEN)); /* it is never printed */
+    assert_null(token);
+}
+
+static void codes_depend_on_token_and_message(void **state) {
+    (void)state;
+    struct job_token *one = open_text(TOKEN);
+    struct job_token *other = open_text(TOKEN "0");
+    const struct store_key *key = job_token_key(one);
+    uint8_t codes[4][STORE_PROOF_CODE_BYTES];
+    assert_true(key->authenticate(key->context, slice_from_string("m"), codes[0]));
+    assert_true(key->authenticate(key->context, slice_from_string("m"), codes[1]));
+    assert_true(key->authenticate(key->context, slice_from_string("n"), codes[2]));
+    const struct store_key *other_key = job_token_key(other);
+    assert_true(other_key->authenticate(other_key->context, slice_from_string("m"), codes[3]));
+    assert_true(key->equals(key->context, codes[0], codes[1]));
+    assert_false(key->equals(key->context, codes[0], codes[2]));
+    assert_false(key->equals(key->context, codes[0], codes[3]));
+    job_token_free(one);
+    job_token_free(other);
+    assert_null(job_token_key(NULL));
+}
+
+static void nonces_differ(void **state) {
+    (void)state;
+    struct job_token *token = open_text(TOKEN);
+    const struct store_key *key = job_token_key(token);
+    uint8_t nonces[2][STORE_PROOF_NONCE_BYTES] = {0};
+    assert_true(key->draw(key->context, nonces[0]));
+    assert_true(key->draw(key->context, nonces[1]));
+    assert_memory_not_equal(nonces[0], nonces[1], STORE_PROOF_NONCE_BYTES);
+    job_token_free(token);
+}
+
+static void short_and_long_tokens_are_refused(void **state) {
+    (void)state;
+    char long_token[JOB_TOKEN_LONGEST + 2];
+    memset(long_token, 'x', sizeof long_token - 1);
+    long_token[sizeof long_token - 1] = '\0';
+    expect_refusal("", NULL, "only 0 bytes");
+    expect_refusal("0123456789abcde \n", NULL, "only 15 bytes");
+    expect_refusal(long_token, NULL, "more than 4096 bytes");
+}
+
+static void write_token(const char *path, const char *text, mode_t mode) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+}
+
+static void a_file_holds_the_same_token_as_the_text(void **state) {
+    (void)state;
+    char directory[] = "/tmp/muster-token-XXXXXX";
+    assert_non_null(mkdtemp(directory));
+    char path[64];
+    char link_path[64];
+    snprintf(path, sizeof path, "%s/token", directory);
+    snprintf(link_path, sizeof link_path, "%s/link", directory);
+    write_token(path, TOKEN "\n", 0400);
+    assert_int_equal(symlink("token", link_path), 0); /* as Kubernetes mounts a Secret */
+    struct job_token *from_file = NULL;
+    struct job_token *from_text = open_text(TOKEN);
+    assert_int_equal(
+        job_token_open("another token than that", link_path, &from_file, NULL), FAILURE_NONE);
+    uint8_t codes[2][STORE_PROOF_CODE_BYTES];
+    const struct store_key *keys[] = {job_token_key(from_file), job_token_key(from_text)};
+    for (int i = 0; i < 2; i++) {
+        assert_true(keys[i]->authenticate(keys[i]->context, slice_from_string("m"), codes[i]));
+    }
+    assert_memory_equal(codes[0], codes[1], STORE_PROOF_CODE_BYTES);
+    job_token_free(from_file);
+    job_token_free(from_text);
+    write_token(path, TOKEN, 0640);
+    expect_refusal(NULL, path, "has mode 0640, so that others may read or write it; chmod 600 it");
+    write_token(path, TOKEN, 0602);
+    expect_refusal(NULL, path, "0602");
+    write_token(path, "short", 0600);
+    expect_refusal(NULL, path, "has only 5 bytes");
+    expect_refusal(NULL, directory, "is no file");
+    assert_int_equal(unlink(path), 0);
+    expect_refusal(NULL, path, "cannot open the token file");
+    assert_int_equal(unlink(link_path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+/* Only root can give files away. */
+static void a_file_of_another_user_is_refused(void **state) {
+    (void)state;
+    char path[] = "/tmp/muster-token-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    bool is_given = fchown(fd, 12345, (gid_t)-1) == 0;
+    close(fd);
+    if (is_given) {
+        write_token(path, TOKEN, 0600);
+        expect_refusal(NULL, path, "belongs to user 12345");
+    }
+    assert_int_equal(unlink(path), 0);
+    if (!is_given) {
+        skip();
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(codes_depend_on_token_and_message),
+    cmocka_unit_test(nonces_differ),
+    cmocka_unit_test(short_and_long_tokens_are_refused),
+    cmocka_unit_test(a_file_holds_the_same_token_as_the_text),
+    cmocka_unit_test(a_file_of_another_user_is_refused),
+};
+
+TEST_MAIN(tests)

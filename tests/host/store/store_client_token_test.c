@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients and servers of a store that have a job token, another one, or none. */
+#include "unit.h"
+
+#include "host/remembered_log.h"
+#include "host/store_client_fixture.h"
+#include "wire/store_proof_key.h"
+
+#define NO_TOKEN 0
+
+/* A server and a client; NO_TOKEN: it has none. */
+struct meeting {
+    struct fixture fixture;
+    struct plain_key plain[2];
+    struct store_key keys[2];
+    struct remembered_log log;
+};
+
+static void meet(
+    struct meeting *meeting, uint8_t server, uint8_t client, const char *guarded_prefix) {
+    *meeting = (struct meeting){.plain = {{.token = server}, {.token = client}}};
+    remembered_log_init(&meeting->log);
+    meeting->keys[0] = plain_store_key(&meeting->plain[0]);
+    meeting->keys[1] = plain_store_key(&meeting->plain[1]);
+    struct fixture *fixture = &meeting->fixture;
+    open_port(fixture);
+    struct store_server_settings settings = {
+        .log = &meeting->log.log,
+        .key = server == NO_TOKEN ? NULL : &meeting->keys[0],
+        .guarded_prefix = guarded_prefix,
+    };
+    assert_int_equal(
+        store_server_new(fixture->loop, fixture->listening_fd, &settings, &fixture->server, NULL),
+        FAILURE_NONE);
+    struct store_client_settings client_settings = {.host = fixture->host,
+        .port = fixture->port,
+        .connect_timeout = LONG,
+        .key = client == NO_TOKEN ? NULL : &meeting->keys[1],
+        .connected = connected,
+        .lost = lost,
+        .context = fixture};
+    fixture->client = store_client_new(fixture->loop, &client_settings);
+    turn_until(fixture, &fixture->connected);
+}
+
+static void part(struct meeting *meeting) {
+    tear_down(&meeting->fixture);
+    text_clear(&meeting->log.text);
+}
+
+static void with_the_same_token_requests_are_answered(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, 7, NULL);
+    assert_int_equal(meeting.fixture.failure.code, FAILURE_NONE);
+    struct answer answer;
+    ask(&meeting.fixture, &(struct store_request){.operation = STORE_ADD, .key = key, .number = 5},
+        LONG, &answer);
+    assert_int_equal(answer.reply.integer, 5);
+    part(&meeting);
+}
+
+static void expect_final_failure(struct meeting *meeting, const char *words) {
+    assert_int_equal(meeting->fixture.failure.code, FAILURE_INVALID);
+    if (strstr(meeting->fixture.failure.message, words) == NULL) {
+        fail_msg("%s", meeting->fixture.failure.message);
+    }
+    assert_non_null(strstr(meeting->fixture.failure.message, "the store at 127.0.0.1:"));
+    assert_non_null(strstr(meeting->fixture.failure.message, "give all nodes the same"));
+}
+
+static void another_token_ends_the_client_at_once(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, 8, NULL);
+    expect_final_failure(&meeting, "it does not accept the job token of this node");
+    assert_true(remembered_log_has(&meeting.log, "its job token is not the one of this store"));
+    assert_true(remembered_log_has(&meeting.log, "client 127.0.0.1:"));
+    part(&meeting);
+}
+
+static void a_client_without_a_token_is_told_that_one_is_wanted(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, NO_TOKEN, NULL);
+    expect_final_failure(&meeting, "it wants a job token, and none is given here");
+    part(&meeting);
+}
+
+static void a_client_with_a_token_does_not_trust_a_store_without(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, NO_TOKEN, 7, NULL);
+    expect_final_failure(&meeting, "it cannot prove that it is this job's");
+    part(&meeting);
+}
+
+/* As PyTorch's clients, which know nothing of tokens. */
+static void strangers_may_only_ping(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, 7, NULL);
+    struct fixture *fixture = &meeting.fixture;
+    int stranger = client_open(fixture->port);
+    client_expect_ping(fixture->loop, stranger, 12345);
+    const uint8_t get = STORE_GET; /* not even the whole request */
+    client_send(stranger, &get, 1);
+    client_expect_close(fixture->loop, stranger);
+    close(stranger);
+    assert_true(remembered_log_has(&meeting.log, "without having proved"));
+    part(&meeting);
+}
+
+static void strangers_may_use_other_keys_where_only_some_are_guarded(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, 7, "/nodes/");
+    struct fixture *fixture = &meeting.fixture;
+    struct answer answer;
+    ask(fixture,
+        &(struct store_request){
+            .operation = STORE_ADD, .key = slice_from_string("nodes/1"), .number = 5},
+        LONG, &answer);
+    assert_int_equal(answer.reply.integer, 5);
+    int stranger = client_open(fixture->port);
+    client_set(stranger, "/k", "value");
+    client_expect_value(fixture->loop, stranger, "/k", "value");
+    client_set(stranger, "/nodes/1", "8");
+    client_expect_close(fixture->loop, stranger);
+    close(stranger);
+    ask(fixture,
+        &(struct store_request){
+            .operation = STORE_ADD, .key = slice_from_string("nodes/1"), .number = 1},
+        LONG, &answer);
+    assert_int_equal(answer.reply.integer, 6);
+    part(&meeting);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(with_the_same_token_requests_are_answered),
+    cmocka_unit_test(another_token_ends_the_client_at_once),
+    cmocka_unit_test(a_client_without_a_token_is_told_that_one_is_wanted),
+    cmocka_unit_test(a_client_with_a_token_does_not_trust_a_store_without),
+    cmocka_unit_test(strangers_may_only_ping),
+    cmocka_unit_test(strangers_may_use_other_keys_where_only_some_are_guarded),
+};
+
+TEST_MAIN(tests)

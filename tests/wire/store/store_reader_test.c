@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "wire/store/store_reader.h"
+#include "wire/store_proof_key.h"
+
+struct fixture {
+    struct plain_key plain;
+    struct store_key key;
+    struct store_gate gate;
+    struct store_reader reader;
+    struct store_reading reading;
+};
+
+static enum failure_code read_bytes(struct fixture *fixture, const void *data, size_t length) {
+    return store_reader_next(
+        &fixture->reader, &fixture->gate, (struct slice){data, length}, &fixture->reading);
+}
+
+static enum failure_code read_request(
+    struct fixture *fixture, const struct store_request *request) {
+    struct bytes bytes = {0};
+    assert_int_equal(store_request_encode(request, &bytes), FAILURE_NONE);
+    enum failure_code code = read_bytes(fixture, bytes.data, bytes.length);
+    bytes_clear(&bytes);
+    return code;
+}
+
+/* Up to the handshake; the token 0 is none. */
+static void set_up(struct fixture *fixture, uint8_t token, const char *guarded_prefix) {
+    *fixture = (struct fixture){.plain = {.token = token}};
+    fixture->key = plain_store_key(&fixture->plain);
+    store_gate_init(&fixture->gate, token == 0 ? NULL : &fixture->key, guarded_prefix);
+    store_reader_init(&fixture->reader, &STORE_LIMITS_DEFAULT);
+    assert_int_equal(
+        read_request(fixture, &(struct store_request){.operation = STORE_VALIDATE}), FAILURE_NONE);
+    assert_true(fixture->reading.is_request);
+}
+
+static void tear_down(struct fixture *fixture) {
+    store_reader_clear(&fixture->reader);
+    store_gate_clear(&fixture->gate);
+}
+
+static uint32_t ping(struct fixture *fixture) {
+    struct store_request request = {.operation = STORE_PING, .nonce = STORE_PROOF_OFFERED};
+    assert_int_equal(read_request(fixture, &request), FAILURE_NONE);
+    assert_true(fixture->reading.is_request);
+    return fixture->reading.decoded.request.nonce;
+}
+
+static void without_a_key_everything_may_be_asked(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 0, NULL);
+    assert_int_equal(ping(&fixture), STORE_PROOF_OFFERED);
+    assert_int_equal(read_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
+        FAILURE_NONE);
+    assert_true(fixture.reading.is_request);
+    assert_int_equal(read_bytes(&fixture, "\xf0", 1), FAILURE_PROTOCOL);
+    tear_down(&fixture);
+}
+
+static void a_proof_opens_the_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 7, NULL);
+    assert_int_equal(ping(&fixture), STORE_PROOF_WANTED);
+    struct store_proof client = {0};
+    struct store_proof_step step = store_proof_begin(&client, &fixture.key);
+    assert_int_equal(read_bytes(&fixture, step.reply, step.reply_length - 1), FAILURE_INCOMPLETE);
+    assert_int_equal(fixture.reading.decoded.needed, step.reply_length);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(read_bytes(&fixture, step.reply, step.reply_length), FAILURE_NONE);
+        assert_false(fixture.reading.is_request);
+        assert_int_equal(fixture.reading.decoded.consumed, step.reply_length);
+        step = store_proof_continue(&client, &fixture.key,
+            (struct slice){fixture.reading.reply, fixture.reading.reply_length});
+    }
+    assert_int_equal(step.outcome, STORE_PROOF_DONE);
+    assert_int_equal(read_request(&fixture, &(struct store_request){.operation = STORE_COUNT_KEYS}),
+        FAILURE_NONE);
+    assert_true(fixture.reading.is_request);
+    tear_down(&fixture);
+}
+
+static void without_a_proof_a_request_is_refused_at_its_first_byte(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 7, NULL);
+    const uint8_t set = STORE_SET;
+    assert_int_equal(read_bytes(&fixture, &set, 1), FAILURE_PROTOCOL);
+    assert_non_null(strstr(fixture.reading.decoded.reason, "without having proved"));
+    assert_false(fixture.reading.is_request);
+    tear_down(&fixture);
+}
+
+static void guarded_keys_are_refused_and_others_served(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 7, "/nodes/");
+    struct store_request get = {.operation = STORE_GET, .key = slice_from_string("/k")};
+    assert_int_equal(read_request(&fixture, &get), FAILURE_NONE);
+    assert_true(fixture.reading.is_request);
+    get.key = slice_from_string("/nodes/1");
+    assert_int_equal(read_request(&fixture, &get), FAILURE_PROTOCOL);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_a_key_everything_may_be_asked),
+    cmocka_unit_test(a_proof_opens_the_store),
+    cmocka_unit_test(without_a_proof_a_request_is_refused_at_its_first_byte),
+    cmocka_unit_test(guarded_keys_are_refused_and_others_served),
+};
+
+TEST_MAIN(tests)
