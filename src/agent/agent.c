@@ -22,7 +22,15 @@
 #define DISK_PATIENCE_SECONDS 5
 
 static enum failure_code start_guardian(struct agent *agent, struct failure *failure) {
-    struct agent_guardian_settings settings = {agent->config, &agent->preparation, agent->log};
+    bool may_be_missed = agent->node_settings.node.membership.kind == MEMBERSHIP_CHANGING;
+    struct agent_guardian_settings settings = {
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .log = agent->log,
+        .patience = may_be_missed ? agent_standstill : NULL,
+        .fenced = agent_stood_still,
+        .context = agent,
+    };
     return agent_guardian_new(agent->loop, &settings, &agent->guardian, failure);
 }
 

@@ -362,8 +362,36 @@ static void log_first_failure(struct agent *agent, int local_rank, struct proces
                                                      : agent->preparation.python);
 }
 
+struct duration agent_standstill(void *context) {
+    const struct agent *agent = context;
+    return rendezvous_machine_may_be_missed(node_machine_rendezvous(agent->node))
+               ? rendezvous_settings_standstill(&agent->config->dynamic.settings)
+               : (struct duration){0};
+}
+
+/* The workers are to run, or have run, in a world that is over for this node. */
+static bool has_world(const struct agent *agent) {
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    return machine->phase == AGENT_STARTING || machine->phase == AGENT_RUNNING ||
+           (machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_CLEAN_UP);
+}
+
+void agent_stood_still(void *context, struct duration how_long) {
+    struct agent *agent = context;
+    char *reason = text_format("this agent stood still for %.1f s, and its guardian "
+                               "ended its workers",
+        duration_seconds(how_long));
+    if (has_world(agent)) {
+        agent_rendezvous_give_up(agent->rendezvous, reason);
+    } else {
+        log_warning(agent->log, "%s", reason);
+    }
+    free(reason);
+}
+
 static void worker_exited(void *context, int local_rank, struct process_exit how) {
     struct agent *agent = context;
+    agent_guardian_listen(agent->guardian); /* it may have ended the worker */
     agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
     take(agent, (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,

@@ -24,6 +24,9 @@ void agent_worker_stuck(void *context, int local_rank, struct duration how_long)
  * gone before. */
 void agent_look_begun(void *context);
 void agent_look_over(void *context);
+/* How long the agent may stand still before its guardian ends its workers; zero: for ever. */
+struct duration agent_standstill(void *context);
+void agent_stood_still(void *context, struct duration how_long);
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
 struct agent_workers_observer agent_workers_events(struct agent *agent);
 

@@ -36,8 +36,8 @@ static char *name_store(const struct launch_config *config, enum membership_kind
 
 static void name_node(struct rendezvous_machine_settings *settings, const char *address) {
     struct random random;
-    settings->seed = random_seed();
-    random_init(&random, settings->seed);
+    random_init(&random, random_seed());
+    settings->seed = random_next(&random); /* the machine's next name must not be this one again */
     node_identity_init(&settings->identity, address, getpid(),
         node_identity_muster_local_id((uint32_t)random_next(&random)));
 }

@@ -61,7 +61,8 @@ static char *explain_loss(const struct agent_record *record, const char *reason)
 }
 
 static void take_loss(struct agent_record *record, struct rendezvous_event event) {
-    char *text = explain_loss(record, event.lost.reason);
+    char *text = event.lost.is_own_doing ? memory_duplicate_string(event.lost.reason)
+                                         : explain_loss(record, event.lost.reason);
     if (record->was_connected && !record->is_lost) {
         log_warning(record->settings->log, "%s", text);
     }
@@ -284,6 +285,12 @@ void agent_record_cancel_roll(struct agent_record *record) {
 
 void agent_record_disconnect(struct agent_record *record) {
     rendezvous_backend_disconnect(record->backend);
+}
+
+void agent_record_give_up(struct agent_record *record, const char *reason) {
+    rendezvous_backend_disconnect(record->backend);
+    take_loss(record, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                          .lost = {.reason = reason, .is_silent = true, .is_own_doing = true}});
 }
 
 void agent_record_linger(struct agent_record *record, struct duration patience) {

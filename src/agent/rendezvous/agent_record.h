@@ -32,6 +32,8 @@ void agent_record_publish_root_cause(
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round);
 void agent_record_cancel_roll(struct agent_record *record);
 void agent_record_disconnect(struct agent_record *record);
+/* See agent_rendezvous_give_up. */
+void agent_record_give_up(struct agent_record *record, const char *reason);
 void agent_record_linger(struct agent_record *record, struct duration patience);
 
 #endif

@@ -313,3 +313,9 @@ void agent_rendezvous_perform(
         break; /* the agent's */
     }
 }
+
+void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {
+    if (rendezvous->record != NULL) {
+        agent_record_give_up(rendezvous->record, reason);
+    }
+}

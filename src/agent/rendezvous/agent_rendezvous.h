@@ -57,4 +57,8 @@ void agent_rendezvous_note_effect(
 void agent_rendezvous_perform(
     struct agent_rendezvous *rendezvous, const struct node_effect *effect);
 
+/* This node stood still, and its workers were ended: where nodes come and go, it gives up its
+ * connection to the job's store and joins anew. */
+void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason);
+
 #endif

@@ -3,6 +3,10 @@
 
 #define SECOND INT64_C(1000000000)
 
+/* The part of the time until a node is taken for lost in which workers are ended; at most … */
+#define ENDING_PART 20
+#define ENDING_MAXIMUM SECOND
+
 void rendezvous_settings_init(struct rendezvous_settings *settings) {
     *settings = (struct rendezvous_settings){
         .minimum_nodes = 1,
@@ -24,4 +28,12 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
 
 bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings) {
     return settings->on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+}
+
+struct duration rendezvous_settings_standstill(const struct rendezvous_settings *settings) {
+    int64_t interval = settings->keep_alive_interval.nanoseconds;
+    int64_t until_lost = interval * settings->keep_alive_max_attempt;
+    int64_t ending = until_lost / ENDING_PART;
+    int64_t left = until_lost - interval - (ending < ENDING_MAXIMUM ? ending : ENDING_MAXIMUM);
+    return (struct duration){left > 0 ? left : 0};
 }

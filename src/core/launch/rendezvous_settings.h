@@ -50,4 +50,10 @@ void rendezvous_settings_init(struct rendezvous_settings *settings);
 /* Whether the nodes of this job react to a lost node before one of their workers fails. */
 bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings);
 
+/* How long an agent may stand still at most without being taken for lost meanwhile, less some time
+ * in which its workers can be ended. The others wait for keep_alive_interval times
+ * keep_alive_max_attempt, but the last sign of life may be one interval old when the agent stops.
+ * Zero: there is no such time. */
+struct duration rendezvous_settings_standstill(const struct rendezvous_settings *settings);
+
 #endif

@@ -75,6 +75,10 @@ const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_
     return &machine->view.seen;
 }
 
+bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine) {
+    return !machine->link.is_host || machine->view.seen.count > 1;
+}
+
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine) {
     return &machine->view.me;
 }
@@ -156,9 +160,9 @@ static void ask_leave(struct rendezvous_step *step) {
 /* Told by the backend. */
 
 /* After a new connection the node has a new name. Where no host serves presence, only this node
- * knows that the node of its old name is gone. */
+ * knows that the node of its old name is gone. A host may be told so before it is connected. */
 static void rename_node(struct rendezvous_machine *machine) {
-    if (!machine->link.has_presence) {
+    if (!machine->link.has_presence || machine->link.is_host) {
         rendezvous_losses_note(&machine->losses, &machine->view.me, false);
     }
     rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
@@ -186,7 +190,7 @@ static void lose_record(struct rendezvous_step *step, bool was_open) {
     const char *reason = step->event->lost.reason;
     rendezvous_end_world(step, reason);
     rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
-    if (was_open && !machine->link.is_host) {
+    if (was_open && (!machine->link.is_host || step->event->lost.is_own_doing)) {
         rendezvous_connect_again(step);
     } else {
         rendezvous_fail(step, reason);

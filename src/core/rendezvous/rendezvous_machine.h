@@ -120,6 +120,9 @@ struct rendezvous_event {
         struct {
             const char *reason; /* borrowed */
             bool is_silent;     /* there was no answer; else the other end closed or refused */
+            /* This node stood still, and gives up its connection: the store may be well, also one
+             * that it hosts. */
+            bool is_own_doing;
         } lost;
         struct {
             bool has_presence;
@@ -230,6 +233,9 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
 
 /* The record as this node saw it last, for reports. */
 const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine);
+/* Whether other nodes may begin a world without this one when it is silent. Nobody does so where it
+ * hosts the store and is alone in the record. */
+bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine);
 /* The current name of this node. It changes with each new connection. */
 const struct node_identity *rendezvous_machine_identity(const struct rendezvous_machine *machine);
 

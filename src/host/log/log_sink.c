@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/clock.h"
 #include "base/text.h"
 #include "host/log/log_thread.h"
 
@@ -57,25 +58,9 @@ static void write_text(struct log_sink *sink, const char *text, int patience) {
     pthread_mutex_unlock(&sink->mutex);
 }
 
-/* Local time. TorchElastic's records carry milliseconds, so the last three digits are 000. */
-static struct log_time local_time(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    struct tm local;
-    localtime_r(&now.tv_sec, &local);
-    return (struct log_time){
-        .month = local.tm_mon + 1,
-        .day = local.tm_mday,
-        .hour = local.tm_hour,
-        .minute = local.tm_min,
-        .second = local.tm_sec,
-        .microsecond = (int)(now.tv_nsec / 1000000) * 1000,
-    };
-}
-
 static void write_record(
     void *context, enum log_level level, const char *origin, const char *message) {
-    struct log_time time = local_time();
+    struct log_time time = clock_log_time();
     struct text text = {0};
     log_format(&text, level, &time, getpid(), origin, message);
     write_text(context, text_string(&text), RECORD_PATIENCE_MILLISECONDS);

@@ -16,3 +16,18 @@ struct instant clock_now(void) {
 struct wall_time clock_wall_time(void) {
     return (struct wall_time){read_clock(CLOCK_REALTIME)};
 }
+
+struct log_time clock_log_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    struct tm local;
+    localtime_r(&now.tv_sec, &local);
+    return (struct log_time){
+        .month = local.tm_mon + 1,
+        .day = local.tm_mday,
+        .hour = local.tm_hour,
+        .minute = local.tm_min,
+        .second = local.tm_sec,
+        .microsecond = (int)(now.tv_nsec / 1000000) * 1000,
+    };
+}

@@ -2,9 +2,11 @@
 #include "host/process/guardian.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +18,9 @@
 
 /* A guardian that ends at once is not replaced without a pause. */
 #define PAUSE_SECONDS 1
+
+/* Bytes, as the kernel counts them, that a guardian has not read yet. */
+#define UNREAD_MAXIMUM 32768
 
 struct guardian {
     int notices_fd; /* -1: no guardian runs */
@@ -142,10 +147,12 @@ static enum failure_code start(struct guardian *guardian, struct failure *failur
     return FAILURE_NONE;
 }
 
-enum failure_code guardian_start(
-    const struct text_list *fingerprint, struct guardian **out_guardian, struct failure *failure) {
+enum failure_code guardian_start(const struct text_list *fingerprint, bool may_fence,
+    struct guardian **out_guardian, struct failure *failure) {
     struct guardian *guardian = memory_allocate(sizeof *guardian);
     guardian->notices_fd = -1;
+    guardian->charge.may_fence = may_fence;
+    guardian->charge.agent = getpid();
     for (size_t i = 0; fingerprint != NULL && i < fingerprint->count; i++) {
         text_list_add(&guardian->charge.fingerprint, fingerprint->items[i]);
     }
@@ -218,12 +225,21 @@ static void replace(void *context) {
 
 static void hear(void *context) {
     struct guardian *guardian = context;
-    char byte;
-    if (recv(guardian->notices_fd, &byte, sizeof byte, MSG_DONTWAIT) == -1 && errno == EAGAIN) {
-        return;
+    struct guardian_word word;
+    ssize_t length = recv(guardian->notices_fd, &word, sizeof word, MSG_DONTWAIT);
+    if (length == (ssize_t)sizeof word) {
+        send_notice(guardian->notices_fd, &(struct guardian_notice){.kind = GUARDIAN_HEARD});
+        guardian->events.fenced(guardian->events.context, word.silence);
+    } else if (length == 0 || errno != EAGAIN) {
+        stop_listening(guardian);
+        replace_soon(guardian);
     }
-    stop_listening(guardian);
-    replace_soon(guardian);
+}
+
+void guardian_listen(struct guardian *guardian) {
+    if (guardian != NULL && guardian->watch != NULL) {
+        hear(guardian);
+    }
 }
 
 enum failure_code guardian_watch(struct guardian *guardian, struct event_loop *loop,
@@ -280,6 +296,17 @@ void guardian_remove_at_end(
         text_clear(&notice);
     }
     free(absolute);
+}
+
+/* A guardian that does not read, because it is stopped, is told no more of this than the socket can
+ * hold beside what matters more. */
+void guardian_speak(struct guardian *guardian, struct duration patience) {
+    int unread = 0;
+    if (guardian->notices_fd != -1 && ioctl(guardian->notices_fd, SIOCOUTQ, &unread) == 0 &&
+        unread <= UNREAD_MAXIMUM) {
+        send_notice(guardian->notices_fd,
+            &(struct guardian_notice){.kind = GUARDIAN_ALIVE, .patience = patience});
+    }
 }
 
 pid_t guardian_pid(const struct guardian *guardian) {

@@ -10,6 +10,9 @@
  * holds no other descriptor, and ignores the signals that people send to whole groups. After
  * guardian_free it exits at once and ends no process.
  *
+ * The guardian also fences: it ends the workers of an agent that lives, but has stood still for so
+ * long that the other nodes take it for lost.
+ *
  * The agent notices the guardian's death in the same way, and starts another one, which knows what
  * the first one knew. */
 #ifndef MUSTER_HOST_PROCESS_GUARDIAN_H
@@ -25,14 +28,16 @@
 
 struct guardian;
 
-/* Starts the guardian. Call it before other threads and the first worker are started.
+/* Starts the guardian. Call it before other threads and the first worker are started. One that may
+ * fence (guardian_speak) keeps the agent's standard error, to say so.
  *
  * `fingerprint` holds NAME=START assignments. A process belongs to the job when, for each of them,
  * its environment has a variable NAME whose value begins with START. Choose values that no other
  * job on the machine can share, such as a directory that was just created. NULL or empty: the
  * guardian ends sessions only. The list is copied. */
 __attribute__((warn_unused_result)) enum failure_code guardian_start(
-    const struct text_list *fingerprint, struct guardian **out_guardian, struct failure *failure);
+    const struct text_list *fingerprint, bool may_fence, struct guardian **out_guardian,
+    struct failure *failure);
 
 /* Tells the guardian to exit without ending any process. Accepts NULL. */
 void guardian_free(struct guardian *guardian);
@@ -42,6 +47,8 @@ struct guardian_events {
     /* The guardian `pid` has ended. `failure` is NULL when another one runs. Otherwise it says why
      * none could be started; that is tried again, and told again only when it works. */
     void (*ended)(void *context, pid_t pid, const struct failure *failure);
+    /* The agent stood still for that long, and the guardian ends its workers, or has ended them. */
+    void (*fenced)(void *context, struct duration silence);
     void *context;
 };
 
@@ -65,6 +72,15 @@ void guardian_end_session(struct guardian *guardian, pid_t leader);
  */
 void guardian_remove_at_end(
     struct guardian *guardian, enum guardian_remains_kind kind, const char *path);
+
+/* A sign of life. When the next one does not come within `patience`, the guardian ends the workers,
+ * and those that the agent starts before it has heard of it. Zero: the agent may be silent for
+ * ever. Time in which the guardian itself does not run does not count. */
+void guardian_speak(struct guardian *guardian, struct duration patience);
+
+/* Takes what the guardian has said and the loop has not taken yet: a word about the workers that it
+ * ends is there before their ends. May call events.fenced and events.ended. Accepts NULL. */
+void guardian_listen(struct guardian *guardian);
 
 /* The guardian's pid, for logs and tests. */
 pid_t guardian_pid(const struct guardian *guardian);

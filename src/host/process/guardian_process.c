@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+#include "host/loop/clock.h"
+#include "host/process/guardian_fence.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/process_table.h"
 
@@ -55,13 +59,14 @@ static void rename_self(void) {
     close(fd);
 }
 
-/* Closes all of the agent's descriptors but the socket. */
-static void settle_descriptors(int notices_fd) {
+/* Closes all of the agent's descriptors but the socket, and standard error if it is needed. */
+static void settle_descriptors(int notices_fd, bool keeps_stderr) {
     if (dup2(notices_fd, NOTICES_FD) == -1) {
         _exit(EXIT_FAILURE);
     }
     int null_fd = open("/dev/null", O_RDWR);
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    int last = keeps_stderr ? STDOUT_FILENO : STDERR_FILENO;
+    for (int fd = STDIN_FILENO; fd <= last; fd++) {
         if (null_fd == -1 || dup2(null_fd, fd) == -1) {
             close(fd);
         }
@@ -75,11 +80,66 @@ struct packet {
     char path[GUARDIAN_PATH_MAXIMUM + 1];
 };
 
-static void take_notice(struct guardian_charge *charge, const struct packet *packet) {
+struct guardian_state {
+    struct guardian_charge *charge;
+    struct guardian_fence fence;
+};
+
+/* The fence. */
+
+/* A console that takes nothing must not hold up the guardian. */
+static void say(const char *line, size_t length) {
+    struct pollfd console = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&console, 1, 0) == 1 && (console.revents & POLLOUT) != 0) {
+        ssize_t written = write(STDERR_FILENO, line, length);
+        (void)written;
+    }
+}
+
+static void say_closed(const struct guardian_state *state) {
+    struct text message = {0};
+    struct text line = {0};
+    text_append_format(&message,
+        "the agent (process %lld) stands still for %.1f s: its guardian has ended its workers, "
+        "because the other nodes take such a node for lost",
+        (long long)state->charge->agent, duration_seconds(state->fence.silence));
+    struct log_time time = clock_log_time();
+    log_format(&line, LOG_LEVEL_ERROR, &time, getpid(), LOG_ORIGIN, text_string(&message));
+    say(text_string(&line), line.length);
+    text_clear(&line);
+    text_clear(&message);
+}
+
+static void close_fence(const struct guardian_state *state) {
+    const struct guardian_charge *charge = state->charge;
+    struct guardian_word word = {state->fence.silence};
+    send(NOTICES_FD, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
+    guardian_sweep(&charge->sessions, &charge->fingerprint);
+    say_closed(state);
+}
+
+/* The agent goes on with what it was doing, and that was to start workers. */
+static void end_if_closed(const struct guardian_state *state, pid_t leader) {
+    if (state->fence.is_closed && leader > 1) {
+        kill(-leader, SIGKILL);
+    }
+}
+
+static void look(struct guardian_state *state) {
+    if (state->charge->sessions.count > 0 && guardian_fence_look(&state->fence, clock_now())) {
+        close_fence(state);
+    }
+}
+
+/* Notices. */
+
+static void take_notice(struct guardian_state *state, const struct packet *packet) {
     const struct guardian_notice *notice = &packet->notice;
+    struct guardian_charge *charge = state->charge;
     switch (notice->kind) {
     case GUARDIAN_SESSION_BEGINS:
         guardian_sessions_add(&charge->sessions, notice->leader, notice->start_time);
+        end_if_closed(state, notice->leader);
         break;
     case GUARDIAN_SESSION_ENDS:
         guardian_sessions_remove(&charge->sessions, notice->leader);
@@ -87,21 +147,38 @@ static void take_notice(struct guardian_charge *charge, const struct packet *pac
     case GUARDIAN_REMAINS:
         guardian_remains_add(&charge->remains, notice->remains, packet->path);
         break;
+    case GUARDIAN_ALIVE:
+        guardian_fence_hear(&state->fence, notice->patience, clock_now());
+        break;
+    case GUARDIAN_HEARD:
+        guardian_fence_open(&state->fence, clock_now());
+        break;
     case GUARDIAN_FAREWELL:
         _exit(EXIT_SUCCESS);
     }
 }
 
-/* Returns when the agent is gone without a farewell. */
-static void take_notices(struct guardian_charge *charge) {
+/* Returns false when the agent is gone without a farewell. */
+static bool receive(struct guardian_state *state) {
     struct packet packet;
+    ssize_t length = recv(NOTICES_FD, &packet, sizeof packet - 1, MSG_DONTWAIT);
+    if (length >= (ssize_t)sizeof packet.notice) {
+        ((char *)&packet)[length] = '\0';
+        take_notice(state, &packet);
+    }
+    return length > 0 || (length == -1 && (errno == EINTR || errno == EAGAIN));
+}
+
+static void keep_watch(struct guardian_charge *charge) {
+    struct guardian_state state = {.charge = charge};
+    struct pollfd notices = {.fd = NOTICES_FD, .events = POLLIN};
     for (;;) {
-        ssize_t length = recv(NOTICES_FD, &packet, sizeof packet - 1, 0);
-        if (length >= (ssize_t)sizeof packet.notice) {
-            ((char *)&packet)[length] = '\0';
-            take_notice(charge, &packet);
-        } else if (length == 0 || (length == -1 && errno != EINTR)) {
+        int count = poll(&notices, 1, guardian_fence_pause(&state.fence));
+        if (count > 0 && !receive(&state)) {
             return;
+        }
+        if (count == 0) {
+            look(&state);
         }
     }
 }
@@ -113,11 +190,11 @@ _Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardia
     rename_self();
     ssize_t written = write(ready_fd, &pid, sizeof pid);
     (void)written; /* four bytes into an empty socket are written whole, or the agent is gone */
-    settle_descriptors(notices_fd);
+    settle_descriptors(notices_fd, charge->may_fence);
     if (chdir("/") != 0) {
         _exit(EXIT_FAILURE); /* unreachable: /dev/null always exists */
     }
-    take_notices(charge);
+    keep_watch(charge);
     guardian_sweep(&charge->sessions, &charge->fingerprint);
     guardian_remains_remove(&charge->remains);
     _exit(EXIT_SUCCESS);

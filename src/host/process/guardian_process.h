@@ -5,8 +5,10 @@
 #define MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "host/process/guardian_remains.h"
 #include "host/process/guardian_sweep.h"
@@ -17,6 +19,8 @@ enum guardian_notice_kind {
     GUARDIAN_SESSION_BEGINS,
     GUARDIAN_SESSION_ENDS,
     GUARDIAN_REMAINS, /* a path follows, without a NUL */
+    GUARDIAN_ALIVE,   /* the agent's loop turns */
+    GUARDIAN_HEARD,   /* the agent has read a word */
     GUARDIAN_FAREWELL,
 };
 
@@ -26,6 +30,13 @@ struct guardian_notice {
     int32_t leader;      /* pid of the session's leader, which is also the session's number */
     uint64_t start_time; /* SESSION_BEGINS: start time of the leader, 0 when unknown */
     enum guardian_remains_kind remains; /* REMAINS */
+    struct duration patience;           /* ALIVE: see guardian_speak */
+};
+
+/* What the guardian says, when it ends the workers of an agent that lives, but is silent. It says
+ * so before, so that the agent knows it when it sees their ends. */
+struct guardian_word {
+    struct duration silence;
 };
 
 /* The most bytes of a path that follows a notice. */
@@ -37,6 +48,8 @@ struct guardian_charge {
     struct guardian_sessions sessions;
     struct guardian_remains remains;
     struct text_list fingerprint; /* see guardian_start */
+    bool may_fence;               /* the same; else the guardian has no standard error */
+    int32_t agent;
 };
 
 /* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the

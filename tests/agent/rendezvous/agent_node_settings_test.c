@@ -184,6 +184,19 @@ static void every_agent_has_a_name_of_its_own(void **state) {
     tear_down(&fixture);
 }
 
+/* After a new connection a node has a new name, which its machine draws. */
+static void the_next_name_is_another_one(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct random random;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    const struct rendezvous_machine_settings *settings = &make(&fixture)->rendezvous;
+    random_init(&random, settings->seed);
+    assert_int_not_equal(
+        node_identity_muster_local_id((uint32_t)random_next(&random)), settings->identity.local_id);
+    tear_down(&fixture);
+}
+
 static void without_an_address_given_one_is_found(void **state) {
     (void)state;
     struct fixture fixture;
@@ -220,6 +233,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know),
     cmocka_unit_test(nodes_are_alike_where_the_environment_says_1),
     cmocka_unit_test(every_agent_has_a_name_of_its_own),
+    cmocka_unit_test(the_next_name_is_another_one),
     cmocka_unit_test(without_an_address_given_one_is_found),
     cmocka_unit_test(the_address_and_the_stores_name_are_the_settings_own),
 };

@@ -5,6 +5,7 @@
 
 #include "agent/workers/agent_guardian.h"
 #include "agent_fixture.h"
+#include "processes.h"
 
 struct fixture {
     struct agent_fixture agent;
@@ -13,6 +14,9 @@ struct fixture {
     struct log log;
     struct agent_guardian *guardian;
     char line[256]; /* the last one of the log */
+    bool may_fence;
+    int sign_count;
+    int fence_count;
 };
 
 static void note_line(
@@ -24,11 +28,33 @@ static void note_line(
     event_loop_stop(fixture->loop);
 }
 
-static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.log = {.write = note_line, .context = fixture}};
+/* Three signs of life, and then the guardian does not wait for long. */
+static struct duration say_patience(void *context) {
+    struct fixture *fixture = context;
+    if (++fixture->sign_count == 3) {
+        event_loop_stop(fixture->loop);
+    }
+    return duration_from_milliseconds(fixture->sign_count < 3 ? 1000 : 50);
+}
+
+static void note_fence(void *context, struct duration silence) {
+    struct fixture *fixture = context;
+    (void)silence;
+    fixture->fence_count++;
+}
+
+static void set_up(struct fixture *fixture, bool may_fence) {
+    *fixture =
+        (struct fixture){.log = {.write = note_line, .context = fixture}, .may_fence = may_fence};
     agent_fixture_init(&fixture->agent, 1, "exit 0");
     struct agent_guardian_settings settings = {
-        &fixture->agent.config, &fixture->preparation, &fixture->log};
+        .config = &fixture->agent.config,
+        .preparation = &fixture->preparation,
+        .log = &fixture->log,
+        .patience = fixture->may_fence ? say_patience : NULL,
+        .fenced = note_fence,
+        .context = fixture,
+    };
     assert_int_equal(agent_prepare(&fixture->agent.config, &fixture->agent.environment, NULL,
                          &fixture->preparation, NULL),
         FAILURE_NONE);
@@ -47,7 +73,7 @@ static void tear_down(struct fixture *fixture) {
 static void a_replaced_guardian_is_said_with_both_processes(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture);
+    set_up(&fixture, false);
     const struct guardian *process = agent_guardian_process(fixture.guardian);
     pid_t old = guardian_pid(process);
     assert_int_equal(kill(old, SIGKILL), 0);
@@ -60,14 +86,31 @@ static void a_replaced_guardian_is_said_with_both_processes(void **state) {
     tear_down(&fixture);
 }
 
+static void signs_of_life_come_from_the_loop(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, true);
+    struct guardian *process = agent_guardian_process(fixture.guardian);
+    struct process worker =
+        processes_start_shell("exec sleep 1000", -1, guardian_descriptor(process));
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.fence_count, 0);
+    assert_int_equal(WTERMSIG(processes_wait(&worker)), SIGKILL); /* now the loop stands still */
+    agent_guardian_listen(fixture.guardian);
+    assert_int_equal(fixture.fence_count, 1);
+    tear_down(&fixture);
+}
+
 static void nobody_is_a_guardian_too(void **state) {
     (void)state;
     agent_guardian_free(NULL);
+    agent_guardian_listen(NULL);
     assert_null(agent_guardian_process(NULL));
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_replaced_guardian_is_said_with_both_processes),
+    cmocka_unit_test(signs_of_life_come_from_the_loop),
     cmocka_unit_test(nobody_is_a_guardian_too),
 };
 

@@ -43,9 +43,27 @@ static void only_torchruns_way_waits_for_a_worker_to_fail(void **state) {
     assert_false(rendezvous_settings_heed_losses(&settings));
 }
 
+static struct duration standstill(double interval, int attempts) {
+    struct rendezvous_settings settings;
+    rendezvous_settings_init(&settings);
+    settings.keep_alive_interval = duration_from_seconds(interval);
+    settings.keep_alive_max_attempt = attempts;
+    return rendezvous_settings_standstill(&settings);
+}
+
+static void workers_are_ended_before_their_node_is_taken_for_lost(void **state) {
+    (void)state;
+    assert_int_equal(standstill(5, 3).nanoseconds, duration_from_seconds(9.25).nanoseconds);
+    assert_int_equal(standstill(1, 3).nanoseconds, duration_from_seconds(1.85).nanoseconds);
+    assert_int_equal(standstill(60, 10).nanoseconds, duration_from_seconds(539).nanoseconds);
+    assert_int_equal(standstill(5, 1).nanoseconds, 0); /* each sign of life would be too late */
+    assert_true(standstill(86400, 100000).nanoseconds > 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_are_torchelastics),
     cmocka_unit_test(muster_goes_on_at_once_and_admits_at_once),
+    cmocka_unit_test(workers_are_ended_before_their_node_is_taken_for_lost),
     cmocka_unit_test(only_torchruns_way_waits_for_a_worker_to_fail),
 };
 

@@ -64,7 +64,7 @@ static struct guardian *start_guardian(const char *fingerprint) {
         text_list_add(&list, fingerprint);
     }
     struct guardian *guardian;
-    if (guardian_start(&list, &guardian, NULL) != FAILURE_NONE) {
+    if (guardian_start(&list, false, &guardian, NULL) != FAILURE_NONE) {
         _exit(1);
     }
     text_list_clear(&list);
@@ -216,7 +216,7 @@ static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state
     assert_int_equal(
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* a subreaper must not adopt it either */
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     processes_assert_no_children();
     pid_t pid = guardian_pid(guardian);
     struct kernel_process_stat stat;
@@ -234,7 +234,7 @@ static void guardian_is_nobodys_child_and_a_stranger_to_the_session(void **state
 static void guardian_ignores_what_is_sent_to_groups(void **state) {
     (void)state;
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         assert_int_equal(kill(guardian_pid(guardian), signals[i]), 0);
@@ -253,7 +253,7 @@ static void guardian_ignores_what_is_sent_to_groups(void **state) {
 static void guardian_has_a_name_of_its_own(void **state) {
     (void)state;
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     pid_t pid = guardian_pid(guardian);
     char path[NUMBER_PATH_SIZE];
     char text[64] = {0};
@@ -274,7 +274,7 @@ static void guardian_has_a_name_of_its_own(void **state) {
 static void dead_guardian_does_not_disturb_the_job(void **state) {
     (void)state;
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     assert_int_equal(kill(guardian_pid(guardian), SIGKILL), 0);
     wait_for_stranger(guardian_pid(guardian));
     struct process process = processes_start_shell("exit 3", -1, guardian_descriptor(guardian));
@@ -287,7 +287,7 @@ static void guardian_costs_one_descriptor(void **state) {
     (void)state;
     int descriptors = processes_open_descriptors();
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     assert_int_equal(processes_open_descriptors(), descriptors + 1);
     pid_t pid = guardian_pid(guardian);
     guardian_free(guardian);
@@ -301,6 +301,7 @@ static void nobody_may_stand_in_for_a_guardian(void **state) {
     assert_int_equal(guardian_descriptor(NULL), -1);
     guardian_end_session(NULL, 1);
     guardian_note_session(NULL, 1);
+    guardian_listen(NULL);
     guardian_remove_at_end(NULL, GUARDIAN_REMAINS_FIFO, "/tmp/it");
     guardian_announce_self(-1);
     guardian_withdraw_self(-1);
@@ -319,7 +320,7 @@ static void say_that_it_is_replaced(void *context, pid_t pid, const struct failu
 }
 
 static void watch(struct guardian *guardian, struct watch_play *play) {
-    const struct guardian_events events = {say_that_it_is_replaced, play};
+    const struct guardian_events events = {.ended = say_that_it_is_replaced, .context = play};
     if (event_loop_new(&play->loop, NULL) != FAILURE_NONE ||
         guardian_watch(guardian, play->loop, &events, NULL) != FAILURE_NONE) {
         _exit(1);
@@ -363,6 +364,46 @@ static void replaced_guardian_is_nobodys_child_either(void **state) {
     assert_true(event_loop_free(play.loop));
     wait_for_stranger(pid);
     prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
+
+struct fence_play {
+    struct event_loop *loop;
+    int word_count;
+};
+
+static void note_fence(void *context, struct duration silence) {
+    struct fence_play *play = context;
+    play->word_count += silence.nanoseconds >= duration_from_milliseconds(50).nanoseconds;
+    event_loop_stop(play->loop);
+}
+
+static void silent_agent_loses_its_workers_and_hears_of_it(void **state) {
+    (void)state;
+    struct fence_play play = {0};
+    const struct guardian_events events = {.fenced = note_fence, .context = &play};
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, true, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(event_loop_new(&play.loop, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_watch(guardian, play.loop, &events, NULL), FAILURE_NONE);
+    struct process first =
+        processes_start_shell("sleep 1000 & wait", -1, guardian_descriptor(guardian));
+    guardian_speak(guardian, duration_from_milliseconds(50));
+    assert_int_equal(WTERMSIG(processes_wait(&first)), SIGKILL);
+    /* The agent has not heard of it, and starts another worker. */
+    struct process second =
+        processes_start_shell("sleep 1000 & wait", -1, guardian_descriptor(guardian));
+    assert_int_equal(WTERMSIG(processes_wait(&second)), SIGKILL);
+    guardian_end_session(guardian, first.pid);
+    guardian_end_session(guardian, second.pid);
+    guardian_listen(guardian); /* the word is there before the ends of the workers */
+    assert_int_equal(play.word_count, 1);
+    guardian_speak(guardian, (struct duration){0});
+    struct process third = processes_start_shell("exit 3", -1, guardian_descriptor(guardian));
+    assert_int_equal(WEXITSTATUS(processes_wait(&third)), 3);
+    pid_t pid = guardian_pid(guardian);
+    guardian_free(guardian);
+    assert_true(event_loop_free(play.loop));
+    wait_for_stranger(pid);
 }
 
 static void play_remains(int output) {
@@ -414,7 +455,7 @@ static void family_tells_the_guardian_which_sessions_are_over(void **state) {
     (void)state;
     int ends[2]; /* used in place of the guardian's socket, so that the test can read the notices */
     struct guardian *guardian;
-    assert_int_equal(guardian_start(NULL, &guardian, NULL), FAILURE_NONE);
+    assert_int_equal(guardian_start(NULL, false, &guardian, NULL), FAILURE_NONE);
     pid_t pid = guardian_pid(guardian);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     assert_true(dup2(ends[0], guardian_descriptor(guardian)) >= 0);
@@ -460,6 +501,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nobody_may_stand_in_for_a_guardian),
     cmocka_unit_test(replaced_guardian_knows_the_sessions_of_the_first_one),
     cmocka_unit_test(replaced_guardian_is_nobodys_child_either),
+    cmocka_unit_test(silent_agent_loses_its_workers_and_hears_of_it),
     cmocka_unit_test(killed_agent_leaves_no_empty_directory),
     cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
 };
