@@ -128,29 +128,80 @@ static void a_host_that_is_done_waits_for_the_others_however_long_they_work(void
     whole_play_seeds(done_early, 24, NULL);
 }
 
-/* Somebody deletes or empties the record of a job that works. Who holds it writes it again, and
- * nobody's workers notice. */
-static struct whole_settings losing_its_record(uint64_t seed) {
-    static struct whole_happens story[] = {{.at = 10, .deed = WHOLE_RECORD_LOST}};
-    struct whole_settings settings = changing(seed, 2 + (int)(seed % 3), 2 + (int)(seed % 3));
-    story[0].number = (int)(seed / 2 % 3);
-    story[0].at = 10 + (double)(seed % 11) / 2;
-    settings.work_seconds = 40;
+/* The machine of the store's host is cut off from all others for ever. The others end soon, and do
+ * not work in a second world. The host goes on alone if it is enough, and else stops its workers
+ * and ends. */
+static struct whole_settings cutting_off_the_host(uint64_t seed) {
+    static struct whole_happens story[3];
+    int nodes = 2 + (int)(seed % 3);
+    struct whole_settings settings = changing(seed, seed / 3 % 2 == 0 ? 1 : 2, nodes);
+    for (int i = 1; i < nodes; i++) {
+        story[i - 1] = (struct whole_happens){
+            .at = 10, .deed = WHOLE_LINK_BROKEN, .node = i, .number = 1000000};
+    }
+    settings.is_hosted = true;
+    settings.rendezvous.join_timeout = duration_from_seconds(60);
+    settings.work_seconds = 200;
     settings.story = story;
-    settings.story_length = 1;
-    settings.demands.success_everywhere = true;
+    settings.story_length = (size_t)nodes - 1;
     return settings;
 }
 
-static const char *check_one_world(
+static const char *check_one_side_goes_on(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    bool goes_on = settings->rendezvous.minimum_nodes == 1;
+    const struct whole_ending *host = &outcome->endings[0];
+    for (int i = 1; i < outcome->node_count; i++) {
+        const struct whole_ending *ending = &outcome->endings[i];
+        if (ending->starts != 1 || ending->status != 1) {
+            return "a node without a store works";
+        }
+        if (ending->ended_at > 50) { /* silence, the host timeout, and its workers' end */
+            return "a node waits long for a host that is lost";
+        }
+    }
+    if (host->starts != (goes_on ? 2 : 1) || host->status != (goes_on ? 0 : 1)) {
+        return "the host does not go on as it may";
+    }
+    return goes_on || host->ended_at < 80 ? NULL : "the host waits long for the others";
+}
+
+static void a_host_that_is_cut_off_from_all_others_is_never_one_of_two_worlds(void **state) {
+    (void)state;
+    whole_play_seeds(cutting_off_the_host, 48, check_one_side_goes_on);
+}
+
+/* Somebody deletes or empties the record of a job that works. Who holds it writes it again, and
+ * nobody's workers notice. */
+static struct whole_settings losing_its_record(uint64_t seed) {
+    static struct whole_happens story[] = {{.at = 10, .deed = WHOLE_RECORD_LOST},
+        {.at = 4, .deed = WHOLE_WORKER_ENDS, .number = 1},
+        {.at = 6, .deed = WHOLE_WORKER_ENDS, .number = 1},
+        {.at = 8, .deed = WHOLE_WORKER_ENDS, .number = 1},
+        {.at = 30, .deed = WHOLE_WORKER_ENDS, .number = 1}};
+    struct whole_settings settings = changing(seed, 2 + (int)(seed % 3), 2 + (int)(seed % 3));
+    story[0].number = (int)(seed / 2 % 4);
+    story[0].at = 10 + (double)(seed % 11) / 2;
+    settings.max_restarts = 4;
+    settings.work_seconds = 40;
+    settings.work_spread = 20;
+    settings.story = story;
+    settings.story_length = 5;
+    settings.demands = (struct whole_demands){.success_everywhere = true, .soon_after_work = 1};
+    return settings;
+}
+
+static const char *check_only_the_failure_is_noticed(
     const struct whole_settings *settings, const struct whole_outcome *outcome) {
     (void)settings;
-    return outcome->worlds == 1 && outcome->rounds == 0 ? NULL : "the loss was noticed";
+    return outcome->worlds != 5 || outcome->rounds != 4 ? "the loss was noticed"
+           : outcome->longest_news > 0.5                ? "later news were not told"
+                                                        : NULL;
 }
 
 static void a_record_that_is_lost_is_written_again(void **state) {
     (void)state;
-    whole_play_seeds(losing_its_record, 66, check_one_world);
+    whole_play_seeds(losing_its_record, 88, check_only_the_failure_is_noticed);
 }
 
 /* The store's machine starts its store anew, and empty. All meet again, in a later round. */
@@ -186,6 +237,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_closed_from_outside_lets_everybody_finish),
     cmocka_unit_test(a_signal_to_the_whole_job_starts_nothing_new),
     cmocka_unit_test(a_job_that_waits_for_replacements_waits_also_for_a_node_that_left),
+    cmocka_unit_test(a_host_that_is_cut_off_from_all_others_is_never_one_of_two_worlds),
     cmocka_unit_test(a_record_that_is_lost_is_written_again),
     cmocka_unit_test(a_store_that_begins_anew_does_not_begin_the_job_anew),
     cmocka_unit_test(a_host_that_is_done_waits_for_the_others_however_long_they_work),

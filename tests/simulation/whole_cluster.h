@@ -63,9 +63,11 @@ enum whole_deed {
     WHOLE_MACHINE_OFF,
     WHOLE_AGENT_STOPPED, /* for so many milliseconds */
     WHOLE_LINK_BROKEN,   /* the same */
-    WHOLE_RECORD_LOST,   /* 0: somebody deletes its key, 1: empties it, 2: as no node has written */
-    WHOLE_STORE_ANEW,    /* empty; the host is a machine of its own */
-    WHOLE_CLOSE_RECORD,  /* somebody who is no node of the job marks it closed, without a failure */
+    /* 0: somebody deletes its key, 1: empties it, 2: as no node has written, 3: deletes it
+     * together with the counter of changes */
+    WHOLE_RECORD_LOST,
+    WHOLE_STORE_ANEW,   /* empty; the host is a machine of its own */
+    WHOLE_CLOSE_RECORD, /* somebody who is no node of the job marks it closed, without a failure */
 };
 
 struct whole_happens {

@@ -259,9 +259,16 @@ void whole_store_lose_record(struct whole_cluster *cluster, int how) {
     struct store_connection stranger = {0};
     whole_note(cluster, NULL, "the record is lost");
     store->forgotten_at = cluster->now;
+    if (how == 3) {
+        struct text changes = {0};
+        rendezvous_key_write_changes(WHOLE_RUN_ID, &changes);
+        apply_own(store, &(struct store_request){.operation = STORE_DELETE,
+                             .key = slice_from_string(text_string(&changes))});
+        text_clear(&changes);
+    }
     store_effects_reset(&store->effects);
     store_table_apply(store->table, &stranger,
-        &(struct store_request){.operation = how == 0 ? STORE_DELETE : STORE_SET,
+        &(struct store_request){.operation = how % 3 == 0 ? STORE_DELETE : STORE_SET,
             .key = slice_from_string(store->record_key),
             .value = slice_from_string(how == 1 ? "" : RENDEZVOUS_STATE_ABSENT)},
         &store->effects);

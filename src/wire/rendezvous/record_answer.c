@@ -181,11 +181,23 @@ static bool is_count(struct rendezvous_record_store *store, int64_t number, int6
     return false;
 }
 
+/* Somebody has deleted the counter. The watchers wait for numbers above those counted so far, so
+ * the counter goes on there. Whatever was told meanwhile was told to nobody. */
+static void count_on(
+    struct rendezvous_record_store *store, int64_t count, struct record_effects *effects) {
+    record_store_ask(store, RECORD_QUESTION_CHANGE_COUNT, store->changes.known - count, effects);
+    tell_kind(RENDEZVOUS_EVENT_CHANGED, effects);
+}
+
 /* When the change that this node waits for is counted but not told, the node that counted it has
  * died in between. This node then tells the change itself, which also ends its own wait. */
 static void take_change_count(struct rendezvous_record_store *store,
     const struct store_reply *reply, struct record_effects *effects) {
     if (!is_count(store, reply->integer, 0, effects)) {
+        return;
+    }
+    if (reply->integer < store->changes.known) {
+        count_on(store, reply->integer, effects);
         return;
     }
     store->changes.known = reply->integer;

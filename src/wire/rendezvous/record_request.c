@@ -99,8 +99,9 @@ void record_request_build(
     struct owned_request request = {0};
     struct slice absent = slice_from_string(RENDEZVOUS_STATE_ABSENT);
     enum store_operation operation = record_question_operation(question->kind);
-    bool is_count =
+    bool is_new =
         question->kind == RECORD_QUESTION_NEW_CHANGE || question->kind == RECORD_QUESTION_NEW_WRITE;
+    bool is_count = question->kind == RECORD_QUESTION_CHANGE_COUNT;
     add_keys(question, run_id, &request.keys);
     if (operation == STORE_SET || operation == STORE_COMPARE_SET) {
         bool is_beginning = question->kind == RECORD_QUESTION_BEGINNING;
@@ -110,6 +111,6 @@ void record_request_build(
         (void)!bytes_append(&request.expected, question->expected.data,
             question->expected.length); /* the buffer has no ceiling */
     }
-    owned_request_finish(&request, operation, is_count ? 1 : 0);
+    owned_request_finish(&request, operation, is_new ? 1 : is_count ? question->number : 0);
     *out_request = request;
 }

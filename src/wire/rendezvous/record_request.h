@@ -22,7 +22,7 @@ enum record_question_kind {
     RECORD_QUESTION_WRITE, /* puts `value` in place of `expected`; the answer is the value in the
                               store */
     /* changes of the record */
-    RECORD_QUESTION_CHANGE_COUNT,
+    RECORD_QUESTION_CHANGE_COUNT,  /* adds `number` to the counter, mostly 0; the answer is it */
     RECORD_QUESTION_NEW_CHANGE,    /* adds one to the counter; the answer is the change's number */
     RECORD_QUESTION_NEW_WRITE,     /* the same for a change by this node's own write */
     RECORD_QUESTION_TELL_CHANGE,   /* tells the change `number` */
