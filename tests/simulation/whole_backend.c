@@ -26,10 +26,10 @@ static void tell_round(
 /* The record. */
 
 static void open_lanes(struct whole_cluster *cluster, struct whole_node *node, int count,
-    int64_t deadline, struct duration refusal_patience) {
+    int64_t deadline, struct duration refusal_patience, struct duration pause) {
     node->ready_lanes = 0;
     for (int lane = 0; lane < count; lane++) {
-        whole_lane_open(cluster, &node->lanes[lane], deadline, refusal_patience, false);
+        whole_lane_open(cluster, &node->lanes[lane], deadline, refusal_patience, pause, false);
     }
 }
 
@@ -64,14 +64,15 @@ static void perform_record(
         switch (effect->kind) {
         case RECORD_EFFECT_OPEN:
             open_lanes(cluster, node, RENDEZVOUS_LANE_COUNT, effect->deadline.nanoseconds,
-                effect->refusal_patience);
+                effect->refusal_patience, effect->pause);
             break;
         case RECORD_EFFECT_DROP:
             drop_lanes(cluster, node);
             break;
         case RECORD_EFFECT_RENEW_WAITER:
             whole_lane_open(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER],
-                cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0}, true);
+                cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0},
+                (struct duration){0}, true);
             break;
         case RECORD_EFFECT_SEND:
             whole_lane_send(cluster, &node->lanes[effect->send.lane], &effect->send.own.request,
@@ -196,7 +197,8 @@ void whole_perform_round(
     switch ((int)effect->kind) {
     case ROUND_EFFECT_CONNECT:
         open_lanes(cluster, node, WHOLE_FIXED_LANES,
-            cluster->now + WHOLE_STORE_TIMEOUT_SECONDS * WHOLE_SECOND, (struct duration){0});
+            cluster->now + WHOLE_STORE_TIMEOUT_SECONDS * WHOLE_SECOND, (struct duration){0},
+            (struct duration){0});
         break;
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         open_worker_store(cluster, node, effect);
@@ -379,6 +381,9 @@ void whole_call_done(struct whole_cluster *cluster, struct whole_node *node,
     case WHOLE_CALL_CAUSE_READ:
         take_cause_reply(cluster, node, call->kind, reply);
         break;
+    case WHOLE_CALL_SIGN:
+        node->is_sign_under_way = false;
+        break;
     case WHOLE_CALL_TORCH:
         if (code == FAILURE_NONE) {
             whole_torch_answer(cluster, node, call, reply);
@@ -401,6 +406,17 @@ void whole_lanes_opened(struct whole_cluster *cluster, struct whole_node *node) 
         rendezvous_record_store_take_opened(node->record, &effects);
         perform_record(cluster, node, &effects);
     }
+}
+
+void whole_lanes_unopened(struct whole_cluster *cluster, struct whole_node *node,
+    enum failure_code code, const char *message) {
+    struct record_effects effects = {0};
+    if (node->is_torch || are_fixed(cluster)) {
+        whole_lanes_ended(cluster, node, code, message);
+        return;
+    }
+    rendezvous_record_store_take_unopened(node->record, code, message, &effects);
+    perform_record(cluster, node, &effects);
 }
 
 void whole_lanes_ended(struct whole_cluster *cluster, struct whole_node *node,

@@ -122,6 +122,11 @@ static void node_comes(struct whole_cluster *cluster, struct whole_happening *ha
     if (node->is_host) {
         whole_store_open(cluster, node);
     }
+    if (cluster->settings.weather.loss > 0 && !node->is_host) {
+        int loss = cluster->settings.weather.loss;
+        whole_lose_packets(cluster, node, loss, loss,
+            duration_from_seconds(cluster->settings.storm_seconds).nanoseconds);
+    }
     if (node->is_torch) {
         whole_torch_start(cluster, node);
     } else {

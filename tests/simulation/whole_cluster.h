@@ -28,6 +28,7 @@ struct whole_faults {
     int machine_goes_off;  /* without a word to anybody */
     int agent_is_stopped;  /* for a while, by SIGSTOP; its workers run on */
     int link_breaks;       /* to the store, for a while, in both directions or one */
+    int link_loses;        /* packets: up to half of them in a direction, for a while */
     int connection_resets; /* one of a node's */
     int reads_slowly;      /* what comes from the store reaches the node late for a while */
     int is_signalled;      /* by a user */
@@ -50,6 +51,7 @@ struct whole_weather {
     int start_fails;        /* of one attempt's start */
     int user_signals;       /* at some time a user signals a node, and half as often again */
     int message_is_lost;    /* once; it comes again later, and what follows it waits */
+    int loss;               /* of a thousand packets of every link to the host, all the time */
 };
 
 /* What a story lets happen. */
@@ -151,6 +153,7 @@ struct whole_outcome {
     double failed_at; /* when the first failure for good was told to others; -1: never */
     double gathered_after;
     double first_world;
+    int false_losses;       /* how often an end took the other one for gone that was there */
     double longest_restart; /* from a worker's failure until the write of the next round */
     double longest_loss;    /* from the end of a participant until it was out of the record */
     double longest_news;    /* from the write of a new round until a node of the old one was told */

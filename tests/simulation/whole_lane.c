@@ -154,19 +154,25 @@ static void try_again(struct whole_cluster *cluster, struct whole_lane *lane);
 
 void whole_lane_lose(struct whole_cluster *cluster, struct whole_lane *lane, enum failure_code code,
     const char *message) {
-    if (lane->phase == WHOLE_LANE_DIALLING && code != FAILURE_TIMEOUT) {
+    if (lane->phase == WHOLE_LANE_DIALLING) {
         try_again(cluster, lane);
         return;
     }
     let_go(cluster, lane);
     end_calls(cluster, lane, code);
-    whole_lanes_ended(cluster, lane->node, code, message);
+    if (lane->phase == WHOLE_LANE_NONE) { /* else the lanes were opened again meanwhile */
+        whole_lanes_ended(cluster, lane->node, code, message);
+    }
 }
 
 /* Connecting. */
 
 static void give_up(struct whole_cluster *cluster, struct whole_lane *lane) {
-    whole_lane_lose(cluster, lane, FAILURE_TIMEOUT, "no store was reached in time");
+    let_go(cluster, lane);
+    end_calls(cluster, lane, FAILURE_TIMEOUT);
+    if (lane->phase == WHOLE_LANE_NONE) {
+        whole_lanes_unopened(cluster, lane->node, FAILURE_TIMEOUT, "no store was reached in time");
+    }
 }
 
 static void try_again(struct whole_cluster *cluster, struct whole_lane *lane) {
@@ -215,6 +221,7 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
     bool is_first = lane->attempt_deadline == 0;
     if (is_first) {
         lane->attempt_deadline = cluster->now + ATTEMPT_SECONDS * WHOLE_SECOND;
+        lane->pause = WHOLE_SECOND;
     }
     if (cluster->now >= lane->connect_deadline) {
         give_up(cluster, lane);
@@ -222,8 +229,9 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
         try_again(cluster, lane); /* the store accepts, but does not answer */
     } else if (is_first) {
         whole_plan(cluster, &lane->dialling, cluster->now + whole_delay(cluster));
-    } else if (!whole_is_reachable(cluster, lane->node)) {
-        int64_t next = cluster->now + WHOLE_SECOND;
+    } else if (!whole_is_reachable(cluster, lane->node) || whole_is_lost(cluster, lane->node)) {
+        int64_t next = cluster->now + lane->pause;
+        lane->pause *= 2;
         whole_plan(cluster, &lane->dialling,
             next < lane->connect_deadline ? next : lane->connect_deadline);
     } else if (!cluster->store.is_up) {
@@ -234,7 +242,7 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
 }
 
 void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
-    struct duration refusal_patience, bool is_renewal) {
+    struct duration refusal_patience, struct duration pause, bool is_renewal) {
     whole_lane_drop(cluster, lane);
     lane->phase = WHOLE_LANE_DIALLING;
     lane->is_renewal = is_renewal;
@@ -250,7 +258,7 @@ void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int
     lane->expiry.node = lane->node;
     lane->expiry.subject = lane;
     lane->expiry.is_fixed = true;
-    whole_plan(cluster, &lane->dialling, cluster->now);
+    whole_plan(cluster, &lane->dialling, cluster->now + pause.nanoseconds);
 }
 
 /* Replies. */

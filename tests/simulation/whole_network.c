@@ -75,6 +75,9 @@ static void take_bytes(
 
 static void deliver(struct whole_cluster *cluster, struct whole_stream *stream) {
     struct whole_segment segment = stream->segments[stream->first];
+    struct whole_connection *connection = stream->connection;
+    *(stream->is_to_store ? &connection->there.heard_at : &connection->here.heard_at) =
+        cluster->now;
     stream->first++;
     stream->count--;
     if (segment.is_end) {
@@ -125,7 +128,7 @@ static void append(
     if (!stream->is_to_store && node->slow_until > cluster->now) {
         delay += whole_between(cluster, 0, SLOW_LONGEST_MILLISECONDS * WHOLE_MILLISECOND);
     }
-    stream->last_time = later(stream->last_time + 1, cluster->now + delay);
+    stream->last_time = later(stream->last_time + 1, whole_transmit(cluster, stream) + delay);
     segment.time = stream->last_time;
     stream->segments = memory_reserve(stream->segments, &stream->capacity,
         stream->first + stream->count + 1, sizeof *stream->segments);
@@ -151,6 +154,7 @@ static void init_stream(
     stream->connection = connection;
     stream->is_to_store = is_to_store;
     stream->last_time = cluster->now;
+    stream->acknowledged_at = cluster->now;
     stream->arrival =
         (struct whole_happening){.happen = arrives, .subject = stream, .is_fixed = true};
 }
@@ -168,6 +172,7 @@ struct whole_connection *whole_connect(struct whole_cluster *cluster, struct who
     connection->is_open_there = true;
     connection->stored.owner = connection;
     connection->holder.owner = connection;
+    connection->here.heard_at = connection->there.heard_at = cluster->now;
     init_stream(cluster, connection, true);
     init_stream(cluster, connection, false);
     store_request_decoder_init(&connection->requests, &STORE_LIMITS_DEFAULT);
@@ -200,12 +205,16 @@ void whole_close_there(struct whole_cluster *cluster, struct whole_connection *c
     }
 }
 
+void whole_stream_forget(struct whole_cluster *cluster, struct whole_stream *stream) {
+    whole_call_off(cluster, &stream->arrival);
+    clear_stream(stream);
+}
+
 /* Somebody on the way forgets it: what was under way is gone, and both ends hear of it. */
 void whole_reset_connection(struct whole_cluster *cluster, struct whole_connection *connection) {
     struct whole_stream *streams[] = {&connection->to_store, &connection->to_node};
     for (int i = 0; i < 2; i++) {
-        whole_call_off(cluster, &streams[i]->arrival);
-        clear_stream(streams[i]);
+        whole_stream_forget(cluster, streams[i]);
         whole_stream_end(cluster, streams[i]);
     }
 }
@@ -214,6 +223,21 @@ void whole_reset_connection(struct whole_cluster *cluster, struct whole_connecti
 
 static void notice_silence(struct whole_cluster *cluster, struct whole_connection *connection,
     bool is_of_store, int64_t time);
+
+void whole_lose_end(
+    struct whole_cluster *cluster, struct whole_connection *connection, bool is_of_store) {
+    struct whole_node *node = connection->node;
+    if (is_of_store) {
+        connection->is_open_there = false;
+        whole_store_forget(cluster, connection);
+        return;
+    }
+    connection->is_open_here = false;
+    if (connection->lane != NULL && node->is_alive) {
+        whole_lane_lose(cluster, connection->lane, FAILURE_TIMEOUT, "the store is silent");
+        whole_node_run(cluster, node);
+    }
+}
 
 /* Both ends notice silence, each in its own time, whichever direction is cut: no end hears that
  * what it sent has arrived. */
@@ -229,15 +253,8 @@ static void silence_noticed(struct whole_cluster *cluster, struct whole_happenin
     }
     if (is_stopped) { /* its kernel notices, and it hears of it when it goes on */
         notice_silence(cluster, connection, is_of_store, cluster->now + WHOLE_SECOND);
-    } else if (is_of_store) {
-        connection->is_open_there = false;
-        whole_store_forget(cluster, connection);
     } else {
-        connection->is_open_here = false;
-        if (connection->lane != NULL) {
-            whole_lane_lose(cluster, connection->lane, FAILURE_TIMEOUT, "the store is silent");
-            whole_node_run(cluster, node);
-        }
+        whole_lose_end(cluster, connection, is_of_store);
     }
 }
 
@@ -249,12 +266,6 @@ static void notice_silence(struct whole_cluster *cluster, struct whole_connectio
     noticed->number = is_of_store ? 1 : 0;
 }
 
-static int64_t silence_timeout(const struct whole_cluster *cluster) {
-    bool is_changing = cluster->settings.kind == MEMBERSHIP_CHANGING;
-    return is_changing ? cluster->settings.rendezvous.silence_timeout.nanoseconds
-                       : 180 * WHOLE_SECOND;
-}
-
 static void link_mends(struct whole_cluster *cluster, struct whole_happening *happening) {
     struct whole_node *node = happening->subject;
     if (node->cuts == happening->life) {
@@ -264,7 +275,8 @@ static void link_mends(struct whole_cluster *cluster, struct whole_happening *ha
 
 void whole_break_link(struct whole_cluster *cluster, struct whole_node *node, bool is_cut_to_store,
     bool is_cut_to_node, int64_t duration) {
-    int64_t silence = silence_timeout(cluster);
+    int64_t silence = whole_kernel_timeout(cluster);
+    whole_link_turns_bad(cluster, node);
     node->is_cut_to_store = is_cut_to_store;
     node->is_cut_to_node = is_cut_to_node;
     node->cuts++;

@@ -2,7 +2,8 @@
 /* What the files of the whole cluster share. whole_cluster.c keeps the time and the nodes,
  * whole_node.c performs what a node's machines want, whole_process.c keeps its process,
  * whole_backend.c does so at the store's side, whole_workers.c plays processes, whole_lane.c a
- * node's clients of the store, whole_network.c the ways between, whole_store.c the store,
+ * node's clients of the store, whole_network.c the ways between, whole_loss.c what is lost there,
+ * whole_store.c the store,
  * whole_torch_node.c and whole_torch_record.c torchrun's nodes, whole_storm.c what befalls them
  * all; whole_checks.c and whole_worlds.c look whether it goes right. */
 #ifndef MUSTER_TESTS_WHOLE_PARTS_H
@@ -14,6 +15,7 @@
 #include "base/random.h"
 #include "core/node/node_machine.h"
 #include "core/rendezvous/presence_watch.h"
+#include "core/store/connection_silence.h"
 #include "core/store/store_presence.h"
 #include "core/store/store_table.h"
 #include "whole_cluster.h"
@@ -70,7 +72,15 @@ struct whole_stream {
     size_t first;
     size_t count;
     size_t capacity;
-    int64_t last_time; /* nothing sent later arrives earlier */
+    int64_t last_time;       /* nothing sent later arrives earlier */
+    int64_t acknowledged_at; /* what was sent last will be; what follows waits for it */
+};
+
+/* What one end of a connection knows of the other end's kernel, while the link is bad. */
+struct whole_end {
+    int64_t heard_at;
+    int64_t probed_at;
+    struct connection_silence silence;
 };
 
 struct whole_lane;
@@ -83,6 +93,8 @@ struct whole_connection {
     bool is_open_here;       /* at the node's end */
     bool is_open_there;      /* at the store's end */
     bool is_accepted;        /* by the store's process */
+    struct whole_end here;
+    struct whole_end there;
     struct whole_stream to_store;
     struct whole_stream to_node;
     struct store_request_decoder requests; /* at the store */
@@ -99,6 +111,7 @@ enum whole_call_kind {
     WHOLE_CALL_CAUSE_CHECKED,
     WHOLE_CALL_CAUSE_READ,
     WHOLE_CALL_TORCH,
+    WHOLE_CALL_SIGN, /* of life */
 };
 
 struct whole_call {
@@ -135,6 +148,7 @@ struct whole_lane {
     bool is_busy;       /* the first call is at the store */
     int64_t connect_deadline;
     int64_t attempt_deadline;
+    int64_t pause;                    /* until the next SYN */
     struct duration refusal_patience; /* zero: as long as the deadline */
     int64_t refused_since;            /* or WHOLE_NOBODY */
     struct backoff backoff;
@@ -174,6 +188,12 @@ struct whole_node {
     bool was_stopped;
     bool is_cut_to_store;
     bool is_cut_to_node;
+    int loss_to_store; /* of a thousand packets, until … */
+    int loss_to_node;
+    int64_t loses_until;
+    struct whole_happening look; /* at both ends of its presence, while the link is bad */
+    int64_t next_sign;           /* of life */
+    bool is_sign_under_way;
     int64_t slow_until;
     int64_t wall_offset;
     uint64_t stops; /* how often; the end of an earlier stop is none of this one */
@@ -367,12 +387,14 @@ void whole_flush(struct whole_cluster *cluster, struct whole_node *node, struct 
 void whole_call_done(struct whole_cluster *cluster, struct whole_node *node,
     const struct whole_call *call, enum failure_code code, const struct store_reply *reply);
 void whole_lanes_opened(struct whole_cluster *cluster, struct whole_node *node);
+void whole_lanes_unopened(struct whole_cluster *cluster, struct whole_node *node,
+    enum failure_code code, const char *message);
 void whole_lanes_ended(struct whole_cluster *cluster, struct whole_node *node,
     enum failure_code code, const char *message);
 
 /* whole_lane.c */
 void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
-    struct duration refusal_patience, bool is_renewal);
+    struct duration refusal_patience, struct duration pause, bool is_renewal);
 void whole_lane_drop(struct whole_cluster *cluster, struct whole_lane *lane);
 void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     const struct store_request *request, struct duration timeout, struct whole_call call);
@@ -394,12 +416,30 @@ void whole_stream_wake(struct whole_cluster *cluster, struct whole_stream *strea
 /* One end lets go; the other hears of it. */
 void whole_close_here(struct whole_cluster *cluster, struct whole_connection *connection);
 void whole_close_there(struct whole_cluster *cluster, struct whole_connection *connection);
+/* One end finds the other silent; the other does not hear of it. */
+void whole_lose_end(
+    struct whole_cluster *cluster, struct whole_connection *connection, bool is_of_store);
+/* What is on its way does not arrive. */
+void whole_stream_forget(struct whole_cluster *cluster, struct whole_stream *stream);
 void whole_reset_connection(struct whole_cluster *cluster, struct whole_connection *connection);
 void whole_break_link(struct whole_cluster *cluster, struct whole_node *node, bool is_cut_to_store,
     bool is_cut_to_node, int64_t duration);
 void whole_mend_link(struct whole_cluster *cluster, struct whole_node *node);
 void whole_wake_streams(struct whole_cluster *cluster, struct whole_node *node);
 bool whole_is_reachable(const struct whole_cluster *cluster, const struct whole_node *node);
+
+/* whole_loss.c */
+/* Sends a message again and again. Returns when it arrives, at the earliest. */
+int64_t whole_transmit(struct whole_cluster *cluster, struct whole_stream *stream);
+/* A packet there, or the one back. */
+bool whole_is_lost(struct whole_cluster *cluster, const struct whole_node *node);
+/* How long a kernel tries. */
+int64_t whole_kernel_timeout(const struct whole_cluster *cluster);
+/* Of each thousand packets so many are lost from now on, until the end of the storm at most. */
+void whole_lose_packets(struct whole_cluster *cluster, struct whole_node *node, int to_store,
+    int to_node, int64_t duration);
+/* Its link is about to be cut, or to lose packets. */
+void whole_link_turns_bad(struct whole_cluster *cluster, struct whole_node *node);
 
 /* whole_store.c */
 void whole_store_init(struct whole_cluster *cluster);

@@ -142,6 +142,7 @@ static void init_record(struct whole_cluster *cluster, struct whole_node *node) 
         .maximum_nodes = settings->maximum_nodes,
         .answer_timeout = {settings->keep_alive_interval.nanoseconds *
                            settings->keep_alive_max_attempt},
+        .seed = cluster->settings.seed + (uint64_t)node->index,
     };
     node->record = rendezvous_record_store_new(&record);
 }

@@ -58,6 +58,17 @@ static void break_link(struct whole_cluster *cluster, struct whole_node *node) {
     }
 }
 
+/* Up to half of the packets; sometimes in one direction only. */
+static void lose_packets(struct whole_cluster *cluster, struct whole_node *node) {
+    if (!is_host(node) && !node->is_torch) {
+        int most = (int)whole_between(cluster, 10, 500);
+        int direction = (int)whole_between(cluster, 0, 3);
+        int64_t longest = (whole_is_likely(cluster, 50) ? 20 : 5) * WHOLE_SECOND;
+        whole_lose_packets(cluster, node, direction == 1 ? 0 : most, direction == 2 ? 0 : most,
+            whole_between(cluster, WHOLE_MILLISECOND, longest));
+    }
+}
+
 static void reset_connection(struct whole_cluster *cluster, struct whole_node *node) {
     struct whole_connection *each = node->connections;
     for (; each != NULL && !node->is_torch; each = each->next_of_node) {
@@ -179,6 +190,7 @@ static void fault(struct whole_cluster *cluster, struct whole_happening *happeni
         {weights->machine_goes_off, power_off},
         {weights->agent_is_stopped, stop_agent},
         {weights->link_breaks, break_link},
+        {weights->link_loses, lose_packets},
         {weights->connection_resets, reset_connection},
         {weights->reads_slowly, slow_down},
         {weights->is_signalled, signal_agent},

@@ -399,7 +399,8 @@ void whole_torch_opened(struct whole_cluster *cluster, struct whole_node *node) 
 void whole_torch_start(struct whole_cluster *cluster, struct whole_node *node) {
     int64_t deadline = cluster->now + cluster->settings.rendezvous.join_timeout.nanoseconds;
     for (int lane = 0; lane < TORCH_LANES; lane++) {
-        whole_lane_open(cluster, &node->lanes[lane], deadline, (struct duration){0}, false);
+        whole_lane_open(cluster, &node->lanes[lane], deadline, (struct duration){0},
+            (struct duration){0}, false);
     }
     whole_node_run(cluster, node);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "host/loop/random_seed.h"
 #include "host/rendezvous/rendezvous_lanes.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
@@ -64,15 +65,20 @@ static void send(struct rendezvous_backend *backend, const struct record_sending
     rendezvous_lanes_send(&backend->lanes, sending->lane, &call);
 }
 
+static void open_lanes(struct rendezvous_backend *backend, const struct record_effect *effect) {
+    struct rendezvous_lanes_trying trying = {.pause = effect->pause,
+        .patience = instant_until(event_loop_now(backend->loop), effect->deadline),
+        .refusal_patience = effect->refusal_patience};
+    rendezvous_lanes_open(&backend->lanes, &trying);
+}
+
 /* Carries out all effects but TELL. */
 static void perform(struct rendezvous_backend *backend, const struct record_effects *effects) {
     for (size_t i = 0; i < effects->count; i++) {
         const struct record_effect *effect = &effects->items[i];
         switch (effect->kind) {
         case RECORD_EFFECT_OPEN:
-            rendezvous_lanes_open(&backend->lanes,
-                instant_until(event_loop_now(backend->loop), effect->deadline),
-                effect->refusal_patience);
+            open_lanes(backend, effect);
             break;
         case RECORD_EFFECT_DROP:
             rendezvous_lanes_drop(&backend->lanes);
@@ -131,6 +137,14 @@ static void lanes_connected(void *context) {
     struct rendezvous_backend *backend = context;
     struct record_effects effects = {0};
     rendezvous_record_store_take_opened(backend->store, &effects);
+    carry_out(backend, &effects);
+}
+
+static void lanes_unopened(void *context, const struct failure *failure) {
+    struct rendezvous_backend *backend = context;
+    struct record_effects effects = {0};
+    rendezvous_record_store_take_unopened(
+        backend->store, failure->code, failure->message, &effects);
     carry_out(backend, &effects);
 }
 
@@ -262,6 +276,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .minimum_nodes = settings->minimum_nodes,
         .maximum_nodes = settings->maximum_nodes,
         .answer_timeout = settings->answer_timeout,
+        .seed = random_seed(),
         .is_file = settings->path != NULL,
     };
     backend->loop = loop;
@@ -277,6 +292,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,
         .connected = lanes_connected,
+        .unopened = lanes_unopened,
         .ended = lanes_ended,
         .context = backend,
     };

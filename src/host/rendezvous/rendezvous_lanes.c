@@ -52,7 +52,7 @@ static void begin_to_look(struct rendezvous_lanes *lanes) {
 static void lane_connected(void *context, const struct failure *failure) {
     struct rendezvous_lanes *lanes = context;
     if (failure != NULL) {
-        lanes->ended(lanes->context, failure);
+        lanes->unopened(lanes->context, failure);
     } else if (++lanes->connected_count == RENDEZVOUS_LANE_COUNT) {
         begin_to_look(lanes);
         lanes->connected(lanes->context);
@@ -64,13 +64,13 @@ static void lane_lost(void *context, const struct failure *failure) {
     lanes->ended(lanes->context, failure);
 }
 
-static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct duration patience,
-    struct duration refusal_patience,
+static struct store_access *open_lane(struct rendezvous_lanes *lanes,
+    const struct rendezvous_lanes_trying *trying,
     void (*connected)(void *context, const struct failure *failure)) {
     if (lanes->path != NULL) {
         struct file_store_settings settings = {
             .path = lanes->path,
-            .connect_timeout = patience,
+            .connect_timeout = trying->patience,
             .connected = connected,
             .lost = lane_lost,
             .context = lanes,
@@ -81,8 +81,9 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
         .host = lanes->host,
         .port = lanes->port,
         .key = lanes->key,
-        .connect_timeout = patience,
-        .refusal_patience = refusal_patience,
+        .connect_timeout = trying->patience,
+        .pause = trying->pause,
+        .refusal_patience = trying->refusal_patience,
         .silence_timeout = lanes->silence_timeout,
         .is_watched = true,
         .limits = {RENDEZVOUS_STATE_TEXT_MAXIMUM, 2 * RENDEZVOUS_STATE_TEXT_MAXIMUM},
@@ -94,11 +95,11 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes, struct dur
 }
 
 void rendezvous_lanes_open(
-    struct rendezvous_lanes *lanes, struct duration patience, struct duration refusal_patience) {
+    struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying) {
     rendezvous_lanes_drop(lanes);
     lanes->look = event_timer_new(lanes->loop, look, lanes);
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
-        lanes->accesses[lane] = open_lane(lanes, patience, refusal_patience, lane_connected);
+        lanes->accesses[lane] = open_lane(lanes, trying, lane_connected);
     }
 }
 
@@ -135,7 +136,7 @@ void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
     if (waiter == NULL) {
         return;
     }
-    lanes->accesses[RENDEZVOUS_LANE_WAITER] =
-        open_lane(lanes, lanes->answer_timeout, (struct duration){0}, waiter_connected);
+    struct rendezvous_lanes_trying trying = {.patience = lanes->answer_timeout};
+    lanes->accesses[RENDEZVOUS_LANE_WAITER] = open_lane(lanes, &trying, waiter_connected);
     store_access_free(waiter);
 }

@@ -31,16 +31,22 @@ struct rendezvous_lanes {
     struct instant next_sign; /* of life */
     bool is_sign_under_way;
     void (*connected)(void *context); /* all three are connected */
-    void (*ended)(
-        void *context, const struct failure *failure); /* the first lane that ended or could not
-                                                          connect; the lanes are not dropped yet */
+    /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
+    void (*unopened)(void *context, const struct failure *failure);
+    void (*ended)(void *context, const struct failure *failure);
     void *context;
 };
 
-/* Tries to connect for that long; `refusal_patience` as in store_client_settings. Drops earlier
- * connections. */
+/* How the lanes are to be opened; see store_client_settings. */
+struct rendezvous_lanes_trying {
+    struct duration pause; /* before the first attempt */
+    struct duration patience;
+    struct duration refusal_patience;
+};
+
+/* Drops earlier connections first. */
 void rendezvous_lanes_open(
-    struct rendezvous_lanes *lanes, struct duration patience, struct duration refusal_patience);
+    struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying);
 /* Requests under way are answered with FAILURE_CANCELLED before this returns. */
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes);
 bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes);

@@ -424,8 +424,8 @@ struct store_client *store_client_new(
     client->settings.host = client->addresses.host;
     backoff_init(&client->backoff, random_seed());
     client->timer = event_timer_new(loop, timer_fired, client);
-    client->next_attempt = event_loop_now(loop);
-    client->connect_deadline = instant_after(client->next_attempt, settings->connect_timeout);
+    client->next_attempt = instant_after(event_loop_now(loop), settings->pause);
+    client->connect_deadline = instant_after(event_loop_now(loop), settings->connect_timeout);
     arm(client);
     return client;
 }

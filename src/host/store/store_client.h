@@ -22,6 +22,7 @@ struct store_client;
 struct store_client_settings {
     const char *host; /* name, IPv4 or IPv6 address without brackets; copied */
     int port;
+    struct duration pause;           /* before the first attempt to connect */
     struct duration connect_timeout; /* until the handshake is done, retries included */
     /* How long a machine that refuses every connection is tried, from its first refusal on. Another
      * outcome of an attempt begins that time anew. Zero: as long as any machine. */

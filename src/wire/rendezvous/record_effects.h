@@ -40,6 +40,7 @@ struct record_sending {
 struct record_effect {
     enum record_effect_kind kind;
     struct duration refusal_patience; /* OPEN: as in CONNECT of rendezvous_machine.h */
+    struct duration pause;            /* OPEN: before the first attempt */
     union {
         struct instant deadline;    /* OPEN */
         struct record_sending send; /* SEND */

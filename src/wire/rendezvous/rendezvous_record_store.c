@@ -10,9 +10,9 @@
 #include "wire/rendezvous/rendezvous_record_store_state.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-/* How often lanes are opened when each time a connection ends before the node is connected. A
- * server that ends all of them is no store. */
-#define ATTEMPTS_MAXIMUM 10
+/* How often a file is opened when each time it fails before the node is connected. No network is
+ * between the node and its file that could come right. */
+#define FILE_ATTEMPTS_MAXIMUM 10
 
 /* The end of a connection. */
 
@@ -42,21 +42,30 @@ void record_store_break_down(
         effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_BROKEN, .reason = reason});
 }
 
-static void open_lanes(struct rendezvous_record_store *store, struct record_effects *effects) {
+static void open_lanes(
+    struct rendezvous_record_store *store, struct duration pause, struct record_effects *effects) {
     drop(store, effects);
     bytes_clear(&store->record.token);
     store->phase = RECORD_PHASE_OPENING;
     struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_OPEN);
     effect->deadline = store->deadline;
     effect->refusal_patience = store->refusal_patience;
+    effect->pause = pause;
 }
 
-/* A connection that ends before the node is connected is one more attempt that failed. Lanes that
- * could not be opened have been tried until the deadline. */
-static bool may_try_again(const struct rendezvous_record_store *store, enum failure_code code) {
-    bool has_begun = store->phase == RECORD_PHASE_GREETING ||
-                     (store->phase == RECORD_PHASE_OPENING && code != FAILURE_TIMEOUT);
-    return has_begun && store->attempts < ATTEMPTS_MAXIMUM;
+/* A connection that ends before the node is connected is one more attempt that failed. When the
+ * deadline has passed, the lanes cannot be opened any more. */
+static bool may_try_again(const struct rendezvous_record_store *store) {
+    bool has_begun = store->phase == RECORD_PHASE_GREETING || store->phase == RECORD_PHASE_OPENING;
+    return has_begun && (!store->is_file || store->attempts < FILE_ATTEMPTS_MAXIMUM);
+}
+
+static void lose(struct rendezvous_record_store *store, enum failure_code code, const char *message,
+    struct record_effects *effects) {
+    drop(store, effects);
+    record_effects_tell(
+        effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                     .lost = {message, code == FAILURE_TIMEOUT}});
 }
 
 /* Errors that would come again at the next attempt mean that the record cannot be used. All other
@@ -68,15 +77,12 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
         record_store_break_down(store, message, effects);
         return;
     }
-    if (may_try_again(store, code)) {
+    if (may_try_again(store)) {
         store->attempts++;
-        open_lanes(store, effects);
+        open_lanes(store, backoff_next(&store->backoff), effects);
         return;
     }
-    drop(store, effects);
-    record_effects_tell(
-        effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
-                     .lost = {message, code == FAILURE_TIMEOUT}});
+    lose(store, code, message, effects);
 }
 
 /* Requests. */
@@ -112,7 +118,8 @@ static void connect(struct rendezvous_record_store *store, const struct rendezvo
     store->deadline = asked->deadline;
     store->refusal_patience = asked->refusal_patience;
     store->attempts = 1;
-    open_lanes(store, effects);
+    backoff_init(&store->backoff, random_next(&store->random));
+    open_lanes(store, (struct duration){0}, effects);
 }
 
 /* The record. */
@@ -289,6 +296,15 @@ void rendezvous_record_store_take_opened(
     }
 }
 
+void rendezvous_record_store_take_unopened(struct rendezvous_record_store *store,
+    enum failure_code code, const char *message, struct record_effects *effects) {
+    if (store->phase == RECORD_PHASE_OPENING && code == FAILURE_TIMEOUT) {
+        lose(store, code, message, effects);
+    } else {
+        rendezvous_record_store_take_end(store, code, message, effects);
+    }
+}
+
 void rendezvous_record_store_take_end(struct rendezvous_record_store *store, enum failure_code code,
     const char *message, struct record_effects *effects) {
     if (store->phase != RECORD_PHASE_DROPPED) {
@@ -326,6 +342,7 @@ struct rendezvous_record_store *rendezvous_record_store_new(
     store->sizes = text_format("%d:%d", settings->minimum_nodes, settings->maximum_nodes);
     store->answer_timeout = settings->answer_timeout;
     store->is_file = settings->is_file;
+    random_init(&store->random, settings->seed);
     return store;
 }
 

@@ -12,8 +12,9 @@
  * told. A watcher waits for the key of the number after the last one it knows.
  *
  * The contract with the performer:
- * - OPEN is answered by take_opened when all lanes are connected, or by take_end. A connection that
- *   ends before CONNECTED was told is opened again, until the deadline of CONNECT.
+ * - OPEN is answered by take_opened when all lanes are connected, or by take_unopened. A connection
+ *   that ends before CONNECTED was told, for whatever reason, is one more attempt: it is opened
+ *   again after a random pause, until the deadline of CONNECT.
  * - Each SEND is answered once, by take_reply or take_failure, after the call that made it has
  *   returned. For a request without a reply (store_operation_reply_kind) the performer gives a
  * reply of STORE_REPLY_NONE when the request is sent. Replies of a lane that was replaced are
@@ -45,6 +46,7 @@ struct rendezvous_record_store_settings {
     int minimum_nodes; /* the other nodes compare it with theirs */
     int maximum_nodes;
     struct duration answer_timeout; /* for requests that the store answers at once */
+    uint64_t seed;                  /* for the random part of pauses between attempts */
     bool
         is_file; /* a file store: deleting does not free space there, because the file only grows */
 };
@@ -81,7 +83,11 @@ void rendezvous_record_store_disconnect(
 
 void rendezvous_record_store_take_opened(
     struct rendezvous_record_store *store, struct record_effects *effects);
-/* A lane could not be opened, or was lost. */
+/* A lane could not be opened: not until the deadline (FAILURE_TIMEOUT), or trying again would not
+ * mend it. */
+void rendezvous_record_store_take_unopened(struct rendezvous_record_store *store,
+    enum failure_code code, const char *message, struct record_effects *effects);
+/* A lane that had been opened was lost. */
 void rendezvous_record_store_take_end(struct rendezvous_record_store *store, enum failure_code code,
     const char *message, struct record_effects *effects);
 void rendezvous_record_store_take_reply(struct rendezvous_record_store *store, uint64_t tag,

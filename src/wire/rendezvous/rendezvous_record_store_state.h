@@ -4,7 +4,9 @@
 #ifndef MUSTER_WIRE_RENDEZVOUS_RENDEZVOUS_RECORD_STORE_STATE_H
 #define MUSTER_WIRE_RENDEZVOUS_RENDEZVOUS_RECORD_STORE_STATE_H
 
+#include "base/backoff.h"
 #include "base/bytes.h"
+#include "base/random.h"
 #include "wire/rendezvous/record_request.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
@@ -31,6 +33,8 @@ struct rendezvous_record_store {
     struct instant deadline; /* until when to try to connect */
     struct duration refusal_patience;
     int attempts; /* made so far */
+    struct random random;
+    struct backoff backoff; /* of the attempts until the deadline */
     struct record_pending *pending;
     size_t pending_count;
     size_t pending_capacity;

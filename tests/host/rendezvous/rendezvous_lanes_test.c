@@ -54,7 +54,8 @@ static void set_up(struct fixture *fixture) {
     };
     char host[] = "127.0.0.1";
     fixture->lanes.host = host;
-    rendezvous_lanes_open(&fixture->lanes, duration_from_seconds(20), (struct duration){0});
+    rendezvous_lanes_open(
+        &fixture->lanes, &(struct rendezvous_lanes_trying){.patience = duration_from_seconds(20)});
     event_loop_run(fixture->loop);
     fixture->lanes.host = NULL;
     assert_int_equal(fixture->connected_count, 1);

@@ -140,17 +140,42 @@ static void a_connection_that_ends_too_early_is_tried_again(void **state) {
         node.store, FAILURE_DISCONNECTED, "connection reset", &node.effects);
     (void)lone_next(&node, RECORD_EFFECT_DROP);
     assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
-    rendezvous_record_store_take_end(node.store, FAILURE_TIMEOUT, "no store", &node.effects);
+    rendezvous_record_store_take_end(node.store, FAILURE_TIMEOUT, "silent", &node.effects);
+    (void)lone_next(&node, RECORD_EFFECT_DROP);
+    assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
+    rendezvous_record_store_take_unopened(node.store, FAILURE_TIMEOUT, "no store", &node.effects);
     (void)lone_next(&node, RECORD_EFFECT_DROP);
     assert_string_equal(
         lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.reason, "no store");
     lone_tear_down(&node);
 }
 
-static void but_not_for_ever(void **state) {
+/* Nobody knows how long a network stays bad. The pauses grow, so that a server which ends every
+ * connection is not stormed. */
+static void it_is_tried_until_the_deadline_with_pauses(void **state) {
     (void)state;
     struct lone_node node;
     lone_set_up(&node);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+    struct duration pause = lone_next(&node, RECORD_EFFECT_OPEN)->pause;
+    assert_int_equal(pause.nanoseconds, 0);
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        rendezvous_record_store_take_end(node.store, FAILURE_DISCONNECTED, "gone", &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+        pause = lone_next(&node, RECORD_EFFECT_OPEN)->pause;
+        assert_true(pause.nanoseconds > 0);
+    }
+    assert_true(pause.nanoseconds >= duration_from_milliseconds(1000).nanoseconds);
+    assert_true(pause.nanoseconds <= duration_from_milliseconds(3000).nanoseconds);
+    lone_tear_down(&node);
+}
+
+static void a_file_is_not_tried_for_ever(void **state) {
+    (void)state;
+    struct lone_node node;
+    struct rendezvous_record_store_settings settings = lone_settings;
+    settings.is_file = true;
+    node = (struct lone_node){.store = rendezvous_record_store_new(&settings)};
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
     int attempts = 0;
     while (node.looked_at < node.effects.count &&
@@ -280,7 +305,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(waits_are_not_called_off_before_there_are_any),
     cmocka_unit_test(an_end_is_told_once_with_its_reason),
     cmocka_unit_test(a_connection_that_ends_too_early_is_tried_again),
-    cmocka_unit_test(but_not_for_ever),
+    cmocka_unit_test(it_is_tried_until_the_deadline_with_pauses),
+    cmocka_unit_test(a_file_is_not_tried_for_ever),
     cmocka_unit_test(an_end_that_trying_again_would_not_mend_is_no_loss),
     cmocka_unit_test(a_request_that_fails_costs_the_connection),
     cmocka_unit_test(answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at),
