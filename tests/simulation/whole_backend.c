@@ -415,7 +415,8 @@ void whole_lanes_unopened(struct whole_cluster *cluster, struct whole_node *node
         whole_lanes_ended(cluster, node, code, message);
         return;
     }
-    rendezvous_record_store_take_unopened(node->record, code, message, &effects);
+    rendezvous_record_store_take_unopened(
+        node->record, code, message, node->ready_lanes > 0, &effects);
     perform_record(cluster, node, &effects);
 }
 

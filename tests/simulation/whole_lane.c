@@ -232,6 +232,7 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
     } else if (!whole_is_reachable(cluster, lane->node) || whole_is_lost(cluster, lane->node)) {
         int64_t next = cluster->now + lane->pause;
         lane->pause *= 2;
+        next = next < lane->attempt_deadline ? next : lane->attempt_deadline;
         whole_plan(cluster, &lane->dialling,
             next < lane->connect_deadline ? next : lane->connect_deadline);
     } else if (!cluster->store.is_up) {

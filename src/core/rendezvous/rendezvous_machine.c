@@ -185,12 +185,23 @@ static void take_connected(struct rendezvous_step *step) {
     rendezvous_step_present(step);
 }
 
+/* A host that was heard while the node tried is not gone, although the node could not connect until
+ * the deadline. It is gone if it has refused: then the deadline has not come yet. */
+static bool is_host_there(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    return step->event->lost.was_heard && machine->link.was_open &&
+           !instant_is_before(now, machine->link.given_up_at) &&
+           instant_is_before(now, machine->patience.join_deadline.at);
+}
+
 static void lose_record(struct rendezvous_step *step, bool was_open) {
     struct rendezvous_machine *machine = step->machine;
     const char *reason = step->event->lost.reason;
     rendezvous_end_world(step, reason);
     rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
-    if (was_open && (!machine->link.is_host || step->event->lost.is_own_doing)) {
+    bool may_be_there = !machine->link.is_host || step->event->lost.is_own_doing;
+    if ((was_open || is_host_there(step)) && may_be_there) {
         rendezvous_connect_again(step);
     } else {
         rendezvous_fail(step, reason);

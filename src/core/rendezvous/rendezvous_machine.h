@@ -123,6 +123,9 @@ struct rendezvous_event {
             /* This node stood still, and gives up its connection: the store may be well, also one
              * that it hosts. */
             bool is_own_doing;
+            /* After CONNECT, the store has answered on some connection, though not on all that the
+             * node needs: it is there, and the network is bad. */
+            bool was_heard;
         } lost;
         struct {
             bool has_presence;

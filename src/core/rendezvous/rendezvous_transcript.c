@@ -93,6 +93,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
         break;
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
         text_append(out, event->lost.is_silent ? " silent" : "");
+        text_append(out, event->lost.was_heard ? " heard" : "");
         describe_reason(event->lost.reason, out);
         break;
     case RENDEZVOUS_EVENT_RECORD:

@@ -143,8 +143,8 @@ static void lanes_connected(void *context) {
 static void lanes_unopened(void *context, const struct failure *failure) {
     struct rendezvous_backend *backend = context;
     struct record_effects effects = {0};
-    rendezvous_record_store_take_unopened(
-        backend->store, failure->code, failure->message, &effects);
+    rendezvous_record_store_take_unopened(backend->store, failure->code, failure->message,
+        backend->lanes.connected_count > 0, &effects);
     carry_out(backend, &effects);
 }
 

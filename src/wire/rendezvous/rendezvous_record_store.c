@@ -65,7 +65,9 @@ static void lose(struct rendezvous_record_store *store, enum failure_code code, 
     drop(store, effects);
     record_effects_tell(
         effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
-                     .lost = {message, code == FAILURE_TIMEOUT}});
+                     .lost = {.reason = message,
+                         .is_silent = code == FAILURE_TIMEOUT,
+                         .was_heard = store->was_heard}});
 }
 
 /* Errors that would come again at the next attempt mean that the record cannot be used. All other
@@ -78,6 +80,7 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
         return;
     }
     if (may_try_again(store)) {
+        store->was_heard = true; /* on the lane that has ended */
         store->attempts++;
         open_lanes(store, backoff_next(&store->backoff), effects);
         return;
@@ -118,6 +121,7 @@ static void connect(struct rendezvous_record_store *store, const struct rendezvo
     store->deadline = asked->deadline;
     store->refusal_patience = asked->refusal_patience;
     store->attempts = 1;
+    store->was_heard = false;
     backoff_init(&store->backoff, random_next(&store->random));
     open_lanes(store, (struct duration){0}, effects);
 }
@@ -297,7 +301,8 @@ void rendezvous_record_store_take_opened(
 }
 
 void rendezvous_record_store_take_unopened(struct rendezvous_record_store *store,
-    enum failure_code code, const char *message, struct record_effects *effects) {
+    enum failure_code code, const char *message, bool was_heard, struct record_effects *effects) {
+    store->was_heard = store->was_heard || was_heard;
     if (store->phase == RECORD_PHASE_OPENING && code == FAILURE_TIMEOUT) {
         lose(store, code, message, effects);
     } else {

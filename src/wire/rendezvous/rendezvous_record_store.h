@@ -84,9 +84,9 @@ void rendezvous_record_store_disconnect(
 void rendezvous_record_store_take_opened(
     struct rendezvous_record_store *store, struct record_effects *effects);
 /* A lane could not be opened: not until the deadline (FAILURE_TIMEOUT), or trying again would not
- * mend it. */
+ * mend it. `was_heard`: another lane is open. */
 void rendezvous_record_store_take_unopened(struct rendezvous_record_store *store,
-    enum failure_code code, const char *message, struct record_effects *effects);
+    enum failure_code code, const char *message, bool was_heard, struct record_effects *effects);
 /* A lane that had been opened was lost. */
 void rendezvous_record_store_take_end(struct rendezvous_record_store *store, enum failure_code code,
     const char *message, struct record_effects *effects);

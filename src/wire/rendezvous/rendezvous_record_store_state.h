@@ -32,7 +32,8 @@ struct rendezvous_record_store {
     enum record_phase phase;
     struct instant deadline; /* until when to try to connect */
     struct duration refusal_patience;
-    int attempts; /* made so far */
+    int attempts;   /* made so far */
+    bool was_heard; /* the store has answered in one of them */
     struct random random;
     struct backoff backoff; /* of the attempts until the deadline */
     struct record_pending *pending;

@@ -110,6 +110,38 @@ static void a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said(vo
     bench_expect(bench, "");
 }
 
+static void hear_nothing_but_the_host(struct bench *bench) {
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                          .lost = {.reason = "no store", .is_silent = true, .was_heard = true}});
+}
+
+/* One connection was made, the others were not: the network is bad. */
+static void a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.join_timeout = duration_from_seconds(50);
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_expect(bench, LOST "30.000 or refused for 5.000");
+    bench_wait(bench, 30);
+    bench_forget(bench);
+    hear_nothing_but_the_host(bench);
+    bench_expect(bench, "connect 50.000 or refused for 5.000");
+    bench_wait(bench, 20);
+    bench_forget(bench);
+    hear_nothing_but_the_host(bench);
+    bench_expect(bench, "failed no store");
+}
+
+static void a_host_that_was_heard_and_then_refuses_is_gone(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_wait(bench, 7);
+    bench_forget(bench);
+    hear_nothing_but_the_host(bench);
+    bench_expect(bench, "failed no store");
+}
+
 static void a_lost_host_is_waited_for_no_longer_than_a_world(void **state) {
     struct bench *bench = *state;
     bench->settings.rendezvous.join_timeout = duration_from_seconds(20);
@@ -197,6 +229,8 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(where_presence_is_served_nobody_polls),
     ON_BENCH(a_lost_connection_ends_the_world_and_a_new_one_begins_under_a_new_name),
     ON_BENCH(a_lost_host_is_waited_for_until_the_host_timeout_and_that_is_said),
+    ON_BENCH(a_host_that_was_heard_meanwhile_is_waited_for_as_long_as_a_world),
+    ON_BENCH(a_host_that_was_heard_and_then_refuses_is_gone),
     ON_BENCH(a_lost_host_is_waited_for_no_longer_than_a_world),
     ON_BENCH(a_host_that_is_back_is_no_longer_awaited),
     ON_BENCH(who_hosts_the_store_cannot_do_without_it),

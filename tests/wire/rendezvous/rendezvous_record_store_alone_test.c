@@ -143,11 +143,29 @@ static void a_connection_that_ends_too_early_is_tried_again(void **state) {
     rendezvous_record_store_take_end(node.store, FAILURE_TIMEOUT, "silent", &node.effects);
     (void)lone_next(&node, RECORD_EFFECT_DROP);
     assert_int_equal(lone_next(&node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
-    rendezvous_record_store_take_unopened(node.store, FAILURE_TIMEOUT, "no store", &node.effects);
+    rendezvous_record_store_take_unopened(
+        node.store, FAILURE_TIMEOUT, "no store", false, &node.effects);
     (void)lone_next(&node, RECORD_EFFECT_DROP);
-    assert_string_equal(
-        lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST)->lost.reason, "no store");
+    const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST);
+    assert_string_equal(told->lost.reason, "no store");
+    assert_true(told->lost.was_heard);
     lone_tear_down(&node);
+}
+
+static void whether_the_store_was_heard_is_told_with_each_loss(void **state) {
+    (void)state;
+    for (int was_heard = 0; was_heard < 2; was_heard++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_CONNECT);
+        (void)lone_next(&node, RECORD_EFFECT_OPEN);
+        rendezvous_record_store_take_unopened(
+            node.store, FAILURE_TIMEOUT, "no store", was_heard != 0, &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+        const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_CONNECTION_LOST);
+        assert_int_equal(told->lost.was_heard, was_heard != 0);
+        lone_tear_down(&node);
+    }
 }
 
 /* Nobody knows how long a network stays bad. The pauses grow, so that a server which ends every
@@ -305,6 +323,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(waits_are_not_called_off_before_there_are_any),
     cmocka_unit_test(an_end_is_told_once_with_its_reason),
     cmocka_unit_test(a_connection_that_ends_too_early_is_tried_again),
+    cmocka_unit_test(whether_the_store_was_heard_is_told_with_each_loss),
     cmocka_unit_test(it_is_tried_until_the_deadline_with_pauses),
     cmocka_unit_test(a_file_is_not_tried_for_ever),
     cmocka_unit_test(an_end_that_trying_again_would_not_mend_is_no_loss),
