@@ -2,6 +2,7 @@
 """Who reaches the ports that an agent opens."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -76,3 +77,30 @@ def test_a_host_name_of_another_interface_is_not_reached_from_elsewhere(muster, 
         assert end.returncode != 0, address
     path.unlink()
     assert job.finish().status == 0
+
+
+def connect_as(user, port):
+    """What a process of this user gets from the store for a handshake: the number it sent, or nothing."""
+    script = (
+        "import socket, sys\n"
+        "client = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)\n"
+        "try:\n"
+        "    client.sendall(bytes.fromhex('00cef7853c0d') + b'abcd')\n"
+        "    print(client.recv(4).decode())\n"
+        "except ConnectionError:\n"
+        "    print()\n"
+    )
+    words = ["setpriv", f"--reuid={user}", "--clear-groups", "/usr/bin/python3", "-c", script, str(port)]
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize("options, answer", [([], ""), (["--worker-store-from", "any"], "abcd")])
+def test_the_store_serves_this_user_of_this_machine(muster, scratch, options, answer):
+    job, seen, path = start_worker(muster, scratch, ["--standalone", *options])
+    assert connect_as(0, seen["port"]) == "abcd"
+    assert connect_as(12345, seen["port"]) == answer
+    path.unlink()
+    end = job.finish()
+    assert end.status == 0
+    assert ("it is a process of another user of this machine" in end.err) == (answer == ""), end

@@ -95,6 +95,7 @@ static enum failure_code open_store(
         .operations = settings->worker_store_operations,
         .key = settings->key,
         .guarded_prefix = text_string(&agents_prefix),
+        .is_for_this_user = !settings->config->is_store_for_every_user,
         .observer = {.connections = connections_changed, .context = rendezvous},
     };
     enum failure_code code = serve_store(loop, rendezvous, &server, failure);

@@ -34,7 +34,10 @@ static void tell_opened(void *context) {
 
 static enum failure_code start_server(struct agent_worker_store *store, struct failure *failure) {
     struct store_server_settings server = {
-        .log = store->settings.log, .operations = store->settings.operations};
+        .log = store->settings.log,
+        .operations = store->settings.operations,
+        .is_for_this_user = !store->settings.config->is_store_for_every_user,
+    };
     int fd;
     enum failure_code code =
         agent_listener_open(store->settings.config, store->settings.name, 0, &server, &fd, failure);

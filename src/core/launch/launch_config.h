@@ -152,8 +152,9 @@ struct launch_config {
      * it is in, or NULL both. Never printed. */
     char *job_token;
     char *token_file;
-    bool refuses_proof;         /* --auth none, though there may be a token */
-    struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
+    bool is_store_for_every_user; /* of this machine: the workers' store */
+    bool refuses_proof;           /* --auth none, though there may be a token */
+    struct text_list rdzv_conf;   /* KEY=VALUE as given; of duplicates the last one holds */
 
     /* what to run */
     enum launch_entry entry;

@@ -13,6 +13,7 @@
 #include "core/store/connection_silence.h"
 #include "host/store/client_log.h"
 #include "host/store/store_peers.h"
+#include "host/network/socket_owner.h"
 #include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_silence.h"
@@ -24,6 +25,7 @@ struct store_server {
     struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
     size_t acceptor_count;
     int port;
+    int asking_fd;        /* socket_owner_open; -1 also where every user is served */
     bool is_local;        /* see the settings */
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
@@ -48,20 +50,51 @@ static void look(void *context) {
                           duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS)));
 }
 
-static bool is_this_machine(int fd, const union tcp_address *peer) {
+/* Whether the process at the other end, which is of this machine, belongs to this user or to root.
+ * Where the kernel does not tell, everybody does. A client that waits for the answer to its
+ * handshake is still there. */
+static bool is_this_users(const struct store_server *server, const union tcp_address *own,
+    const union tcp_address *peer) {
+    uid_t user;
+    switch (socket_owner_ask(server->asking_fd, own, peer, &user)) {
+    case SOCKET_OWNER_UNKNOWN:
+        return true;
+    case SOCKET_OWNER_GONE:
+        return false;
+    case SOCKET_OWNER_USER:
+        break;
+    }
+    return user == 0 || user == geteuid();
+}
+
+/* Why a client is not served, or NULL. */
+static const char *objection_to(
+    const struct store_server *server, int fd, const union tcp_address *peer) {
     union tcp_address own = {0};
     socklen_t length = sizeof own;
-    return getsockname(fd, &own.any, &length) == 0 && tcp_address_is_this_machine(peer, &own);
+    bool is_here =
+        getsockname(fd, &own.any, &length) == 0 && tcp_address_is_this_machine(peer, &own);
+    if (server->is_local && !is_here) {
+        return "turned away: this store serves its own machine only, whose job has no other node";
+    }
+    if (is_here && server->asking_fd >= 0 && !is_this_users(server, &own, peer)) {
+        return "turned away: it is a process of another user of this machine "
+               "(--worker-store-from any would serve it)";
+    }
+    return NULL;
 }
 
 static void accepted(void *context, int fd_taken, const union tcp_address *peer) {
     struct store_server *server = context;
     if (server->is_turning_away) {
         close(fd_taken);
-    } else if (server->is_local && !is_this_machine(fd_taken, peer)) {
+        return;
+    }
+    const char *objection =
+        server->is_local || server->asking_fd >= 0 ? objection_to(server, fd_taken, peer) : NULL;
+    if (objection != NULL) {
         close(fd_taken);
-        client_log_say(store_peers_log(server->peers), peer,
-            "turned away: this store serves its own machine only, whose job has no other node");
+        client_log_say(store_peers_log(server->peers), peer, objection);
     } else {
         store_peers_add(server->peers, fd_taken, peer);
     }
@@ -128,6 +161,7 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     server->loop = loop;
     server->port = tcp_address_port(&address);
     server->is_local = settings->is_local;
+    server->asking_fd = settings->is_for_this_user ? socket_owner_open() : -1;
     server->peers = store_peers_new(loop, &completed);
     enum failure_code code = add_acceptors(server, loop, listening_fd_taken, &completed, failure);
     if (code != FAILURE_NONE) {
@@ -151,6 +185,9 @@ void store_server_free(struct store_server *server) {
         tcp_acceptor_free(server->acceptors[i]);
     }
     store_peers_free(server->peers);
+    if (server->asking_fd >= 0) {
+        close(server->asking_fd);
+    }
     free(server);
 }
 

@@ -42,6 +42,8 @@ struct store_server_settings {
     size_t further_count;
     /* Serves only processes of this machine; other clients are closed with a log line. */
     bool is_local;
+    /* Of this machine's processes only those of this user and of root are served. */
+    bool is_for_this_user;
     /* With a key clients have to prove that they have the job's token (wire/store/store_proof), and
      * may do nothing but PING before. Outlives the server; NULL: anybody may do everything. */
     const struct store_key *key;

@@ -8,6 +8,7 @@ static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core
 static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
 static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
 static const char *const evidences[] = {"off", "basic", "full", NULL};
+static const char *const store_clients[] = {"user", "any", NULL};
 static const char *const auths[] = {"token", "none", NULL};
 static const char *const exit_codes[] = {"torchrun", "worker", NULL};
 
@@ -253,6 +254,15 @@ static const struct option_definition definitions[] = {
         .choices = auths,
         .help = "How nodes prove themselves: token, or none, as where nodes of torchrun take part. "
                 "Default: token where one is given.",
+    },
+    {
+        .destination = "worker_store_from",
+        .names = {"--worker-store-from", "--worker_store_from"},
+        .reads_environment = true,
+        .default_text = "user",
+        .choices = store_clients,
+        .help = "Whose processes on this machine may use the workers' store: this user's and "
+                "root's, or any. Those of other machines may in either case. Default: user.",
     },
     {
         .destination = "logs_specs",

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which user of this machine has the other end of a TCP connection, as the kernel's sock_diag
+ * tells. Only for connections between two processes of this machine. */
+#ifndef MUSTER_HOST_NETWORK_SOCKET_OWNER_H
+#define MUSTER_HOST_NETWORK_SOCKET_OWNER_H
+
+#include <sys/types.h>
+
+#include "host/network/tcp_address.h"
+
+enum socket_owner {
+    SOCKET_OWNER_UNKNOWN, /* the kernel does not tell such things here */
+    SOCKET_OWNER_GONE,    /* the other end has been closed */
+    SOCKET_OWNER_USER,    /* `out_user` */
+};
+
+/* Returns a descriptor to ask with, which the caller closes, or -1 when the kernel cannot be
+ * asked. */
+int socket_owner_open(void);
+
+/* `fd` may be -1. `own` and `peer` are this end's address and the other's. Does not block. A user
+ * that this process's user namespace does not know has the number 65534. */
+enum socket_owner socket_owner_ask(
+    int fd, const union tcp_address *own, const union tcp_address *peer, uid_t *out_user);
+
+#endif
