@@ -64,6 +64,18 @@ def test_files_that_the_pages_name_exist():
     assert missing == []
 
 
+def test_tests_that_the_page_of_reliability_names_exist():
+    named = re.findall(r"`(tests/[\w/]+\.py)`: ((?:`test_\w+`(?:, )?)+)", read("docs/reliability.md"))
+    assert len(named) > 10
+    missing = [
+        f"{file}: {name}"
+        for file, names in named
+        for name in re.findall(r"`(\w+)`", names)
+        if f"def {name}(" not in read(file)
+    ]
+    assert missing == []
+
+
 def test_rooms_of_the_arrows_exist():
     named = {room for arrow in room_arrows().items() for room in (arrow[0], *arrow[1])}
     assert len(named) > 10
