@@ -84,7 +84,7 @@ class Plan:
     def make_fault(self):
         kind = self.dice.choice(KINDS[self.kind][1])
         at, strength = self.dice.uniform(0.3, self.seconds), self.dice.random()
-        return Fault(at, kind, self.dice.choice([0.1, 0.5, 1, 2, 4, 8]), strength)
+        return Fault(at, kind, self.dice.choice([0.1, 0.5, 1, 2, 4, 8, 15]), strength)
 
     def __str__(self):
         return f"seed {self.seed}: {self.kind}, {self.fewest}:{self.nodes} nodes, {len(self.faults)} faults, {self.seconds:.0f} s"
