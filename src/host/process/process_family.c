@@ -59,10 +59,29 @@ static void find_children(struct descent *descent, pid_t parent) {
     process_ids_clear(&children);
 }
 
+/* Where there is no /proc. The descendants of a child are found when it has ended, because they are
+ * children of ours then. No child has been waited for, so no number has been reused. */
+static void signal_own_children(const struct process_family *family, int signal) {
+    struct process_ids children = {0};
+    process_table_own_children(&children);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t child = children.items[i];
+        if (!process_ids_have(&family->strangers, child) &&
+            !process_watch_has(family->watch, getpgid(child))) {
+            kill(child, signal);
+        }
+    }
+    process_ids_clear(&children);
+}
+
 /* Signals the descendants that are outside the workers' process groups. A process whose parent ends
  * meanwhile becomes a child of ours, so our own children are searched until no new process is
  * found. */
 static void signal_outside_groups(const struct process_family *family, int signal) {
+    if (!process_table_is_there()) {
+        signal_own_children(family, signal);
+        return;
+    }
     struct descent descent = {.family = family, .signal = signal};
     size_t next = 0;
     size_t found_before;
@@ -93,6 +112,14 @@ void process_family_signal(struct process_family *family, int signal) {
     signal_outside_groups(family, signal);
 }
 
+static void list_children(struct process_ids *out_children) {
+    if (process_table_is_there()) {
+        process_table_children(getpid(), out_children);
+    } else {
+        process_table_own_children(out_children);
+    }
+}
+
 /* While there are strangers, the kernel never reports "no child". Then the children must be
  * listed. */
 static bool has_children_of_ours(const struct process_family *family) {
@@ -104,7 +131,7 @@ static bool has_children_of_ours(const struct process_family *family) {
     }
     struct process_ids children = {0};
     bool has_ours = false;
-    process_table_children(getpid(), &children);
+    list_children(&children);
     for (size_t i = 0; i < children.count; i++) {
         has_ours = has_ours || !process_ids_have(&family->strangers, children.items[i]);
     }
@@ -159,7 +186,7 @@ enum failure_code process_family_new(struct event_loop *loop,
         free(family);
         return code;
     }
-    process_table_children(getpid(), &family->strangers);
+    list_children(&family->strangers);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* cannot fail since Linux 3.4 */
     *out_family = family;
     return FAILURE_NONE;

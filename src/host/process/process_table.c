@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -13,6 +14,9 @@
 
 /* More than the longest stat line: a command name of 64 bytes and 52 numbers. */
 #define STAT_SIZE 2048
+
+/* The largest process number of any kernel (PID_MAX_LIMIT). */
+#define PID_CEILING (4 << 20)
 
 /* Reads up to `size` bytes of a small kernel file; -1 when it cannot be opened or read. */
 static ssize_t read_kernel_file(const char *path, char *buffer, size_t size) {
@@ -127,6 +131,15 @@ static bool is_still(const struct kernel_process_stat *known) {
     return process_table_read((pid_t)known->pid, &now) && now.start_time == known->start_time;
 }
 
+/* The pidfd of a process that was `known` when it was opened. A seccomp profile may deny the system
+ * call for pidfds alone. Then the number has to do, right after it was compared. */
+static bool signal_by_pidfd(int pidfd, const struct kernel_process_stat *known, int signal) {
+    if (pidfd_signal(pidfd, signal)) {
+        return true;
+    }
+    return errno != ESRCH && is_still(known) && kill((pid_t)known->pid, signal) == 0;
+}
+
 bool process_table_signal(const struct kernel_process_stat *known, int signal) {
     pid_t pid = (pid_t)known->pid;
     int fd = pidfd_open_process(pid);
@@ -134,10 +147,56 @@ bool process_table_signal(const struct kernel_process_stat *known, int signal) {
     if (fd >= 0) {
         /* From here on the descriptor refers to one process only. Before pidfd_open the pid may
          * have been reused, so it is compared again. */
-        has_sent = is_still(known) && pidfd_signal(fd, signal);
+        has_sent = is_still(known) && signal_by_pidfd(fd, known, signal);
         close(fd);
     } else if (errno != ESRCH) {
         has_sent = is_still(known) && kill(pid, signal) == 0;
     }
     return has_sent;
+}
+
+/* Without /proc. */
+
+bool process_table_is_there(void) {
+    struct kernel_process_stat self;
+    return process_table_read(getpid(), &self);
+}
+
+/* The number that a process gets which is started now; the largest possible one when none can be
+ * started. A signal handler must not run in the child, which shares the memory. */
+static pid_t newest_number(void) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    while (pid > 0 && waitpid(pid, NULL, 0) == -1 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pid > 0 ? pid : PID_CEILING;
+}
+
+static void add_children_between(pid_t first, pid_t last, struct process_ids *children) {
+    for (pid_t pid = first; pid <= last; pid++) {
+        siginfo_t info;
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+            process_ids_add(children, pid);
+        }
+    }
+}
+
+void process_table_own_children(struct process_ids *out_children) {
+    pid_t newest = newest_number();
+    size_t before = out_children->count;
+    siginfo_t info;
+    if (newest > getpid()) {
+        add_children_between(getpid() + 1, newest, out_children);
+    }
+    bool has_children = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (out_children->count == before && has_children) { /* the numbers began anew meanwhile */
+        add_children_between(2, PID_CEILING, out_children);
+    }
 }

@@ -37,4 +37,12 @@ bool process_table_each(bool (*visit)(void *context, pid_t pid), void *context);
  * pid. False when the process is gone, or when permission is missing. */
 bool process_table_signal(const struct kernel_process_stat *known, int signal);
 
+/* Whether /proc is mounted, and shows this process. */
+bool process_table_is_there(void);
+
+/* Appends the children of this process, where there is no /proc to list them: tries each number
+ * that a child can have. That takes a system call for each process that was started on this machine
+ * since this one, and up to a second when the numbers have begun anew meanwhile. */
+void process_table_own_children(struct process_ids *out_children);
+
 #endif

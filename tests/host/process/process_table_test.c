@@ -131,7 +131,26 @@ static void all_processes_are_visited(void **state) {
     assert_int_equal(count, 1);
 }
 
+static void own_children_are_found_by_asking_for_each(void **state) {
+    (void)state;
+    struct process_ids children = {0};
+    struct process one = processes_start_shell("exec sleep 1000", -1, -1);
+    struct process other = processes_start_shell("exit 0", -1, -1);
+    process_table_own_children(&children);
+    assert_int_equal(children.count, 2);
+    assert_true(process_ids_have(&children, one.pid));
+    assert_true(process_ids_have(&children, other.pid)); /* not waited for, ended or not */
+    kill(one.pid, SIGKILL);
+    processes_wait(&one);
+    processes_wait(&other);
+    process_ids_clear(&children);
+    process_table_own_children(&children);
+    assert_int_equal(children.count, 0);
+    assert_true(process_table_is_there());
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(own_children_are_found_by_asking_for_each),
     cmocka_unit_test(own_entry_is_read),
     cmocka_unit_test(missing_process_is_told),
     cmocka_unit_test(children_are_listed),

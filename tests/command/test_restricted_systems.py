@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Systems that lack something: a seccomp profile that denies a system call, no /proc."""
+
+import errno
+import os
+import pathlib
+import signal
+import sys
+
+import pytest
+
+from support.leaks import processes_with
+from support.network import require_network
+
+pytestmark = pytest.mark.threads
+
+DENY = pathlib.Path(__file__).resolve().parent.parent / "support" / "deny_system_call.py"
+PIDFD_SEND_SIGNAL = 424  # the same number on all architectures
+
+# Its child is in another session, where a signal to the worker's group does not reach it, and does not obey.
+WORKER = """#!/bin/sh
+setsid sh -c 'trap "" TERM; : >ready; while :; do sleep 0.05; done' &
+wait
+"""
+OPTIONS = ["run", "--standalone", "--shutdown-timeout", "0.3", "--no-python"]
+
+
+def end_of_stopped_job(muster, scratch, command):
+    running = muster.start([*command[1:], *OPTIONS, muster.script("worker", WORKER)], program=command[0])
+    running.wait_until((scratch / "ready").exists, "the worker's child")
+    os.kill(running.pid, signal.SIGTERM)
+    return running.finish(timeout=20)
+
+
+def check(end, scratch):
+    assert end.status == 1, end
+    assert "hang in the kernel" not in end.err, end
+    assert processes_with(scratch) == []
+
+
+@pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
+def test_without_pidfd_send_signal_the_shutdown_timeout_holds(muster, scratch, error):
+    command = [sys.executable, DENY, PIDFD_SEND_SIGNAL, getattr(errno, error), muster.binary]
+    check(end_of_stopped_job(muster, scratch, command), scratch)
+
+
+def test_without_proc_the_shutdown_timeout_holds(muster, scratch):
+    require_network()
+    hide = 'mount -t tmpfs none /proc && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", hide, "sh", muster.binary]
+    check(end_of_stopped_job(muster, scratch, command), scratch)
