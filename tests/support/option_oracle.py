@@ -60,6 +60,7 @@ OPTIONS = {
     "scale_up": ([], WORDS | {"default": "immediate"}),  # Muster's own
     "settling_time": ([], {"type": float, "default": 2.0}),  # Muster's own
     "host_timeout": ([], {"type": float}),  # Muster's own
+    "store_memory": ([], {"type": str, "default": ""}),  # Muster's own
     "on_timer_expiry": ([], WORDS | {"default": "restart-worker", "choices": ["restart-worker", "exit-agent"]}),
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own

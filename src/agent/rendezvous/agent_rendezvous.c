@@ -8,6 +8,7 @@
 #include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
+#include "agent/rendezvous/agent_store_memory.h"
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_diary.h"
 #include "core/round/round_key.h"
@@ -90,8 +91,11 @@ static enum failure_code open_store(
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     struct text agents_prefix = {0};
     round_key_write_prefix(settings->preparation->run_id, &agents_prefix);
+    struct store_limits limits = agent_store_memory_limits(settings->config, settings->log);
     struct store_server_settings server = {
+        .limits = &limits,
         .log = settings->log,
+        .own_prefix = text_string(&agents_prefix),
         .operations = settings->worker_store_operations,
         .key = settings->key,
         .guarded_prefix = text_string(&agents_prefix),

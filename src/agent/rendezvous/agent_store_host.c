@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/rendezvous/agent_listener.h"
+#include "agent/rendezvous/agent_store_memory.h"
 #include "base/backoff.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -165,8 +166,11 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
     struct text record = {0};
     rendezvous_key_write_presences(settings->run_id, &prefix);
     rendezvous_key_write_record(settings->run_id, &record);
+    struct store_limits limits = agent_store_memory_limits(settings->config, settings->log);
     struct store_server_settings server = {
+        .limits = &limits,
         .log = settings->log,
+        .own_prefix = text_string(&record),
         .presence_prefix = text_string(&prefix),
         .watched_key = text_string(&record),
         .operations = settings->operations,

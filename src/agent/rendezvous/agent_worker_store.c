@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/rendezvous/agent_listener.h"
+#include "agent/rendezvous/agent_store_memory.h"
 #include "base/memory.h"
 #include "host/store/store_thread.h"
 
@@ -33,7 +34,10 @@ static void tell_opened(void *context) {
 }
 
 static enum failure_code start_server(struct agent_worker_store *store, struct failure *failure) {
+    struct store_limits limits =
+        agent_store_memory_limits(store->settings.config, store->settings.log);
     struct store_server_settings server = {
+        .limits = &limits,
         .log = store->settings.log,
         .operations = store->settings.operations,
         .is_for_this_user = !store->settings.config->is_store_for_every_user,

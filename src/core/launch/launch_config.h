@@ -154,7 +154,11 @@ struct launch_config {
     char *token_file;
     bool is_store_for_every_user; /* of this machine: the workers' store */
     bool refuses_proof;           /* --auth none, though there may be a token */
-    struct text_list rdzv_conf;   /* KEY=VALUE as given; of duplicates the last one holds */
+    /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
+     * 0: the default of core/store/store_memory. */
+    uint64_t store_memory_bytes;
+    int store_memory_percent;
+    struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
 
     /* what to run */
     enum launch_entry entry;

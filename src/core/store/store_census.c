@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_census.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
+
+#define NAME_SIZE 65
+
+struct store_census {
+    char name[NAME_SIZE]; /* empty: the keys have nothing in common, or there are none */
+    bool is_whole_key;    /* else the beginning of keys */
+    int percent;          /* of the memory, about */
+    size_t memory;        /* of the store when it was taken */
+};
 
 /* The keys whose names are compared: about as many, taken evenly from all. */
 #define SAMPLE_SIZE ((size_t)4096)
@@ -87,9 +96,9 @@ static bool is_digit(uint8_t byte) {
 }
 
 static void find_beginning(struct sampling *sampling, struct store_census *census) {
-    size_t bytes[STORE_CENSUS_NAME_SIZE + 1]; /* with a beginning of that length */
+    size_t bytes[NAME_SIZE + 1]; /* with a beginning of that length */
     size_t length = 0;
-    while (length < STORE_CENSUS_NAME_SIZE && narrow(sampling, length, &bytes[length + 1])) {
+    while (length < NAME_SIZE && narrow(sampling, length, &bytes[length + 1])) {
         length++;
     }
     while (length > 0 && is_digit(sampling->sample[0].key.data[length - 1])) {
@@ -121,7 +130,7 @@ static struct store_census take(const struct store_entries *entries) {
     return census;
 }
 
-const struct store_census *store_census_of(struct store_entries *entries) {
+static const struct store_census *census_of(struct store_entries *entries) {
     size_t tolerance = entries->memory_limit / 8;
     struct store_census *census = entries->census;
     if (census == NULL || entries->memory > census->memory + tolerance ||
@@ -131,4 +140,35 @@ const struct store_census *store_census_of(struct store_entries *entries) {
         entries->census = memory_duplicate(&taken, sizeof taken);
     }
     return entries->census;
+}
+
+/* A number of bytes, as people read it. */
+static void append_size(struct text *out, size_t bytes) {
+    if (bytes < (size_t)1 << 20) {
+        text_append_format(out, "%zu bytes", bytes);
+    } else {
+        text_append_format(out, "%.1f MiB", (double)bytes / 1048576);
+    }
+}
+
+void store_census_describe(struct store_entries *entries, struct text *out) {
+    const struct store_census *census = census_of(entries);
+    text_append_format(out, "%zu keys take ", entries->value_count);
+    append_size(out, entries->memory);
+    text_append(out, " of the store's memory limit of ");
+    append_size(out, entries->memory_limit);
+    if (entries->owner_reserve > 0) {
+        text_append(out, " (");
+        append_size(out, entries->owner_reserve);
+        text_append(out, " are kept for the agents)");
+    }
+    if (entries->reserved > entries->memory_limit / 16) {
+        text_append(out, ", unfinished requests and unread replies ");
+        append_size(out, entries->reserved);
+    }
+    if (census->name[0] != '\0') {
+        text_append_format(out, "; about %d %% of what the keys take is for %s '%s'",
+            census->percent, census->is_whole_key ? "the key" : "those that begin with",
+            census->name);
+    }
 }

@@ -6,23 +6,14 @@
 #ifndef MUSTER_CORE_STORE_STORE_CENSUS_H
 #define MUSTER_CORE_STORE_STORE_CENSUS_H
 
-#include <stdbool.h>
-
+#include "base/text.h"
 #include "core/store/store_entries.h"
 
-#define STORE_CENSUS_NAME_SIZE 65
-
-struct store_census {
-    /* Without the '/' that TCPStore's clients put before each key; bytes that are not printable
-     * ASCII, and quotes, are '?'. Empty: the keys have nothing in common, or there are none. */
-    char name[STORE_CENSUS_NAME_SIZE];
-    bool is_whole_key; /* else the beginning of keys */
-    int percent;       /* of the memory, about */
-    size_t memory;     /* of the store when it was taken */
-};
-
-/* The census of what the store holds now, or held when it was about as full: a client that is
- * refused again and again costs little. It belongs to `entries`. */
-const struct store_census *store_census_of(struct store_entries *entries);
+/* Appends how much of the limit is used, and by whom: "14 keys take 3.7 MiB of the store's memory
+ * limit of 4.0 MiB; about 98 % of what the keys take is for those that begin with 'leak/'". Names
+ * are without the '/' that TCPStore's clients put before each key; bytes that are not printable
+ * ASCII, and quotes, are '?'. While the store stays about as full, the keys are not looked at
+ * again, so that a client that is refused again and again costs little. */
+void store_census_describe(struct store_entries *entries, struct text *out);
 
 #endif

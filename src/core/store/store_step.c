@@ -31,38 +31,13 @@ void store_step_wake_all(const struct store_step *step, struct store_entry *entr
     store_waiters_wake_all(step->waiters, entry, step->effects);
 }
 
-/* A number of bytes, as people read it. */
-static void append_size(struct text *reason, size_t bytes) {
-    if (bytes < (size_t)1 << 20) {
-        text_append_format(reason, "%zu bytes", bytes);
-    } else {
-        text_append_format(reason, "%.1f MiB", (double)bytes / 1048576);
-    }
-}
-
 /* The request needs `size` more bytes, which there are not. */
 static void refuse(const struct store_step *step, size_t size) {
-    struct store_entries *entries = step->entries;
-    const struct store_census *census = store_census_of(entries);
     struct text reason = {0};
-    text_append_format(&reason, "%s: %zu bytes more would pass the store's memory limit of ",
-        store_operation_name(step->request->operation), size);
-    append_size(&reason, entries->memory_limit);
-    if (entries->owner_reserve > 0 && !entries->is_owners) {
-        text_append(&reason, " (");
-        append_size(&reason, entries->owner_reserve);
-        text_append(&reason, " are kept for the agents)");
-    }
-    text_append_format(&reason, ", of which %zu keys take ", entries->value_count);
-    append_size(&reason, entries->memory);
-    if (entries->reserved > entries->memory_limit / 16) {
-        text_append(&reason, " and unfinished requests and unread replies ");
-        append_size(&reason, entries->reserved);
-    }
-    if (census->name[0] != '\0') {
-        text_append_format(&reason, "; about %d %% of that is %s '%s'", census->percent,
-            census->is_whole_key ? "the key" : "keys that begin with", census->name);
-    }
+    text_append_format(&reason,
+        "%s: there is no room for %zu bytes more: ", store_operation_name(step->request->operation),
+        size);
+    store_census_describe(step->entries, &reason);
     (void)snprintf(step->effects->reason, sizeof step->effects->reason, "%s", text_string(&reason));
     text_clear(&reason);
     store_effects_close(step->effects, step->connection, step->effects->reason);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "core/store/store_apply.h"
+#include "core/store/store_census.h"
 #include "core/store/store_memory.h"
 
 struct store_table {
@@ -79,8 +80,14 @@ void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
 }
 
 void store_table_reserve_for(struct store_table *table, const char *own_prefix) {
-    table->own_prefix = memory_duplicate_string(own_prefix);
-    table->entries.owner_reserve = store_memory_reserve(table->entries.memory_limit);
+    if (own_prefix != NULL) {
+        table->own_prefix = memory_duplicate_string(own_prefix);
+        table->entries.owner_reserve = store_memory_reserve(table->entries.memory_limit);
+    }
+}
+
+void store_table_describe(struct store_table *table, struct text *out) {
+    store_census_describe(&table->entries, out);
 }
 
 /* Of a request with several keys the first one counts: a client puts the same prefix before all. */

@@ -28,6 +28,7 @@
 #include <stddef.h>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "core/store/store_effects.h"
 #include "core/store/store_limits.h"
 #include "core/store/store_request.h"
@@ -69,8 +70,12 @@ void store_table_renew(
 void store_table_reserve_memory(struct store_table *table, size_t taken_bytes);
 
 /* Keeps a part of the memory limit for keys that start with `own_prefix` (raw; copied), so that the
- * store's owner can write them when others have filled the store. Called once, before any step. */
+ * store's owner can write them when others have filled the store. Called once, before any step.
+ * NULL: there are no such keys. */
 void store_table_reserve_for(struct store_table *table, const char *own_prefix);
+
+/* Appends a sentence's part that says how much memory is used, and which keys take most of it. */
+void store_table_describe(struct store_table *table, struct text *out);
 
 /* The bytes held for clients: keys, values, queues and waits, with their bookkeeping. */
 size_t store_table_memory(const struct store_table *table);

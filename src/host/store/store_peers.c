@@ -22,8 +22,7 @@
  * larger for one reply is freed. */
 #define COLLECTED_BYTES ((size_t)65536)
 
-/* What one client may send and get in one turn of the loop, so that a client that sends many
- * requests at once does not keep the others waiting. One request is never divided. */
+/* What one client may send and get in one turn of the loop. One request is never divided. */
 #define TURN_REQUEST_BYTES ((size_t)4096)
 #define TURN_REPLY_BYTES ((size_t)262144)
 
@@ -150,8 +149,7 @@ static void dismiss(struct store_peer *peer, const char *reason) {
     dismiss_and_say(peer, reason, client_log_say);
 }
 
-/* The input buffer of the client being served is not counted, because bytes that the table takes
- * leave that buffer. */
+/* Bytes that the table takes leave the input buffer of the client being served. */
 static size_t uncounted(const struct store_peers *peers) {
     return peers->current != NULL ? peers->current->stream.input.capacity : 0;
 }
@@ -171,19 +169,15 @@ static struct store_peer *largest_peer(const struct store_peers *peers) {
     return largest;
 }
 
-/* Where the clients' buffers leave no room for `wanted` more bytes, the clients that hold most are
- * closed, not the one that comes last. */
+/* Closes the clients that hold most where their buffers leave no room for `wanted` bytes. */
 static void make_room(struct store_peers *peers, size_t wanted) {
     while (store_room_lacks(&peers->room, uncounted(peers), wanted)) {
         struct store_peer *largest = largest_peer(peers);
         if (largest == NULL || buffered(largest) <= store_room_modest(&peers->room)) {
             return;
         }
-        char *reason = text_format("the store's memory is needed: this client holds most of it, "
-                                   "%zu bytes, with unfinished requests or unread replies",
-            buffered(largest));
-        dismiss(largest, reason);
-        free(reason);
+        dismiss(largest, "the store's memory is needed: this client holds most of it, with "
+                         "unfinished requests or unread replies");
         store_room_share(&peers->room, uncounted(peers));
     }
 }
@@ -310,6 +304,15 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
     return consumed;
 }
 
+static void report_limit(struct store_peer *peer, const char *message) {
+    struct store_peers *peers = peer->peers;
+    struct text reason = {0};
+    bool is_full = store_room_explain(&peers->room, message, &reason);
+    (is_full ? client_log_say_full : client_log_say)(
+        &peers->client_log, &peer->address, text_string(&reason));
+    text_clear(&reason);
+}
+
 static void ended(struct tcp_stream *stream, const struct failure *failure) {
     struct store_peer *peer = peer_of(stream);
     if (tcp_silence_is(failure->system_error)) {
@@ -318,7 +321,7 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
         client_log_say(&peer->peers->client_log, &peer->address, silence);
         free(silence);
     } else if (failure->code == FAILURE_LIMIT) {
-        client_log_say(&peer->peers->client_log, &peer->address, failure->message);
+        report_limit(peer, failure->message);
     }
     forget_client(peer);
 }
@@ -371,9 +374,7 @@ struct store_peers *store_peers_new(
     client_log_init(&peers->client_log, loop, settings->log);
     peers->limits = *limits;
     peers->table = store_table_new(limits);
-    if (settings->own_prefix != NULL) {
-        store_table_reserve_for(peers->table, settings->own_prefix);
-    }
+    store_table_reserve_for(peers->table, settings->own_prefix);
     peers->presence = store_presence_new(settings->presence_prefix);
     peers->operations = settings->operations;
     peers->observer = settings->observer;
@@ -484,8 +485,7 @@ void store_peers_catch_up(struct store_peers *peers) {
     for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
         tcp_stream_catch_up(&peer->stream);
         if (peer->stream.is_held) {
-            dismiss(peer, "it has not read its replies, and what it has sent cannot be carried out "
-                          "before the store is renewed");
+            dismiss(peer, "it has not read its replies by the time the store was renewed");
         }
     }
 }

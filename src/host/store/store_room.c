@@ -39,6 +39,16 @@ bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wa
     return buffered > store_room_modest(room) && (wanted > ceiling || buffered > ceiling - wanted);
 }
 
+bool store_room_explain(const struct store_room *room, const char *message, struct text *out) {
+    text_append(out, message);
+    if (store_table_memory(room->table) < room->memory_bytes / 2) {
+        return false;
+    }
+    text_append(out, ": ");
+    store_table_describe(room->table, out);
+    return true;
+}
+
 size_t store_room_modest(const struct store_room *room) {
     size_t least = store_memory_reserve(room->memory_bytes) / 2;
     return least < MODEST_BYTES ? least : MODEST_BYTES;

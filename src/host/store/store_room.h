@@ -33,6 +33,10 @@ void store_room_share(struct store_room *room, size_t uncounted);
  * more. False when there is not much in the buffers. `uncounted` as above. */
 bool store_room_lacks(const struct store_room *room, size_t uncounted, size_t wanted);
 
+/* A buffer has passed its limit, as `message` says. Appends the message. Where it is because the
+ * table leaves no room, also what fills the table, and returns true. */
+bool store_room_explain(const struct store_room *room, const char *message, struct text *out);
+
 /* A client that holds no more than this in its buffers is not closed to make room. */
 size_t store_room_modest(const struct store_room *room);
 

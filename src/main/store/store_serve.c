@@ -3,13 +3,15 @@
 
 #include <stdio.h>
 
-#include "core/store/store_limits.h"
+#include "core/store/store_memory.h"
+#include "host/machine/memory_limit.h"
 #include "host/store/job_token.h"
 #include "host/store/store_server.h"
 #include "host/network/tcp_listener.h"
 #include "main/command_family.h"
 #include "main/command_service.h"
 #include "options/argparse/option_parser.h"
+#include "options/launch/option_values.h"
 
 static const char program[] = "muster store serve";
 
@@ -66,11 +68,11 @@ static const struct option_definition definitions[] = {
                 "256 MiB.",
     },
     {
-        .destination = "maximum_memory",
-        .names = {"--maximum-memory"},
-        .kind = OPTION_INTEGER,
-        .help = "Bytes held for all clients: keys, values, queues, unfinished requests and unread "
-                "replies. Default: 4 GiB.",
+        .destination = "store_memory",
+        .names = {"--store-memory", "--maximum-memory"},
+        .help = "How much may be held for all clients (keys, values, queues, unfinished requests "
+                "and unread replies): bytes, as 512M, or a percentage of what the cgroup or the "
+                "machine has. Default: a quarter of that, but not more than 4 GiB.",
     },
     {
         .destination = "maximum_connections",
@@ -116,14 +118,25 @@ static void read_limit(struct option_result *result, const char *destination, si
     *out_limit = (size_t)value->integer;
 }
 
+static struct store_memory read_memory(struct option_result *result) {
+    struct store_memory memory = {0};
+    struct text reason = {0};
+    const char *text = option_result_text(result, "store_memory");
+    if (option_result_value(result, "store_memory")->is_set) {
+        enum failure_code code = option_parse_memory(text, &memory.bytes, &memory.percent, &reason);
+        (void)option_result_settle(result, "store_memory", code, &reason);
+    }
+    return memory;
+}
+
 static void read_limits(struct option_result *result, struct store_limits *out_limits) {
-    *out_limits = STORE_LIMITS_DEFAULT;
+    struct store_memory memory = read_memory(result);
+    *out_limits = store_memory_limits(&memory, memory_limit_read(""));
     read_limit(result, "maximum_key_bytes", &out_limits->key_bytes);
     read_limit(result, "maximum_value_bytes", &out_limits->value_bytes);
     read_limit(result, "maximum_keys_per_request", &out_limits->keys_per_request);
     read_limit(result, "maximum_request_bytes", &out_limits->request_bytes);
     read_limit(result, "maximum_queued_bytes", &out_limits->queued_reply_bytes);
-    read_limit(result, "maximum_memory", &out_limits->memory_bytes);
     read_limit(result, "maximum_connections", &out_limits->connections);
 }
 

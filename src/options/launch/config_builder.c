@@ -214,6 +214,18 @@ static enum failure_code build_events(struct building *building) {
     return option_result_settle(building->options, "event_log_handler", code, &reason);
 }
 
+static enum failure_code build_store_memory(struct building *building) {
+    struct launch_config *config = building->config;
+    struct text reason = {0};
+    const char *text = text_of(building, "store_memory");
+    if (*text == '\0') {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = option_parse_memory(
+        text, &config->store_memory_bytes, &config->store_memory_percent, &reason);
+    return option_result_settle(building->options, "store_memory", code, &reason);
+}
+
 static enum failure_code build_entry(struct building *building) {
     struct launch_config *config = building->config;
     bool is_module = flag_of(building, "module");
@@ -323,7 +335,7 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_token, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events};
+        build_events, build_store_memory};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -355,6 +355,15 @@ static const struct option_definition definitions[] = {
             "for it, before the node ends. Default: the host_timeout of --rdzv-conf, otherwise 30.",
     },
     {
+        .destination = "store_memory",
+        .names = {"--store-memory", "--store_memory"},
+        .reads_environment = true,
+        .default_text = "",
+        .help = "How much memory each store that this agent serves may use: bytes, as 512M, or a "
+                "percentage of what the agent's cgroup or the machine has. Default: a quarter of "
+                "that, but not more than 4 GiB.",
+    },
+    {
         .destination = "on_timer_expiry",
         .names = {"--on-timer-expiry", "--on_timer_expiry"},
         .reads_environment = true,

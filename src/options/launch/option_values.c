@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/launch/option_values.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/store/store_memory.h"
 #include "core/workers/signal_name.h"
 #include "base/python_repr.h"
 
@@ -212,6 +214,39 @@ enum failure_code option_parse_scale_up(const char *text, enum rendezvous_scale_
     }
     *out_scale_up = is_never ? RENDEZVOUS_SCALE_UP_NEVER : RENDEZVOUS_SCALE_UP_ALLOWED;
     *out_interval = duration_from_seconds(seconds);
+    return FAILURE_NONE;
+}
+
+/* The bytes that a letter after a number stands for; 0 for other letters. */
+static uint64_t bytes_of_unit(char unit) {
+    static const char units[] = "KMGT";
+    const char *found = unit != '\0' ? strchr(units, toupper((unsigned char)unit)) : NULL;
+    return found != NULL ? UINT64_C(1) << (10 * (found - units + 1)) : 0;
+}
+
+enum failure_code option_parse_memory(
+    const char *text, uint64_t *out_bytes, int *out_percent, struct text *out_reason) {
+    char *number = option_trim(text);
+    size_t length = strlen(number);
+    char last = length > 0 ? number[length - 1] : '\0';
+    bool is_percent = last == '%';
+    uint64_t unit = bytes_of_unit(last);
+    int64_t value = 0;
+    if (is_percent || unit != 0) {
+        number[length - 1] = '\0';
+    }
+    unit = unit == 0 ? 1 : unit;
+    bool is_number = text_parse_integer(number, &value) == FAILURE_NONE;
+    free(number);
+    if (!is_number || value < 1 || (is_percent && value > 100) ||
+        (!is_percent && ((uint64_t)value > (UINT64_C(1) << 62) / unit ||
+                            (uint64_t)value * unit < STORE_MEMORY_LEAST))) {
+        return option_refuse_value(out_reason, text,
+            "give bytes, at least 1M (K, M, G and T mean powers of 1024), or a part of the memory, "
+            "1%% to 100%%");
+    }
+    *out_bytes = is_percent ? 0 : (uint64_t)value * unit;
+    *out_percent = is_percent ? (int)value : 0;
     return FAILURE_NONE;
 }
 

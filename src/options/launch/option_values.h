@@ -7,6 +7,7 @@
 #define MUSTER_OPTIONS_LAUNCH_OPTION_VALUES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/failure.h"
 #include "base/text.h"
@@ -30,6 +31,11 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_streams(
  * nodes. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_scale_up(const char *text,
     enum rendezvous_scale_up *out_scale_up, struct duration *out_interval, struct text *out_reason);
+
+/* A number of bytes, perhaps with K, M, G or T for powers of 1024; or a percentage from 1% to 100%.
+ * Of the two results one is 0. Less than STORE_MEMORY_LEAST bytes are refused. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_memory(
+    const char *text, uint64_t *out_bytes, int *out_percent, struct text *out_reason);
 
 /* "null", or "file:" and a path. The caller frees the path (else it is NULL). "console" and
  * "dynamic_rendezvous" mean "null", because PyTorch's events/handlers.py gives both a handler that

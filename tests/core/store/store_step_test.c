@@ -58,8 +58,9 @@ static void the_reason_names_operation_and_limit(void **state) {
     assert_int_equal(room->effects.count, 0);
     assert_false(store_step_admit(&room->step, 1001));
     assert_string_equal(room->effects.items[0].reason,
-        "ADD: 1001 bytes more would pass the store's memory limit "
-        "of 1000 bytes, of which 0 keys take 0 bytes");
+        "ADD: there is no room for 1001 bytes more: 0 keys take 0 bytes of the store's memory "
+        "limit "
+        "of 1000 bytes");
 }
 
 #define step_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -72,10 +72,26 @@ static void buffers_are_given_up_before_the_table_finds_no_room(void **state) {
     tear_down(&fixture);
 }
 
+static void what_fills_the_table_explains_why_buffers_have_no_room(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct text text = {0};
+    set_up(&fixture, 64 * MIB);
+    assert_false(store_room_explain(&fixture.room, "no room", &text));
+    assert_string_equal(text_string(&text), "no room");
+    text_clear(&text);
+    store_value(&fixture, 60 * MIB);
+    assert_true(store_room_explain(&fixture.room, "no room", &text));
+    assert_true(text_starts_with(text_string(&text), "no room: 1 keys take 60.0 MiB of"));
+    text_clear(&text);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_may_use_what_the_other_leaves),
     cmocka_unit_test(buffers_have_a_little_beside_a_full_store),
     cmocka_unit_test(buffers_are_given_up_before_the_table_finds_no_room),
+    cmocka_unit_test(what_fills_the_table_explains_why_buffers_have_no_room),
 };
 
 TEST_MAIN(tests)

@@ -187,6 +187,35 @@ static void impossible_signals_say_why(void **state) {
     }
 }
 
+static void expect_amount(const char *text, uint64_t expected_bytes, int expected_percent) {
+    uint64_t bytes;
+    int percent;
+    assert_int_equal(option_parse_memory(text, &bytes, &percent, &reason), FAILURE_NONE);
+    assert_true(bytes == expected_bytes);
+    assert_int_equal(percent, expected_percent);
+}
+
+static void memory_is_bytes_or_a_percentage(void **state) {
+    (void)state;
+    expect_amount("1048576", 1 << 20, 0);
+    expect_amount(" 512M ", 512 << 20, 0);
+    expect_amount("2g", UINT64_C(2) << 30, 0);
+    expect_amount("1024K", 1 << 20, 0);
+    expect_amount("1T", UINT64_C(1) << 40, 0);
+    expect_amount("1%", 0, 1);
+    expect_amount("100%", 0, 100);
+    static const char *const mistakes[] = {"", "%", "0", "-1", "1048575", "1X", "M", "0%", "101%",
+        "1.5G", "1MB", "9223372036854775807T", "4611686018427387905"};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        uint64_t bytes;
+        int percent;
+        assert_int_equal(
+            option_parse_memory(mistakes[i], &bytes, &percent, &reason), FAILURE_INVALID);
+        assert_non_null(strstr(text_string(&reason), "give bytes, at least 1M"));
+        text_clear(&reason);
+    }
+}
+
 static void expect_scale_up(const char *text, enum rendezvous_scale_up expected, double seconds) {
     enum rendezvous_scale_up scale_up;
     struct duration interval;
@@ -224,6 +253,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(signals_are_named_in_full, clear),
     cmocka_unit_test_teardown(impossible_signals_say_why, clear),
     cmocka_unit_test_teardown(new_nodes_are_admitted_at_once_or_never_or_now_and_then, clear),
+    cmocka_unit_test_teardown(memory_is_bytes_or_a_percentage, clear),
 };
 
 TEST_MAIN(tests)

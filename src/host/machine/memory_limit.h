@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How much memory this process may use: the least of what the machine has, what the process' cgroup
+ * and the cgroups around it allow (version 1 and 2), and RLIMIT_AS. It does not tell how much of
+ * that is in use. */
+#ifndef MUSTER_HOST_MACHINE_MEMORY_LIMIT_H
+#define MUSTER_HOST_MACHINE_MEMORY_LIMIT_H
+
+#include <stdint.h>
+
+/* In bytes. `root` is "" except in tests: the directory that has proc/self/cgroup and
+ * sys/fs/cgroup.
+ */
+uint64_t memory_limit_read(const char *root);
+
+#endif

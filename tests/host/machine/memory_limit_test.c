@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <sys/resource.h>
+
+#include "host/machine/memory_limit.h"
+#include "temporary_tree.h"
+
+struct fixture {
+    struct temporary_tree tree;
+};
+
+static void set_up(struct fixture *fixture, const char *cgroups) {
+    temporary_tree_init(&fixture->tree);
+    temporary_tree_write(&fixture->tree, "proc/self/cgroup", cgroups);
+}
+
+static void expect_limit(struct fixture *fixture, uint64_t expected) {
+    assert_int_equal(memory_limit_read(fixture->tree.root), expected);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static void a_cgroup_of_version_2_limits_and_so_do_those_around_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "0::/job/step\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/step/memory.max", "max\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.max", "2000000\n");
+    expect_limit(&fixture, 2000000);
+    set_up(&fixture, "0::/job/step\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/step/memory.max", "1000000\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.max", "2000000\n");
+    expect_limit(&fixture, 1000000);
+}
+
+static void a_cgroup_of_version_1_limits(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "9:name=systemd:/other\n5:cpu,memory:/a\n0::/\n");
+    temporary_tree_write(
+        &fixture.tree, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    temporary_tree_write(
+        &fixture.tree, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "3000000\n");
+    expect_limit(&fixture, 3000000);
+}
+
+static void in_a_container_the_root_has_the_limit(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "0::/kubepods/pod7/container9\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/memory.max", "4000000\n");
+    expect_limit(&fixture, 4000000);
+}
+
+static void without_a_limit_it_is_the_machines_memory(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "no cgroup\n0::/job\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.max", "max\n");
+    uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+    expect_limit(&fixture, limit.rlim_cur < machine ? limit.rlim_cur : machine);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_cgroup_of_version_2_limits_and_so_do_those_around_it),
+    cmocka_unit_test(a_cgroup_of_version_1_limits),
+    cmocka_unit_test(in_a_container_the_root_has_the_limit),
+    cmocka_unit_test(without_a_limit_it_is_the_machines_memory),
+};
+
+TEST_MAIN(tests)
