@@ -163,3 +163,18 @@ def test_a_world_outlives_a_lossy_network(muster, network):
     network.mend("*", "*")
     world.end()
     assert job.succeeds()
+
+
+def test_a_node_that_comes_back_to_a_last_round_keeps_nobody_from_ending(muster, network):
+    """Its loss was ignored, and the others are done: no further round follows."""
+    ignoring = ["--on-node-loss", "torchrun", "--exit-barrier-timeout", 1]
+    job = JobOfMachines(muster, network, 3, *ignoring, conf=["join_timeout=6"])
+    job.start_all()
+    world = job.wait_for_world("node1", "node2", "node3")
+    network.reset(network.hosts[2], "*")
+    job.started[2].wait_for_log("this node is cut off from the job's store")
+    world.of("node1").end()
+    world.of("node2").end()
+    job.started[1].wait_for_log("rendezvous <- done_asked")
+    network.mend("*", "*")
+    assert job.statuses() == {"node1": 0, "node2": 0, "node3": 1}, job.tell()

@@ -93,12 +93,18 @@ bool rendezvous_join(struct rendezvous_step *step) {
     return take_action(step, rendezvous_decide_join(&context), context.is_late);
 }
 
+/* No further round follows: some workers are done, so nobody is let in, and nobody goes on without
+ * a node that is lost. */
+static bool is_last_round(const struct rendezvous_machine *machine) {
+    return machine->view.seen.is_draining && !rendezvous_settings_heed_losses(&machine->settings);
+}
+
 /* By torchrun's rules a spare waits without a deadline, but a node on the wait list only until the
  * join timeout. */
 bool rendezvous_wait_beside(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     if (rendezvous_view_self(&machine->view)->is_redundant ||
-        rendezvous_regroup_is_possible(&machine->view.seen)) {
+        (rendezvous_regroup_is_possible(&machine->view.seen) && !is_last_round(machine))) {
         rendezvous_patience_prolong(
             &machine->patience, step->event->now, machine->settings.join_timeout);
     }
