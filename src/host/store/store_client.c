@@ -404,7 +404,8 @@ static void timer_fired(void *context) {
     struct store_call *expired = NULL;
     while (!client->is_freed &&
            (expired = store_call_queue_pop_expired(&client->queue, now)) != NULL) {
-        finish_with_failure(client, expired, FAILURE_TIMEOUT, "timed out before it was its turn");
+        finish_with_failure(client, expired, FAILURE_TIMEOUT,
+            "the store did not answer in time what was asked before");
     }
     leave(client);
 }
