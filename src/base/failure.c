@@ -2,6 +2,7 @@
 #include "base/failure.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,8 +65,9 @@ enum failure_code failure_set_system(
         vsnprintf(failure->message, sizeof failure->message, format, arguments);
         va_end(arguments);
         size_t used = strlen(failure->message);
-        snprintf(failure->message + used, sizeof failure->message - used, ": %s",
-            strerror(system_error));
+        snprintf(failure->message + used, sizeof failure->message - used, ": %s%s",
+            strerror(system_error),
+            system_error == EMFILE ? " (limit on open files, see ulimit -n)" : "");
         utf8_make_line_printable(failure->message);
     }
     return FAILURE_SYSTEM;

@@ -40,7 +40,8 @@ const char *failure_code_name(enum failure_code code);
 __attribute__((format(printf, 3, 4))) enum failure_code failure_set(
     struct failure *failure, enum failure_code code, const char *format, ...);
 
-/* Like failure_set with FAILURE_SYSTEM: appends ": " and the text of `system_error`. */
+/* Like failure_set with FAILURE_SYSTEM: appends ": " and the text of `system_error`, and for EMFILE
+ * the limit that was reached. */
 __attribute__((format(printf, 3, 4))) enum failure_code failure_set_system(
     struct failure *failure, int system_error, const char *format, ...);
 

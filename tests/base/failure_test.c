@@ -37,7 +37,16 @@ static void no_place_for_a_message_still_returns_the_code(void **state) {
     assert_int_equal(failure_set(NULL, FAILURE_TIMEOUT, "x"), FAILURE_TIMEOUT);
 }
 
+static void lack_of_descriptors_names_the_limit(void **state) {
+    (void)state;
+    struct failure failure;
+    failure_set_system(&failure, EMFILE, "cannot open x");
+    assert_string_equal(
+        failure.message, "cannot open x: Too many open files (limit on open files, see ulimit -n)");
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lack_of_descriptors_names_the_limit),
     cmocka_unit_test(wrapping_puts_context_in_front),
     cmocka_unit_test(system_failure_carries_the_reason),
     cmocka_unit_test(over_long_message_is_cut),

@@ -23,3 +23,9 @@ def test_an_agent_with_too_few_descriptors_says_so_and_ends(muster):
             assert "oo many open files" in result.err or "descriptor" in result.err, f"limit {limit}: {result}"
     assert results[LIMITS[0]].status == 1, results[LIMITS[0]]
     assert results[LIMITS[-1]].status == 0, results[LIMITS[-1]]
+
+
+def test_a_start_that_fails_for_lack_of_descriptors_names_the_limit(muster):
+    for limit in (4, 6, 8, 10):
+        end = start_with_limit(muster, limit).finish()
+        assert end.status == 1 and "ulimit -n" in end.err, f"limit {limit}: {end}"
