@@ -111,6 +111,21 @@ def test_nodes_that_lose_every_third_packet_while_they_join_all_run(muster, make
     assert job.succeeds()
 
 
+def test_lost_packets_are_no_lost_nodes(muster, make_lossy_network):
+    """Every twentieth packet: with bare probes, a node is taken for gone every three seconds."""
+    network = make_lossy_network(5, 3)
+    job = JobOfMachines(muster, network, "2:5")
+    job.start_all()
+    world = job.wait_for_world(*(host.name for host in network.hosts))
+    network.loss("*", "*", 0.05)
+    time.sleep(12)
+    assert network.counts()["lost"] > 0
+    network.mend("*", "*")
+    assert all("no answer" not in node.err() for node in job.started), job.tell()
+    world.end()
+    assert job.succeeds()
+
+
 def test_a_node_that_is_not_heard_any_more_is_missed_and_comes_back(muster, network):
     """It hears the others all the time."""
     job = JobOfMachines(muster, network, "2:3")
