@@ -144,7 +144,7 @@ class Storm:
         finally:
             self.end()
         notes = read_notes(self.notes)
-        longest = longest_overlap(notes)
+        longest = longest_overlap(notes) if self.plan.kind != "torchrun" else None
         return {
             "seed": self.plan.seed, "kind": self.plan.kind, "agents": len(self.agents), "workers": len(notes),
             "worlds": len(worlds_of(notes)), "faults": dict(self.counts), "violations": violations,
