@@ -200,7 +200,7 @@ def test_a_muster_node_that_was_stopped_comes_back(make_mixed_job):
     time.sleep(8)  # twice what costs a silent node its place
     stopped.running.signal(signal.SIGCONT)
     job.wait_for_world({1: 1, 2: 1}, after=both).assert_has_met()
-    assert "taken this node out" in stopped.running.err()
+    assert "this agent stood still for " in stopped.running.err()
     job.let_go()
     job.finish()
 
