@@ -80,7 +80,7 @@ def test_a_node_that_comes_back_to_a_job_that_ended_well_cannot_say_what_became_
     job.started[0].wait_for_log("finish succeeded")
     stalled.signal(signal.SIGCONT)  # the host waits for it, as it is still connected
     assert job.statuses() == {"node1": 0, "node2": 1}, job.tell()
-    assert "this node is cut off from the job's store" in stalled.err(), job.tell()
+    assert "this agent stood still for " in stalled.err(), job.tell()
     first.of("node2").wait_until_gone()
 
 
