@@ -193,7 +193,9 @@ static const char *open_port(const char *name) {
     if (port_count == PORTS) {
         return "no port is left";
     }
-    snprintf(path, sizeof path, "/run/netns/%s", name);
+    if ((size_t)snprintf(path, sizeof path, "/run/netns/%s", name) >= sizeof path) {
+        return "the name of the namespace is too long";
+    }
     const int there = open(path, O_RDONLY | O_CLOEXEC);
     if (there < 0 || setns(there, CLONE_NEWNET) != 0) {
         return "there is no such namespace";

@@ -174,8 +174,8 @@ static void a_lost_node_is_told_once_it_is_out_of_the_record(void **state) {
 
 static void beats_are_told_and_a_connection_that_ends(void **state) {
     struct scene *scene = *state;
-    const struct rendezvous_event lost = {
-        .kind = RENDEZVOUS_EVENT_CONNECTION_LOST, .lost = {"no answer", true}};
+    const struct rendezvous_event lost = {.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+        .lost = {.reason = "no answer", .is_silent = true}};
     take(scene, lost);
     expect(scene, ""); /* the connection was never open */
     take(scene, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED});

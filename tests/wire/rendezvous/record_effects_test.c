@@ -12,8 +12,8 @@ static void what_is_told_is_the_lists_own(void **state) {
     record_effects_tell(
         &effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_BROKEN, .reason = reason});
     record_effects_tell(
-        &effects, &(struct rendezvous_event){
-                      .kind = RENDEZVOUS_EVENT_CONNECTION_LOST, .lost = {reason, true}});
+        &effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                      .lost = {.reason = reason, .is_silent = true}});
     record_effects_tell(
         &effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD, .state = &record});
     record_effects_tell(&effects,
