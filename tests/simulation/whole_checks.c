@@ -165,9 +165,12 @@ void whole_check_write(struct whole_cluster *cluster, const struct rendezvous_st
 /* What machines want, and what they are told. */
 
 /* Only a storm makes nodes give up; what it left behind may need a moment to be mended. A node of
- * torchrun's that went into its exit barrier when the others left the round is lost to them. */
+ * torchrun's that went into its exit barrier when the others left the round is lost to them. Where
+ * losses are not heeded, no round follows once some workers are done, so those who wait give up. */
 static void check_failure(struct whole_cluster *cluster, const struct whole_node *node) {
-    bool is_excused = cluster->is_finishing && cluster->settings.torch_nodes > 0;
+    bool is_heeded = rendezvous_settings_heed_losses(&cluster->settings.rendezvous);
+    bool is_excused = cluster->is_finishing && (cluster->settings.torch_nodes > 0 || !is_heeded);
+    cluster->may_give_up = cluster->may_give_up || (cluster->is_finishing && !is_heeded);
     if (cluster->settings.is_storm && !is_excused && !cluster->is_storm && !cluster->is_job_over &&
         seconds_since(cluster, cluster->storm_over_at) > MENDING_SECONDS) {
         whole_complain(cluster, "%s has failed in peace", node->name);
