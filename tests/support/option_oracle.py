@@ -68,6 +68,10 @@ OPTIONS = {
     "print_completion": ([], WORDS | {"choices": ["bash", "zsh", "tcsh"], "action": "print"}),
     "version": ([], {"action": "version", "version": "muster"}),  # Muster's own
 }
+ADDITIONS = {
+    "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up", "settling_time",
+    "host_timeout", "store_memory", "on_timer_expiry", "evidence", "evidence_timeout", "exit_code", "version",
+}  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}
 
 
@@ -95,9 +99,17 @@ class WholeWords(argparse.HelpFormatter):
         return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
+class Parser(argparse.ArgumentParser):
+    """What abbreviates an option of torchrun's means that one, whatever Muster adds."""
+
+    def _get_option_tuples(self, option_string):
+        found = super()._get_option_tuples(option_string)
+        return [match for match in found if match[0].dest not in ADDITIONS] or found
+
+
 def new_parser(**keywords):
     colours = {"color": False} if sys.version_info >= (3, 14) else {}
-    return argparse.ArgumentParser(prog="torchrun", formatter_class=WholeWords, **colours, **keywords)
+    return Parser(prog="torchrun", formatter_class=WholeWords, **colours, **keywords)
 
 
 def torchrun_parser(environment):

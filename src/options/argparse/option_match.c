@@ -57,15 +57,16 @@ static bool matches_loosely(
     return true;
 }
 
-static size_t find_loosely(const struct option_table *table, const char *argument,
-    struct option_match *out_first, struct text *out_names) {
+static size_t find_abbreviated(const struct option_table *table, const char *argument,
+    bool is_addition, struct option_match *out_first, struct text *out_names) {
     size_t prefix_length = strcspn(argument, "=");
     struct name_cursor cursor = {.table = table};
     size_t index;
     size_t count = 0;
     for (const char *name; (name = next_name(&cursor, &index)) != NULL;) {
         struct option_match match;
-        if (!matches_loosely(name, argument, prefix_length, &match)) {
+        if (table->definitions[index].is_addition != is_addition ||
+            !matches_loosely(name, argument, prefix_length, &match)) {
             continue;
         }
         if (count == 0) {
@@ -78,6 +79,12 @@ static size_t find_loosely(const struct option_table *table, const char *argumen
         count++;
     }
     return count;
+}
+
+static size_t find_loosely(const struct option_table *table, const char *argument,
+    struct option_match *out_first, struct text *out_names) {
+    size_t count = find_abbreviated(table, argument, false, out_first, out_names);
+    return count > 0 ? count : find_abbreviated(table, argument, true, out_first, out_names);
 }
 
 static bool looks_like_negative_number(const char *argument) {

@@ -41,6 +41,9 @@ struct option_definition {
     enum option_kind kind;
     enum option_arity arity;
     bool reads_environment;
+    /* The program that this command stands in for does not have this option. An abbreviation that
+     * means one of its options is not made ambiguous by this one. */
+    bool is_addition;
     const char *default_text;   /* converted like a given value; NULL: no default */
     const char *const *choices; /* NULL-terminated; NULL: any value */
     const char *help;

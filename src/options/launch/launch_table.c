@@ -242,6 +242,7 @@ static const struct option_definition definitions[] = {
         .destination = "token_file",
         .names = {"--token-file", "--token_file"},
         .reads_environment = true,
+        .is_addition = true,
         .help = "File with the job's token, a secret of at least 16 bytes that is the same on all "
                 "nodes. With a token nodes prove themselves to the job's store, and others are "
                 "turned away. Only this user may read it (mode 0600). Default: the token in "
@@ -252,6 +253,7 @@ static const struct option_definition definitions[] = {
         .names = {"--auth"},
         .reads_environment = true,
         .choices = auths,
+        .is_addition = true,
         .help = "How nodes prove themselves: token, or none, as where nodes of torchrun take part. "
                 "Default: token where one is given.",
     },
@@ -261,6 +263,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "user",
         .choices = store_clients,
+        .is_addition = true,
         .help = "Whose processes on this machine may use the workers' store: this user's and "
                 "root's, or any. Those of other machines may in either case. Default: user.",
     },
@@ -301,6 +304,7 @@ static const struct option_definition definitions[] = {
         .names = {"--exit-barrier-timeout", "--exit_barrier_timeout"},
         .kind = OPTION_FLOAT,
         .reads_environment = true,
+        .is_addition = true,
         .help =
             "Seconds that a node whose workers are done waits for the other nodes; then it ends "
             "with "
@@ -320,6 +324,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "restart",
         .choices = node_losses,
+        .is_addition = true,
         .help =
             "What the others do when a node is lost (c10d): restart at once without it, if enough "
             "are left; wait for another to take its place, until join_timeout; or do as torchrun "
@@ -330,6 +335,7 @@ static const struct option_definition definitions[] = {
         .names = {"--scale-up", "--scale_up"},
         .reads_environment = true,
         .default_text = "immediate",
+        .is_addition = true,
         .help =
             "When nodes beyond the present ones join a running job (c10d), which restarts its "
             "workers: immediate, never, or the seconds that have to lie between two such restarts. "
@@ -341,6 +347,7 @@ static const struct option_definition definitions[] = {
         .kind = OPTION_FLOAT,
         .reads_environment = true,
         .default_text = "2",
+        .is_addition = true,
         .help =
             "With c10d: seconds for which this node's workers run on when another node was told to "
             "end by a signal, since the same signal may be on its way to this node. Default: 2.",
@@ -350,6 +357,7 @@ static const struct option_definition definitions[] = {
         .names = {"--host-timeout", "--host_timeout"},
         .kind = OPTION_FLOAT,
         .reads_environment = true,
+        .is_addition = true,
         .help =
             "With c10d: seconds for which a node that has lost the host of the job's store looks "
             "for it, before the node ends. Default: the host_timeout of --rdzv-conf, otherwise 30.",
@@ -359,6 +367,7 @@ static const struct option_definition definitions[] = {
         .names = {"--store-memory", "--store_memory"},
         .reads_environment = true,
         .default_text = "",
+        .is_addition = true,
         .help = "How much memory each store that this agent serves may use: bytes, as 512M, or a "
                 "percentage of what the agent's cgroup or the machine has. Default: a quarter of "
                 "that, but not more than 4 GiB.",
@@ -369,6 +378,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "restart-worker",
         .choices = timer_expiries,
+        .is_addition = true,
         .help = "When a worker's timer expired and the worker was ended: treat it as any other "
                 "failure, or end this agent too, as torchrun does. Default: restart-worker.",
     },
@@ -378,6 +388,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "basic",
         .choices = evidences,
+        .is_addition = true,
         .help = "What to look at before a worker is killed that hangs: off, basic for its threads, "
                 "files, sockets and Python stacks, full for debuggers (py-spy, gdb) too, which "
                 "stop it meanwhile. It goes to hang_evidence.txt beside the worker's logs. "
@@ -389,6 +400,7 @@ static const struct option_definition definitions[] = {
         .kind = OPTION_FLOAT,
         .reads_environment = true,
         .default_text = "2",
+        .is_addition = true,
         .help = "Seconds, also fractions, by which that may delay a kill. Default: 2.",
     },
     {
@@ -397,6 +409,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "torchrun",
         .choices = exit_codes,
+        .is_addition = true,
         .help = "Exit status of a failed job: torchrun for 1 always, worker for that of the worker "
                 "that failed first (128 + N for signal N, also for one that ended the agent). "
                 "Default: torchrun.",
@@ -412,6 +425,7 @@ static const struct option_definition definitions[] = {
         .destination = "version",
         .names = {"--version"},
         .kind = OPTION_VERSION,
+        .is_addition = true,
         .help = "Print Muster's version and exit.",
     },
     {
