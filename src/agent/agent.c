@@ -219,6 +219,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code =
             agent_prepare(agent->config, agent->environment, &watch, &agent->preparation, failure);
     }
+    if (code == FAILURE_NONE && agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
+        code = failure_set(failure, FAILURE_CANCELLED, "the signal came with the disk's answer");
+    }
     if (code == FAILURE_NONE) {
         code = make_node(agent, failure);
     }
