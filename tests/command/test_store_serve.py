@@ -297,20 +297,21 @@ def test_a_reply_beyond_the_limit_is_not_built(muster):
         client.ping()
 
 
-def test_unfinished_requests_leave_less_room_for_values(muster):
+def test_of_the_unfinished_requests_the_largest_makes_room_for_values(muster):
     server = Server(muster, "--maximum-memory", 16 << 20)
-    with server.client() as stalled, server.client() as client:
-        stalled.send(bytes([SET]) + blob(b"/k") + struct.pack("<Q", 8 << 20) + b"x" * ((8 << 20) - 1))
-        wait_until(lambda: server.memory() > 8 << 20)
-        try:
-            client.set(b"/1", b"x" * (8 << 20))
-            assert client.is_closed()
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        server.wait_for_log("memory")
-        stalled.send(b"x")
-        stalled.ping()
-        assert stalled.get(b"/k") == b"x" * (8 << 20)
+    with server.client() as large, server.client() as small, server.client() as client:
+        for stalled, size in ((small, 1 << 20), (large, 8 << 20)):
+            stalled.send(bytes([SET]) + blob(b"/k") + struct.pack("<Q", size) + b"x" * (size - 1))
+        wait_until(lambda: server.memory() > 9 << 20)
+        for n in range(4):
+            client.set(b"/%d" % n, b"x" * (2 << 20))
+            client.ping()
+        server.wait_for_log("this client holds most of it")
+        assert large.is_closed()
+        assert [len(client.get(b"/%d" % n)) for n in range(4)] == 4 * [2 << 20]
+        small.send(b"x")
+        small.ping()
+        assert small.get(b"/k") == b"x" * (1 << 20)
 
 
 def test_stored_values_cannot_exceed_the_memory_limit(muster):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A man in the middle of a store and its clients, who notes every request.
+"""A man in the middle of a store and its clients, who notes every request. PINGs, the signs of life, are only counted.
 
     proxy = StoreProxy(port_of_the_store)
     job.start("127.0.0.2", "--rdzv-endpoint", f"127.0.0.1:{proxy.port}")
@@ -63,7 +63,7 @@ class StoreProxy:
 
     def __init__(self, store_port, delay=0):
         self.store_port, self.delay = store_port, delay
-        self.requests, self.lock = [], threading.Condition()
+        self.requests, self.pings, self.lock = [], 0, threading.Condition()
         self.held_operation, self.wanted_holders, self.holders = None, 0, 0
         self.sockets = []
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -104,6 +104,9 @@ class StoreProxy:
 
     def note(self, request):
         with self.lock:
+            if request.operation == PING:
+                self.pings += 1
+                return
             self.requests.append(request)
             if request.operation != self.held_operation:
                 return
