@@ -9,7 +9,6 @@ import pytest
 
 from support.leaks import processes_with, wait_until_gone
 
-pytestmark = pytest.mark.threads
 
 # Its child is in its session, and is not killed by the kernel when the agent dies.
 WORKER = "#!/bin/sh\nsleep 300 & : >ready.$RANK\nwait\n"

@@ -26,6 +26,8 @@ TIMERS = "An expired timer ends its process, not the agent"
 LOCAL_TIMERS = "Timers between a parent and its forked children"
 EVIDENCE = "Hanging workers are looked at before they are killed"
 NO_ORPHANS = "Workers die with the agent"
+PRINTABLE = "Text of others does nothing to the terminal"
+OWN_LINKS = "Another user's link is not followed."
 
 ALL = [value for name, value in list(globals().items()) if name.isupper()]
 

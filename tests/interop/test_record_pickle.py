@@ -4,6 +4,7 @@ run a command is refused."""
 
 import base64
 import random
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -87,6 +88,8 @@ def write_ours(ours, state):
 TIMES = st.integers(-9 * 10**15, 9 * 10**15).map(lambda microseconds: microseconds * 1000)  # 1684 to 2255
 CHARACTERS = st.characters(min_codepoint=1, max_codepoint=0xD7FF) | st.characters(min_codepoint=0xE000)
 ADDRESSES = st.text(CHARACTERS, max_size=60)
+# what a reader does not change so that it can be printed
+REASONS = st.text(CHARACTERS.filter(lambda character: unicodedata.category(character) != "Cc"), max_size=60)
 INTEGERS = st.one_of(st.integers(0, 5), st.integers(0, 2**22), st.integers(-(2**63), 2**63 - 1))
 COUNTS = st.one_of(st.integers(0, 300), st.integers(0, 2**31 - 1))
 NODES = st.builds(
@@ -113,7 +116,7 @@ STATES = st.builds(
     is_charged=st.booleans(),
     is_doubted=st.booleans(),
     has_failed=st.booleans(),
-    reason=ADDRESSES,
+    reason=REASONS,
 )
 
 
