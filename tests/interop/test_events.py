@@ -29,6 +29,7 @@ def main():
 main()
 """
 
+# Those that stop their launcher wait for a second: torchrun leaves a worker behind whose start a signal interrupts.
 JOBS = {
     "succeeds": (["plain.py"], "pass\n"),
     "exits with 3": (["plain.py"], "import os, sys, time\nsys.exit(3) if os.environ['RANK'] == '1' else time.sleep(60)\n"),
@@ -42,7 +43,7 @@ JOBS = {
     "has a role": (["--role", "trainer", "--no-python", "true"], ""),
     "is stopped": (
         ["plain.py"],
-        "import os, time\nos.kill(os.getppid(), 15) if os.environ['RANK'] == '1' else None\ntime.sleep(60)\n",
+        "import os, time\ntime.sleep(1)\nos.kill(os.getppid(), 15) if os.environ['RANK'] == '1' else None\ntime.sleep(60)\n",
     ),
     "runs a module": (["-m", "this"], ""),
     "runs a path": (["--run-path", "plain.py"], "pass\n"),
@@ -257,7 +258,7 @@ WATCHED_JOBS = {
     "succeeds": ([], "pass\n"),
     "fails": ([], "import sys\nsys.exit(3)\n"),
     "restarts": (["--max-restarts", "1"], "import os, sys\nsys.exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n"),
-    "is stopped": ([], "import os, time\nos.kill(os.getppid(), 15)\ntime.sleep(60)\n"),
+    "is stopped": ([], "import os, time\ntime.sleep(1)\nos.kill(os.getppid(), 15)\ntime.sleep(60)\n"),
     "cannot be started": (["--no-python"], None),
 }  # fmt: skip
 
