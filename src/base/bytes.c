@@ -24,15 +24,6 @@ bool slice_starts_with(struct slice whole, struct slice start) {
            (start.length == 0 || memcmp(whole.data, start.data, start.length) == 0);
 }
 
-int slice_compare(struct slice left, struct slice right) {
-    size_t common = left.length < right.length ? left.length : right.length;
-    int order = common == 0 ? 0 : memcmp(left.data, right.data, common);
-    if (order != 0) {
-        return order;
-    }
-    return (left.length > right.length) - (left.length < right.length);
-}
-
 void bytes_init(struct bytes *bytes, size_t ceiling) {
     *bytes = (struct bytes){.ceiling = ceiling};
 }

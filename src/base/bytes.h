@@ -22,8 +22,6 @@ struct slice slice_from_string(const char *string);
 struct slice slice_from(struct slice whole, size_t start);
 bool slice_equals(struct slice left, struct slice right);
 bool slice_starts_with(struct slice whole, struct slice start);
-/* Orders like memcmp. When one slice is the beginning of the other, the shorter one comes first. */
-int slice_compare(struct slice left, struct slice right);
 
 /* Owned bytes. A zeroed struct is a valid empty buffer without a ceiling. */
 struct bytes {

@@ -5,17 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void (*exhausted_hook)(void);
-
-void memory_set_exhausted_hook(void (*hook)(void)) {
-    exhausted_hook = hook;
-}
-
 static void *checked(void *pointer) {
     if (pointer == NULL) {
-        if (exhausted_hook != NULL) {
-            exhausted_hook();
-        }
         abort();
     }
     return pointer;

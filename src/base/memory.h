@@ -22,9 +22,4 @@ char *memory_duplicate_string(const char *source);
  * `*capacity` is in items. Returns the (possibly moved) array. */
 void *memory_reserve(void *items, size_t *capacity, size_t needed, size_t item_size);
 
-/* The hook is called once when memory is exhausted, before abort(). It may print a message, but
- * must not allocate. NULL means no hook. This is the only process-wide setting of this floor: an
- * allocator has no caller that could pass it along. */
-void memory_set_exhausted_hook(void (*hook)(void));
-
 #endif

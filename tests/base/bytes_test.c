@@ -32,11 +32,8 @@ static void consuming_keeps_the_rest(void **state) {
     bytes_clear(&bytes);
 }
 
-static void shorter_slice_orders_first(void **state) {
+static void a_slice_starts_with_a_shorter_one(void **state) {
     (void)state;
-    assert_true(slice_compare(slice_from_string("a"), slice_from_string("ab")) < 0);
-    assert_true(slice_compare(slice_from_string("b"), slice_from_string("ab")) > 0);
-    assert_int_equal(slice_compare(slice_from_string(""), slice_from_string("")), 0);
     assert_true(slice_starts_with(slice_from_string("abc"), slice_from_string("ab")));
     assert_false(slice_starts_with(slice_from_string("a"), slice_from_string("ab")));
 }
@@ -52,7 +49,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(append_beyond_the_ceiling_changes_nothing),
     cmocka_unit_test(absurd_length_is_refused_before_allocation),
     cmocka_unit_test(consuming_keeps_the_rest),
-    cmocka_unit_test(shorter_slice_orders_first),
+    cmocka_unit_test(a_slice_starts_with_a_shorter_one),
     cmocka_unit_test(the_rest_of_a_slice_begins_where_it_is_told),
 };
 

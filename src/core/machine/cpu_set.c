@@ -41,12 +41,6 @@ void cpu_set_unite(struct cpu_set_bits *set, const struct cpu_set_bits *other) {
     }
 }
 
-void cpu_set_intersect(struct cpu_set_bits *set, const struct cpu_set_bits *other) {
-    for (size_t i = 0; i < CPU_SET_WORDS; i++) {
-        set->words[i] &= other->words[i];
-    }
-}
-
 bool cpu_set_equals(const struct cpu_set_bits *left, const struct cpu_set_bits *right) {
     for (size_t i = 0; i < CPU_SET_WORDS; i++) {
         if (left->words[i] != right->words[i]) {

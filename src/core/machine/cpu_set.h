@@ -31,7 +31,6 @@ size_t cpu_set_count(const struct cpu_set_bits *set);
  * cpu_set_next(set, 0); cpu >= 0; cpu = cpu_set_next(set, cpu + 1))`. */
 int cpu_set_next(const struct cpu_set_bits *set, int from);
 void cpu_set_unite(struct cpu_set_bits *set, const struct cpu_set_bits *other);
-void cpu_set_intersect(struct cpu_set_bits *set, const struct cpu_set_bits *other);
 bool cpu_set_equals(const struct cpu_set_bits *left, const struct cpu_set_bits *right);
 
 /* Reads a list as the kernel writes it: numbers and ranges `a-b`, separated by commas. Blanks and a

@@ -25,44 +25,6 @@ static bool has_template(const struct launch_config *config) {
     return config->log_line_prefix_template != NULL && *config->log_line_prefix_template != '\0';
 }
 
-/* Whether a part of the prefix is too long already. Then the prefix is not made at all. */
-static bool has_oversized_part(
-    const struct launch_config *config, const struct log_worker *worker) {
-    return strlen(worker->role_name) > LOG_PLAN_HEADER_CEILING ||
-           strlen(worker->hostname) > LOG_PLAN_HEADER_CEILING ||
-           (has_template(config) &&
-               strlen(config->log_line_prefix_template) > LOG_PLAN_HEADER_CEILING);
-}
-
-enum log_plan_problem log_plan_check(
-    const struct launch_config *config, const struct log_worker *worker) {
-    bool has_filters =
-        config->duplicate_stdout_filters.count > 0 || config->duplicate_stderr_filters.count > 0;
-    if (has_filters && !log_plan_has_directory(config)) {
-        return LOG_PLAN_FILTERS_NEED_DIRECTORY;
-    }
-    if (has_oversized_part(config, worker)) {
-        return LOG_PLAN_HEADER_TOO_LONG;
-    }
-    char *header = log_plan_header(config, worker);
-    bool is_too_long = strlen(header) > LOG_PLAN_HEADER_CEILING;
-    free(header);
-    return is_too_long ? LOG_PLAN_HEADER_TOO_LONG : LOG_PLAN_FITS;
-}
-
-const char *log_plan_problem_text(enum log_plan_problem problem) {
-    switch (problem) {
-    case LOG_PLAN_FITS:
-        return "the log settings fit together";
-    case LOG_PLAN_FILTERS_NEED_DIRECTORY:
-        return "--duplicate-stdout-filters and --duplicate-stderr-filters write files: they need a "
-               "--log-dir other than /dev/null";
-    case LOG_PLAN_HEADER_TOO_LONG:
-        return "the prefix of --log-line-prefix-template is longer than 4096 bytes";
-    }
-    return "";
-}
-
 static bool passes_filter(const struct launch_config *config, int local_rank) {
     if (!config->has_local_ranks_filter || config->local_ranks_filter_count == 0) {
         return true;

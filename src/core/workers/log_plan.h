@@ -11,9 +11,6 @@
 
 #include "core/launch/launch_config.h"
 
-/* The most bytes of a prefix template, and of the prefix that it becomes. */
-#define LOG_PLAN_HEADER_CEILING 4096
-
 enum log_destination {
     LOG_DESTINATION_INHERIT,          /* the worker writes to the agent's stream directly */
     LOG_DESTINATION_DISCARD,          /* /dev/null, because of --local-ranks-filter */
@@ -36,21 +33,6 @@ struct log_worker {
 
 /* Whether the job has a log directory: false for --log-dir /dev/null. */
 bool log_plan_has_directory(const struct launch_config *config);
-
-/* Settings that contradict each other, or exceed a limit. */
-enum log_plan_problem {
-    LOG_PLAN_FITS,
-    LOG_PLAN_FILTERS_NEED_DIRECTORY, /* duplicate filters with --log-dir /dev/null */
-    LOG_PLAN_HEADER_TOO_LONG,        /* the prefix template or the prefix exceeds the limit */
-};
-
-/* Checks the configuration for a worker, before a worker is started. The length of the prefix
- * depends on the strings of `worker`. */
-enum log_plan_problem log_plan_check(
-    const struct launch_config *config, const struct log_worker *worker);
-
-/* A sentence for the user, without a full stop. */
-const char *log_plan_problem_text(enum log_plan_problem problem);
 
 /* The plan of one stream (LAUNCH_STREAM_STDOUT or _STDERR) of one worker. */
 struct log_stream_plan log_plan_stream(

@@ -93,10 +93,6 @@ bool worker_group_has_failure(const struct worker_group *group) {
     return group->failure_count > 0;
 }
 
-bool worker_group_is_running(const struct worker_group *group) {
-    return group->running_count > 0;
-}
-
 bool worker_group_has_succeeded(const struct worker_group *group) {
     return group->running_count == 0 && group->failure_count == 0;
 }

@@ -61,7 +61,6 @@ bool worker_group_record_stuck(
     struct worker_group *group, int local_rank, struct duration stuck, struct wall_time observed);
 
 bool worker_group_has_failure(const struct worker_group *group);
-bool worker_group_is_running(const struct worker_group *group);
 /* Whether every worker exited with 0. */
 bool worker_group_has_succeeded(const struct worker_group *group);
 

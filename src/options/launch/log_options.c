@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/launch/log_options.h"
 
-#include "base/template.h"
+#include "core/workers/log_plan.h"
 #include "options/launch/option_values.h"
 
 static bool asks_for_files(const struct launch_streams *streams) {
@@ -15,7 +15,7 @@ static bool asks_for_files(const struct launch_streams *streams) {
 /* With --log-dir /dev/null there are no files, so options that need files are refused. */
 static enum failure_code check_log_files(
     struct option_result *options, struct launch_config *config) {
-    if (config->log_dir == NULL || !text_equals(config->log_dir, "/dev/null")) {
+    if (log_plan_has_directory(config)) {
         return FAILURE_NONE;
     }
     bool filters_stdout = config->duplicate_stdout_filters.count > 0;
@@ -69,17 +69,13 @@ static enum failure_code apply_files(struct option_result *options, struct launc
 
 static void apply_prefix(const struct option_result *options, const struct text_list *environment,
     struct launch_config *config) {
-    static const struct template_value known[] = {
-        {"role_name", ""}, {"local_rank", ""}, {"rank", ""}, {"hostname", ""}};
     const char *template = option_result_text(options, "log_line_prefix_template");
     if (*template == '\0') {
         template = text_list_variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
     }
     config->log_line_prefix_template = option_copy_unless_empty(template);
     struct text_list unknown = {0};
-    if (template != NULL) {
-        template_unknown_names(template, known, sizeof known / sizeof *known, &unknown);
-    }
+    log_plan_unknown_names(config, &unknown);
     for (size_t i = 0; i < unknown.count; i++) {
         text_list_add_taken(&config->warnings,
             text_format("log line prefix template: ${%s} is left as it is; the macros are "

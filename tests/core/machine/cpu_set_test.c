@@ -83,16 +83,12 @@ static void numbers_outside_the_ceiling_are_no_members(void **state) {
     assert_false(cpu_set_has(&set, 8192));
 }
 
-static void sets_unite_and_intersect(void **state) {
+static void sets_unite(void **state) {
     (void)state;
     struct cpu_set_bits set = parsed("0-3,100");
     struct cpu_set_bits other = parsed("2-5,200");
-    struct cpu_set_bits both = set;
-    cpu_set_intersect(&both, &other);
-    struct cpu_set_bits expected = parsed("2-3");
-    assert_true(cpu_set_equals(&both, &expected));
     cpu_set_unite(&set, &other);
-    expected = parsed("0-5,100,200");
+    struct cpu_set_bits expected = parsed("0-5,100,200");
     assert_true(cpu_set_equals(&set, &expected));
     assert_false(cpu_set_equals(&set, &other));
 }
@@ -102,7 +98,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_text_is_refused_and_changes_nothing),
     cmocka_unit_test(members_are_walked_in_order),
     cmocka_unit_test(numbers_outside_the_ceiling_are_no_members),
-    cmocka_unit_test(sets_unite_and_intersect),
+    cmocka_unit_test(sets_unite),
 };
 
 TEST_MAIN(tests)

@@ -98,19 +98,6 @@ static void without_a_directory_nothing_is_redirected(void **state) {
     assert_false(log_plan_has_directory(&config));
     assert_int_equal(out_of(&config, 0), LOG_DESTINATION_INHERIT);
     assert_int_equal(error_of(&config, 1), LOG_DESTINATION_INHERIT);
-    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
-}
-
-static void filters_without_a_directory_contradict(void **state) {
-    (void)state;
-    char discarded[] = "/dev/null";
-    struct launch_config config = config_with(0, 3);
-    text_list_add(&config.duplicate_stderr_filters, "error");
-    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
-    config.log_dir = discarded;
-    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FILTERS_NEED_DIRECTORY);
-    assert_non_null(strstr(log_plan_problem_text(LOG_PLAN_FILTERS_NEED_DIRECTORY), "--log-dir"));
-    text_list_clear(&config.duplicate_stderr_filters);
 }
 
 static void assert_header(char *template, const char *expected) {
@@ -141,27 +128,6 @@ static void names_that_mean_nothing_are_listed(void **state) {
     text_list_clear(&names);
 }
 
-static void a_huge_prefix_is_refused(void **state) {
-    (void)state;
-    struct text template = {0};
-    for (int i = 0; i < 700; i++) {
-        text_append(&template, "$hostname");
-    }
-    struct launch_config config = {.log_line_prefix_template = template.data};
-    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_HEADER_TOO_LONG);
-    template.data[400 * strlen("$hostname")] = '\0';
-    assert_int_equal(log_plan_check(&config, &worker), LOG_PLAN_FITS);
-    struct text host = {0};
-    for (int i = 0; i < 2000; i++) {
-        text_append(&host, "h");
-    }
-    struct log_worker far_away = worker;
-    far_away.hostname = text_string(&host);
-    assert_int_equal(log_plan_check(&config, &far_away), LOG_PLAN_HEADER_TOO_LONG);
-    text_clear(&host);
-    text_clear(&template);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_settings_streams_are_inherited),
     cmocka_unit_test(each_bit_redirects_its_own_stream),
@@ -169,10 +135,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_outside_the_filter_are_kept_off_the_console),
     cmocka_unit_test(only_shown_streams_feed_the_filtered_file),
     cmocka_unit_test(without_a_directory_nothing_is_redirected),
-    cmocka_unit_test(filters_without_a_directory_contradict),
     cmocka_unit_test(headers_follow_the_template),
     cmocka_unit_test(names_that_mean_nothing_are_listed),
-    cmocka_unit_test(a_huge_prefix_is_refused),
 };
 
 TEST_MAIN(tests)
