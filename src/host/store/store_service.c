@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_service.h"
+
+#include <stdio.h>
+
+#include "host/store/store_debtors.h"
+#include "wire/store/store_reply_codec.h"
+
+/* What one client may get in one turn of the loop. */
+#define TURN_REPLY_BYTES ((size_t)262144)
+
+static void reply_to(
+    struct store_peers *peers, struct store_peer *peer, const struct store_reply *reply) {
+    bool is_current = peer == peers->current;
+    struct bytes *buffer = is_current ? &peers->replies : &peers->single;
+    if (store_reply_encode(reply, buffer) != FAILURE_NONE) {
+        char reason[128];
+        snprintf(reason, sizeof reason, "a reply of %zu bytes, the limit is %zu with those before",
+            store_reply_encoded_size(reply), peers->limits.queued_reply_bytes);
+        store_peer_dismiss(peer, reason);
+        return;
+    }
+    if (!is_current) {
+        tcp_stream_send(&peer->stream, bytes_slice(buffer));
+        store_peers_reset_buffer(buffer);
+    } else if (buffer->length >= STORE_PEER_COLLECTED_BYTES) {
+        store_peers_send_collected(peers);
+    }
+}
+
+void store_service_carry_out(struct store_peers *peers) {
+    peers->is_carrying_out = true;
+    for (size_t i = 0; i < peers->effects.count; i++) {
+        const struct store_effect *effect = &peers->effects.items[i];
+        struct store_peer *peer = effect->connection->owner;
+        if (peer->stream.is_closed) {
+            continue;
+        }
+        switch (effect->kind) {
+        case STORE_EFFECT_REPLY:
+            reply_to(peers, peer, &effect->reply);
+            break;
+        case STORE_EFFECT_CLOSE:
+            store_peer_dismiss_and_say(peer, effect->reason,
+                peers->effects.is_full ? client_log_say_full : client_log_say);
+            break;
+        }
+    }
+    peers->is_carrying_out = false;
+    store_peers_remove_ended(peers);
+}
+
+/* Updates presence. A presence key may move to another connection; the old connection is not
+ * closed. */
+static void update_presence(struct store_peer *peer, const struct store_request *request) {
+    struct store_peers *peers = peer->peers;
+    const struct store_presence_key *key =
+        store_presence_note(peers->presence, &peer->holder, request);
+    if (key != NULL && peers->observer.beat != NULL) {
+        peers->observer.beat(peers->observer.context, key->name, key->value);
+    }
+}
+
+/* Reports writes by clients without a presence key. Clients with one tell the host about their
+ * writes in their own way. Each node that joins asks the store to create the record before it
+ * announces its presence, which writes nothing where there is a record. */
+static void report_watched_write(
+    const struct store_peer *peer, const struct store_request *request) {
+    const struct store_peers *peers = peer->peers;
+    if (peers->watched_key != NULL && peer->holder.first == NULL &&
+        slice_equals(request->key, slice_from_string(peers->watched_key)) &&
+        store_effects_have_written(&peers->effects, request) &&
+        peers->observer.watched_written != NULL) {
+        peers->observer.watched_written(peers->observer.context);
+    }
+}
+
+/* Carries out one request at the front of `input`. Returns how many bytes it took; 0 when no
+ * request is complete or the client has been closed. */
+static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
+    struct store_peers *peers = peer->peers;
+    struct store_reading reading;
+    enum failure_code code = store_reader_next(&peer->reader, &peers->gate, input, &reading);
+    (void)!bytes_append(&peers->replies, reading.reply, reading.reply_length);
+    if (code == FAILURE_INCOMPLETE || (code == FAILURE_NONE && !reading.is_request)) {
+        *out_needed = reading.decoded.needed;
+        return reading.decoded.consumed;
+    }
+    const struct store_request *request = &reading.decoded.request;
+    const char *objection = code == FAILURE_NONE
+                                ? store_presence_objection(peers->presence, request)
+                                : reading.decoded.reason;
+    if (objection != NULL) {
+        store_peer_dismiss(peer, objection);
+        return 0;
+    }
+    store_debtors_make_room(peers, reading.decoded.consumed);
+    store_effects_reset(&peers->effects);
+    store_table_apply(peers->table, &peer->connection, request, &peers->effects);
+    tally_add(peers->operations, 1);
+    update_presence(peer, request);
+    report_watched_write(peer, request);
+    store_service_carry_out(peers);
+    return peer->stream.is_closed ? 0 : reading.decoded.consumed;
+}
+
+/* Whether the client is served no further request in this turn, or until it has read more. */
+static bool has_enough(const struct store_peer *peer) {
+    return peer->peers->turn_reply_bytes >= TURN_REPLY_BYTES ||
+           tcp_stream_unsent(&peer->stream) > peer->peers->limits.unread_bytes;
+}
+
+size_t store_service_receive(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
+    struct store_peer *peer = store_peer_of(stream);
+    struct store_peers *peers = peer->peers;
+    peers->current = peer;
+    peers->turn_reply_bytes = 0;
+    store_room_share(&peers->room, store_debtors_uncounted(peers));
+    size_t consumed = 0;
+    size_t length = 1;
+    while (length > 0 && consumed < input.length && !has_enough(peer)) {
+        length = serve_one(peer, slice_from(input, consumed), out_needed);
+        consumed += length;
+    }
+    store_room_share(&peers->room, store_debtors_uncounted(peers));
+    store_peers_send_collected(peers);
+    if (has_enough(peer)) {
+        tcp_stream_hold(stream);
+    }
+    peers->current = NULL;
+    return consumed;
+}

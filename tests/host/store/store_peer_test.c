@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "host/store/store_peer.h"
+#include "host/store_peers_fixture.h"
+
+static void presence_ends_with_its_connection(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int node = add_client(&fixture);
+    int other = add_client(&fixture);
+    client_set(node, "/p/a", "1");
+    client_set(node, "/p/b", "2");
+    client_set(node, "/p/a", "3");
+    await_news(&fixture, 3);
+    expect_news(&fixture, "a beats 1\nb beats 2\na beats 3\n");
+    client_expect_value(fixture.loop, other, "/p/a", "3");
+    close(node);
+    await_news(&fixture, 2);
+    expect_news(&fixture, "a is gone 3\nb is gone 2\n");
+    client_expect_value(fixture.loop, other, "/p/a", "");
+    client_expect_value(fixture.loop, other, "/p/b", "");
+    close(other);
+    tear_down(&fixture);
+}
+
+static void presence_ends_with_a_breach_of_the_protocol(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int node = add_client(&fixture);
+    client_set(node, "/p/a", "1");
+    client_send(node, "\xff", 1);
+    await_news(&fixture, 2);
+    expect_news(&fixture, "a beats 1\na is gone 1\n");
+    client_expect_close(fixture.loop, node);
+    close(node);
+    tear_down(&fixture);
+}
+
+static void goodbye_is_no_loss(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int node = add_client(&fixture);
+    client_set(node, "/p/a", "1");
+    client_ask(
+        node, &(struct store_request){.operation = STORE_DELETE, .key = slice_from_string("/p/a")});
+    close(node);
+    while (store_peers_count(fixture.peers) > 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    expect_news(&fixture, "a beats 1\n");
+    tear_down(&fixture);
+}
+
+/* A released waiter has a broken connection, so it ends while the effects of the SET are carried
+ * out. A later effect still borrows its presence key, so the key must be deleted only after
+ * that. */
+static void presence_may_end_while_a_request_is_carried_out(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int node = add_client(&fixture);
+    int other = add_client(&fixture);
+    client_set(node, "/p/a", "1");
+    client_wait(node, "/k");
+    await_news(&fixture, 1);
+    shutdown(node, SHUT_RD); /* the reply cannot be delivered */
+    client_set(other, "/k", "v");
+    client_expect_value(fixture.loop, other, "/p/a", "");
+    expect_news(&fixture, "a beats 1\na is gone 1\n");
+    close(node);
+    close(other);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(presence_ends_with_its_connection),
+    cmocka_unit_test(presence_ends_with_a_breach_of_the_protocol),
+    cmocka_unit_test(goodbye_is_no_loss),
+    cmocka_unit_test(presence_may_end_while_a_request_is_carried_out),
+};
+
+TEST_MAIN(tests)
