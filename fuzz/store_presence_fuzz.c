@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Uses the input as a sequence of operations that a few connections do with presence keys, and
- * compares the results with a simple model: for each key, its holder and its value. When a
- * connection ends, it must be reported with all keys that it held, and no other connection may be
- * reported. */
+ * compares the results with a simple model: for each key, its holder and its value. Nobody but its
+ * holder may write a key, whatever the operation. When a connection ends, it must be reported with
+ * all keys that it held, and no other connection may be reported. */
 #include "fuzz_input.h"
 
 #include <string.h>
@@ -24,6 +24,8 @@ struct world {
     struct store_presence_holder clients[CLIENTS];
     int holder[KEYS];
     uint8_t value[KEYS];
+    struct slice keys[2]; /* of a request for several */
+    struct slice values[2];
 };
 
 static void check_one_gone(struct world *world, struct store_presence_key *key, int client) {
@@ -51,11 +53,30 @@ static void end_client(struct world *world, int client) {
     }
 }
 
+static bool is_writing(enum store_operation operation) {
+    return operation == STORE_SET || operation == STORE_COMPARE_SET || operation == STORE_ADD ||
+           operation == STORE_DELETE || operation == STORE_APPEND || operation == STORE_MULTI_SET ||
+           operation == STORE_BARRIER;
+}
+
+/* Whether the key with that name is another's, or the server's. */
+static bool is_anothers(const struct world *world, int client, int name) {
+    return name < KEYS ? world->holder[name] != NOBODY && world->holder[name] != client
+                       : strcmp(key_names[name], PREFIX "served") == 0;
+}
+
 static void apply(struct world *world, int client, const struct store_request *request, int name) {
     if (store_presence_objection(world->presence, request) != NULL) {
         FUZZ_REQUIRE(name >= KEYS || request->value.length > STORE_PRESENCE_VALUE_BYTES ||
                      request->value.data[0] == 0);
         end_client(world, client);
+        return;
+    }
+    bool is_refused =
+        store_presence_refusal(world->presence, &world->clients[client], request) != NULL;
+    FUZZ_REQUIRE(
+        is_refused == (is_writing(request->operation) && is_anothers(world, client, name)));
+    if (is_refused) {
         return;
     }
     const struct store_presence_key *key =
@@ -89,6 +110,16 @@ static void step(struct world *world, struct slice *input) {
         .key = slice_from_string(key_names[name]),
         .value = {value, value[0] >= 250 ? sizeof value : 1},
     };
+    if (request.operation == STORE_MULTI_SET || request.operation == STORE_MULTI_GET) {
+        const struct slice keys[] = {slice_from_string("/k"), request.key};
+        const struct slice values[] = {request.value, request.value};
+        memcpy(world->keys, keys, sizeof keys);
+        memcpy(world->values, values, sizeof values);
+        request.key = request.value = (struct slice){0};
+        request.keys = world->keys;
+        request.values = world->values;
+        request.count = 2;
+    }
     if (kind / CLIENTS == STORE_OPERATION_COUNT) {
         end_client(world, client);
     } else {

@@ -193,6 +193,11 @@ static void serve(struct whole_cluster *cluster, struct whole_connection *connec
         whole_complain(cluster, "the store objects to %s: %s", connection->node->name, objection);
         return;
     }
+    const char *refusal = store_presence_refusal(store->presence, &connection->holder, request);
+    if (refusal != NULL) {
+        whole_complain(cluster, "the store refuses %s: %s", connection->node->name, refusal);
+        return;
+    }
     store_effects_reset(&store->effects);
     store_table_apply(store->table, &connection->stored, request, &store->effects);
     bool is_write = is_record_write(store, request);

@@ -24,8 +24,14 @@ void store_apply_append(const struct store_step *step) {
     store_step_wake_all(step, entry);
 }
 
-/* A missing key differs from an empty value. Only an empty expected value matches it; any other
- * expected value is the reply, as in compareAndSet of PyTorch's libuv server. */
+/* What a COMPARE_SET that has stored nothing is answered. Where the key is missing, that is the
+ * expected value, as in compareAndSet of PyTorch's libuv server. */
+static void reply_what_is_there(const struct store_step *step, const struct store_entry *entry) {
+    bool is_missing = entry == NULL || !entry->has_value;
+    store_step_reply_blob(step, is_missing ? step->request->expected : store_entry_value(entry));
+}
+
+/* A missing key differs from an empty value. Only an empty expected value matches it. */
 void store_apply_compare_set(const struct store_step *step) {
     const struct store_request *request = step->request;
     struct store_entry *entry = store_step_find(step, request->key);
@@ -33,7 +39,7 @@ void store_apply_compare_set(const struct store_step *step) {
     bool is_expected = is_missing ? request->expected.length == 0
                                   : slice_equals(store_entry_value(entry), request->expected);
     if (!is_expected) {
-        store_step_reply_blob(step, is_missing ? request->expected : store_entry_value(entry));
+        reply_what_is_there(step, entry);
         return;
     }
     entry = store_step_write(step, entry, request->value);
@@ -240,4 +246,17 @@ void store_apply_wait(const struct store_step *step) {
 void store_apply_cancel_wait(const struct store_step *step) {
     store_waiters_drop(step->waiters, step->connection);
     store_step_reply_byte(step, STORE_WAIT_CANCELLED);
+}
+
+/* What is refused. */
+
+void store_apply_refused(const struct store_step *step, const char *reason) {
+    const struct store_request *request = step->request;
+    if (request->operation == STORE_COMPARE_SET) {
+        reply_what_is_there(step, store_step_find(step, request->key));
+    } else if (request->operation == STORE_DELETE) {
+        store_step_reply_integer(step, 0);
+    } else if (store_operation_reply_kind(request->operation) != STORE_REPLY_NONE) {
+        store_effects_close(step->effects, step->connection, reason);
+    }
 }

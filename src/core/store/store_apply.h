@@ -29,4 +29,7 @@ void store_apply_wait(const struct store_step *step);
 void store_apply_cancel_wait(const struct store_step *step);
 void store_apply_barrier(const struct store_step *step);
 
+/* Any operation that the host does not let the client make; see store_table_refuse. */
+void store_apply_refused(const struct store_step *step, const char *reason);
+
 #endif

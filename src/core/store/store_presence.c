@@ -55,16 +55,27 @@ const char *store_presence_served_key(const struct store_presence *presence) {
     return presence->served_key;
 }
 
-/* Whether a raw key is a presence key. If so, `out_name` is the part after the prefix. */
-static bool is_presence(
+/* Whether a raw key is below the prefix. If so, `out_name` is the part after the prefix. */
+static bool is_below(
     const struct store_presence *presence, struct slice raw_key, struct slice *out_name) {
     size_t length = presence->prefix_length;
     if (length == 0 || raw_key.length < length ||
         memcmp(raw_key.data, presence->prefix, length) != 0) {
         return false;
     }
-    struct slice name = {raw_key.data + length, raw_key.length - length};
-    if (slice_equals(name, slice_from_string(STORE_PRESENCE_SERVED))) {
+    *out_name = slice_from(raw_key, length);
+    return true;
+}
+
+static bool is_served(struct slice name) {
+    return slice_equals(name, slice_from_string(STORE_PRESENCE_SERVED));
+}
+
+/* Whether a raw key is a presence key. */
+static bool is_presence(
+    const struct store_presence *presence, struct slice raw_key, struct slice *out_name) {
+    struct slice name;
+    if (!is_below(presence, raw_key, &name) || is_served(name)) {
         return false;
     }
     *out_name = name;
@@ -98,6 +109,45 @@ const char *store_presence_objection(
         return "a presence key beyond the limit of 65536";
     }
     return NULL;
+}
+
+static const char *key_refusal(const struct store_presence *presence,
+    const struct store_presence_holder *holder, struct slice raw_key) {
+    struct slice name;
+    if (!is_below(presence, raw_key, &name)) {
+        return NULL;
+    }
+    if (is_served(name)) {
+        return "not carried out: it would write the key by which the store says that it serves "
+               "presence";
+    }
+    const struct store_presence_key *key = table_get(presence->held, name);
+    return key != NULL && key->holder != holder
+               ? "not carried out: it would write a presence key of another connection"
+               : NULL;
+}
+
+/* Queues are beside the value of their key. */
+static const bool writes[STORE_OPERATION_COUNT] = {
+    [STORE_SET] = true,
+    [STORE_COMPARE_SET] = true,
+    [STORE_ADD] = true,
+    [STORE_DELETE] = true,
+    [STORE_APPEND] = true,
+    [STORE_MULTI_SET] = true,
+    [STORE_BARRIER] = true,
+};
+
+const char *store_presence_refusal(const struct store_presence *presence,
+    const struct store_presence_holder *holder, const struct store_request *request) {
+    if (!writes[request->operation]) {
+        return NULL;
+    }
+    const char *refusal = request->count == 0 ? key_refusal(presence, holder, request->key) : NULL;
+    for (size_t i = 0; i < request->count && refusal == NULL; i++) {
+        refusal = key_refusal(presence, holder, request->keys[i]);
+    }
+    return refusal;
 }
 
 static char *copy_text(struct slice bytes) {

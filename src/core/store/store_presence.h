@@ -5,12 +5,15 @@
  * holds which key. The keys themselves are in the table like all others; the host of the store
  * deletes them there.
  *
- * - A SET binds the key to its connection. A SET on another connection moves it there. Other
- *   operations that write bind no key.
- * - A DELETE on the connection that holds the key unbinds it, and the host is not told. A DELETE on
- *   another connection removes the value from the table and changes nothing here.
+ * - A SET binds the key to its connection. Other operations that write bind no key.
+ * - As long as a key is bound, only its own connection may write it. Others are refused, whatever
+ *   the operation, so that nobody else can take a node away or give it another connection's life. A
+ *   node never needs that: for each connection it takes a new name (core/rendezvous_machine), and
+ *   where it did not, it would be let in by the first sign of life after its old connection is
+ * gone.
+ * - A DELETE on the connection that holds the key unbinds it, and the host is not told.
  * - The key <prefix>served exists from the start, so that a client learns by CHECK that this server
- *   serves presence. It is bound to no connection.
+ *   serves presence. It is bound to no connection, and no client may write it.
  *
  * torchrun has nothing like it: its nodes notice a dead node by missing heartbeats. */
 #ifndef MUSTER_CORE_STORE_STORE_PRESENCE_H
@@ -60,8 +63,14 @@ const char *store_presence_served_key(const struct store_presence *presence);
 const char *store_presence_objection(
     const struct store_presence *presence, const struct store_request *request);
 
-/* Takes note of a request without objection, after the table has carried it out. Returns the key
- * that a SET has bound, or NULL for every other request. The key belongs to `presence`. */
+/* Whether the request is not carried out, because it would write a key that belongs to another
+ * connection or to the server: returns the reason, or NULL when it is carried out. */
+const char *store_presence_refusal(const struct store_presence *presence,
+    const struct store_presence_holder *holder, const struct store_request *request);
+
+/* Takes note of a request without objection and refusal, after the table has carried it out.
+ * Returns the key that a SET has bound, or NULL for every other request. The key belongs to
+ * `presence`. */
 const struct store_presence_key *store_presence_note(struct store_presence *presence,
     struct store_presence_holder *holder, const struct store_request *request);
 

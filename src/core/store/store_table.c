@@ -140,9 +140,9 @@ static void (*const operations[STORE_OPERATION_COUNT])(const struct store_step *
     [STORE_BARRIER] = store_apply_barrier,
 };
 
-void store_table_apply(struct store_table *table, struct store_connection *connection,
+static struct store_step step_of(struct store_table *table, struct store_connection *connection,
     const struct store_request *request, struct store_effects *effects) {
-    const struct store_step step = {
+    return (struct store_step){
         .entries = &table->entries,
         .waiters = &table->waiters,
         .popped = &table->popped,
@@ -150,6 +150,18 @@ void store_table_apply(struct store_table *table, struct store_connection *conne
         .request = request,
         .effects = effects,
     };
+}
+
+void store_table_refuse(struct store_table *table, struct store_connection *connection,
+    const struct store_request *request, const char *reason, struct store_effects *effects) {
+    const struct store_step step = step_of(table, connection, request, effects);
+    free_popped(table);
+    store_apply_refused(&step, reason);
+}
+
+void store_table_apply(struct store_table *table, struct store_connection *connection,
+    const struct store_request *request, struct store_effects *effects) {
+    const struct store_step step = step_of(table, connection, request, effects);
     free_popped(table);
     table->entries.is_owners = is_owners(table, request);
     operations[request->operation](&step);

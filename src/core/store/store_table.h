@@ -55,6 +55,14 @@ void store_table_free(struct store_table *table);
 void store_table_apply(struct store_table *table, struct store_connection *connection,
     const struct store_request *request, struct store_effects *effects);
 
+/* One step that changes nothing: the host does not let this client make the request. The reply, if
+ * there is one, is that of a request that changed nothing: COMPARE_SET gets the value that is
+ * there, DELETE that nothing was deleted. SET, APPEND, MULTI_SET and QUEUE_PUSH have no reply, and
+ * the client learns nothing. For all others no reply would be true: their connection is closed for
+ * this `reason` (fixed text). */
+void store_table_refuse(struct store_table *table, struct store_connection *connection,
+    const struct store_request *request, const char *reason, struct store_effects *effects);
+
 /* The client is gone: forgets its wait. The time depends only on the number of keys in this wait.
  * The host calls it before it frees the struct. */
 void store_table_disconnect(struct store_table *table, struct store_connection *connection);

@@ -50,8 +50,18 @@ void store_service_carry_out(struct store_peers *peers) {
     store_peers_remove_ended(peers);
 }
 
-/* Updates presence. A presence key may move to another connection; the old connection is not
- * closed. */
+/* A client that is refused goes on, unless the table closes it for want of a true reply. */
+static void refuse(
+    struct store_peer *peer, const struct store_request *request, const char *reason) {
+    struct store_peers *peers = peer->peers;
+    store_effects_reset(&peers->effects);
+    store_table_refuse(peers->table, &peer->connection, request, reason, &peers->effects);
+    store_service_carry_out(peers);
+    if (!peer->stream.is_closed) {
+        client_log_say(&peers->client_log, &peer->address, reason);
+    }
+}
+
 static void update_presence(struct store_peer *peer, const struct store_request *request) {
     struct store_peers *peers = peer->peers;
     const struct store_presence_key *key =
@@ -75,6 +85,16 @@ static void report_watched_write(
     }
 }
 
+static void apply(struct store_peer *peer, const struct store_request *request) {
+    struct store_peers *peers = peer->peers;
+    store_effects_reset(&peers->effects);
+    store_table_apply(peers->table, &peer->connection, request, &peers->effects);
+    tally_add(peers->operations, 1);
+    update_presence(peer, request);
+    report_watched_write(peer, request);
+    store_service_carry_out(peers);
+}
+
 /* Carries out one request at the front of `input`. Returns how many bytes it took; 0 when no
  * request is complete or the client has been closed. */
 static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
@@ -94,13 +114,13 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         store_peer_dismiss(peer, objection);
         return 0;
     }
-    store_debtors_make_room(peers, reading.decoded.consumed);
-    store_effects_reset(&peers->effects);
-    store_table_apply(peers->table, &peer->connection, request, &peers->effects);
-    tally_add(peers->operations, 1);
-    update_presence(peer, request);
-    report_watched_write(peer, request);
-    store_service_carry_out(peers);
+    const char *refusal = store_presence_refusal(peers->presence, &peer->holder, request);
+    if (refusal != NULL) {
+        refuse(peer, request, refusal);
+    } else {
+        store_debtors_make_room(peers, reading.decoded.consumed);
+        apply(peer, request);
+    }
     return peer->stream.is_closed ? 0 : reading.decoded.consumed;
 }
 

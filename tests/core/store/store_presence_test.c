@@ -36,11 +36,13 @@ static const struct store_presence_key *set(
     struct door *door, struct store_presence_holder *holder, const char *key, const char *value) {
     struct store_request request = set_of(key, value);
     assert_null(store_presence_objection(door->presence, &request));
+    assert_null(store_presence_refusal(door->presence, holder, &request));
     return store_presence_note(door->presence, holder, &request);
 }
 
 static void delete_key(struct door *door, struct store_presence_holder *holder, const char *key) {
     struct store_request request = {.operation = STORE_DELETE, .key = slice_from_string(key)};
+    assert_null(store_presence_refusal(door->presence, holder, &request));
     assert_null(store_presence_note(door->presence, holder, &request));
 }
 
@@ -95,16 +97,62 @@ static void connections_are_gone_in_the_order_of_their_ends(void **state) {
     expect_nobody_gone(door);
 }
 
-static void set_by_another_connection_moves_the_key(void **state) {
+static const enum store_operation writing[] = {STORE_SET, STORE_COMPARE_SET, STORE_ADD,
+    STORE_DELETE, STORE_APPEND, STORE_BARRIER, STORE_MULTI_SET};
+static const enum store_operation others[] = {STORE_GET, STORE_CHECK, STORE_WAIT, STORE_MULTI_GET,
+    STORE_QUEUE_PUSH, STORE_QUEUE_POP, STORE_QUEUE_LENGTH, STORE_PING, STORE_LIST_KEYS};
+
+#define LENGTH_OF(array) (sizeof(array) / sizeof(array)[0])
+
+/* Whether that operation on the key is refused; of several keys it is the last one. */
+static bool is_refused(struct door *door, const struct store_presence_holder *holder,
+    enum store_operation operation, const char *key) {
+    const struct slice keys[] = {slice_from_string("/k"), slice_from_string(key)};
+    bool is_multi = operation == STORE_MULTI_SET || operation == STORE_MULTI_GET ||
+                    operation == STORE_CHECK || operation == STORE_WAIT;
+    struct store_request request = {.operation = operation, .key = keys[1]};
+    if (is_multi) {
+        request = (struct store_request){
+            .operation = operation, .keys = keys, .values = keys, .count = LENGTH_OF(keys)};
+    }
+    return store_presence_refusal(door->presence, holder, &request) != NULL;
+}
+
+static void only_its_own_connection_writes_a_bound_key(void **state) {
+    struct door *door = *state;
+    set(door, &door->first, PREFIX "a", "1");
+    for (size_t i = 0; i < LENGTH_OF(writing); i++) {
+        assert_true(is_refused(door, &door->second, writing[i], PREFIX "a"));
+        assert_false(is_refused(door, &door->first, writing[i], PREFIX "a"));
+        assert_false(is_refused(door, &door->second, writing[i], PREFIX "b"));
+        assert_false(is_refused(door, &door->second, writing[i], "/a"));
+    }
+    for (size_t i = 0; i < LENGTH_OF(others); i++) {
+        assert_false(is_refused(door, &door->second, others[i], PREFIX "a"));
+    }
+}
+
+static void a_key_is_free_when_its_connection_has_ended_or_deleted_it(void **state) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "old");
-    set(door, &door->first, PREFIX "z", "stays");
-    set(door, &door->second, PREFIX "a", "new");
+    set(door, &door->first, PREFIX "b", "old");
+    delete_key(door, &door->first, PREFIX "b");
+    set(door, &door->second, PREFIX "b", "new");
+    assert_true(is_refused(door, &door->first, STORE_SET, PREFIX "b"));
+    assert_true(is_refused(door, &door->second, STORE_SET, PREFIX "a"));
     store_presence_leave(door->presence, &door->first);
-    expect_gone(door, "z", "stays");
+    set(door, &door->second, PREFIX "a", "new");
+    expect_gone(door, "a", "old");
     expect_nobody_gone(door);
-    store_presence_leave(door->presence, &door->second);
-    expect_gone(door, "a", "new");
+    assert_ptr_equal(store_presence_find(door->presence, "a"), &door->second);
+}
+
+static void no_client_writes_the_key_that_says_that_presence_is_served(void **state) {
+    struct door *door = *state;
+    for (size_t i = 0; i < LENGTH_OF(writing); i++) {
+        assert_true(is_refused(door, &door->first, writing[i], PREFIX STORE_PRESENCE_SERVED));
+    }
+    assert_false(is_refused(door, &door->first, STORE_CHECK, PREFIX STORE_PRESENCE_SERVED));
 }
 
 static void delete_by_its_own_connection_is_a_goodbye(void **state) {
@@ -119,10 +167,9 @@ static void delete_by_its_own_connection_is_a_goodbye(void **state) {
     expect_gone(door, "a", "again");
 }
 
-static void delete_by_another_connection_changes_nothing(void **state) {
+static void delete_of_an_unbound_key_changes_nothing(void **state) {
     struct door *door = *state;
     set(door, &door->first, PREFIX "a", "1");
-    delete_key(door, &door->second, PREFIX "a");
     delete_key(door, &door->second, PREFIX "unknown");
     store_presence_leave(door->presence, &door->second);
     expect_nobody_gone(door);
@@ -134,11 +181,11 @@ static void other_keys_and_other_operations_bind_nobody(void **state) {
     struct door *door = *state;
     assert_null(set(door, &door->first, "/job/presence", "1"));
     assert_null(set(door, &door->first, "/other", "1"));
-    assert_null(set(door, &door->first, PREFIX STORE_PRESENCE_SERVED, "1"));
     struct store_request request = set_of(PREFIX "a", "1");
-    const enum store_operation others[] = {STORE_APPEND, STORE_ADD, STORE_COMPARE_SET, STORE_GET};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        request.operation = others[i];
+    const enum store_operation operations[] = {
+        STORE_APPEND, STORE_ADD, STORE_COMPARE_SET, STORE_GET};
+    for (size_t i = 0; i < LENGTH_OF(operations); i++) {
+        request.operation = operations[i];
         assert_null(store_presence_note(door->presence, &door->first, &request));
     }
     assert_null(door->first.first);
@@ -160,7 +207,7 @@ static void without_a_prefix_no_key_tells_who_is_there(void **state) {
     store_presence_free(presence);
 }
 
-static bool is_refused(struct door *door, struct slice key, struct slice value) {
+static bool is_objected_to(struct door *door, struct slice key, struct slice value) {
     struct store_request request = {.operation = STORE_SET, .key = key, .value = value};
     return store_presence_objection(door->presence, &request) != NULL;
 }
@@ -172,21 +219,22 @@ static void names_and_values_have_ceilings(void **state) {
     memcpy(text, PREFIX, strlen(PREFIX));
     struct slice value = slice_from_string("v");
     size_t longest = strlen(PREFIX) + STORE_PRESENCE_NAME_BYTES;
-    assert_false(is_refused(door, (struct slice){text, longest}, value));
-    assert_true(is_refused(door, (struct slice){text, longest + 1}, value));
-    assert_true(is_refused(door, slice_from_string(PREFIX), value));
+    assert_false(is_objected_to(door, (struct slice){text, longest}, value));
+    assert_true(is_objected_to(door, (struct slice){text, longest + 1}, value));
+    assert_true(is_objected_to(door, slice_from_string(PREFIX), value));
     struct slice key = slice_from_string(PREFIX "a");
-    assert_false(is_refused(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES}));
-    assert_true(is_refused(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES + 1}));
-    assert_false(is_refused(door, key, (struct slice){NULL, 0}));
+    assert_false(is_objected_to(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES}));
+    assert_true(is_objected_to(door, key, (struct slice){text, STORE_PRESENCE_VALUE_BYTES + 1}));
+    assert_false(is_objected_to(door, key, (struct slice){NULL, 0}));
 }
 
 static void names_and_values_are_text(void **state) {
     struct door *door = *state;
     static const uint8_t name[] = PREFIX "a\0b";
     static const uint8_t value[] = {'a', 0, 'b'};
-    assert_true(is_refused(door, (struct slice){name, sizeof name - 1}, slice_from_string("v")));
-    assert_true(is_refused(door, slice_from_string(PREFIX "a"), (struct slice){value, 3}));
+    assert_true(
+        is_objected_to(door, (struct slice){name, sizeof name - 1}, slice_from_string("v")));
+    assert_true(is_objected_to(door, slice_from_string(PREFIX "a"), (struct slice){value, 3}));
 }
 
 static void number_of_keys_has_a_ceiling(void **state) {
@@ -196,10 +244,10 @@ static void number_of_keys_has_a_ceiling(void **state) {
         snprintf(key, sizeof key, PREFIX "%zu", i);
         set(door, &door->first, key, "");
     }
-    assert_true(is_refused(door, slice_from_string(PREFIX "more"), slice_from_string("")));
-    assert_false(is_refused(door, slice_from_string(PREFIX "7"), slice_from_string("again")));
+    assert_true(is_objected_to(door, slice_from_string(PREFIX "more"), slice_from_string("")));
+    assert_false(is_objected_to(door, slice_from_string(PREFIX "7"), slice_from_string("again")));
     delete_key(door, &door->first, PREFIX "8");
-    assert_false(is_refused(door, slice_from_string(PREFIX "more"), slice_from_string("")));
+    assert_false(is_objected_to(door, slice_from_string(PREFIX "more"), slice_from_string("")));
 }
 
 static void what_is_gone_need_not_be_taken(void **state) {
@@ -215,9 +263,13 @@ static const struct CMUnitTest tests[] = {
         end_of_the_connection_ends_all_its_keys_with_their_last_values, setup, teardown),
     cmocka_unit_test_setup_teardown(
         connections_are_gone_in_the_order_of_their_ends, setup, teardown),
-    cmocka_unit_test_setup_teardown(set_by_another_connection_moves_the_key, setup, teardown),
+    cmocka_unit_test_setup_teardown(only_its_own_connection_writes_a_bound_key, setup, teardown),
+    cmocka_unit_test_setup_teardown(
+        a_key_is_free_when_its_connection_has_ended_or_deleted_it, setup, teardown),
+    cmocka_unit_test_setup_teardown(
+        no_client_writes_the_key_that_says_that_presence_is_served, setup, teardown),
     cmocka_unit_test_setup_teardown(delete_by_its_own_connection_is_a_goodbye, setup, teardown),
-    cmocka_unit_test_setup_teardown(delete_by_another_connection_changes_nothing, setup, teardown),
+    cmocka_unit_test_setup_teardown(delete_of_an_unbound_key_changes_nothing, setup, teardown),
     cmocka_unit_test_setup_teardown(other_keys_and_other_operations_bind_nobody, setup, teardown),
     cmocka_unit_test_setup_teardown(served_key_follows_the_prefix, setup, teardown),
     cmocka_unit_test(without_a_prefix_no_key_tells_who_is_there),

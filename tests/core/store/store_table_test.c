@@ -191,6 +191,41 @@ static void a_full_store_says_who_has_filled_it(void **state) {
     fixture_clear(&fixture);
 }
 
+static void refuse(
+    struct store_fixture *fixture, enum store_operation operation, struct slice key) {
+    store_effects_reset(&fixture->effects);
+    store_table_refuse(fixture->table, &fixture->clients[0],
+        &(struct store_request){.operation = operation,
+            .key = key,
+            .expected = S("old"),
+            .value = S("new"),
+            .number = 1},
+        "it is not yours", &fixture->effects);
+}
+
+static void a_refused_request_changes_nothing_and_gets_a_true_reply(void **state) {
+    struct store_fixture *fixture = *state;
+    const enum store_operation silent[] = {
+        STORE_SET, STORE_APPEND, STORE_MULTI_SET, STORE_QUEUE_PUSH};
+    const enum store_operation closing[] = {STORE_ADD, STORE_BARRIER, STORE_QUEUE_POP, STORE_GET};
+    apply_value(fixture, 1, STORE_SET, S("/k"), S("old"));
+    for (size_t i = 0; i < 4; i++) {
+        refuse(fixture, silent[i], S("/k"));
+        assert_silent(fixture);
+        refuse(fixture, closing[i], S("/k"));
+        assert_closed(fixture, 0, "it is not yours");
+    }
+    refuse(fixture, STORE_COMPARE_SET, S("/k"));
+    assert_blob(fixture, 0, S("old"));
+    refuse(fixture, STORE_DELETE, S("/k"));
+    assert_integer(fixture, 0, 0);
+    assert_value(fixture, S("/k"), S("old"));
+    refuse(fixture, STORE_COMPARE_SET, S("/missing"));
+    assert_blob(fixture, 0, S("old"));
+    apply_key(fixture, 1, STORE_COUNT_KEYS, S(""));
+    assert_integer(fixture, 1, 1);
+}
+
 static void the_owners_keys_have_room_when_others_have_filled_the_store(void **state) {
     (void)state;
     struct store_fixture fixture;
@@ -222,6 +257,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_full_store_can_still_be_used),
     store_test(memory_taken_by_others_is_not_given_out),
     cmocka_unit_test(a_full_store_says_who_has_filled_it),
+    store_test(a_refused_request_changes_nothing_and_gets_a_true_reply),
     cmocka_unit_test(the_owners_keys_have_room_when_others_have_filled_the_store),
 };
 

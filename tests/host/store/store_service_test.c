@@ -21,6 +21,57 @@ static void presence_beyond_its_limits_costs_the_connection(void **state) {
     tear_down(&fixture);
 }
 
+static void write_anyhow(int client, enum store_operation operation, const char *key) {
+    client_ask(client, &(struct store_request){.operation = operation,
+                           .key = slice_from_string(key),
+                           .value = slice_from_string("stolen"),
+                           .expected = slice_from_string("1"),
+                           .number = 1});
+}
+
+static void a_presence_key_is_its_connections_until_that_ends(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int node = add_client(&fixture);
+    int other = add_client(&fixture);
+    client_set(node, "/p/a", "1");
+    await_news(&fixture, 1);
+    client_set(other, "/p/a", "stolen");
+    write_anyhow(other, STORE_APPEND, "/p/a");
+    client_expect_value(fixture.loop, other, "/p/a", "1");
+    write_anyhow(other, STORE_DELETE, "/p/a");
+    client_expect(fixture.loop, other, "\0\0\0\0\0\0\0\0", 8);
+    write_anyhow(other, STORE_COMPARE_SET, "/p/a");
+    client_expect(fixture.loop, other, "\1\0\0\0\0\0\0\0001", 9);
+    assert_true(remembered_log_has(&fixture.log, "presence key of another connection"));
+    write_anyhow(other, STORE_ADD, "/p/a");
+    client_expect_close(fixture.loop, other);
+    close(other);
+    expect_news(&fixture, "a beats 1\n");
+    other = add_client(&fixture);
+    close(node);
+    await_news(&fixture, 1);
+    client_set(other, "/p/a", "2");
+    await_news(&fixture, 2);
+    expect_news(&fixture, "a is gone 1\na beats 2\n");
+    close(other);
+    tear_down(&fixture);
+}
+
+static void nobody_unsays_that_presence_is_served(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_presence(&fixture, false);
+    int client = add_client(&fixture);
+    write_anyhow(client, STORE_DELETE, "/p/served");
+    client_expect(fixture.loop, client, "\0\0\0\0\0\0\0\0", 8);
+    client_set(client, "/p/served", "no");
+    client_expect_value(fixture.loop, client, "/p/served", "1");
+    close(client);
+    tear_down(&fixture);
+}
+
 static void a_client_that_does_not_read_is_served_no_further_request_until_it_reads(void **state) {
     (void)state;
     enum { TIMES = 60, LENGTH = 200000 };
@@ -112,6 +163,8 @@ static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(presence_beyond_its_limits_costs_the_connection),
+    cmocka_unit_test(a_presence_key_is_its_connections_until_that_ends),
+    cmocka_unit_test(nobody_unsays_that_presence_is_served),
     cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
     cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
     cmocka_unit_test(a_full_store_names_the_keys_and_the_option_and_serves_its_owner),
