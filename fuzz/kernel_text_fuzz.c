@@ -29,6 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (kernel_text_read_counter(text, "oom_kill", &value) == FAILURE_NONE) {
         require(size > sizeof "oom_kill");
     }
+    uint64_t signals;
+    if (kernel_text_read_signals(text, "SigBlk", &signals) == FAILURE_NONE) {
+        require(size >= sizeof "SigBlk:0123456789abcdef");
+    }
     struct slice path;
     if (kernel_text_find_cgroup(text, "memory", &path) == FAILURE_NONE ||
         kernel_text_find_cgroup(text, "", &path) == FAILURE_NONE) {

@@ -190,6 +190,40 @@ enum failure_code kernel_text_read_counter(
     return FAILURE_MISSING;
 }
 
+static int hexadecimal_digit(uint8_t byte) {
+    static const char digits[] = "0123456789abcdef";
+    const char *found = byte == '\0' ? NULL : strchr(digits, byte);
+    return found == NULL ? -1 : (int)(found - digits);
+}
+
+enum failure_code kernel_text_read_signals(
+    struct slice text, const char *name, uint64_t *out_signals) {
+    while (text.length > 0) {
+        struct slice line = take_line(&text);
+        uint64_t signals = 0;
+        if (!slice_starts_with(line, slice_from_string(name))) {
+            continue;
+        }
+        line = slice_from(line, strlen(name));
+        if (!take_byte(&line, ':')) {
+            continue; /* `name` is only the beginning of this line's name */
+        }
+        if (!take_byte(&line, '\t') || line.length != 2 * sizeof signals) {
+            return FAILURE_MALFORMED;
+        }
+        for (size_t i = 0; i < line.length; i++) {
+            int digit = hexadecimal_digit(line.data[i]);
+            if (digit < 0) {
+                return FAILURE_MALFORMED;
+            }
+            signals = signals << 4 | (uint64_t)digit;
+        }
+        *out_signals = signals;
+        return FAILURE_NONE;
+    }
+    return FAILURE_MISSING;
+}
+
 /* Whether the comma-separated list contains the item. An empty item stands for the empty list. */
 static bool list_has(struct slice list, const char *item) {
     struct slice wanted = slice_from_string(item);

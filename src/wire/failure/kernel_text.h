@@ -45,6 +45,12 @@ __attribute__((warn_unused_result)) enum failure_code kernel_text_read_oom_kill(
 __attribute__((warn_unused_result)) enum failure_code kernel_text_read_counter(
     struct slice text, const char *name, uint64_t *out_value);
 
+/* Reads a set of signals from /proc/<pid>/status: the line "<name>:", for example "SigBlk", which
+ * has 16 hexadecimal digits. Bit 0 is signal 1. FAILURE_MISSING when there is no such line,
+ * FAILURE_MALFORMED when it holds something else. */
+__attribute__((warn_unused_result)) enum failure_code kernel_text_read_signals(
+    struct slice text, const char *name, uint64_t *out_signals);
+
 /* Finds in /proc/<pid>/cgroup the path of the process within the hierarchy of `controller`
  * ("memory"), or within the unified hierarchy (""). The result points into the text.
  * FAILURE_MISSING when the hierarchy is not listed. */

@@ -143,6 +143,24 @@ static void assert_cgroup(const char *text, const char *controller, const char *
     }
 }
 
+static void sets_of_signals_are_read(void **state) {
+    (void)state;
+    struct slice status =
+        slice_from_string("Name:\tSigBlk\nSigBlkX:\t1\nSigBlk:\t0002000000000001\n"
+                          "SigCgt:\tfedcba9876543210\nSigIgn:\t00000000000000g0\n"
+                          "SigPnd:\t1\nShdPnd: 0000000000000000");
+    uint64_t signals;
+    assert_int_equal(kernel_text_read_signals(status, "SigBlk", &signals), FAILURE_NONE);
+    assert_true(signals == UINT64_C(0x0002000000000001));
+    assert_int_equal(kernel_text_read_signals(status, "SigCgt", &signals), FAILURE_NONE);
+    assert_true(signals == UINT64_C(0xfedcba9876543210));
+    assert_int_equal(kernel_text_read_signals(status, "SigIgn", &signals), FAILURE_MALFORMED);
+    assert_int_equal(kernel_text_read_signals(status, "SigPnd", &signals), FAILURE_MALFORMED);
+    assert_int_equal(kernel_text_read_signals(status, "ShdPnd", &signals), FAILURE_MALFORMED);
+    assert_int_equal(kernel_text_read_signals(status, "SigQ", &signals), FAILURE_MISSING);
+    assert_true(signals == UINT64_C(0xfedcba9876543210));
+}
+
 static void cgroup_is_found_by_its_controller(void **state) {
     (void)state;
     static const char text[] = "9:name=systemd:/a\n4:memory:/jobs/7\n1:cpu,cpuacct:/b:c\n0::/u\n";
@@ -166,6 +184,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(oom_kill_without_figures_is_read),
     cmocka_unit_test(other_records_are_no_oom_kill),
     cmocka_unit_test(counter_is_found_by_its_whole_name),
+    cmocka_unit_test(sets_of_signals_are_read),
     cmocka_unit_test(cgroup_is_found_by_its_controller),
 };
 
