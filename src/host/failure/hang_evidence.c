@@ -102,6 +102,18 @@ static void write_command(struct hang_report *report, pid_t pid) {
     bytes_clear(&command);
 }
 
+/* What is in memory is read first: that neither disturbs the process nor needs its help. */
+static bool write_python(struct look *look, pid_t pid, char **out_place) {
+    static const struct hang_evidence_dump none = {0};
+    const struct hang_evidence_dump *dump =
+        pid == look->request->pid ? &look->request->dump : &none;
+    const char *otherwise = dump->signal != 0        ? "it is asked itself"
+                            : look->request->is_full ? "py-spy is asked below"
+                                                     : "--evidence full asks py-spy";
+    return hang_evidence_write_python(&look->report, pid, otherwise, out_place) ||
+           hang_evidence_write_dump(&look->report, pid, dump, out_place);
+}
+
 /* Reports what the kernel and the process' memory show. The kernel's facts come first: they are the
  * quickest, they say most about any program, and the process cannot delay them. */
 static bool write_activity(struct look *look, pid_t pid, struct hang_summary *summary) {
@@ -109,7 +121,7 @@ static bool write_activity(struct look *look, pid_t pid, struct hang_summary *su
     hang_evidence_write_threads(&look->report, pid, summary);
     publish_summary(look);
     write_command(&look->report, pid);
-    bool is_told = hang_evidence_write_python(&look->report, pid, &summary->place);
+    bool is_told = write_python(look, pid, &summary->place);
     publish_summary(look);
     return is_told;
 }

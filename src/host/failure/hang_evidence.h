@@ -12,6 +12,7 @@
 
 #include "base/duration.h"
 #include "core/failure/hang_summary.h"
+#include "host/failure/hang_evidence_dump.h"
 
 #define HANG_EVIDENCE_OUTPUT_COUNT 2
 /* Further descendants are left out. */
@@ -20,9 +21,10 @@
 /* Strings are borrowed. */
 struct hang_evidence_request {
     pid_t pid;
-    const char *reason; /* why the process is killed, for the report's heading */
-    bool is_full;       /* ask debuggers, too; they stop the process meanwhile */
-    const char *path;   /* the report is appended to this file; NULL: only the summary is wanted */
+    const char *reason;             /* why the process is killed, for the report's heading */
+    bool is_full;                   /* ask debuggers, too; they stop the process meanwhile */
+    struct hang_evidence_dump dump; /* how the process itself can be asked for its Python stacks */
+    const char *path; /* the report is appended to this file; NULL: only the summary is wanted */
     const char *outputs[HANG_EVIDENCE_OUTPUT_COUNT]; /* files that the process writes to, or NULL */
     struct instant end;              /* on clock_now; the look ends at this instant … */
     const atomic_bool *is_abandoned; /* … or when this becomes true; may be NULL */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/failure/hang_evidence_collector.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "host/failure/hang_report.h"
@@ -91,7 +93,17 @@ static void queue_remove(struct look_queue *queue, const struct look *look) {
 
 /* Looks and the pool. */
 
+/* A look may last longer than the process, so it needs a descriptor of its own. Without one the
+ * process is not asked. */
+static struct hang_evidence_dump copy_dump(const struct hang_evidence_dump *dump) {
+    int fd = dump->signal == 0 ? -1 : fcntl(dump->fd, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? (struct hang_evidence_dump){0} : (struct hang_evidence_dump){fd, dump->signal};
+}
+
 static void free_look(struct look *look) {
+    if (look->request.dump.signal != 0) {
+        close(look->request.dump.fd);
+    }
     free((void *)(uintptr_t)look->request.reason);
     free((void *)(uintptr_t)look->request.path);
     for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
@@ -271,6 +283,7 @@ static struct look *look_new(struct hang_evidence_collector *collector,
     look->answer = *answer;
     look->request = *request;
     look->request.reason = memory_duplicate_string(request->reason);
+    look->request.dump = copy_dump(&request->dump);
     look->request.path = memory_duplicate_string(request->path);
     for (size_t i = 0; i < HANG_EVIDENCE_OUTPUT_COUNT; i++) {
         look->request.outputs[i] = memory_duplicate_string(request->outputs[i]);

@@ -30,6 +30,7 @@ struct python_look {
     uint64_t native_id; /* of the current thread */
     size_t frame_count; /* number of frames reported so far, of all threads */
     bool has_place;
+    const char *otherwise;
     char **place;
 };
 
@@ -84,9 +85,8 @@ static bool try_address(struct python_look *look, uint64_t address, bool *out_is
         *out_is_told = tell_stacks(look, &runtime);
     } else if (code == FAILURE_UNSUPPORTED) {
         text_append_format(&look->report->text,
-            "  CPython %d.%d.%d: the stacks of this build cannot be read; --evidence full asks "
-            "py-spy\n",
-            runtime.major, runtime.minor, runtime.micro);
+            "  CPython %d.%d.%d: the stacks of this build cannot be read; %s\n", runtime.major,
+            runtime.minor, runtime.micro, look->otherwise);
     }
     return code == FAILURE_NONE || code == FAILURE_UNSUPPORTED;
 }
@@ -134,15 +134,18 @@ static bool search_process(struct python_look *look, struct slice maps) {
         }
     }
     if (is_python) {
-        text_append(&look->report->text, "  Python without a table for debuggers (before CPython "
-                                         "3.13): its stacks cannot be read; "
-                                         "--evidence full asks py-spy\n");
+        text_append_format(&look->report->text,
+            "  Python without a table for debuggers (before CPython 3.13): its stacks cannot be "
+            "read; %s\n",
+            look->otherwise);
     }
     return false;
 }
 
-bool hang_evidence_write_python(struct hang_report *report, pid_t pid, char **out_place) {
-    struct python_look look = {.report = report, .pid = pid, .place = out_place};
+bool hang_evidence_write_python(
+    struct hang_report *report, pid_t pid, const char *otherwise, char **out_place) {
+    struct python_look look = {
+        .report = report, .pid = pid, .otherwise = otherwise, .place = out_place};
     char path[PATH_SIZE];
     struct bytes maps = {0};
     bool is_told = false;

@@ -12,7 +12,9 @@
 
 /* Adds the stacks to the report. *out_place becomes the place of the process' first thread, such as
  * "train.py:17 in step", or NULL when it is not known; the caller frees it. Returns false when no
- * stack could be read. If the process is a Python at all, the report then says why. */
-bool hang_evidence_write_python(struct hang_report *report, pid_t pid, char **out_place);
+ * stack could be read. If the process is a Python at all, the report then says why, and what is
+ * done otherwise: `otherwise`, half a sentence. */
+bool hang_evidence_write_python(
+    struct hang_report *report, pid_t pid, const char *otherwise, char **out_place);
 
 #endif

@@ -21,12 +21,12 @@ static void python_is_read_or_said_to_be_unreadable(void **state) {
         fail_msg("no python3 on the PATH");
     }
     hang_fixture_init(&fixture, "exec python3 -c '" HANG "'");
-    if (hang_evidence_write_python(&fixture.report, fixture.process.pid, &place)) {
+    if (hang_evidence_write_python(&fixture.report, fixture.process.pid, "so be it", &place)) {
         assert_string_equal(place, "<string>:3 in wait");
         hang_fixture_expect(&fixture, "    <string>:4 in <module>\n");
     } else {
         assert_null(place);
-        hang_fixture_expect(&fixture, "cannot be read");
+        hang_fixture_expect(&fixture, "cannot be read; so be it\n");
     }
     free(place);
     hang_fixture_clear(&fixture);
@@ -37,7 +37,8 @@ static void other_programs_have_no_python_stack(void **state) {
     struct hang_fixture fixture;
     char *place;
     hang_fixture_init(&fixture, "echo; kill -STOP $$");
-    assert_false(hang_evidence_write_python(&fixture.report, fixture.process.pid, &place));
+    assert_false(
+        hang_evidence_write_python(&fixture.report, fixture.process.pid, "so be it", &place));
     assert_null(place);
     assert_string_equal(hang_fixture_read(&fixture), "");
     hang_fixture_clear(&fixture);

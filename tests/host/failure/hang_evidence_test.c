@@ -84,9 +84,41 @@ static void a_dead_process_leaves_a_report_that_says_so(void **state) {
     hang_fixture_clear(&fixture);
 }
 
+/* Whatever Python is on the PATH: when its memory cannot be read, it is asked. */
+static void a_python_is_told_of_by_its_line(void **state) {
+    (void)state;
+    struct hang_fixture fixture;
+    struct hang_summary summary = {0};
+    struct failure failure;
+    struct hang_evidence_request request = {.reason = "the test wants it",
+        .dump = {.signal = 50},
+        .learnt = learn,
+        .context = &summary};
+    assert_int_equal(hang_evidence_dump_open(&request.dump.fd, &failure), FAILURE_NONE);
+    char *script =
+        text_format("exec python3 -c 'import faulthandler, os, time\n"
+                    "fd = os.open(f\"/proc/{os.getppid()}/fd/%d\", os.O_WRONLY | os.O_APPEND)\n"
+                    "faulthandler.register(50, file=fd, all_threads=True)\n"
+                    "def step():\n    print(flush=True); time.sleep(1000)\nstep()'",
+            request.dump.fd);
+    hang_fixture_init(&fixture, script);
+    request.pid = fixture.process.pid;
+    request.path = fixture.path;
+    request.end = fixture.report.end;
+    assert_true(hang_evidence_collect(&request));
+    assert_non_null(summary.place);
+    assert_string_equal(summary.place, "<string>:5 in step");
+    hang_fixture_expect(&fixture, "    <string>:6 in <module>\n");
+    hang_summary_clear(&summary);
+    hang_fixture_clear(&fixture);
+    close(request.dump.fd);
+    free(script);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_report_has_all_sections),
     cmocka_unit_test(the_last_lines_of_the_output_are_kept),
+    cmocka_unit_test(a_python_is_told_of_by_its_line),
     cmocka_unit_test(a_dead_process_leaves_a_report_that_says_so),
 };
 

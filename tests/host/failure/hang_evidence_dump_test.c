@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The Python that these tests find on the PATH does what the hook does in a worker: it lets its own
+ * faulthandler write to a file of ours. It opens that file by the number that it has here. */
+#include "unit.h"
+
+#include "hang_fixture.h"
+#include "host/failure/hang_evidence_dump.h"
+
+#define SIGNAL 50
+
+#define REGISTER                                                                                   \
+    "import faulthandler, os, signal, threading, time\n"                                           \
+    "parent = os.getppid()\n"                                                                      \
+    "fd = os.open(f\"/proc/{parent}/fd/%d\", os.O_WRONLY | os.O_APPEND)\n"                         \
+    "faulthandler.register(50, file=fd, all_threads=True, chain=False)\n"                          \
+    "def hang():\n"                                                                                \
+    "    print(flush=True); time.sleep(1000)\n"
+
+struct asked {
+    struct hang_fixture fixture;
+    struct hang_evidence_dump dump;
+    char *place;
+};
+
+/* Starts a Python that listens and then runs the script. */
+static void asked_init(struct asked *asked, const char *script) {
+    struct failure failure;
+    *asked = (struct asked){.dump = {.signal = SIGNAL}};
+    assert_int_equal(hang_evidence_dump_open(&asked->dump.fd, &failure), FAILURE_NONE);
+    char *registering = text_format(REGISTER, asked->dump.fd);
+    char *command = text_format("exec python3 -c '%s%s'", registering, script);
+    hang_fixture_init(&asked->fixture, command);
+    free(registering);
+    free(command);
+}
+
+static bool asked_write(struct asked *asked) {
+    return hang_evidence_write_dump(
+        &asked->fixture.report, asked->fixture.process.pid, &asked->dump, &asked->place);
+}
+
+static void asked_clear(struct asked *asked) {
+    free(asked->place);
+    hang_fixture_clear(&asked->fixture);
+    close(asked->dump.fd);
+}
+
+static void a_python_that_listens_tells_its_stacks(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "hang()\n");
+    assert_true(asked_write(&asked));
+    assert_string_equal(asked.place, "<string>:6 in hang");
+    char *heading = text_format("  Python thread %d, 0x", (int)asked.fixture.process.pid);
+    hang_fixture_expect(&asked.fixture, heading);
+    hang_fixture_expect(&asked.fixture, "    <string>:7 in <module>\n");
+    free(heading);
+    asked_clear(&asked);
+}
+
+static void it_lives_on_and_can_be_asked_again(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "hang()\n");
+    for (int i = 0; i < 3; i++) {
+        free(asked.place);
+        assert_true(asked_write(&asked));
+        assert_string_equal(asked.place, "<string>:6 in hang");
+    }
+    assert_int_equal(kill(asked.fixture.process.pid, 0), 0);
+    asked_clear(&asked);
+}
+
+static void another_thread_answers_when_the_first_one_takes_no_signal(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+                       "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
+    assert_true(asked_write(&asked));
+    assert_string_equal(asked.place, "<string>:6 in hang");
+    hang_fixture_expect(&asked.fixture, " in _bootstrap\n");
+    asked_clear(&asked);
+}
+
+static void expect_refusal(struct asked *asked, const char *words) {
+    assert_false(asked_write(asked));
+    assert_null(asked->place);
+    hang_fixture_expect(&asked->fixture, words);
+    assert_int_equal(kill(asked->fixture.process.pid, 0), 0);
+}
+
+static void who_blocks_the_signal_is_not_asked(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
+    expect_refusal(&asked, "not asked for its stacks: none of its threads takes a signal now\n");
+    asked_clear(&asked);
+}
+
+/* The signal would kill it. */
+static void who_has_become_another_program_is_not_asked(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(
+        &asked, "os.execvp(\"sh\", [\"sh\", \"-c\", \"echo; while :; do sleep 1; done\"])\n");
+    expect_refusal(
+        &asked, "not asked for its stacks: it has no handler for the signal (any more)\n");
+    asked_clear(&asked);
+}
+
+static void who_is_stopped_is_not_asked(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "print(flush=True); os.kill(os.getpid(), signal.SIGSTOP)\n");
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)asked.fixture.process.pid, &info, WSTOPPED | WNOWAIT), 0);
+    expect_refusal(&asked, "not asked for its stacks: it is stopped\n");
+    asked_clear(&asked);
+}
+
+static void a_handler_of_another_kind_does_not_answer(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "signal.signal(50, lambda *_: None)\nhang()\n");
+    expect_refusal(&asked, "was asked for its stacks and did not answer in time\n");
+    asked_clear(&asked);
+}
+
+static void nobody_is_asked_without_an_agreement(void **state) {
+    (void)state;
+    struct hang_fixture fixture;
+    const struct hang_evidence_dump none = {0};
+    char *place;
+    hang_fixture_init(&fixture, "echo; exec sleep 1000");
+    assert_false(hang_evidence_write_dump(&fixture.report, fixture.process.pid, &none, &place));
+    assert_null(place);
+    assert_string_equal(hang_fixture_read(&fixture), "");
+    hang_fixture_clear(&fixture);
+}
+
+static void who_is_no_child_of_ours_is_not_asked(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "hang()\n");
+    assert_false(
+        hang_evidence_write_dump(&asked.fixture.report, getppid(), &asked.dump, &asked.place));
+    hang_fixture_expect(&asked.fixture, "not asked for its stacks: it is no child of the agent\n");
+    asked_clear(&asked);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_python_that_listens_tells_its_stacks),
+    cmocka_unit_test(it_lives_on_and_can_be_asked_again),
+    cmocka_unit_test(another_thread_answers_when_the_first_one_takes_no_signal),
+    cmocka_unit_test(who_blocks_the_signal_is_not_asked),
+    cmocka_unit_test(who_has_become_another_program_is_not_asked),
+    cmocka_unit_test(who_is_stopped_is_not_asked),
+    cmocka_unit_test(a_handler_of_another_kind_does_not_answer),
+    cmocka_unit_test(nobody_is_asked_without_an_agreement),
+    cmocka_unit_test(who_is_no_child_of_ours_is_not_asked),
+};
+
+TEST_MAIN(tests)
