@@ -45,6 +45,17 @@ enum failure_code bytes_reserve(struct bytes *bytes, size_t length) {
     return FAILURE_NONE;
 }
 
+enum failure_code bytes_grow(struct bytes *bytes, size_t capacity) {
+    if (bytes->ceiling != 0 && capacity > bytes->ceiling) {
+        return FAILURE_LIMIT;
+    }
+    if (capacity > bytes->capacity) {
+        bytes->data = memory_reallocate(bytes->data, capacity);
+        bytes->capacity = capacity;
+    }
+    return FAILURE_NONE;
+}
+
 enum failure_code bytes_append(struct bytes *bytes, const void *data, size_t length) {
     enum failure_code code = bytes_reserve(bytes, length);
     if (code == FAILURE_NONE && length > 0) {

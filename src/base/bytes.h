@@ -42,6 +42,9 @@ __attribute__((warn_unused_result)) enum failure_code bytes_append(
  * allow it. */
 __attribute__((warn_unused_result)) enum failure_code bytes_reserve(
     struct bytes *bytes, size_t length);
+/* Gives the buffer exactly this capacity when it has less. FAILURE_LIMIT as above. */
+__attribute__((warn_unused_result)) enum failure_code bytes_grow(
+    struct bytes *bytes, size_t capacity);
 /* Drops the first `length` bytes. */
 void bytes_consume(struct bytes *bytes, size_t length);
 struct slice bytes_slice(const struct bytes *bytes);

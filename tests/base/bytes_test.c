@@ -21,6 +21,19 @@ static void absurd_length_is_refused_before_allocation(void **state) {
     assert_null(bytes.data);
 }
 
+static void a_buffer_grows_to_a_capacity_and_never_shrinks(void **state) {
+    (void)state;
+    struct bytes bytes;
+    bytes_init(&bytes, 10);
+    assert_int_equal(bytes_grow(&bytes, 11), FAILURE_LIMIT);
+    assert_int_equal(bytes_grow(&bytes, 7), FAILURE_NONE);
+    assert_int_equal(bytes_append(&bytes, "1234567", 7), FAILURE_NONE);
+    assert_int_equal(bytes.capacity, 7);
+    assert_int_equal(bytes_grow(&bytes, 3), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&bytes), slice_from_string("1234567")));
+    bytes_clear(&bytes);
+}
+
 static void consuming_keeps_the_rest(void **state) {
     (void)state;
     struct bytes bytes = {0};
@@ -48,6 +61,7 @@ static void the_rest_of_a_slice_begins_where_it_is_told(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(append_beyond_the_ceiling_changes_nothing),
     cmocka_unit_test(absurd_length_is_refused_before_allocation),
+    cmocka_unit_test(a_buffer_grows_to_a_capacity_and_never_shrinks),
     cmocka_unit_test(consuming_keeps_the_rest),
     cmocka_unit_test(a_slice_starts_with_a_shorter_one),
     cmocka_unit_test(the_rest_of_a_slice_begins_where_it_is_told),

@@ -33,17 +33,48 @@ static void clear_buffer(struct tcp_stream *stream, struct bytes *buffer) {
     bytes_clear(buffer);
 }
 
+/* The capacity that a buffer gets which needs more: twice as much as before, so that many small
+ * pieces stay cheap, but not more than the message that is being received. */
+static size_t next_capacity(
+    const struct tcp_stream *stream, const struct bytes *buffer, size_t needed) {
+    size_t twice = buffer->capacity * 2;
+    bool is_message = buffer == &stream->input && stream->input_needed >= needed;
+    if (is_message && twice > stream->input_needed) {
+        return stream->input_needed;
+    }
+    return twice > needed ? twice : needed;
+}
+
+static bool has_room(const struct tcp_stream_pool *pool, size_t wanted) {
+    return wanted <= pool->buffer_ceiling && pool->buffered_bytes <= pool->buffer_ceiling - wanted;
+}
+
 /* FAILURE_LIMIT when the buffers would grow beyond the pool's ceiling. */
-static enum failure_code append_to_buffer(
-    struct tcp_stream *stream, struct bytes *buffer, const uint8_t *data, size_t length) {
+static enum failure_code grow(struct tcp_stream *stream, struct bytes *buffer, size_t needed) {
     struct tcp_stream_pool *pool = stream->pool;
-    if (pool->buffered_bytes + length > pool->buffer_ceiling) {
+    size_t before = buffer->capacity;
+    size_t capacity = next_capacity(stream, buffer, needed);
+    if (!has_room(pool, capacity - before)) {
+        capacity = needed;
+    }
+    if (!has_room(pool, capacity - before) && pool->owner->make_room != NULL) {
+        pool->owner->make_room(stream, capacity - before);
+    }
+    if (!has_room(pool, capacity - before)) {
         return FAILURE_LIMIT;
     }
-    size_t before = buffer->capacity;
-    enum failure_code code = bytes_append(buffer, data, length);
+    enum failure_code code = bytes_grow(buffer, capacity);
     pool->buffered_bytes += buffer->capacity - before;
     return code;
+}
+
+/* FAILURE_LIMIT as grow. */
+static enum failure_code append_to_buffer(
+    struct tcp_stream *stream, struct bytes *buffer, const uint8_t *data, size_t length) {
+    size_t needed = buffer->length + length;
+    enum failure_code code =
+        needed > buffer->capacity ? grow(stream, buffer, needed) : FAILURE_NONE;
+    return code == FAILURE_NONE ? bytes_append(buffer, data, length) : code;
 }
 
 static void handle_closed(uv_handle_t *handle) {

@@ -34,6 +34,9 @@ struct tcp_stream_owner {
     /* Gets all bytes received and not yet consumed. Returns how many to consume from the front.
      * Sets `*out_needed` to the length of input that the next call needs (0: any). */
     size_t (*received)(struct tcp_stream *stream, struct slice input, size_t *out_needed);
+    /* The buffers of the pool's streams have no room for `wanted` bytes more of this one. The owner
+     * may close other streams for it; otherwise this one ends. May be NULL. */
+    void (*make_room)(struct tcp_stream *stream, size_t wanted);
     /* Everything queued has been given to the kernel. May be NULL. */
     void (*drained)(struct tcp_stream *stream);
     /* The stream has closed itself: FAILURE_DISCONNECTED, FAILURE_LIMIT or FAILURE_SYSTEM. */

@@ -17,4 +17,8 @@ size_t store_debtors_uncounted(const struct store_peers *peers);
  * being served is not closed, nor is one that holds little. */
 void store_debtors_make_room(struct store_peers *peers, size_t wanted);
 
+/* As `make_room` of tcp_stream_owner: makes room for what is being received from a client or sent
+ * to it, and closes only clients that hold more than this one would then. */
+void store_debtors_make_stream_room(struct tcp_stream *stream, size_t wanted);
+
 #endif

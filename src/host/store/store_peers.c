@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "host/network/tcp_silence.h"
+#include "host/store/store_debtors.h"
 #include "host/store/store_peer.h"
 #include "host/store/store_service.h"
 
@@ -65,6 +66,7 @@ static void released(struct tcp_stream *stream) {
 
 static const struct tcp_stream_owner stream_owner = {
     .received = store_service_receive,
+    .make_room = store_debtors_make_stream_room,
     .ended = ended,
     .released = released,
 };

@@ -21,6 +21,8 @@ struct fixture {
     enum failure_code end;
     int drained;
     int released;
+    size_t given; /* by make_room, beyond the pool's ceiling */
+    size_t wanted;
 };
 
 static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
@@ -51,8 +53,17 @@ static void released(struct tcp_stream *stream) {
     ((struct fixture *)(void *)stream)->released++;
 }
 
-static const struct tcp_stream_owner owner = {
-    .received = received, .drained = drained, .ended = ended, .released = released};
+static void make_room(struct tcp_stream *stream, size_t wanted) {
+    struct fixture *fixture = (struct fixture *)(void *)stream;
+    fixture->wanted = wanted;
+    fixture->pool.buffer_ceiling += fixture->given;
+}
+
+static const struct tcp_stream_owner owner = {.received = received,
+    .make_room = make_room,
+    .drained = drained,
+    .ended = ended,
+    .released = released};
 
 static void set_up(struct fixture *fixture, size_t queue_ceiling, size_t buffer_ceiling) {
     *fixture = (struct fixture){0};
@@ -133,6 +144,34 @@ static void unfinished_input_beyond_the_memory_ends_the_stream(void **state) {
     feed(&fixture, "0123");
     assert_int_equal(fixture.end, FAILURE_LIMIT);
     assert_true(fixture.stream.is_closed);
+    tear_down(&fixture);
+}
+
+static void a_full_pool_asks_its_owner_for_room(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 3);
+    fixture.given = 5;
+    feed(&fixture, "0123");
+    assert_int_equal(fixture.wanted, 4);
+    feed(&fixture, "45678");
+    assert_int_equal(fixture.wanted, 5);
+    assert_int_equal(fixture.end, FAILURE_NONE);
+    feed(&fixture, "9");
+    expect_messages(&fixture, "0123456789");
+    tear_down(&fixture);
+}
+
+static void a_buffer_doubles_up_to_its_message(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 100, 1000);
+    feed(&fixture, "012");
+    assert_int_equal(fixture.pool.buffered_bytes, 3);
+    feed(&fixture, "3");
+    assert_int_equal(fixture.pool.buffered_bytes, 6);
+    feed(&fixture, "456");
+    assert_int_equal(fixture.pool.buffered_bytes, MESSAGE_SIZE);
     tear_down(&fixture);
 }
 
@@ -282,6 +321,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(pieces_are_put_together_and_the_owner_is_not_asked_in_vain),
     cmocka_unit_test(owner_may_close_while_receiving),
     cmocka_unit_test(unfinished_input_beyond_the_memory_ends_the_stream),
+    cmocka_unit_test(a_full_pool_asks_its_owner_for_room),
+    cmocka_unit_test(a_buffer_doubles_up_to_its_message),
     cmocka_unit_test(peer_that_leaves_ends_the_stream),
     cmocka_unit_test(sending_to_a_peer_that_left_ends_the_stream_without_a_signal),
     cmocka_unit_test(what_the_kernel_does_not_take_follows_when_it_does),

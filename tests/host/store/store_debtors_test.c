@@ -57,7 +57,73 @@ static void room_is_made_for_a_value_by_closing_who_holds_most(void **state) {
     tear_down(&fixture);
 }
 
+/* Sends the first `sent` bytes of a SET to a value of `length` bytes, or as many as it can before
+ * it is closed. */
+static void begin_big(struct fixture *fixture, int client, size_t length, size_t sent) {
+    static uint8_t value[8 << 20];
+    struct bytes request = {0};
+    assert_int_equal(store_request_encode(&(struct store_request){.operation = STORE_SET,
+                                              .key = slice_from_string("/big"),
+                                              .value = {value, length}},
+                         &request),
+        FAILURE_NONE);
+    size_t wanted = sent < request.length ? sent : request.length;
+    ssize_t now = 0;
+    for (size_t done = 0; done < wanted && (now >= 0 || errno == EAGAIN);) {
+        now = send(client, request.data + done, wanted - done, MSG_NOSIGNAL);
+        done += now > 0 ? (size_t)now : 0;
+        event_loop_run_ready(fixture->loop);
+    }
+    bytes_clear(&request);
+    turn(fixture);
+}
+
+static void room_is_made_for_a_request_that_is_being_read(void **state) {
+    (void)state;
+    enum { MEBIBYTE = 1 << 20 };
+    struct fixture fixture;
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.memory_bytes = (size_t)14 * MEBIBYTE;
+    set_up(&fixture, &limits);
+    int slow = add_client(&fixture);
+    int other = add_client(&fixture);
+    begin_big(&fixture, slow, 8 * MEBIBYTE, 15 * MEBIBYTE / 2);
+    begin_big(&fixture, other, 7 * MEBIBYTE, SIZE_MAX);
+    client_expect_ping(fixture.loop, other, 1);
+    client_expect_close(fixture.loop, slow);
+    assert_true(remembered_log_has(&fixture.log, "this client holds most of it"));
+    close(slow);
+    close(other);
+    tear_down(&fixture);
+}
+
+static void a_request_that_is_being_read_makes_no_room_among_smaller_ones(void **state) {
+    (void)state;
+    enum { MEBIBYTE = 1 << 20 };
+    struct fixture fixture;
+    struct store_limits limits = STORE_LIMITS_DEFAULT;
+    limits.memory_bytes = (size_t)9 * MEBIBYTE;
+    set_up(&fixture, &limits);
+    int small[2];
+    int greedy = add_client(&fixture);
+    for (int i = 0; i < 2; i++) {
+        small[i] = add_client(&fixture);
+        begin_big(&fixture, small[i], 2 * MEBIBYTE, MEBIBYTE);
+    }
+    begin_big(&fixture, greedy, 8 * MEBIBYTE, SIZE_MAX);
+    client_expect_close(fixture.loop, greedy);
+    assert_int_equal(store_peers_count(fixture.peers), 2);
+    assert_true(remembered_log_has(&fixture.log, "unfinished input and unread output would pass"));
+    for (int i = 0; i < 2; i++) {
+        close(small[i]);
+    }
+    close(greedy);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(room_is_made_for_a_request_that_is_being_read),
+    cmocka_unit_test(a_request_that_is_being_read_makes_no_room_among_smaller_ones),
     cmocka_unit_test(unfinished_requests_share_the_memory_limit),
     cmocka_unit_test(room_is_made_for_a_value_by_closing_who_holds_most),
 };
