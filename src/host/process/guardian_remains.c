@@ -19,8 +19,11 @@ void guardian_remains_add(
     struct guardian_remains *remains, enum guardian_remains_kind kind, const char *path) {
     remains->items = memory_reserve(
         remains->items, &remains->capacity, remains->count + 1, sizeof *remains->items);
-    remains->items[remains->count++] =
-        (struct guardian_remainder){kind, memory_duplicate_string(path)};
+    struct guardian_remainder item = {.kind = kind, .path = memory_duplicate_string(path)};
+    if (kind == GUARDIAN_REMAINS_TREE) {
+        (void)owned_tree_note(path, &item.tree); /* one that is not there is not removed later */
+    }
+    remains->items[remains->count++] = item;
 }
 
 void guardian_remains_clear(struct guardian_remains *remains) {
@@ -91,6 +94,9 @@ void guardian_remains_remove(const struct guardian_remains *remains) {
             break;
         case GUARDIAN_REMAINS_DIRECTORY:
             (void)empty_directory_remove(item->path);
+            break;
+        case GUARDIAN_REMAINS_TREE:
+            (void)owned_tree_remove(item->path, &item->tree, NULL);
             break;
         }
     }

@@ -94,11 +94,29 @@ static void directory_goes_when_there_is_no_file(void **state) {
     tear_down(&fixture);
 }
 
+static void tree_goes_with_its_files_while_it_is_the_same(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, GUARDIAN_REMAINS_FIFO);
+    char *file = text_format("%s/file", fixture.path);
+    guardian_remains_add(&fixture.remains, GUARDIAN_REMAINS_TREE, fixture.path);
+    assert_int_equal(mkdir(fixture.path, 0700), 0);
+    close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    guardian_remains_remove(&fixture.remains); /* it was not there when it was added */
+    assert_true(is_there(&fixture));
+    guardian_remains_add(&fixture.remains, GUARDIAN_REMAINS_TREE, fixture.path);
+    guardian_remains_remove(&fixture.remains);
+    assert_false(is_there(&fixture));
+    free(file);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fifo_goes_when_nobody_reads_it),
     cmocka_unit_test(file_in_the_place_of_a_fifo_stays),
     cmocka_unit_test(socket_goes_when_nobody_listens),
     cmocka_unit_test(directory_goes_when_there_is_no_file),
+    cmocka_unit_test(tree_goes_with_its_files_while_it_is_the_same),
 };
 
 TEST_MAIN(tests)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/loop/owned_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* Over the whole tree: somebody may add to a directory while it is emptied. */
+#define PASSES 3
+#define BLOCK_BYTES 512 /* of st_blocks */
+#define PRIVATE_MODE 0700
+
+struct removal {
+    uint64_t device;
+    uint64_t bytes;
+    unsigned entries_left;
+};
+
+static bool is_own_directory(const struct stat *status) {
+    return S_ISDIR(status->st_mode) && status->st_uid == geteuid();
+}
+
+/* Somebody may have left a directory that its owner may not read. Returns -1 when it cannot be
+ * opened. */
+static int open_directory(int parent, const char *name) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat status;
+    int fd = openat(parent, name, flags);
+    if (fd == -1 && errno == EACCES && fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        is_own_directory(&status) && fchmodat(parent, name, PRIVATE_MODE, 0) == 0) {
+        fd = openat(parent, name, flags);
+    }
+    return fd;
+}
+
+static void empty(struct removal *removal, int fd, int depth);
+
+static void remove_directory(struct removal *removal, int parent, const char *name, int depth) {
+    int fd = depth < OWNED_TREE_DEPTH_MAXIMUM ? open_directory(parent, name) : -1;
+    if (fd != -1) {
+        empty(removal, fd, depth);
+    }
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void remove_entry(struct removal *removal, int parent, const char *name, int depth) {
+    struct stat status;
+    if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        return;
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        if (unlinkat(parent, name, 0) == 0 && status.st_nlink == 1) {
+            removal->bytes += (uint64_t)status.st_blocks * BLOCK_BYTES;
+        }
+    } else if (status.st_dev == removal->device) {
+        remove_directory(removal, parent, name, depth);
+    }
+}
+
+/* Takes the descriptor. */
+static void empty(struct removal *removal, int fd, int depth) {
+    struct stat status;
+    if (fstat(fd, &status) == 0 && (status.st_mode & PRIVATE_MODE) != PRIVATE_MODE) {
+        (void)fchmod(fd, PRIVATE_MODE); /* then its entries cannot be removed, and stay */
+    }
+    DIR *directory = fdopendir(fd);
+    if (directory == NULL) {
+        close(fd);
+        return;
+    }
+    const struct dirent *entry;
+    while (removal->entries_left > 0 && (entry = readdir(directory)) != NULL) {
+        if (!text_equals(entry->d_name, ".") && !text_equals(entry->d_name, "..")) {
+            removal->entries_left--;
+            remove_entry(removal, fd, entry->d_name, depth + 1);
+        }
+    }
+    closedir(directory);
+}
+
+bool owned_tree_note(const char *path, struct owned_tree *out_tree) {
+    struct stat status;
+    *out_tree = (struct owned_tree){0};
+    if (lstat(path, &status) != 0 || !is_own_directory(&status)) {
+        return false;
+    }
+    *out_tree = (struct owned_tree){status.st_dev, status.st_ino};
+    return true;
+}
+
+static bool is_there(const char *path, const struct owned_tree *tree) {
+    struct owned_tree now;
+    return owned_tree_note(path, &now) && now.device == tree->device && now.inode == tree->inode;
+}
+
+bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes) {
+    struct removal removal = {.device = tree->device, .entries_left = OWNED_TREE_ENTRIES_MAXIMUM};
+    for (int pass = 0; pass < PASSES && is_there(path, tree); pass++) {
+        remove_directory(&removal, AT_FDCWD, path, 0);
+    }
+    if (out_bytes != NULL) {
+        *out_bytes = removal.bytes;
+    }
+    return !is_there(path, tree);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Removes a directory of this user's with everything that other processes have left in it. It
+ * knows the directory by its inode, so that what has come to the same path since is left alone.
+ * Links are not followed, other file systems are not entered, and there is an end however fast
+ * somebody fills the directory meanwhile. It waits for the disk. */
+#ifndef MUSTER_HOST_LOOP_OWNED_TREE_H
+#define MUSTER_HOST_LOOP_OWNED_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Directories in each other, and what is in all of them together, that one call removes. */
+#define OWNED_TREE_DEPTH_MAXIMUM 256
+#define OWNED_TREE_ENTRIES_MAXIMUM (1u << 24)
+
+struct owned_tree {
+    uint64_t device;
+    uint64_t inode; /* 0: not known, nothing is removed */
+};
+
+/* Notes which directory is at `path` now. False, and an unknown tree, when it is none of this
+ * user's. */
+bool owned_tree_note(const char *path, struct owned_tree *out_tree);
+
+/* Removes the tree, if it is still at `path`. Returns whether it is gone. `out_bytes` is the memory
+ * or disk space that its files took; it may be NULL. */
+bool owned_tree_remove(const char *path, const struct owned_tree *tree, uint64_t *out_bytes);
+
+#endif
