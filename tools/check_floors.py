@@ -39,6 +39,7 @@ ROOM_ARROWS = {
     "host/network": {"host/loop"},
     "host/process": {"host/loop"},
     "host/rendezvous": {"host/loop", "host/store"},
+    "host/scratch": {"host/loop"},
     "host/store": {"host/loop", "host/network"},
     "host/telling": {"host/loop"},
     "host/watchdog": {"host/loop"},
@@ -46,6 +47,7 @@ ROOM_ARROWS = {
     "agent/rendezvous": {"agent/workers"},
     "agent/telling": {"agent/failure", "agent/watchdog", "agent/workers"},
     "agent/watchdog": {"agent/failure", "agent/workers"},
+    "agent/workers": {"agent/scratch"},
     "main/store": {"main"},
     "main/timer": {"main"},
 }

@@ -34,6 +34,16 @@ static enum failure_code start_guardian(struct agent *agent, struct failure *fai
     return agent_guardian_new(agent->loop, &settings, &agent->guardian, failure);
 }
 
+static enum failure_code make_scratch(struct agent *agent, struct failure *failure) {
+    struct agent_scratch_settings settings = {
+        .config = agent->config,
+        .environment = agent->environment,
+        .log = agent->log,
+        .guardian = agent_guardian_process(agent->guardian),
+    };
+    return agent_scratch_new(&settings, &agent->scratch, failure);
+}
+
 /* Events come throughout the job: a console that takes none of them must not hold it up. */
 static bool needs_log_thread(const struct agent *agent) {
     return attempt_logs_need_thread(agent->config, &agent->preparation) ||
@@ -144,6 +154,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .environment = agent->environment,
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
+        .scratch = agent->scratch,
         .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
         .observer = agent_workers_events(agent),
@@ -231,6 +242,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        code = make_scratch(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
         code = start_log_thread(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -287,6 +301,7 @@ static void tear_down(struct agent *agent) {
     if (has_log_thread_ended) {
         agent_metrics_free(agent->metrics);
     }
+    agent_scratch_free(agent->scratch);
     agent_guardian_free(agent->guardian);
     log_directory_remove_if_empty_within(
         duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);

@@ -16,6 +16,7 @@
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/failure/agent_stuck_watch.h"
+#include "agent/scratch/agent_scratch.h"
 #include "agent/watchdog/agent_watchdog.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -39,6 +40,7 @@ struct agent {
     struct event_timer *deadline;
     struct signal_watch *signals;
     struct agent_guardian *guardian;
+    struct agent_scratch *scratch; /* NULL when nobody asked for it */
     struct log_thread *log_thread; /* NULL when no stream passes through it */
     struct job_token *token;       /* NULL where nodes do not prove themselves */
     struct agent_rendezvous *rendezvous;

@@ -61,6 +61,7 @@ OPTIONS = {
     "settling_time": ([], {"type": float, "default": 2.0}),  # Muster's own
     "host_timeout": ([], {"type": float}),  # Muster's own
     "store_memory": ([], {"type": str, "default": ""}),  # Muster's own
+    "scratch": ([], {"type": str, "default": ""}),  # Muster's own
     "on_timer_expiry": ([], WORDS | {"default": "restart-worker", "choices": ["restart-worker", "exit-agent"]}),
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own
@@ -70,7 +71,7 @@ OPTIONS = {
 }
 ADDITIONS = {
     "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up", "settling_time",
-    "host_timeout", "store_memory", "on_timer_expiry", "evidence", "evidence_timeout", "exit_code", "version",
+    "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout", "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}
 

@@ -149,6 +149,7 @@ static enum failure_code build_environment(const struct agent_workers *workers,
     if (workers->timer_file != NULL) {
         text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
     }
+    agent_scratch_set_variables(settings->scratch, out_environment);
     return FAILURE_NONE;
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "agent/scratch/agent_scratch.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/workers/worker_errors.h"
 #include "base/failure.h"
@@ -36,6 +37,7 @@ struct agent_workers_settings {
     const struct agent_preparation *preparation;
     const struct text_list *environment;
     const struct log *log;
+    const struct agent_scratch *scratch; /* NULL: none */
     long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
     struct guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream is redirected */

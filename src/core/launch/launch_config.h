@@ -158,6 +158,8 @@ struct launch_config {
      * 0: the default of core/store/store_memory. */
     uint64_t store_memory_bytes;
     int store_memory_percent;
+    /* Of the directory in memory for what workers keep between restarts; 0: none. */
+    uint64_t scratch_bytes;
     struct text_list rdzv_conf; /* KEY=VALUE as given; of duplicates the last one holds */
 
     /* what to run */

@@ -226,6 +226,16 @@ static enum failure_code build_store_memory(struct building *building) {
     return option_result_settle(building->options, "store_memory", code, &reason);
 }
 
+static enum failure_code build_scratch(struct building *building) {
+    struct text reason = {0};
+    const char *text = text_of(building, "scratch");
+    if (*text == '\0') {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = option_parse_scratch(text, &building->config->scratch_bytes, &reason);
+    return option_result_settle(building->options, "scratch", code, &reason);
+}
+
 static enum failure_code build_entry(struct building *building) {
     struct launch_config *config = building->config;
     bool is_module = flag_of(building, "module");
@@ -335,7 +345,7 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_token, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory};
+        build_events, build_store_memory, build_scratch};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

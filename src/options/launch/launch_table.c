@@ -373,6 +373,16 @@ static const struct option_definition definitions[] = {
                 "that, but not more than 4 GiB.",
     },
     {
+        .destination = "scratch",
+        .names = {"--scratch"},
+        .reads_environment = true,
+        .default_text = "",
+        .is_addition = true,
+        .help = "Give this node's workers a private directory in memory, $MUSTER_SCRATCH, that "
+                "outlives their restarts and goes with the job; they may put this much into it: "
+                "bytes, as 2G. Default: 0, none.",
+    },
+    {
         .destination = "on_timer_expiry",
         .names = {"--on-timer-expiry", "--on_timer_expiry"},
         .reads_environment = true,

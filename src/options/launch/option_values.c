@@ -224,29 +224,66 @@ static uint64_t bytes_of_unit(char unit) {
     return found != NULL ? UINT64_C(1) << (10 * (found - units + 1)) : 0;
 }
 
-enum failure_code option_parse_memory(
-    const char *text, uint64_t *out_bytes, int *out_percent, struct text *out_reason) {
+/* Whether the text is a number of bytes, perhaps with a letter behind it. */
+static bool parse_bytes(const char *text, uint64_t *out_bytes) {
     char *number = option_trim(text);
     size_t length = strlen(number);
-    char last = length > 0 ? number[length - 1] : '\0';
-    bool is_percent = last == '%';
-    uint64_t unit = bytes_of_unit(last);
+    uint64_t unit = length > 0 ? bytes_of_unit(number[length - 1]) : 0;
     int64_t value = 0;
-    if (is_percent || unit != 0) {
+    if (unit != 0) {
         number[length - 1] = '\0';
     }
     unit = unit == 0 ? 1 : unit;
     bool is_number = text_parse_integer(number, &value) == FAILURE_NONE;
     free(number);
-    if (!is_number || value < 1 || (is_percent && value > 100) ||
-        (!is_percent && ((uint64_t)value > (UINT64_C(1) << 62) / unit ||
-                            (uint64_t)value * unit < STORE_MEMORY_LEAST))) {
+    if (!is_number || value < 0 || (uint64_t)value > (UINT64_C(1) << 62) / unit) {
+        return false;
+    }
+    *out_bytes = (uint64_t)value * unit;
+    return true;
+}
+
+/* Whether the text is a percentage from 1% to 100%. */
+static bool parse_percentage(const char *text, int *out_percent) {
+    char *number = option_trim(text);
+    size_t length = strlen(number);
+    bool is_percent = length > 0 && number[length - 1] == '%';
+    int64_t value = 0;
+    if (is_percent) {
+        number[length - 1] = '\0';
+        is_percent = text_parse_integer(number, &value) == FAILURE_NONE;
+    }
+    free(number);
+    if (!is_percent || value < 1 || value > 100) {
+        return false;
+    }
+    *out_percent = (int)value;
+    return true;
+}
+
+enum failure_code option_parse_memory(
+    const char *text, uint64_t *out_bytes, int *out_percent, struct text *out_reason) {
+    uint64_t bytes = 0;
+    int percent = 0;
+    bool is_percent = parse_percentage(text, &percent);
+    if (!is_percent && (!parse_bytes(text, &bytes) || bytes < STORE_MEMORY_LEAST)) {
         return option_refuse_value(out_reason, text,
             "give bytes, at least 1M (K, M, G and T mean powers of 1024), or a part of the memory, "
             "1%% to 100%%");
     }
-    *out_bytes = is_percent ? 0 : (uint64_t)value * unit;
-    *out_percent = is_percent ? (int)value : 0;
+    *out_bytes = bytes;
+    *out_percent = percent;
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_scratch(
+    const char *text, uint64_t *out_bytes, struct text *out_reason) {
+    uint64_t bytes = 0;
+    if (!parse_bytes(text, &bytes) || (bytes != 0 && bytes < OPTION_SCRATCH_LEAST)) {
+        return option_refuse_value(out_reason, text,
+            "give bytes, at least 1M (K, M, G and T mean powers of 1024), or 0 for no directory");
+    }
+    *out_bytes = bytes;
     return FAILURE_NONE;
 }
 

@@ -37,6 +37,11 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_scale_up(cons
 __attribute__((warn_unused_result)) enum failure_code option_parse_memory(
     const char *text, uint64_t *out_bytes, int *out_percent, struct text *out_reason);
 
+/* 0 for none, or a number of bytes in the same form; less than OPTION_SCRATCH_LEAST are refused. */
+#define OPTION_SCRATCH_LEAST (UINT64_C(1) << 20)
+__attribute__((warn_unused_result)) enum failure_code option_parse_scratch(
+    const char *text, uint64_t *out_bytes, struct text *out_reason);
+
 /* "null", or "file:" and a path. The caller frees the path (else it is NULL). "console" and
  * "dynamic_rendezvous" mean "null", because PyTorch's events/handlers.py gives both a handler that
  * does nothing. Other names are refused; in PyTorch they are a KeyError when the first event is

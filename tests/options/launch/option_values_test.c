@@ -216,6 +216,23 @@ static void memory_is_bytes_or_a_percentage(void **state) {
     }
 }
 
+static void scratch_is_bytes_or_none(void **state) {
+    (void)state;
+    uint64_t bytes = 7;
+    assert_int_equal(option_parse_scratch("64m", &bytes, &reason), FAILURE_NONE);
+    assert_int_equal(bytes, 64 << 20);
+    assert_int_equal(option_parse_scratch("0", &bytes, &reason), FAILURE_NONE);
+    assert_int_equal(bytes, 0);
+    static const char *const mistakes[] = {
+        "", "2", "1023K", "-1", "10%", "1.5G", "G", "2GB", "4611686018427387905"};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        assert_int_equal(option_parse_scratch(mistakes[i], &bytes, &reason), FAILURE_INVALID);
+        assert_int_equal(bytes, 0);
+        assert_non_null(strstr(text_string(&reason), "at least 1M"));
+        text_clear(&reason);
+    }
+}
+
 static void expect_scale_up(const char *text, enum rendezvous_scale_up expected, double seconds) {
     enum rendezvous_scale_up scale_up;
     struct duration interval;
@@ -254,6 +271,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(impossible_signals_say_why, clear),
     cmocka_unit_test_teardown(new_nodes_are_admitted_at_once_or_never_or_now_and_then, clear),
     cmocka_unit_test_teardown(memory_is_bytes_or_a_percentage, clear),
+    cmocka_unit_test_teardown(scratch_is_bytes_or_none, clear),
 };
 
 TEST_MAIN(tests)
