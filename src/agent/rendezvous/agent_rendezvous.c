@@ -98,7 +98,7 @@ static enum failure_code open_store(
         .own_prefix = text_string(&agents_prefix),
         .operations = settings->worker_store_operations,
         .key = settings->key,
-        .guarded_prefix = text_string(&agents_prefix),
+        .guards_only_own_keys = true,
         .is_for_this_user = !settings->config->is_store_for_every_user,
         .observer = {.connections = connections_changed, .context = rendezvous},
     };

@@ -11,7 +11,7 @@
 struct store_table {
     struct store_entries entries;
     struct store_waiters waiters;
-    char *own_prefix;                /* or NULL */
+    struct slice own_prefix;         /* borrowed; empty: there are no own keys */
     struct store_queue_item *popped; /* the reply of the last step borrows from it */
 };
 
@@ -67,7 +67,6 @@ void store_table_free(struct store_table *table) {
     }
     renew(table, (struct slice){0}, NULL);
     store_entries_clear(&table->entries);
-    free(table->own_prefix);
     free(table);
 }
 
@@ -79,9 +78,9 @@ void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
     table->entries.reserved = taken_bytes;
 }
 
-void store_table_reserve_for(struct store_table *table, const char *own_prefix) {
-    if (own_prefix != NULL) {
-        table->own_prefix = memory_duplicate_string(own_prefix);
+void store_table_reserve_for(struct store_table *table, struct slice own_prefix) {
+    if (own_prefix.length > 0) {
+        table->own_prefix = own_prefix;
         table->entries.owner_reserve = store_memory_reserve(table->entries.memory_limit);
     }
 }
@@ -93,8 +92,7 @@ void store_table_describe(struct store_table *table, struct text *out) {
 /* Of a request with several keys the first one counts: a client puts the same prefix before all. */
 static bool is_owners(const struct store_table *table, const struct store_request *request) {
     struct slice key = request->count > 0 ? request->keys[0] : request->key;
-    return table->own_prefix != NULL &&
-           slice_starts_with(key, slice_from_string(table->own_prefix));
+    return table->own_prefix.length > 0 && slice_starts_with(key, table->own_prefix);
 }
 
 size_t store_table_memory(const struct store_table *table) {

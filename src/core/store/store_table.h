@@ -77,10 +77,10 @@ void store_table_renew(
  * count against the same limit calls it before a step. What the table holds already stays. */
 void store_table_reserve_memory(struct store_table *table, size_t taken_bytes);
 
-/* Keeps a part of the memory limit for keys that start with `own_prefix` (raw; copied), so that the
- * store's owner can write them when others have filled the store. Called once, before any step.
- * NULL: there are no such keys. */
-void store_table_reserve_for(struct store_table *table, const char *own_prefix);
+/* Keeps a part of the memory limit for keys that start with `own_prefix` (raw; it outlives the
+ * table), so that the store's owner can write them when others have filled the store. Called once,
+ * before any step. Empty: there are no such keys. */
+void store_table_reserve_for(struct store_table *table, struct slice own_prefix);
 
 /* Appends a sentence's part that says how much memory is used, and which keys take most of it. */
 void store_table_describe(struct store_table *table, struct text *out);

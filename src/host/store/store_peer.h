@@ -38,6 +38,7 @@ struct store_peers {
     struct tally *operations;              /* or NULL */
     struct store_server_observer observer;
     char *watched_key; /* or NULL */
+    char *own_prefix;  /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
     struct duration silence_timeout;
     struct tcp_stream_pool pool;

@@ -90,11 +90,14 @@ struct store_peers *store_peers_new(
     client_log_init(&peers->client_log, loop, settings->log);
     peers->limits = *limits;
     peers->table = store_table_new(limits);
-    store_table_reserve_for(peers->table, settings->own_prefix);
+    peers->own_prefix = memory_duplicate_string(settings->own_prefix ? settings->own_prefix : "");
+    store_table_reserve_for(peers->table, slice_from_string(peers->own_prefix));
     peers->presence = store_presence_new(settings->presence_prefix);
     peers->operations = settings->operations;
     peers->observer = settings->observer;
-    store_gate_init(&peers->gate, settings->key, settings->guarded_prefix);
+    peers->gate = (struct store_gate){.key = settings->key,
+        .guarded_prefix =
+            slice_from_string(settings->guards_only_own_keys ? peers->own_prefix : "")};
     peers->watched_key = memory_duplicate_string(settings->watched_key);
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
@@ -118,7 +121,7 @@ void store_peers_free(struct store_peers *peers) {
     store_table_free(peers->table);
     store_presence_free(peers->presence);
     free(peers->watched_key);
-    store_gate_clear(&peers->gate);
+    free(peers->own_prefix);
     store_effects_clear(&peers->effects);
     store_effects_clear(&peers->presence_effects);
     bytes_clear(&peers->replies);

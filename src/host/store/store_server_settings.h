@@ -47,9 +47,8 @@ struct store_server_settings {
     /* With a key clients have to prove that they have the job's token (wire/store/store_proof), and
      * may do nothing but PING before. Outlives the server; NULL: anybody may do everything. */
     const struct store_key *key;
-    /* With a key: only this raw prefix of keys (its leading '/' included) needs a proof. Copied;
-     * NULL: everything does. */
-    const char *guarded_prefix;
+    /* With a key: only the agents' own keys (own_prefix) need a proof; else everything does. */
+    bool guards_only_own_keys;
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see
      * core/store_presence. Copied; NULL: there are none. */
     const char *presence_prefix;

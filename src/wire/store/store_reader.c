@@ -2,21 +2,7 @@
 #include "wire/store/store_reader.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/memory.h"
-
-void store_gate_init(
-    struct store_gate *gate, const struct store_key *key, const char *guarded_prefix) {
-    gate->key = key;
-    gate->guarded_prefix = memory_duplicate_string(guarded_prefix == NULL ? "" : guarded_prefix);
-}
-
-void store_gate_clear(struct store_gate *gate) {
-    free(gate->guarded_prefix);
-    *gate = (struct store_gate){0};
-}
 
 void store_reader_init(struct store_reader *reader, const struct store_limits *limits) {
     *reader = (struct store_reader){0};
@@ -64,7 +50,7 @@ enum failure_code store_reader_next(struct store_reader *reader, const struct st
     if (is_open || !reader->decoder.is_validated) {
         return take_request(reader, input, out);
     }
-    struct slice prefix = slice_from_string(gate->guarded_prefix);
+    struct slice prefix = gate->guarded_prefix;
     enum failure_code code = take_proof(reader, gate, prefix, input, out);
     if (code != FAILURE_NONE || out->decoded.consumed > 0) {
         return code;

@@ -11,13 +11,8 @@
 /* What a store guards; a zeroed struct guards nothing. */
 struct store_gate {
     const struct store_key *key; /* of the job's token; NULL: nobody has to prove anything */
-    char *guarded_prefix;        /* of keys that need a proof; empty: everything does */
+    struct slice guarded_prefix; /* of keys that need a proof; empty: everything does; borrowed */
 };
-
-/* Copies the prefix, which may be NULL: everything is guarded. */
-void store_gate_init(
-    struct store_gate *gate, const struct store_key *key, const char *guarded_prefix);
-void store_gate_clear(struct store_gate *gate);
 
 /* The state of one connection. */
 struct store_reader {

@@ -230,9 +230,7 @@ static void the_owners_keys_have_room_when_others_have_filled_the_store(void **s
     (void)state;
     struct store_fixture fixture;
     fixture_init(&fixture, (size_t)1 << 20);
-    char prefix[] = "/own/";
-    store_table_reserve_for(fixture.table, prefix);
-    prefix[1] = 'x';
+    store_table_reserve_for(fixture.table, S("/own/"));
     leak(&fixture);
     apply_value(&fixture, 1, STORE_SET, S("/own/k"), S("v"));
     assert_silent(&fixture);

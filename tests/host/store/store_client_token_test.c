@@ -27,7 +27,8 @@ static void meet(
     struct store_server_settings settings = {
         .log = &meeting->log.log,
         .key = server == NO_TOKEN ? NULL : &meeting->keys[0],
-        .guarded_prefix = guarded_prefix,
+        .own_prefix = guarded_prefix,
+        .guards_only_own_keys = guarded_prefix != NULL,
     };
     assert_int_equal(
         store_server_new(fixture->loop, fixture->listening_fd, &settings, &fixture->server, NULL),

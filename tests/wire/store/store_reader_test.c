@@ -30,7 +30,8 @@ static enum failure_code read_request(
 static void set_up(struct fixture *fixture, uint8_t token, const char *guarded_prefix) {
     *fixture = (struct fixture){.plain = {.token = token}};
     fixture->key = plain_store_key(&fixture->plain);
-    store_gate_init(&fixture->gate, token == 0 ? NULL : &fixture->key, guarded_prefix);
+    fixture->gate = (struct store_gate){.key = token == 0 ? NULL : &fixture->key,
+        .guarded_prefix = slice_from_string(guarded_prefix == NULL ? "" : guarded_prefix)};
     store_reader_init(&fixture->reader, &STORE_LIMITS_DEFAULT);
     assert_int_equal(
         read_request(fixture, &(struct store_request){.operation = STORE_VALIDATE}), FAILURE_NONE);
@@ -39,7 +40,6 @@ static void set_up(struct fixture *fixture, uint8_t token, const char *guarded_p
 
 static void tear_down(struct fixture *fixture) {
     store_reader_clear(&fixture->reader);
-    store_gate_clear(&fixture->gate);
 }
 
 static uint32_t ping(struct fixture *fixture) {
