@@ -87,10 +87,18 @@ static void perform_record(
     record_effects_clear(effects);
 }
 
+static void is_warm(struct whole_cluster *cluster, struct whole_happening *happening) {
+    tell_rendezvous(
+        cluster, happening->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WARMED});
+}
+
 void whole_perform_rendezvous(struct whole_cluster *cluster, struct whole_node *node,
     const struct rendezvous_effect *effect) {
     struct record_effects effects = {0};
-    if (effect->kind == RENDEZVOUS_EFFECT_PRESENT) {
+    if (effect->kind == RENDEZVOUS_EFFECT_WARM) { /* perhaps too late */
+        int64_t longest = 2 * WHOLE_WARMING_SECONDS * WHOLE_SECOND;
+        whole_schedule(cluster, cluster->now + whole_between(cluster, 0, longest), node, is_warm);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_PRESENT) {
         node->identity = effect->present.identity;
     }
     node->is_calling_roll = node->is_calling_roll || effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;

@@ -34,6 +34,7 @@
 #define WHOLE_FIXED_LANES 2 /* of a fixed node: for requests, and for waits */
 #define WHOLE_STORE_TIMEOUT_SECONDS 900
 #define WHOLE_SETTLING_SECONDS 2
+#define WHOLE_WARMING_SECONDS 3
 #define WHOLE_TERMINATE 15
 #define WHOLE_KILL 9
 

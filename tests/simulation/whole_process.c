@@ -96,6 +96,12 @@ void whole_resume_process(struct whole_cluster *cluster, struct whole_node *node
 
 /* Life. */
 
+/* In some jobs, nodes make standby workers ready before they join. */
+static struct duration warming_patience(const struct whole_settings *settings) {
+    bool warms = !settings->is_calm && settings->seed % 4 == 1;
+    return duration_from_seconds(warms ? WHOLE_WARMING_SECONDS : 0);
+}
+
 static struct node_settings settings_of(
     struct whole_cluster *cluster, const struct whole_node *node) {
     const struct whole_settings *settings = &cluster->settings;
@@ -122,6 +128,7 @@ static struct node_settings settings_of(
             .ignores_losses = !rendezvous_settings_heed_losses(&settings->rendezvous)},
         .rendezvous = {.rendezvous = settings->rendezvous,
             .identity = node->identity,
+            .warming_patience = warming_patience(settings),
             .seed = random_next(&cluster->random)},
         .round = {.role = "default",
             .local_world_size = node->worker_count,

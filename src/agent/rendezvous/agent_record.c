@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_root_cause.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "base/memory.h"
@@ -13,6 +14,7 @@ struct agent_record {
     struct rendezvous_backend *backend;
     struct agent_store_host *host; /* perhaps of no store: another node's then */
     struct agent_root_cause *root_cause;
+    struct agent_learned_list *learned_list;
     struct event_timer *timer;
     bool was_connected;   /* to the store, at some time */
     bool is_lost;         /* the connection was lost, and there is no new one yet */
@@ -122,6 +124,17 @@ static void root_cause_looked(void *context) {
     }
 }
 
+/* Where nobody warms, or the job has learned nothing yet, the node joins at once. */
+static void list_looked_for(void *context, struct slice text) {
+    struct agent_record *record = context;
+    const struct agent_rendezvous_settings *settings = record->settings;
+    bool is_warming = !record->is_freed && text.length > 0 && settings->warm != NULL &&
+                      settings->warm(settings->warm_context, text);
+    if (!record->is_freed && !is_warming) {
+        post_kind(record, RENDEZVOUS_EVENT_WARMED);
+    }
+}
+
 static void left(void *context) {
     post_membership(context, (struct membership_event){.kind = MEMBERSHIP_EVENT_LEFT});
 }
@@ -167,6 +180,16 @@ static struct agent_root_cause *make_root_cause(struct agent_record *record) {
     return agent_root_cause_new(record->backend, &settings);
 }
 
+static struct agent_learned_list *make_learned_list(struct agent_record *record) {
+    struct agent_learned_list_settings settings = {
+        .run_id = record->settings->preparation->run_id,
+        .answer_timeout = answer_timeout(record),
+        .answered = list_looked_for,
+        .context = record,
+    };
+    return agent_learned_list_new(record->backend, &settings);
+}
+
 static enum failure_code host_store(struct agent_record *record, struct failure *failure) {
     struct agent_store_host_settings settings = {
         .config = record->settings->config,
@@ -199,6 +222,7 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->timer = event_timer_new(loop, timer_fired, record);
     record->backend = make_backend(record);
     record->root_cause = make_root_cause(record);
+    record->learned_list = make_learned_list(record);
     return FAILURE_NONE;
 }
 
@@ -209,6 +233,7 @@ void agent_record_free(struct agent_record *record) {
     record->is_freed = true;
     rendezvous_backend_free(record->backend);
     agent_root_cause_free(record->root_cause);
+    agent_learned_list_free(record->learned_list);
     agent_store_host_free(record->host);
     event_timer_free(record->timer);
     free(record);
@@ -255,6 +280,9 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
     case RENDEZVOUS_EFFECT_ARM_TIMER:
         event_timer_set(record->timer, effect->deadline);
         break;
+    case RENDEZVOUS_EFFECT_WARM:
+        agent_learned_list_look(record->learned_list);
+        break;
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
@@ -270,6 +298,12 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
 void agent_record_publish_root_cause(
     struct agent_record *record, int64_t round, const struct failure_account *account) {
     agent_root_cause_publish(record->root_cause, round, account);
+}
+
+void agent_record_publish_learned_list(struct agent_record *record, struct slice text) {
+    if (record->settings->config->dynamic.file == NULL) {
+        agent_learned_list_publish(record->learned_list, text);
+    }
 }
 
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round) {

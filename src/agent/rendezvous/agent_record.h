@@ -29,6 +29,8 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
 /* The membership's effects of the same names. */
 void agent_record_publish_root_cause(
     struct agent_record *record, int64_t round, const struct failure_account *account);
+/* For nodes that join later. Does nothing in a file, which would only grow. */
+void agent_record_publish_learned_list(struct agent_record *record, struct slice text);
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round);
 void agent_record_cancel_roll(struct agent_record *record);
 void agent_record_disconnect(struct agent_record *record);

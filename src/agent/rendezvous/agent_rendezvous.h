@@ -32,6 +32,11 @@ struct agent_rendezvous_settings {
      * wants it. Fixed nodes record nothing, as in torchrun. */
     void (*recorded)(void *context, const struct event_rendezvous *record);
     void *recorded_context;
+    /* This node would join a running world, whose workers have imported what `text` lists;
+     * borrowed. Makes standby workers ready, and RENDEZVOUS_EVENT_WARMED follows. False: there will
+     * be none. NULL: the same. */
+    bool (*warm)(void *context, struct slice text);
+    void *warm_context;
 };
 
 struct agent_rendezvous;

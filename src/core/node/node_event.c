@@ -85,6 +85,7 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
         own_state(owned, &event->written.state);
         break;
     case RENDEZVOUS_EVENT_JOIN_ASKED:
+    case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_LEAVE_ASKED:

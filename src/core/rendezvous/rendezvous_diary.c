@@ -313,6 +313,7 @@ void rendezvous_diary_take(struct rendezvous_diary *diary, const struct rendezvo
         break;
     case RENDEZVOUS_EVENT_RESTART_ASKED:
     case RENDEZVOUS_EVENT_FAILURE_ASKED:
+    case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
@@ -372,6 +373,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_COUNT_FINISHED:
     case RENDEZVOUS_EFFECT_CALL_ROLL:
     case RENDEZVOUS_EFFECT_ANSWER_ROLL:
+    case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:

@@ -70,8 +70,23 @@ static bool take_action(struct rendezvous_step *step, enum rendezvous_action act
     return false;
 }
 
+/* Whether this node makes its standby workers ready before it joins. */
+static bool is_held_back(struct rendezvous_step *step) {
+    struct rendezvous_warming *warming = &step->machine->warming;
+    bool begins;
+    bool holds = rendezvous_warming_holds(warming, &step->machine->view, step->event->now, &begins);
+    if (begins) {
+        rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WARM,
+                                       .deadline = warming->end.at});
+    }
+    return holds;
+}
+
 bool rendezvous_join(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
+    if (is_held_back(step)) {
+        return false;
+    }
     const struct rendezvous_settings *settings = &machine->settings;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct rendezvous_patience *patience = &machine->patience;

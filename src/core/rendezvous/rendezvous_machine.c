@@ -12,6 +12,7 @@
 static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);
 static void ask_failure(struct rendezvous_step *step);
+static void note_warmed(struct rendezvous_step *step);
 static void note_placed(struct rendezvous_step *step);
 static void ask_done(struct rendezvous_step *step);
 static void ask_close(struct rendezvous_step *step);
@@ -32,6 +33,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_JOIN_ASKED] = ask_join,
     [RENDEZVOUS_EVENT_RESTART_ASKED] = ask_restart,
     [RENDEZVOUS_EVENT_FAILURE_ASKED] = ask_failure,
+    [RENDEZVOUS_EVENT_WARMED] = note_warmed,
     [RENDEZVOUS_EVENT_PLACED] = note_placed,
     [RENDEZVOUS_EVENT_DONE_ASKED] = ask_done,
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = ask_close,
@@ -54,6 +56,7 @@ struct rendezvous_machine *rendezvous_machine_new(
     struct rendezvous_machine *machine = memory_allocate(sizeof *machine);
     machine->settings = settings->rendezvous;
     machine->view.me = settings->identity;
+    machine->warming.patience = settings->warming_patience;
     rendezvous_link_init(&machine->link, settings->seed);
     rendezvous_place_init(&machine->place);
     rendezvous_failure_init(&machine->failure);
@@ -132,6 +135,10 @@ static void ask_failure(struct rendezvous_step *step) {
     } else {
         rendezvous_let_failure_stand(step);
     }
+}
+
+static void note_warmed(struct rendezvous_step *step) {
+    rendezvous_warming_finish(&step->machine->warming);
 }
 
 static void note_placed(struct rendezvous_step *step) {
@@ -371,6 +378,7 @@ static void arm_timer(struct rendezvous_step *step) {
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER && rendezvous_link_is_open(&machine->link)) {
         rendezvous_patience_wake(&machine->patience, now, &next);
         rendezvous_failure_wake(&machine->failure, now, &next);
+        rendezvous_warming_wake(&machine->warming, now, &next);
         rendezvous_growth_wake(&machine->growth, now, &next);
     }
     if (next.is_set) {

@@ -31,8 +31,10 @@
  *                      | FAILURE_STANDS, SETTLED. If it is in |                |
  *                      | a world and the job has not failed,  |                |
  *                      | its part goes on with signs of life  |                |
- * in no list           | adds itself to the participants, the | closes the     | SETTLED
- *                      | wait list or the spares              | record         |
+ * in no list           | WARM, if a world runs, and waits for | closes the     | SETTLED
+ *                      | the answer; then adds itself to the  | record         |
+ *                      | participants, the wait list or the   |                |
+ *                      | spares                               |                |
  * participant, round   | completes the round when it has      | closes the     | removes itself
  * open                 | enough; gives up after join_timeout  | record         |
  * participant, round   | WORLD, once the agent asks. A        | closes the     | begins the next
@@ -64,6 +66,9 @@
  *   has written.
  * - The machine answers FAILURE_ASKED by FAILURE_STANDS, ROUND_OVER, CLOSED or FAILED. After each
  *   of them the performer drops a CALL_ROLL that is not answered yet.
+ * - The performer answers WARM by WARMED when the standby workers of this node are ready, or when
+ * it is known that they will not be. The machine goes on without the answer at the deadline, and
+ * when the world that it has found does not run any more.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
  * - The machine has one timer. ARM_TIMER replaces it. */
@@ -88,6 +93,7 @@ enum rendezvous_event_kind {
     /* A worker failed here, and the job has no restart left. The failure ends the job unless the
      * loss of a node was its cause. */
     RENDEZVOUS_EVENT_FAILURE_ASKED,
+    RENDEZVOUS_EVENT_WARMED,      /* answers WARM */
     RENDEZVOUS_EVENT_PLACED,      /* the nodes of its world have exchanged what the workers need */
     RENDEZVOUS_EVENT_DONE_ASKED,  /* all workers here are done; the node enters the exit barrier */
     RENDEZVOUS_EVENT_CLOSE_ASKED, /* the job is over; an empty reason is success */
@@ -154,6 +160,7 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_COUNT_FINISHED, /* how many nodes are in the exit barrier of the round */
     RENDEZVOUS_EFFECT_CALL_ROLL,      /* wait until all participants of the round have answered */
     RENDEZVOUS_EFFECT_ANSWER_ROLL,    /* this node is still in the round */
+    RENDEZVOUS_EFFECT_WARM,           /* make the standby workers ready, before this node joins */
     RENDEZVOUS_EFFECT_ARM_TIMER,
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
@@ -187,7 +194,8 @@ struct rendezvous_effect {
             int64_t round;
             int number; /* CALL_ROLL: how many participants; ANSWER_ROLL: this node's rank */
         } roll;
-        struct instant deadline; /* ARM_TIMER: when it fires; CONNECT: until when to try */
+        struct instant deadline; /* ARM_TIMER: when it fires; CONNECT: until when to try; WARM:
+                                    when it is too late */
         struct {
             struct duration waited; /* STORE_AWAITED: since the connection was lost, and … */
             struct duration left;   /* … until this node gives up */
@@ -219,6 +227,9 @@ struct rendezvous_effects {
 struct rendezvous_machine_settings {
     struct rendezvous_settings rendezvous;
     struct node_identity identity;
+    /* How long this node, when it is new, makes its standby workers ready before it joins a running
+     * world. Zero: it joins at once. */
+    struct duration warming_patience;
     uint64_t seed; /* for the random pauses between attempts to write, and for new names */
 };
 

@@ -116,6 +116,7 @@ void rendezvous_tell_world(struct rendezvous_step *step) {
     const struct rendezvous_state *seen = &machine->view.seen;
     rendezvous_place_enter(&machine->place, seen);
     rendezvous_patience_end(&machine->patience);
+    rendezvous_warming_finish(&machine->warming);
     rendezvous_step_push(
         step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
                   .world = {.state = seen,

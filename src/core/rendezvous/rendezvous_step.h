@@ -18,6 +18,7 @@
 #include "core/rendezvous/rendezvous_patience.h"
 #include "core/rendezvous/rendezvous_place.h"
 #include "core/rendezvous/rendezvous_view.h"
+#include "core/rendezvous/rendezvous_warming.h"
 
 #define RENDEZVOUS_MESSAGE_SIZE 512
 
@@ -54,6 +55,7 @@ struct rendezvous_machine {
     struct rendezvous_losses losses;
     struct rendezvous_failure failure;
     struct rendezvous_growth growth;
+    struct rendezvous_warming warming;
 };
 
 struct rendezvous_step {

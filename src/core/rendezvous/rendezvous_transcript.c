@@ -7,6 +7,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_JOIN_ASKED] = "join_asked",
     [RENDEZVOUS_EVENT_RESTART_ASKED] = "restart_asked",
     [RENDEZVOUS_EVENT_FAILURE_ASKED] = "failure_asked",
+    [RENDEZVOUS_EVENT_WARMED] = "warmed",
     [RENDEZVOUS_EVENT_PLACED] = "placed",
     [RENDEZVOUS_EVENT_DONE_ASKED] = "done_asked",
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = "close_asked",
@@ -34,6 +35,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_COUNT_FINISHED] = "count_finished",
     [RENDEZVOUS_EFFECT_CALL_ROLL] = "call_roll",
     [RENDEZVOUS_EFFECT_ANSWER_ROLL] = "answer_roll",
+    [RENDEZVOUS_EFFECT_WARM] = "warm",
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
@@ -112,6 +114,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
         text_append_format(out, " %" PRId64, event->finished_count);
         break;
     case RENDEZVOUS_EVENT_JOIN_ASKED:
+    case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
@@ -149,6 +152,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
                 out, " or refused for %.3f", duration_seconds(effect->refusal_patience));
         }
         break;
+    case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
         describe_deadline(effect->deadline, out);
         break;

@@ -214,6 +214,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
         ask_roll(store, RECORD_QUESTION_ROLL_ANSWER, asked, effects);
         break;
     case RENDEZVOUS_EFFECT_CONNECT:
+    case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "rendezvous_bench.h"
+
+#define ME "me_1_1073741824"
+
+/* The machine is new, wants to warm for 30 s, and finds a round of these nodes. */
+static void find_round(struct bench *bench, const char *names) {
+    bench->settings.warming_patience = duration_from_seconds(30);
+    bench_place_round(bench, 1, names);
+    bench_join(bench, true, false);
+}
+
+static bool is_in_record(struct bench *bench) {
+    return rendezvous_state_find(&bench->record, rendezvous_machine_identity(bench->machine)) !=
+           NULL;
+}
+
+static void a_running_world_is_joined_when_the_standby_workers_are_ready(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
+    bench_wait(bench, 20);
+    bench_change(bench);
+    bench_expect(bench, "beat; beat; beat; beat");
+    assert_false(is_in_record(bench));
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
+    assert_non_null(strstr(text_string(&bench->log), "write round 1"));
+    assert_true(is_in_record(bench));
+}
+
+static void standby_workers_that_are_not_ready_in_time_are_not_waited_for(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench_wait(bench, 29.9);
+    assert_false(is_in_record(bench));
+    bench_wait(bench, 0.2);
+    assert_true(is_in_record(bench));
+}
+
+static void a_node_that_will_be_a_spare_warms_as_well(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "abcd");
+    bench_expect(bench, "connect 60.000; present " ME "; warm 30.000");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
+    assert_int_equal(rendezvous_state_redundant(&bench->record), 1);
+}
+
+static void at_the_first_start_of_a_job_nothing_waits(void **state) {
+    struct bench *bench = *state;
+    bench->settings.warming_patience = duration_from_seconds(30);
+    place(&bench->record, muster_node("a"))->is_participant = true;
+    bench_join(bench, true, false);
+    assert_null(strstr(text_string(&bench->log), "warm"));
+    assert_true(is_in_record(bench));
+}
+
+static void a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench->record.is_complete = false;
+    bench_change(bench);
+    assert_true(is_in_record(bench));
+}
+
+static void beside_nodes_of_torchrun_nothing_waits(void **state) {
+    struct bench *bench = *state;
+    bench->settings.warming_patience = duration_from_seconds(30);
+    bench_place_round(bench, 1, "a");
+    bench_place_torch(bench);
+    bench_join(bench, true, false);
+    assert_null(strstr(text_string(&bench->log), "warm"));
+    assert_true(is_in_record(bench));
+}
+
+static void a_node_that_was_in_a_world_does_not_warm_again(void **state) {
+    struct bench *bench = *state;
+    bench->settings.warming_patience = duration_from_seconds(30);
+    bench_run(bench, "am", true, false);
+    bench_lose_connection(bench, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_place_round(bench, 2, "ab");
+    bench_connect(bench, true, false);
+    assert_null(strstr(text_string(&bench->log), "warm"));
+    assert_true(is_in_record(bench));
+}
+
+static void who_leaves_meanwhile_leaves_at_once(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench_forget(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_LEAVE_ASKED);
+    bench_expect(bench, "settled");
+    assert_false(is_in_record(bench));
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_WARMED);
+    bench_wait(bench, 40);
+    bench_expect(bench, "");
+}
+
+static void a_lost_connection_does_not_prolong_it(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench_wait(bench, 20);
+    bench_lose_connection(bench, true);
+    bench_forget(bench);
+    bench_connect(bench, true, false);
+    assert_null(strstr(text_string(&bench->log), "warm"));
+    assert_false(is_in_record(bench));
+    bench_wait(bench, 10.1);
+    assert_true(is_in_record(bench));
+}
+
+static void a_job_that_ends_meanwhile_is_over(void **state) {
+    struct bench *bench = *state;
+    find_round(bench, "ab");
+    bench_forget(bench);
+    bench->record.is_closed = true;
+    bench_change(bench);
+    bench_expect(bench, "closed");
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(a_running_world_is_joined_when_the_standby_workers_are_ready),
+    ON_BENCH(standby_workers_that_are_not_ready_in_time_are_not_waited_for),
+    ON_BENCH(a_node_that_will_be_a_spare_warms_as_well),
+    ON_BENCH(at_the_first_start_of_a_job_nothing_waits),
+    ON_BENCH(a_world_that_waits_for_nodes_does_not_wait_for_their_standby_workers),
+    ON_BENCH(beside_nodes_of_torchrun_nothing_waits),
+    ON_BENCH(a_node_that_was_in_a_world_does_not_warm_again),
+    ON_BENCH(who_leaves_meanwhile_leaves_at_once),
+    ON_BENCH(a_lost_connection_does_not_prolong_it),
+    ON_BENCH(a_job_that_ends_meanwhile_is_over),
+};
+
+TEST_MAIN(tests)
