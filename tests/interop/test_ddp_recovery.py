@@ -22,15 +22,15 @@ class Training:
         shutil.copy(ROOT / "examples/data/energy.csv", scratch)
         shutil.copy(ROOT / "tests/interop/scripts/killed_training.py", scratch)
 
-    def run(self, kills="", max_restarts=0, timeout=100):
+    def run(self, *options, kills="", max_restarts=0, timeout=100, env=None):
         """Runs the training from the start; returns (how it ended, final loss)."""
         checkpoint = self.scratch / "checkpoint.pt"
         checkpoint.unlink(missing_ok=True)
         end = self.muster.run(
-            ["run", "--standalone", "--nproc-per-node", WORKERS, "--max-restarts", max_restarts,
+            ["run", "--standalone", "--nproc-per-node", WORKERS, "--max-restarts", max_restarts, *options,
              self.scratch / "killed_training.py", self.scratch / "train_ddp.py",
              self.scratch / "energy.csv", checkpoint, STEPS],
-            env={"PYTHON_EXEC": self.peer.python, "KILLS": kills, "OMP_NUM_THREADS": 1},
+            env={"PYTHON_EXEC": self.peer.python, "KILLS": kills, "OMP_NUM_THREADS": 1, **(env or {})},
             timeout=timeout,
         )
         assert end.status == 0, end
@@ -50,6 +50,26 @@ def test_a_killed_worker_costs_one_restart_and_no_precision(training, kill):
     step = int(kill.split("@")[1])
     assert f"attempt 1: from step {step - step % 5}" in end.out
     assert "attempt 2:" not in end.out
+    assert abs(recovered - undisturbed) < TOLERANCE
+
+
+@pytest.mark.timeout(300)
+def test_with_a_directory_in_memory_no_step_is_lost(training):
+    _, undisturbed = training.run()
+    end, recovered = training.run("--scratch", "64M", kills="0@23,3@41,1@59", max_restarts=3)
+    first_steps = [int(step) for step in re.findall(r"attempt \d: from step (\d+)", end.out)]
+    assert len(first_steps) == 4 and first_steps[0] == 0, end
+    for step, kill in zip(first_steps[1:], [23, 41, 59]):
+        assert kill - 1 <= step <= kill, end  # worker 0 may have died while it wrote the last one
+    assert "no checkpoints in memory" not in end.out
+    assert abs(recovered - undisturbed) < TOLERANCE
+
+
+@pytest.mark.timeout(300)
+def test_memory_that_cannot_be_written_leaves_the_disk(training, scratch):
+    _, undisturbed = training.run()
+    end, recovered = training.run(kills="0@23", max_restarts=1, env={"MUSTER_SCRATCH": scratch / "nowhere"})
+    assert "no checkpoints in memory any more" in end.out and "attempt 1: from step 20" in end.out, end
     assert abs(recovered - undisturbed) < TOLERANCE
 
 

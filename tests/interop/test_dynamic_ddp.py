@@ -36,9 +36,10 @@ def final_loss(said):
 class Training(MixedJob):
     """Nodes of one worker each, which pause at one step until they are let go."""
 
-    def __init__(self, muster, peer, **settings):
+    def __init__(self, muster, peer, pause=PAUSE, **settings):
+        self.pause = pause
         super().__init__(
-            muster, peer, worker=training_command(muster.scratch), env={"PAUSES": PAUSE}, **settings
+            muster, peer, worker=training_command(muster.scratch), env={"PAUSES": pause}, **settings
         )
 
     def start_all(self, kinds, hosts=None, env=None):
@@ -49,11 +50,14 @@ class Training(MixedJob):
         return self.wait_for_world({number: 1 for number in range(1, len(kinds) + 1)})
 
     def go_on(self):
-        (self.scratch / f"pass.{PAUSE}").touch()
+        (self.scratch / f"pass.{self.pause}").touch()
+
+    def said(self):
+        return "".join(node.running.out() for node in self.nodes)
 
     def loss(self):
         """What the last world came to, which continued from the pause's checkpoint."""
-        said = "".join(node.running.out() for node in self.nodes)
+        said = self.said()
         assert re.findall(r"from step (\d+)", said)[-1] == str(PAUSE), said
         return final_loss(said)
 
@@ -102,6 +106,22 @@ def test_a_killed_agent_is_replaced_and_costs_no_restart(make_training, undistur
     training.go_on()
     training.finish({1: 0, 2: -signal.SIGKILL, 3: 0})
     assert abs(training.loss() - undisturbed(2)) < TOLERANCE
+
+
+def test_steps_in_memory_are_lost_only_with_their_node(make_training, undisturbed):
+    training = make_training(nodes=2, pause=23, options=["--max-restarts", 1, "--scratch", "16M"])
+    world = training.start_all(["muster"] * 2)
+    os.kill(world.pid[1], signal.SIGKILL)
+    world = training.wait_for_world({1: 1, 2: 1}, after=world)
+    training.wait_until(lambda: "from step 23" in training.said(), "the step in memory")
+    training.nodes[1].running.kill()
+    training.start("muster", 3, is_host=False)
+    training.wait_for_world({1: 1, 3: 1}, after=world)
+    training.go_on()
+    training.finish({1: 0, 2: -signal.SIGKILL, 3: 0})
+    said = training.said()
+    assert sorted(re.findall(r"from step (\d+)", said)) == ["0", "20", "23"], said  # 20 is on disk
+    assert abs(final_loss(said) - undisturbed(2)) < TOLERANCE
 
 
 def test_nodes_are_killed_join_and_leave(make_training):
