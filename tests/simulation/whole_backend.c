@@ -248,6 +248,9 @@ static void look_is_over(struct whole_cluster *cluster, struct whole_node *node)
 
 static void learn_cause(struct whole_cluster *cluster, struct whole_node *node, struct slice json) {
     struct failure_account account = {0};
+    if (json.length == 0) {
+        return; /* cleared away since */
+    }
     if (failure_json_read(json, &account) != FAILURE_NONE) {
         whole_complain(cluster, "%s cannot read the first failure", node->name);
     }

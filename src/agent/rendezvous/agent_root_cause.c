@@ -31,6 +31,9 @@ void agent_root_cause_free(struct agent_root_cause *root_cause) {
 
 static void learn(struct agent_root_cause *root_cause, struct slice json) {
     struct failure_account account = {0};
+    if (json.length == 0) {
+        return; /* the round's keys were cleared away since its account was found */
+    }
     if (failure_json_read(json, &account) == FAILURE_NONE) {
         root_cause->settings.learnt(root_cause->settings.context, &account);
     } else {

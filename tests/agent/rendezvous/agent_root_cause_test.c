@@ -200,25 +200,41 @@ static void what_an_earlier_look_finds_is_not_learnt_by_a_later_one(void **state
     tear_down(&fixture);
 }
 
+static void look_at(struct fixture *fixture, const char *account) {
+    struct store_client_call call = {
+        .request = {.operation = STORE_SET,
+            .key = slice_from_string("/torch.rendezvous.job.7/muster/root_cause"),
+            .value = slice_from_string(account)},
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+    };
+    assert_true(rendezvous_backend_ask(fixture->backends[0], &call));
+    look(fixture, 0, 7);
+}
+
 static void an_account_without_sense_is_left_out(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    struct store_client_call call = {
-        .request = {.operation = STORE_SET,
-            .key = slice_from_string("/torch.rendezvous.job.7/muster/root_cause"),
-            .value = slice_from_string("{")},
-        .is_raw = true,
-        .timeout = duration_from_seconds(20),
-    };
-    assert_true(rendezvous_backend_ask(fixture.backends[0], &call));
-    look(&fixture, 0, 7);
+    look_at(&fixture, "{");
     assert_string_equal(text_string(&fixture.learnt), "");
     assert_non_null(strstr(text_string(&fixture.records), "makes no sense"));
     tear_down(&fixture);
 }
 
+/* A store answers so when the key is deleted between the two requests of a look. */
+static void an_account_that_was_cleared_away_is_none(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    look_at(&fixture, "");
+    assert_string_equal(text_string(&fixture.learnt), "");
+    assert_string_equal(text_string(&fixture.records), "");
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_account_that_was_cleared_away_is_none),
     cmocka_unit_test(a_round_without_a_failure_has_no_root_cause),
     cmocka_unit_test(the_first_failure_to_reach_the_store_is_everybodys_root_cause),
     cmocka_unit_test(without_a_connection_nothing_is_waited_for),
