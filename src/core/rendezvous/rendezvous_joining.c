@@ -157,7 +157,7 @@ bool rendezvous_go_with_round(struct rendezvous_step *step) {
         return false;
     }
     /* After a new connection a node may be in the round that it has left, or in an earlier one. */
-    bool is_old = seen->round <= place->world.round;
+    bool is_old = seen->base == place->world.base && seen->round <= place->world.round;
     if (seen->round != place->ended_round && (is_old || has_lost_participants(step->machine))) {
         rendezvous_place_give_up(place, seen->round);
     }

@@ -12,6 +12,11 @@
  * machine that refuses every connection is tried. */
 #define SAYING_INTERVAL_SECONDS 6
 
+/* Of the numbers from which rounds are counted. The largest fits into what is read from a store,
+ * and that two records draw the same one is a matter of one in a million. */
+#define BASE_STEP 1000
+#define BASES (UINT64_C(1) << 20)
+
 void rendezvous_link_init(struct rendezvous_link *link, uint64_t seed) {
     *link = (struct rendezvous_link){.phase = RENDEZVOUS_LINK_CLOSED};
     random_init(&link->random, seed);
@@ -82,6 +87,10 @@ bool rendezvous_link_says_lost(struct rendezvous_link *link, struct instant now)
 
 int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link) {
     return node_identity_muster_local_id((uint32_t)random_next(&link->random));
+}
+
+int64_t rendezvous_link_draw_base(struct rendezvous_link *link) {
+    return BASE_STEP * (1 + (int64_t)random_below(&link->random, BASES));
 }
 
 /* Requests. */

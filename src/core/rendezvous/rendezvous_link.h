@@ -68,6 +68,8 @@ void rendezvous_link_connect_again(
 bool rendezvous_link_says_lost(struct rendezvous_link *link, struct instant now);
 /* Draws the local id of a new name for this node. */
 int64_t rendezvous_link_draw_local_id(struct rendezvous_link *link);
+/* Draws a number from which rounds are counted: a multiple of 1000, and never 0. */
+int64_t rendezvous_link_draw_base(struct rendezvous_link *link);
 
 /* Requests. Only one is under way at a time. */
 

@@ -245,11 +245,12 @@ static bool tells_for_others(const struct rendezvous_machine *machine) {
 
 /* A node that tells for others notes news which were perhaps not announced: torchrun's nodes do not
  * announce what they write, and a node of Muster may die between its write and its announcement. */
-static void see(struct rendezvous_machine *machine, const struct rendezvous_state *state_or_null) {
+static void see(struct rendezvous_step *step, const struct rendezvous_state *state_or_null) {
+    struct rendezvous_machine *machine = step->machine;
     if (tells_for_others(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
         rendezvous_link_note_news(&machine->link);
     }
-    rendezvous_view_see(&machine->view, state_or_null);
+    rendezvous_view_see(&machine->view, state_or_null, step->event->has_traces);
 }
 
 static void take_record(struct rendezvous_step *step) {
@@ -257,7 +258,7 @@ static void take_record(struct rendezvous_step *step) {
     if (!rendezvous_link_is_fetching(&machine->link)) {
         return;
     }
-    see(machine, step->event->state);
+    see(step, step->event->state);
     if (rendezvous_link_end_fetch(&machine->link)) {
         rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_TELL_WATCHERS);
     }
@@ -273,7 +274,7 @@ static void take_written(struct rendezvous_step *step) {
         rendezvous_link_win_write(
             &machine->link, step->event->now, machine->settings.keep_alive_interval);
     } else {
-        see(machine, step->event->written.state);
+        see(step, step->event->written.state);
         rendezvous_link_lose_write(&machine->link, step->event->now);
     }
 }

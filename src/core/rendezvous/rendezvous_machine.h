@@ -121,6 +121,8 @@ struct rendezvous_event {
                                   compares no wall times */
     /* LEAVE_ASKED, CLOSE_ASKED: the signal that told this node to end; 0: none. */
     int signal;
+    /* RECORD and WRITTEN, when there is no record: the store shows that there was one. */
+    bool has_traces;
     union {
         const char *reason; /* RESTART_ASKED, FAILURE_ASKED, CLOSE_ASKED, BROKEN; borrowed */
         struct {

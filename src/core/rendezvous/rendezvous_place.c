@@ -78,7 +78,8 @@ void rendezvous_place_explain_end(const struct rendezvous_place *place,
     if (rendezvous_view_self(view) == NULL) {
         snprintf(out, size,
             "the others have taken this node out of the job, since they heard nothing of it");
-    } else if (seen->round > place->world.round && seen->reason[0] != '\0') {
+    } else if (rendezvous_state_ordinal(seen) > rendezvous_state_ordinal(&place->world) &&
+               seen->reason[0] != '\0') {
         snprintf(out, size, "%s", seen->reason);
     } else {
         rendezvous_place_name_missing(place, seen, place->world.round, out, size);

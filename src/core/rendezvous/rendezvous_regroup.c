@@ -102,7 +102,7 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
     size_t wanted = is_waiting_for_all ? world : (size_t)settings->minimum_nodes;
     count += move_in(state, false, limit > count ? limit - count : 0);
     count += move_in(state, true, limit > count ? limit - count : 0);
-    state->round++;
+    rendezvous_state_count_round(state);
     state->has_deadline = false;
     state->is_draining = false;
     state->is_doubted = false;

@@ -68,11 +68,13 @@ static bool are_rounds_equal(
     return left->round == right->round && left->is_complete == right->is_complete &&
            left->is_closed == right->is_closed && left->has_deadline == right->has_deadline &&
            (!left->has_deadline || left->deadline.nanoseconds == right->deadline.nanoseconds) &&
-           left->origin == right->origin && left->restarts == right->restarts &&
-           left->wanted == right->wanted && left->is_draining == right->is_draining &&
-           left->is_charged == right->is_charged && left->is_doubted == right->is_doubted &&
-           left->has_failed == right->has_failed && left->size == right->size &&
-           left->signal == right->signal && strcmp(left->reason, right->reason) == 0;
+           left->origin == right->origin && left->base == right->base &&
+           left->next_base == right->next_base && left->restarts == right->restarts &&
+           left->next_restarts == right->next_restarts && left->wanted == right->wanted &&
+           left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
+           left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
+           left->size == right->size && left->signal == right->signal &&
+           strcmp(left->reason, right->reason) == 0;
 }
 
 bool rendezvous_state_equals(
@@ -91,13 +93,46 @@ bool rendezvous_state_equals(
     return same == left->count;
 }
 
+int64_t rendezvous_state_ordinal(const struct rendezvous_state *state) {
+    return state->round - state->base;
+}
+
+void rendezvous_state_count_round(struct rendezvous_state *state) {
+    state->round += 1 + state->next_base - state->base;
+    state->base = state->next_base;
+    state->restarts =
+        state->restarts < state->next_restarts ? state->next_restarts : state->restarts;
+    state->next_restarts = 0;
+}
+
+void rendezvous_state_raise_restarts(struct rendezvous_state *state, int64_t restarts) {
+    if (state->restarts >= restarts) {
+        return;
+    }
+    if (!state->is_complete || rendezvous_state_has_foreign_participant(state)) {
+        state->restarts = restarts;
+    } else if (state->next_restarts < restarts) {
+        state->next_restarts = restarts;
+    }
+}
+
+void rendezvous_state_renumber(struct rendezvous_state *state, int64_t base) {
+    state->next_base = base;
+    if (!state->is_complete) {
+        state->round += base - state->base;
+        state->base = base;
+    }
+}
+
 bool rendezvous_state_is_before(
     const struct rendezvous_state *left, const struct rendezvous_state *right) {
     if (left->is_closed != right->is_closed) {
         return right->is_closed;
     }
-    return left->round < right->round ||
-           (left->round == right->round && !left->is_complete && right->is_complete);
+    int64_t left_ordinal = rendezvous_state_ordinal(left);
+    int64_t right_ordinal = rendezvous_state_ordinal(right);
+    return left_ordinal < right_ordinal ||
+           (left_ordinal == right_ordinal && !left->is_complete && right->is_complete);
 }
 
 /* Nodes come and go. */
@@ -151,7 +186,7 @@ void rendezvous_state_prune(struct rendezvous_state *state) {
 }
 
 static void begin_next_round(struct rendezvous_state *state) {
-    state->round++;
+    rendezvous_state_count_round(state);
     state->is_complete = false;
     state->wanted = 0;
     state->is_draining = false;

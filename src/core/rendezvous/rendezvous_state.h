@@ -45,7 +45,13 @@ struct rendezvous_state {
     /* A number that differs in a record that was begun anew: because there was none, or because it
      * was lost. 0: no node of Muster has written it yet. */
     int64_t origin;
+    /* The number from which this record counts its rounds, and the one from which it will count
+     * from the next round on. Both are 0 as long as the record was never lost. */
+    int64_t base;
+    int64_t next_base;
     int64_t restarts; /* how many restarts the job has used */
+    /* As many the next round has at least: somebody knew of more, in a round that had begun. */
+    int64_t next_restarts;
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
     int64_t size;     /* of the largest world so far */
@@ -67,6 +73,17 @@ void rendezvous_state_copy(const struct rendezvous_state *state, struct rendezvo
 /* Whether both records say the same. The order of their nodes does not matter. */
 bool rendezvous_state_equals(
     const struct rendezvous_state *left, const struct rendezvous_state *right);
+
+/* How many rounds of the job came before this one, as far as those who wrote the record knew. */
+int64_t rendezvous_state_ordinal(const struct rendezvous_state *state);
+/* The number of the round becomes that of the next round, and what was kept for it holds. */
+void rendezvous_state_count_round(struct rendezvous_state *state);
+/* Numbers from `base` on what is not complete yet: the open round, or the next one. */
+void rendezvous_state_renumber(struct rendezvous_state *state, int64_t base);
+/* The job has used so many restarts at least. All nodes of a round are to tell their workers the
+ * same number, so a complete round keeps what it has. Beside torchrun's nodes, which restart their
+ * workers within the round, it does not. */
+void rendezvous_state_raise_restarts(struct rendezvous_state *state, int64_t restarts);
 
 /* Whether `left` was the job's record before `right` was. Then somebody has lost what was written
  * since: rounds only count up, a complete round does not open again, and a closed record stays

@@ -40,13 +40,25 @@ bool rendezvous_is_any_node_done(struct rendezvous_step *step) {
     return rendezvous_finish_is_anywhere(finish);
 }
 
+/* Nobody can know all rounds of a record that was lost, and what their nodes have left in the store
+ * would be taken for new in a round of the same number. So rounds that begin from now on get
+ * numbers that no round had. torchrun's nodes look for what they share in the rounds just before.
+ */
+static void keep_clear_of_rounds(struct rendezvous_step *step, struct rendezvous_state *draft) {
+    struct rendezvous_machine *machine = step->machine;
+    if (rendezvous_view_may_miss_rounds(&machine->view) &&
+        !rendezvous_state_has_foreign_node(draft)) {
+        rendezvous_state_renumber(draft, rendezvous_link_draw_base(&machine->link));
+    }
+}
+
 struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
     struct rendezvous_state *draft = rendezvous_view_begin_draft(&step->machine->view);
-    int64_t restarts = rendezvous_failure_restarts(&step->machine->failure);
-    draft->restarts = draft->restarts < restarts ? restarts : draft->restarts;
+    rendezvous_state_raise_restarts(draft, rendezvous_failure_restarts(&step->machine->failure));
     if (draft->origin == 0 || step->machine->view.is_lost) {
         draft->origin = step->machine->view.me.local_id;
     }
+    keep_clear_of_rounds(step, draft);
     return draft;
 }
 
@@ -148,10 +160,11 @@ void rendezvous_leave_world(struct rendezvous_step *step) {
 
 void rendezvous_end_world(struct rendezvous_step *step, const char *reason) {
     if (step->machine->place.is_in_world) {
-        int64_t round = step->machine->place.world.round;
         const struct rendezvous_state *seen = &step->machine->view.seen;
+        bool is_later =
+            rendezvous_state_ordinal(seen) > rendezvous_state_ordinal(&step->machine->place.world);
         rendezvous_leave_world(step);
-        tell(step, RENDEZVOUS_EFFECT_ROUND_OVER, reason, seen->round > round ? seen->signal : 0);
+        tell(step, RENDEZVOUS_EFFECT_ROUND_OVER, reason, is_later ? seen->signal : 0);
     }
 }
 

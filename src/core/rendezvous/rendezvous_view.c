@@ -11,6 +11,7 @@ void rendezvous_view_clear(struct rendezvous_view *view) {
 void rendezvous_view_begin(struct rendezvous_view *view) {
     view->has_record = false;
     view->is_lost = false;
+    view->is_anew = false;
 }
 
 void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
@@ -49,16 +50,24 @@ bool rendezvous_view_is_news(
 }
 
 static void note_round(struct rendezvous_view *view) {
-    if (view->seen.is_complete && view->seen.round >= view->next_round) {
-        view->next_round = view->seen.round + 1;
+    int64_t ordinal = rendezvous_state_ordinal(&view->seen);
+    if (view->seen.is_complete && ordinal >= view->next_ordinal) {
+        view->next_ordinal = ordinal + 1;
     }
 }
 
+static bool is_absent(const struct rendezvous_state *state) {
+    return state->count == 0 && state->round == 0 && state->origin == 0;
+}
+
 void rendezvous_view_see(
-    struct rendezvous_view *view, const struct rendezvous_state *state_or_null) {
+    struct rendezvous_view *view, const struct rendezvous_state *state_or_null, bool has_traces) {
+    bool was_here = view->is_anew || (view->has_record && !is_absent(&view->seen));
     bool holds_place = view->has_record && rendezvous_view_self(view) != NULL;
     view->is_lost = holds_place && (state_or_null == NULL ||
                                        rendezvous_state_is_before(state_or_null, &view->seen));
+    view->is_anew = !view->is_lost && (state_or_null == NULL || is_absent(state_or_null)) &&
+                    (has_traces || was_here || view->next_ordinal > 0);
     if (!view->is_lost) {
         rendezvous_state_copy(state_or_null != NULL ? state_or_null : &absent, &view->seen);
     }
@@ -71,10 +80,15 @@ struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *vie
     return &view->draft;
 }
 
+bool rendezvous_view_may_miss_rounds(const struct rendezvous_view *view) {
+    return view->is_anew || view->is_lost;
+}
+
 void rendezvous_view_count_on(struct rendezvous_view *view) {
-    bool is_of_round = view->seen.is_complete && view->seen.round == view->draft.round;
-    if (!is_of_round && view->draft.round < view->next_round) {
-        view->draft.round = view->next_round;
+    struct rendezvous_state *draft = &view->draft;
+    bool is_of_round = view->seen.is_complete && view->seen.round == draft->round;
+    if (!is_of_round && rendezvous_state_ordinal(draft) < view->next_ordinal) {
+        draft->round = draft->base + view->next_ordinal;
     }
 }
 
@@ -83,6 +97,7 @@ void rendezvous_view_adopt_draft(struct rendezvous_view *view) {
     view->draft = view->seen;
     view->seen = written;
     view->is_lost = false;
+    view->is_anew = false;
     note_round(view);
 }
 

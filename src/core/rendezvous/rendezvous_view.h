@@ -20,9 +20,13 @@ struct rendezvous_view {
     /* The store has lost the record: it has none, or an earlier one. `seen` is the one before the
      * loss, to be written again. */
     bool is_lost;
+    /* There is no record any more, and this node does not hold it: its next draft begins another
+     * one. */
+    bool is_anew;
     struct rendezvous_state seen;
     struct rendezvous_state draft;
-    int64_t next_round; /* above every complete round that this node has ever seen */
+    /* Above the ordinal of every complete round that this node has ever seen. */
+    int64_t next_ordinal;
 };
 
 void rendezvous_view_clear(struct rendezvous_view *view);
@@ -38,15 +42,18 @@ void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id);
 bool rendezvous_view_is_news(
     const struct rendezvous_view *view, const struct rendezvous_state *state_or_null);
 /* Takes note of the record by copying it. NULL is the absent record. A node that has a place in the
- * record seen last on this connection does not believe that there is none, or an earlier one. */
+ * record seen last on this connection does not believe that there is none, or an earlier one.
+ * `has_traces`: the store shows that there was a record. */
 void rendezvous_view_see(
-    struct rendezvous_view *view, const struct rendezvous_state *state_or_null);
+    struct rendezvous_view *view, const struct rendezvous_state *state_or_null, bool has_traces);
 
 /* Begins a draft: a copy of the record as seen last, for the caller to change and write. */
 struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view);
-/* Where the record was lost, a round's number may come again, and what the nodes of the first round
- * with that number have left in the store would be taken for new. So a draft in which a round
- * begins or is open has a number above those of all complete rounds seen. */
+/* Whether there was a record in this store that its next draft does not go on with, so that there
+ * may have been rounds of which this node does not know. */
+bool rendezvous_view_may_miss_rounds(const struct rendezvous_view *view);
+/* A draft in which a round begins or is open gets an ordinal above those of all complete rounds
+ * seen: rounds only count up, also in a record that was begun anew. */
 void rendezvous_view_count_on(struct rendezvous_view *view);
 /* The draft was written: it now is the record as seen last. */
 void rendezvous_view_adopt_draft(struct rendezvous_view *view);

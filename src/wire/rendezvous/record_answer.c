@@ -121,6 +121,7 @@ static void take_record(struct rendezvous_record_store *store, const struct stor
     bool is_absent;
     if (read_record(store, reply->blob, &is_absent, &state, effects)) {
         record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD,
+                                         .has_traces = store->changes.known > 0,
                                          .state = is_absent ? NULL : &state});
     }
     rendezvous_state_clear(&state);
@@ -137,6 +138,7 @@ static void take_lost_write(
     bool is_absent;
     if (read_record(store, text, &is_absent, &state, effects)) {
         record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN,
+                                         .has_traces = store->changes.known > 0,
                                          .written = {.state = is_absent ? NULL : &state}});
     }
     rendezvous_state_clear(&state);

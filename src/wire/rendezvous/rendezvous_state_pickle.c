@@ -254,9 +254,21 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_origin");
         pickle_write_integer(&writer->pickle, state->origin);
     }
+    if (state->base != 0) {
+        begin_attribute(writer, "muster_base");
+        pickle_write_integer(&writer->pickle, state->base);
+    }
+    if (state->next_base != 0) {
+        begin_attribute(writer, "muster_next_base");
+        pickle_write_integer(&writer->pickle, state->next_base);
+    }
     if (state->restarts != 0) {
         begin_attribute(writer, "muster_restarts");
         pickle_write_integer(&writer->pickle, state->restarts);
+    }
+    if (state->next_restarts != 0) {
+        begin_attribute(writer, "muster_next_restarts");
+        pickle_write_integer(&writer->pickle, state->next_restarts);
     }
     if (state->wanted != 0) {
         begin_attribute(writer, "muster_wanted");

@@ -316,37 +316,45 @@ static bool has(const struct reader *reader, const char *name) {
     return pickle_document_attribute(reader->document, reader->root, name) != NULL;
 }
 
+static enum failure_code check_base(struct reader *reader) {
+    const struct rendezvous_state *state = &reader->state;
+    if (state->base > state->round) {
+        text_append_format(reader->reason,
+            "muster_base is %" PRId64 ", which is above the round %" PRId64, state->base,
+            state->round);
+        return FAILURE_LIMIT;
+    }
+    return FAILURE_NONE;
+}
+
 /* Reads Muster's own attributes. An attribute may be absent. */
 static enum failure_code read_extras(struct reader *reader) {
     struct rendezvous_state *state = &reader->state;
+    const struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {{"muster_origin", &state->origin}, {"muster_base", &state->base},
+        {"muster_next_base", &state->next_base}, {"muster_restarts", &state->restarts},
+        {"muster_next_restarts", &state->next_restarts}, {"muster_wanted", &state->wanted},
+        {"muster_size", &state->size}, {"muster_signal", &state->signal}};
+    const struct {
+        const char *name;
+        bool *boolean;
+    } booleans[] = {{"muster_draining", &state->is_draining},
+        {"muster_charged", &state->is_charged}, {"muster_doubted", &state->is_doubted},
+        {"muster_failed", &state->has_failed}};
     enum failure_code code = FAILURE_NONE;
-    if (has(reader, "muster_origin")) {
-        code = read_number(reader, "muster_origin", &state->origin);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && code == FAILURE_NONE; i++) {
+        if (has(reader, numbers[i].name)) {
+            code = read_number(reader, numbers[i].name, numbers[i].number);
+        }
     }
-    if (code == FAILURE_NONE && has(reader, "muster_restarts")) {
-        code = read_number(reader, "muster_restarts", &state->restarts);
+    for (size_t i = 0; i < sizeof booleans / sizeof *booleans && code == FAILURE_NONE; i++) {
+        if (has(reader, booleans[i].name)) {
+            code = read_boolean(reader, booleans[i].name, booleans[i].boolean);
+        }
     }
-    if (code == FAILURE_NONE && has(reader, "muster_wanted")) {
-        code = read_number(reader, "muster_wanted", &state->wanted);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_size")) {
-        code = read_number(reader, "muster_size", &state->size);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_draining")) {
-        code = read_boolean(reader, "muster_draining", &state->is_draining);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_charged")) {
-        code = read_boolean(reader, "muster_charged", &state->is_charged);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_doubted")) {
-        code = read_boolean(reader, "muster_doubted", &state->is_doubted);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_failed")) {
-        code = read_boolean(reader, "muster_failed", &state->has_failed);
-    }
-    if (code == FAILURE_NONE && has(reader, "muster_signal")) {
-        code = read_number(reader, "muster_signal", &state->signal);
-    }
+    code = code == FAILURE_NONE ? check_base(reader) : code;
     if (code == FAILURE_NONE && has(reader, "muster_reason")) {
         const struct pickle_value *value;
         code = find_kind(reader, reader->root, "muster_reason", PICKLE_VALUE_TEXT, &value);

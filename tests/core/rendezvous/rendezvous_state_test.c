@@ -128,7 +128,7 @@ static void every_part_of_a_record_counts_in_equality(void **state) {
     (void)state;
     struct rendezvous_state record = {.is_complete = true, .has_deadline = true};
     place_participant(&record, "a");
-    struct rendezvous_state others[15] = {{0}};
+    struct rendezvous_state others[18] = {{0}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         rendezvous_state_copy(&record, &others[i]);
     }
@@ -147,10 +147,59 @@ static void every_part_of_a_record_counts_in_equality(void **state) {
     others[12].has_failed = true;
     others[13].size = 1;
     others[14].origin = 1;
+    others[15].base = 1;
+    others[16].next_base = 1;
+    others[17].next_restarts = 1;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(rendezvous_state_equals(&record, &others[i]));
         rendezvous_state_clear(&others[i]);
     }
+    rendezvous_state_clear(&record);
+}
+
+static void a_renumbered_record_counts_on_from_another_number(void **state) {
+    (void)state;
+    struct rendezvous_state record = {.round = 2};
+    rendezvous_state_renumber(&record, 5000); /* nobody runs in an open round */
+    assert_int_equal(record.round, 5002);
+    assert_int_equal(rendezvous_state_ordinal(&record), 2);
+    record.is_complete = true;
+    rendezvous_state_renumber(&record, 3000);
+    assert_int_equal(record.round, 5002);
+    assert_int_equal(rendezvous_state_ordinal(&record), 2);
+    rendezvous_state_count_round(&record);
+    assert_int_equal(record.round, 3003);
+    assert_int_equal(rendezvous_state_ordinal(&record), 3);
+    rendezvous_state_count_round(&record);
+    assert_int_equal(record.round, 3004);
+}
+
+static void rounds_of_renumbered_records_are_compared_by_how_many_came_before(void **state) {
+    (void)state;
+    struct rendezvous_state old = {.round = 2, .is_complete = true};
+    struct rendezvous_state anew = {.round = 7000, .base = 7000, .next_base = 7000};
+    assert_true(rendezvous_state_is_before(&anew, &old));
+    assert_false(rendezvous_state_is_before(&old, &anew));
+    anew.round = 7003;
+    assert_true(rendezvous_state_is_before(&old, &anew));
+}
+
+static void a_complete_round_keeps_its_restarts(void **state) {
+    (void)state;
+    struct rendezvous_state record = {.is_complete = true, .restarts = 1};
+    rendezvous_state_raise_restarts(&record, 3);
+    rendezvous_state_raise_restarts(&record, 2);
+    assert_int_equal(record.restarts, 1);
+    rendezvous_state_count_round(&record);
+    assert_int_equal(record.restarts, 3);
+    assert_int_equal(record.next_restarts, 0);
+    record.is_complete = false;
+    rendezvous_state_raise_restarts(&record, 4);
+    assert_int_equal(record.restarts, 4);
+    record.is_complete = true;
+    place_participant(&record, "torchrun's");
+    rendezvous_state_raise_restarts(&record, 5);
+    assert_int_equal(record.restarts, 5);
     rendezvous_state_clear(&record);
 }
 
@@ -342,6 +391,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(records_are_equal_in_whatever_order_their_nodes_came),
     cmocka_unit_test(every_part_of_a_record_counts_in_equality),
     cmocka_unit_test(records_have_an_order_that_no_job_goes_back),
+    cmocka_unit_test(a_renumbered_record_counts_on_from_another_number),
+    cmocka_unit_test(rounds_of_renumbered_records_are_compared_by_how_many_came_before),
+    cmocka_unit_test(a_complete_round_keeps_its_restarts),
     cmocka_unit_test(an_expelled_node_is_in_no_list),
     cmocka_unit_test(the_rank_of_a_node_survives_the_expulsion_of_another),
     cmocka_unit_test(a_complete_round_without_participants_gives_way_to_the_next),

@@ -31,7 +31,7 @@ static int tear_down(void **state) {
 
 static void heartbeats_are_no_news(void **state) {
     struct fixture *fixture = *state;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     fixture->record.nodes[0].heartbeat = wall_seconds(7);
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
     fixture->record.nodes[0].is_waiting = true;
@@ -41,7 +41,7 @@ static void heartbeats_are_no_news(void **state) {
 static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
     struct fixture *fixture = *state;
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
-    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_see(&fixture->view, NULL, false);
     assert_true(rendezvous_view_is_news(&fixture->view, &fixture->record));
     rendezvous_view_begin(&fixture->view);
     assert_false(rendezvous_view_is_news(&fixture->view, &fixture->record));
@@ -50,13 +50,13 @@ static void what_is_seen_first_on_a_connection_is_no_news(void **state) {
 static void a_record_that_is_gone_is_held_by_those_in_it(void **state) {
     struct fixture *fixture = *state;
     fixture->record.is_complete = true;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_false(fixture->view.is_lost);
-    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_see(&fixture->view, NULL, false);
     assert_true(fixture->view.is_lost);
     assert_true(rendezvous_view_is_participant(&fixture->view));
     fixture->record.is_complete = false; /* an earlier one: somebody who knew no better wrote it */
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(fixture->view.is_lost);
     rendezvous_view_begin_draft(&fixture->view);
     rendezvous_view_adopt_draft(&fixture->view);
@@ -66,9 +66,9 @@ static void a_record_that_is_gone_is_held_by_those_in_it(void **state) {
 
 static void a_record_seen_on_an_earlier_connection_is_not_held(void **state) {
     struct fixture *fixture = *state;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     rendezvous_view_begin(&fixture->view);
-    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_see(&fixture->view, NULL, false);
     assert_false(fixture->view.is_lost);
     check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
 }
@@ -77,7 +77,7 @@ static void rounds_are_counted_on_when_the_record_begins_anew(void **state) {
     struct fixture *fixture = *state;
     fixture->record.round = 4;
     fixture->record.is_complete = true;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     rendezvous_view_begin_draft(&fixture->view);
     rendezvous_view_count_on(&fixture->view);
     assert_int_equal(fixture->view.draft.round, 4); /* a change within the round */
@@ -85,25 +85,43 @@ static void rounds_are_counted_on_when_the_record_begins_anew(void **state) {
     rendezvous_view_count_on(&fixture->view);
     assert_int_equal(fixture->view.draft.round, 5);
     rendezvous_view_begin(&fixture->view);
-    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_see(&fixture->view, NULL, false);
     rendezvous_view_begin_draft(&fixture->view);
     rendezvous_view_count_on(&fixture->view);
     assert_int_equal(fixture->view.draft.round, 5);
 }
 
+static void a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard(void **state) {
+    struct fixture *fixture = *state;
+    fixture->view.me = torch_node("other");
+    rendezvous_view_see(&fixture->view, NULL, false);
+    assert_false(rendezvous_view_may_miss_rounds(&fixture->view)); /* the job begins */
+    rendezvous_view_see(&fixture->view, NULL, true);
+    assert_true(rendezvous_view_may_miss_rounds(&fixture->view));
+    rendezvous_view_see(&fixture->view, &fixture->record, true);
+    assert_false(rendezvous_view_may_miss_rounds(&fixture->view));
+    rendezvous_view_see(&fixture->view, NULL, false);
+    assert_true(rendezvous_view_may_miss_rounds(&fixture->view));
+    rendezvous_view_see(&fixture->view, NULL, false);
+    assert_true(rendezvous_view_may_miss_rounds(&fixture->view));
+    rendezvous_view_begin_draft(&fixture->view);
+    rendezvous_view_adopt_draft(&fixture->view);
+    assert_false(rendezvous_view_may_miss_rounds(&fixture->view));
+}
+
 static void a_record_that_is_gone_is_seen_as_empty_by_others(void **state) {
     struct fixture *fixture = *state;
     fixture->view.me = torch_node("other");
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(rendezvous_view_is_news(&fixture->view, NULL));
-    rendezvous_view_see(&fixture->view, NULL);
+    rendezvous_view_see(&fixture->view, NULL, false);
     assert_true(fixture->view.has_record);
     check_record(&fixture->view.seen, "round 0 open [] wait [] spare []");
 }
 
 static void a_draft_changes_nothing_until_it_is_written(void **state) {
     struct fixture *fixture = *state;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     rendezvous_view_begin_draft(&fixture->view)->round = 5;
     assert_int_equal(fixture->view.seen.round, 0);
     rendezvous_view_adopt_draft(&fixture->view);
@@ -112,7 +130,7 @@ static void a_draft_changes_nothing_until_it_is_written(void **state) {
 
 static void a_new_name_is_in_no_list(void **state) {
     struct fixture *fixture = *state;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(rendezvous_view_is_participant(&fixture->view));
     rendezvous_view_rename(&fixture->view, 9);
     assert_null(rendezvous_view_self(&fixture->view));
@@ -122,13 +140,13 @@ static void a_new_name_is_in_no_list(void **state) {
 static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
     struct fixture *fixture = *state;
     rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_false(rendezvous_view_is_first(&fixture->view));
     fixture->record.is_complete = true;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_false(rendezvous_view_is_first(&fixture->view));
     fixture->record.nodes[0].is_participant = false;
-    rendezvous_view_see(&fixture->view, &fixture->record);
+    rendezvous_view_see(&fixture->view, &fixture->record, false);
     assert_true(rendezvous_view_is_first(&fixture->view));
 }
 
@@ -140,6 +158,7 @@ static const struct CMUnitTest tests[] = {
     WITH_VIEW(a_record_that_is_gone_is_held_by_those_in_it),
     WITH_VIEW(a_record_seen_on_an_earlier_connection_is_not_held),
     WITH_VIEW(rounds_are_counted_on_when_the_record_begins_anew),
+    WITH_VIEW(a_record_may_have_had_rounds_of_which_who_begins_it_anew_has_not_heard),
     WITH_VIEW(a_record_that_is_gone_is_seen_as_empty_by_others),
     WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
     WITH_VIEW(a_new_name_is_in_no_list),

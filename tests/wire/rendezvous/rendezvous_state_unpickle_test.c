@@ -118,6 +118,10 @@ static void musters_attributes_are_read_when_they_are_there(void **unused) {
     assert_int_equal(state.origin, 0);
     read_changed("muster_origin", "4b09", &state);
     assert_int_equal(state.origin, 9);
+    read_changed("muster_next_base", "4b07", &state);
+    assert_int_equal(state.next_base, 7);
+    read_changed("muster_next_restarts", "4b06", &state);
+    assert_int_equal(state.next_restarts, 6);
     read_changed("muster_wanted", "4b04", &state);
     assert_int_equal(state.wanted, 4);
     read_changed("muster_size", "4b05", &state);
@@ -226,6 +230,9 @@ static void every_attribute_must_be_of_its_type(void **unused) {
         {"last_heartbeats", "8f", "last_heartbeats is a set, not a dict"},
         {"muster_restarts", TRUE, "muster_restarts is a boolean, not an integer"},
         {"muster_origin", TRUE, "muster_origin is a boolean, not an integer"},
+        {"muster_base", TRUE, "muster_base is a boolean, not an integer"},
+        {"muster_next_base", TRUE, "muster_next_base is a boolean, not an integer"},
+        {"muster_next_restarts", NONE, "muster_next_restarts is None, not an integer"},
         {"muster_wanted", "7d", "muster_wanted is a dict, not an integer"},
         {"muster_size", NONE, "muster_size is None, not an integer"},
         {"muster_draining", ONE, "muster_draining is an integer, not a boolean"},
@@ -273,6 +280,8 @@ static void numbers_out_of_range_are_refused(void **unused) {
         "round", "8a050000008000", FAILURE_LIMIT, "round is 2147483648, which is out of range");
     assert_refused("muster_restarts", "4affffffff", FAILURE_LIMIT,
         "muster_restarts is -1, which is out of range");
+    assert_refused(
+        "muster_base", "4bff", FAILURE_LIMIT, "muster_base is 255, which is above the round 7");
     assert_refused("participants", "7d" NODE(ADDRESS, ONE, ONE) "4affffffff 73", FAILURE_LIMIT,
         "a rank is -1, which is out of range");
     struct rendezvous_state state;
