@@ -234,20 +234,20 @@ static void those_who_are_left_go_on_without_a_lost_node(void **state) {
         "0.032 \"round 0 of job 'job': this node is rank 0 of 3 nodes\"\n"
         "0.036 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "0.037 workers_started\n"
-        "9.096 \"joining the job's next round: node node2 (pid 102) is gone\"\n"
-        "9.096 round_over -> signal_workers 15; arm_timer at=39.095\n"
-        "9.097 worker 0 ends with -15\n"
-        "9.097 worker_exited rank=0 signal=15\n"
-        "9.097 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "9.097 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
+        "9.125 \"joining the job's next round: node node2 (pid 102) is gone\"\n"
+        "9.125 round_over -> signal_workers 15; arm_timer at=39.124\n"
+        "9.126 worker 0 ends with -15\n"
+        "9.126 worker_exited rank=0 signal=15\n"
+        "9.126 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "9.126 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
         "gone\"\n"
-        "9.108 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
-        "9.109 workers_started\n"
-        "19.109 worker 0 ends with 0\n"
-        "19.109 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=49.108\n"
-        "19.109 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "19.119 barrier_passed -> announce_success; finish succeeded\n"
-        "19.124 exits with 0\n");
+        "9.137 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "9.138 workers_started\n"
+        "19.138 worker 0 ends with 0\n"
+        "19.138 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=49.137\n"
+        "19.138 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "19.148 barrier_passed -> announce_success; finish succeeded\n"
+        "19.153 exits with 0\n");
 }
 
 static void a_node_that_comes_is_let_in(void **state) {
@@ -293,24 +293,24 @@ static void a_node_that_was_cut_off_comes_back(void **state) {
         "0.040 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "0.041 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.088 is silent for the store\n"
-        "9.088 finds the store silent\n"
-        "9.088 \"joining the job's next round: the store is out of reach\"\n"
-        "9.088 round_over -> signal_workers 15; arm_timer at=39.087\n"
-        "9.089 worker 0 ends with -15\n"
-        "9.089 worker_exited rank=0 signal=15\n"
-        "9.089 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "9.117 is silent for the store\n"
+        "9.117 finds the store silent\n"
+        "9.117 \"joining the job's next round: the store is out of reach\"\n"
+        "9.117 round_over -> signal_workers 15; arm_timer at=39.116\n"
+        "9.118 worker 0 ends with -15\n"
+        "9.118 worker_exited rank=0 signal=15\n"
+        "9.118 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "13.000 link mended\n"
-        "15.088 " AWAITED
-        "6 s after it was lost; this node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "16.131 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
-        "16.141 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
-        "16.142 workers_started\n"
-        "36.142 worker 0 ends with 0\n"
-        "36.142 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=66.141\n"
-        "36.142 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "36.148 barrier_passed -> announce_success; finish succeeded\n"
-        "36.152 exits with 0\n");
+        "15.117 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "node gives up in 24 s at the latest (--host-timeout)\"\n"
+        "16.160 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
+        "16.170 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "16.171 workers_started\n"
+        "36.171 worker 0 ends with 0\n"
+        "36.171 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=66.170\n"
+        "36.171 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "36.177 barrier_passed -> announce_success; finish succeeded\n"
+        "36.181 exits with 0\n");
 }
 
 static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
@@ -379,22 +379,22 @@ static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state)
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.248 finds the store silent\n"
-        "9.248 \"joining the job's next round: the store is out of reach\"\n"
-        "9.248 round_over -> signal_workers 15; arm_timer at=39.247\n"
-        "9.249 worker 0 ends with -15\n"
-        "9.249 worker_exited rank=0 signal=15\n"
-        "9.249 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "15.248 " AWAITED
-        "6 s after it was lost; this node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "21.248 " AWAITED
-        "12 s after it was lost; this node gives up in 18 s at the latest (--host-timeout)\"\n"
-        "27.248 " AWAITED
-        "18 s after it was lost; this node gives up in 12 s at the latest (--host-timeout)\"\n"
-        "33.248 " AWAITED
-        "24 s after it was lost; this node gives up in 6 s at the latest (--host-timeout)\"\n"
-        "39.248 join_failed ticket=2 -> announce_leave; finish join_failed\n"
-        "39.248 exits with 1\n");
+        "9.360 finds the store silent\n"
+        "9.360 \"joining the job's next round: the store is out of reach\"\n"
+        "9.360 round_over -> signal_workers 15; arm_timer at=39.359\n"
+        "9.361 worker 0 ends with -15\n"
+        "9.361 worker_exited rank=0 signal=15\n"
+        "9.361 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "15.360 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "node gives up in 24 s at the latest (--host-timeout)\"\n"
+        "21.360 \"still no connection to the job's store at the store, 12 s after it was lost; "
+        "this node gives up in 18 s at the latest (--host-timeout)\"\n"
+        "27.360 \"still no connection to the job's store at the store, 18 s after it was lost; "
+        "this node gives up in 12 s at the latest (--host-timeout)\"\n"
+        "33.360 \"still no connection to the job's store at the store, 24 s after it was lost; "
+        "this node gives up in 6 s at the latest (--host-timeout)\"\n"
+        "39.360 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "39.360 exits with 1\n");
 }
 
 /* The host's agent is gone when its machine is back: what refuses a connection is no host. */
@@ -413,20 +413,20 @@ static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) 
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.204 is silent for the store\n"
-        "9.204 finds the store silent\n"
-        "9.204 \"joining the job's next round: the store is out of reach\"\n"
-        "9.204 round_over -> signal_workers 15; arm_timer at=39.203\n"
-        "9.205 worker 0 ends with -15\n"
-        "9.205 worker_exited rank=0 signal=15\n"
-        "9.205 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "9.197 is silent for the store\n"
+        "9.197 finds the store silent\n"
+        "9.197 \"joining the job's next round: the store is out of reach\"\n"
+        "9.197 round_over -> signal_workers 15; arm_timer at=39.197\n"
+        "9.198 worker 0 ends with -15\n"
+        "9.198 worker_exited rank=0 signal=15\n"
+        "9.198 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "15.000 link mended\n"
-        "15.204 " AWAITED
-        "6 s after it was lost; this node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "21.204 " AWAITED
-        "12 s after it was lost; this node gives up in 18 s at the latest (--host-timeout)\"\n"
-        "21.206 join_failed ticket=2 -> announce_leave; finish join_failed\n"
-        "21.206 exits with 1\n");
+        "15.197 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "node gives up in 24 s at the latest (--host-timeout)\"\n"
+        "21.197 \"still no connection to the job's store at the store, 12 s after it was lost; "
+        "this node gives up in 18 s at the latest (--host-timeout)\"\n"
+        "21.199 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "21.199 exits with 1\n");
 }
 
 static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {

@@ -64,12 +64,13 @@ static void watch_promptness(struct whole_cluster *cluster, const struct rendezv
     }
     for (int i = 0; i < cluster->node_count; i++) {
         struct whole_node *node = cluster->nodes[i];
-        bool is_inside = whole_is_live(node) && !node->is_torch && node->world > node->told_over &&
+        bool is_inside = whole_is_live(node) && !node->is_torch && node->world >= 0 &&
+                         node->world != node->told_over &&
                          (whole_phase(node) == AGENT_RUNNING || node->is_in_barrier);
-        if (is_inside && node->over_since < 0 && after->round > node->world) {
+        if (is_inside && node->over_since < 0 && whole_is_over(after, node->world)) {
             node->over_since = cluster->now;
         }
-        if (node->asked_at >= 0 && after->round > node->world) {
+        if (node->asked_at >= 0 && whole_is_over(after, node->world)) {
             keep_longest(&cluster->outcome.longest_restart, seconds_since(cluster, node->asked_at));
             node->asked_at = -1;
         }
@@ -323,14 +324,14 @@ static void check_patience(struct whole_cluster *cluster, const struct whole_nod
 static void check_behind(struct whole_cluster *cluster, struct whole_node *node) {
     bool is_behind = whole_is_live(node) && !node->is_torch && !node->is_stopped &&
                      whole_phase(node) == AGENT_RUNNING && !cluster->is_job_over &&
-                     node->world < cluster->newest_world;
+                     node->world != cluster->store.record.round;
     if (!is_behind) {
         node->behind_since = -1;
     } else if (node->behind_since < 0) {
         node->behind_since = cluster->now;
     } else if (seconds_since(cluster, node->behind_since) > BEHIND_SECONDS) {
-        whole_complain(cluster, "%s still runs in world %d, others in %d", node->name,
-            (int)node->world, (int)cluster->newest_world);
+        whole_complain(cluster, "%s still runs in round %d, and the record has round %d",
+            node->name, (int)node->world, (int)cluster->store.record.round);
     }
 }
 

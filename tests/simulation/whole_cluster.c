@@ -282,13 +282,20 @@ static void tell_outcome(struct whole_cluster *cluster) {
     outcome->failed_at = cluster->failure_announced_at < 0
                              ? -1
                              : duration_seconds((struct duration){cluster->failure_announced_at});
-    outcome->rounds = cluster->store.record.round;
+    outcome->rounds = rendezvous_state_ordinal(&cluster->store.record);
     outcome->restarts = cluster->store.record.restarts;
     outcome->node_count = cluster->node_count;
     outcome->endings = memory_allocate((size_t)cluster->node_count * sizeof *outcome->endings);
     for (int i = 0; i < cluster->node_count; i++) {
         outcome->endings[i] = cluster->nodes[i]->ending;
     }
+}
+
+/* The generator counts on by a number of its own: seeds that are multiples of it would play one
+ * stream, each shifted by one. */
+static void init_random(struct whole_cluster *cluster) {
+    random_init(&cluster->random, cluster->settings.seed);
+    random_init(&cluster->random, random_next(&cluster->random));
 }
 
 struct whole_outcome whole_cluster_play(const struct whole_settings *settings) {
@@ -298,7 +305,7 @@ struct whole_outcome whole_cluster_play(const struct whole_settings *settings) {
         .newest_world = -1,
         .signalled_at = -1,
         .failure_announced_at = -1};
-    random_init(&cluster->random, settings->seed * UINT64_C(0x9e3779b97f4a7c15) + 1);
+    init_random(cluster);
     cluster->nodes = memory_allocate(WHOLE_NODES_MAXIMUM * sizeof *cluster->nodes);
     whole_store_init(cluster);
     whole_plan_job(cluster);

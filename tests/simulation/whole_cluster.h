@@ -144,7 +144,7 @@ struct whole_outcome {
     struct text transcript;
     struct whole_ending *endings; /* to be freed */
     int node_count;
-    int64_t rounds; /* of the record in the end */
+    int64_t rounds; /* that the record has counted in the end */
     int64_t restarts;
     bool has_trouble; /* a worker ended badly, or a user or a start stopped a node */
     int worlds;

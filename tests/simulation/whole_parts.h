@@ -251,6 +251,7 @@ struct whole_node {
 
 /* The world of one round or attempt, as it was told first. */
 struct whole_world {
+    int64_t number; /* of its round or attempt */
     bool is_told;
     int size; /* nodes */
     int restarts;
@@ -289,6 +290,7 @@ struct whole_store {
     struct bytes reply;
     struct rendezvous_state record; /* as written last; what torchrun's and others did, too */
     bool has_record;
+    int64_t begun_at;     /* it began empty last */
     int64_t forgotten_at; /* the record was lost last; or WHOLE_NOBODY */
 };
 
@@ -307,7 +309,7 @@ struct whole_cluster {
     struct whole_world *worlds;
     size_t world_count;
     size_t world_capacity;
-    int64_t newest_world;     /* that somebody was told of */
+    int64_t newest_world;     /* that was begun */
     struct whole_port *ports; /* by their number, from WHOLE_FIRST_PORT on */
     size_t port_count;
     size_t port_capacity;
@@ -492,6 +494,8 @@ void whole_plan_job(struct whole_cluster *cluster);
 
 /* whole_worlds.c: what workers are told. */
 struct whole_world *whole_world_of(struct whole_cluster *cluster, int64_t number);
+/* Whether the record has gone on to a round after this one. */
+bool whole_is_over(const struct rendezvous_state *record, int64_t round);
 void whole_check_start(
     struct whole_cluster *cluster, struct whole_node *node, const struct node_placement *placement);
 /* A new port, or the one there is again. */

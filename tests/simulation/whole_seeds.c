@@ -8,6 +8,7 @@
 #define SEEDS_DEFAULT 10000
 
 static uint64_t all_seeds = SEEDS_DEFAULT;
+static uint64_t first_seed;
 
 /* To be freed; NULL: all went as it should. */
 static char *complaint_about(const struct whole_settings *settings, whole_checker *check) {
@@ -45,7 +46,7 @@ void whole_play_seeds(whole_job_maker *job, uint64_t seeds, whole_checker *check
         return;
     }
     for (uint64_t seed = 0; seed < seeds; seed++) {
-        play_one(job(seed), check);
+        play_one(job(first_seed + seed), check);
     }
 }
 
@@ -59,5 +60,8 @@ void whole_take_arguments(int argument_count, char **arguments) {
     }
     if (argument_count > 2) {
         cmocka_set_test_filter(arguments[2]);
+    }
+    if (argument_count > 3) {
+        first_seed = strtoull(arguments[3], NULL, 10);
     }
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Jobs made from seeds, thousands of each kind, for programs of tests. Their arguments are how many
- * seeds are played in all (10,000 without it) and which tests, by a name pattern:
+ * seeds are played in all (10,000 without it), which tests, by a name pattern, and with which seed
+ * each begins:
  *
  *     node_simulation 50000 'a_storm_*'
+ *     node_simulation 50000 'a_storm_*' 1000000
  *     SIMULATION_SEED=17 node_simulation 1 'a_storm_over_fifty_nodes'
  *
- * The second plays that one seed, with its transcript. A seed that fails is played again with its
+ * The last plays that one seed, with its transcript. A seed that fails is played again with its
  * transcript. */
 #ifndef MUSTER_TESTS_WHOLE_SEEDS_H
 #define MUSTER_TESTS_WHOLE_SEEDS_H

@@ -282,7 +282,7 @@ void whole_store_lose_record(struct whole_cluster *cluster, int how) {
 void whole_store_begin_anew(struct whole_cluster *cluster) {
     struct whole_store *store = &cluster->store;
     whole_note(cluster, NULL, "the store begins anew");
-    store->forgotten_at = cluster->now;
+    store->forgotten_at = store->begun_at = cluster->now;
     for (struct whole_connection *each = cluster->connections; each != NULL; each = each->next) {
         whole_close_there(cluster, each);
     }

@@ -8,13 +8,26 @@
 
 #include "base/memory.h"
 
+static struct whole_world *add_world(struct whole_cluster *cluster, int64_t number) {
+    cluster->worlds = memory_reserve(cluster->worlds, &cluster->world_capacity,
+        cluster->world_count + 1, sizeof *cluster->worlds);
+    cluster->worlds[cluster->world_count] = (struct whole_world){.number = number};
+    return &cluster->worlds[cluster->world_count++];
+}
+
 struct whole_world *whole_world_of(struct whole_cluster *cluster, int64_t number) {
-    while (cluster->world_count <= (size_t)number) {
-        cluster->worlds = memory_reserve(cluster->worlds, &cluster->world_capacity,
-            cluster->world_count + 1, sizeof *cluster->worlds);
-        cluster->worlds[cluster->world_count++] = (struct whole_world){0};
+    for (size_t i = cluster->world_count; i > 0; i--) {
+        if (cluster->worlds[i - 1].number == number) {
+            return &cluster->worlds[i - 1];
+        }
     }
-    return &cluster->worlds[number];
+    return add_world(cluster, number);
+}
+
+/* The numbers from which rounds are counted are multiples of 1000, and no job here has so many
+ * rounds. */
+bool whole_is_over(const struct rendezvous_state *record, int64_t round) {
+    return rendezvous_state_ordinal(record) > round % 1000;
 }
 
 static int64_t number_of(const struct whole_cluster *cluster, const struct node_placement *told) {
@@ -124,7 +137,7 @@ static void check_address(struct whole_cluster *cluster, const struct whole_node
 
 static void check_order(struct whole_cluster *cluster, const struct whole_node *node,
     const struct whole_world *world, int64_t number) {
-    if (node->world >= number) {
+    if (node->world == number) {
         whole_complain(cluster, "%s is told of world %d twice", node->name, (int)number);
     }
     if (node->workers_gone_at > world->first_start_at && !cluster->settings.is_uniform) {
@@ -143,13 +156,16 @@ void whole_check_start(
     }
     int64_t number = number_of(cluster, told);
     struct whole_world *world = whole_world_of(cluster, number);
+    if (world->is_told && world->first_start_at < cluster->store.begun_at) {
+        world = add_world(cluster, number); /* of another job, whose nodes know of no earlier one */
+    }
     if (!world->is_told) {
         open_world(cluster, world, told);
-        if (cluster->settings.demands.no_smaller_world && number > 0 &&
-            cluster->newest_world >= 0 &&
-            world->size < cluster->worlds[cluster->newest_world].size) {
+        if (cluster->settings.demands.no_smaller_world && cluster->newest_world >= 0 &&
+            world->size < whole_world_of(cluster, cluster->newest_world)->size) {
             whole_complain(cluster, "world %d is smaller than the one before", (int)number);
         }
+        cluster->newest_world = number;
     }
     compare(cluster, world, node, told);
     check_order(cluster, node, world, number);
@@ -158,7 +174,6 @@ void whole_check_start(
         check_address(cluster, node, told);
     }
     node->world = number;
-    cluster->newest_world = number > cluster->newest_world ? number : cluster->newest_world;
 }
 
 /* A process that goes leaves nothing behind but what nobody can end. */
