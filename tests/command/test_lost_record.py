@@ -26,7 +26,7 @@ def test_a_record_that_somebody_takes_away_is_written_again(muster, loss):
     job.nodes("node3")
     second = job.wait_for_world("node1", "node2", "node3")
     assert second.restarts == {0}
-    job.started[0].wait_for_log("round 1 of job 'job'")
+    job.started[0].wait_for_log("001 of job 'job'")  # of a number from another thousand
     assert ask(job, "get", KEY).out != record
     second.end()
     assert job.succeeds()
@@ -43,6 +43,6 @@ def test_a_store_that_begins_anew_does_not_begin_the_job_anew(muster):
     third = job.wait_for_world("node1", "node2")
     assert third.restarts == {1}
     for node in nodes:
-        node.wait_for_log("round 2 of job 'job'")
+        node.wait_for_log("002 of job 'job'")
     third.end()
     assert job.succeeds()
