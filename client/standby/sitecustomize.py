@@ -19,15 +19,29 @@ class Dirty(Exception):
     """Why this process would not become the worker that a cold start makes."""
 
 
-def undo_environment(environ):
-    """Takes the hook out of an environment of bytes. Returns what MUSTER_STANDBY said."""
-    told = environ.pop(b"MUSTER_STANDBY", b"").decode()
-    told = dict(part.partition("=")[::2] for part in told.split(";"))
-    first, _, rest = environ.get(b"PYTHONPATH", b"").partition(b":")
-    if first == os.fsencode(HERE):
-        environ[b"PYTHONPATH"] = rest
-        if not rest and told.get("pythonpath") != "1":
-            del environ[b"PYTHONPATH"]
+def is_of_round(name):
+    return name in ("RANK", "WORLD_SIZE") or name.startswith(ROUND)
+
+
+def read_told(text):
+    return dict(part.partition("=")[::2] for part in text.split(";"))
+
+
+def undo_traces():
+    """Takes the hook out of the environment, sys.path and sys.modules. Returns what MUSTER_STANDBY said."""
+    told = read_told(os.environ.pop("MUSTER_STANDBY", ""))
+    paths = os.environ.get("PYTHONPATH", "").split(":")
+    if HERE in paths:
+        paths.remove(HERE)
+        os.environ["PYTHONPATH"] = ":".join(paths)
+        if not any(paths) and told.get("pythonpath") != "1":
+            del os.environ["PYTHONPATH"]
+    if HERE in sys.path:
+        at = sys.path.index(HERE)
+        # An empty PYTHONPATH means nothing, but one with a colon means the current directory, too.
+        del sys.path[at : at + (2 if paths == [""] and told.get("pythonpath") == "1" else 1)]
+    sys.path_importer_cache.pop(HERE, None)
+    del sys.modules[__name__]
     return told
 
 
@@ -64,8 +78,8 @@ def watch_imports(found):
             found(name, spec.origin or "")
         return spec
 
-    # Tracebacks leave out what belongs to importlib, which they know by this file name.
-    _find_spec.__code__ = _find_spec.__code__.replace(co_filename=find.__code__.co_filename)
+    for function in (_find_spec, found):  # Tracebacks and debuggers leave out importlib, known by this file name.
+        function.__code__ = function.__code__.replace(co_filename=find.__code__.co_filename)
     machinery._find_spec = _find_spec
     return lambda: setattr(machinery, "_find_spec", find)
 
@@ -86,10 +100,10 @@ def record(fd, told, evidence=None):
         except (OSError, ValueError):
             left[0] = 0
 
-    write(fd, b"hello 1 %d\n" % pid)
-    watch_imports(found)
     if evidence is not None:  # The stacks of all threads go there when the agent sends this signal.
         borrow("faulthandler").register(int(told["signal"]), file=move_up(evidence), all_threads=True, chain=False)
+    write(fd, b"hello 1 %d\n" % pid)
+    watch_imports(found)
 
 
 def program():
@@ -141,11 +155,14 @@ class Warming:
         self.path, self.loaded, self.reads, self.skipped = sys.path[:], {}, [], 0
         (self.place, self.module), self.files = program(), self.open_files()
         self.is_own = own_code(self.place)
-        read = self.read = os._Environ.__getitem__
+        for name in ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT"):
+            os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
+        read, there = os._Environ.__getitem__, set(os.environ)
+        self.read = read
 
         def __getitem__(environ, key):
             name = os.fsdecode(key) if isinstance(key, (str, bytes)) else ""
-            if name in ("RANK", "WORLD_SIZE") or name.startswith(ROUND):
+            if is_of_round(name) and name not in there:
                 frame = sys._getframe(1)
                 while frame.f_globals.get("__name__") in ("os", "_collections_abc", "collections.abc"):
                     frame = frame.f_back
@@ -166,7 +183,7 @@ class Warming:
 
     def preload(self, lines):
         self.listed = dict(line.split("\t", 1) for line in lines if "\t" in line)
-        end = watch_imports(self.loaded.setdefault)
+        end = watch_imports(lambda name, origin: self.loaded.setdefault(name, origin))
         for name, origin in self.listed.items():
             if name in self.loaded or name in sys.modules:
                 continue  # Tried already: what fails is not tried twice.
@@ -193,6 +210,9 @@ class Warming:
             yield "an imported module put something in front of sys.path"
         if len(os.listdir("/proc/self/task")) != 1:
             yield "an imported module started a thread"
+        with open("/proc/self/task/%d/children" % os.getpid()) as file:
+            if file.read():
+                yield "an imported module started a process"
         for file in sorted(self.open_files() - self.files):
             if file.startswith(DEVICES):
                 yield "an imported module opened %s" % file
@@ -237,6 +257,7 @@ class Gate:
 
 
 def read_whole(fd, maximum):
+    """What a file in memory holds."""
     size = os.fstat(fd).st_size
     if size > maximum:
         raise Dirty("%d bytes where at most %d are read" % (size, maximum))
@@ -258,7 +279,8 @@ def reopen(stream, fd, new, printed):
     raw.name = old.name
     if old is not stream.buffer:
         size = raw._blksize if sys.version_info < (3, 14) else max(min(raw._blksize, 1 << 23), 1 << 17)
-        buffer, lines = type(stream.buffer)(raw, size), lines or raw.isatty()
+        buffer = type(stream.buffer)(raw, size)
+        lines = lines or (raw.isatty() and not stream.write_through)
     stream.__init__(buffer, stream.encoding, stream.errors, "\n", lines, stream.write_through)
 
 
@@ -266,18 +288,21 @@ def pass_gate(message, fds, warming, told):
     """Becomes the worker that the agent would start now."""
     flags, body = int.from_bytes(message[:4], "little"), message[4:]
     if flags & 1:
-        body = read_whole(fds.pop(0), BODY_MAXIMUM)
+        body = read_whole(fds[0], BODY_MAXIMUM)
+        os.close(fds.pop(0))
     length = int.from_bytes(body[:4], "little")
     cwd, names = body[4 : 4 + length], body[4 + length :]
     if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != 4 + (flags >> 1 & 1):
         raise Dirty("the agent's message is cut off")
     if cwd and cwd != os.getcwdb():
         os.chdir(cwd)
-    os.environb.clear()
-    for name, equals, value in (pair.partition(b"=") for pair in names.split(b"\0")):
-        if name and equals and name not in os.environb:
-            os.environb[name] = value
-    told.update(undo_environment(os.environb))
+    # Other names are as they were when this process was started. What a wrapper around the interpreter or an imported
+    # module has made of them stays.
+    for name, _, value in (pair.partition("=") for pair in os.fsdecode(names).split("\0")):
+        if name == "MUSTER_STANDBY":
+            told.update(read_told(value))
+        elif is_of_round(name) and name not in os.environ:
+            os.environ[name] = value
     if program()[0] != warming.place or any(warming.shadows()):
         raise Dirty("the program's directory has changed")
     streams = sys.__stdin__, sys.__stdout__, sys.__stderr__
@@ -307,7 +332,9 @@ def stand_by(told):
         gate.say(b"H", 1, os.getpid())
         makes_way = set_autogroup(19)
         error = chain()
-        lines = read_whole(gate.hear(b"L")[1][0], BODY_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+        _, (listed,) = gate.hear(b"L")
+        lines = read_whole(listed, BODY_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+        os.close(listed)
         collects = gc.isenabled()
         gc.disable()
         warming.preload(lines)
@@ -334,11 +361,7 @@ def stand_by(told):
 
 
 def main():
-    told = undo_environment(os.environb)
-    if HERE in sys.path:
-        sys.path.remove(HERE)
-    sys.path_importer_cache.pop(HERE, None)
-    del sys.modules[__name__]
+    told = undo_traces()
     if told.get("role") == "spare":
         return stand_by(told)
     error = chain()

@@ -1,0 +1,539 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the hook of standby workers learns, when it refuses to become a worker, and what it does at the gate."""
+
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from support.gatekeeper import BODY_IN_FILE, EVIDENCE_SIGNAL, ROUND, Gatekeeper, memory_file, read_file, u32
+
+# Runs once more each time the program does.
+MARKED = "open('marks', 'a').write('x')\nimport os\nprint(os.environ.get('RANK'))\n"
+
+
+@pytest.fixture
+def keeper(scratch):
+    keeper = Gatekeeper(sys.executable, scratch)
+    with keeper.closing:
+        yield keeper
+
+
+def write(scratch, files):
+    for name, text in files.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+
+def marks(scratch):
+    path = scratch / "marks"
+    return len(path.read_text()) if path.exists() else 0
+
+
+@pytest.fixture
+def library(scratch):
+    """A directory of modules that are not the program's own."""
+    with_spaces = scratch / "a library/site-packages"
+    with_spaces.mkdir(parents=True)
+    return with_spaces
+
+
+def learn(keeper, library, script="script.py"):
+    """What a worker that ran the script recorded."""
+    return keeper.recorded([script], PYTHONPATH=library).modules()
+
+
+# What is learned.
+
+def test_what_is_learned_has_the_order_in_which_imports_began(keeper, scratch, library):
+    write(library, {
+        "first.py": "value = 1\nfrom second import other\n",
+        "second.py": "from first import value\nother = 2\n",
+        "alone/__init__.py": "from alone.inner import *\n",
+        "alone/inner.py": "",
+    })
+    write(scratch, {"script.py": "import first, alone\n"})
+    learned = learn(keeper, library)
+    assert list(learned) == ["first", "second", "alone", "alone.inner"]
+    assert learned["alone.inner"] == str(library / "alone/inner.py")
+    # Asked for alone, `second` cannot be imported.
+    assert keeper.cold(["-c", "import second"], PYTHONPATH=library).status == 1
+    assert keeper.spare(["script.py"], PYTHONPATH=library).warm(learned)[:2] == (4, 0)
+
+
+@pytest.mark.parametrize("end", ["os._exit(5)", "os.kill(os.getpid(), 9)", "os.execv('/bin/true', ['true'])"])
+def test_what_was_imported_is_known_however_the_worker_ends(keeper, scratch, end):
+    write(scratch, {"script.py": f"import os, colorsys\n{end}\n"})
+    assert "colorsys" in keeper.recorded(["script.py"]).modules()
+
+
+def test_children_record_nothing(keeper, scratch):
+    write(scratch, {"script.py": """
+        import os, subprocess, sys
+        if os.fork() == 0:
+            import colorsys
+            os._exit(0)
+        os.wait()
+        subprocess.run([sys.executable, "-c", "import wave"], check=True)
+        """})
+    assert not {"colorsys", "wave"} & set(keeper.recorded(["script.py"]).modules())
+
+
+def test_modules_that_were_only_asked_for_are_not_recorded(keeper, scratch):
+    write(scratch, {"script.py": """
+        import importlib.util, importlib
+        importlib.util.find_spec("colorsys")
+        importlib.reload(importlib.import_module("wave"))
+        """})
+    names = list(keeper.recorded(["script.py"]).modules())
+    assert "colorsys" not in names and names.count("wave") == 1
+
+
+def test_a_worker_that_becomes_one_at_the_gate_records_what_is_new(keeper, scratch):
+    write(scratch, {"script.py": "import colorsys, wave\n"})
+    spare = keeper.spare(["script.py"])
+    spare.warm({"colorsys": keeper.recorded(["script.py"]).modules()["colorsys"]})
+    spare.open_gate(keeper.streams())
+    outcome = spare.finish()
+    assert outcome.record.startswith(f"hello 1 {spare.process.pid}\n")
+    assert "wave" in outcome.modules() and "colorsys" not in outcome.modules()
+
+
+@pytest.mark.parametrize("options", [["-S"], ["-I"], ["-E"]], ids=" ".join)
+def test_an_interpreter_that_does_not_reach_the_hook_says_no_hello(keeper, scratch, options):
+    write(scratch, {"script.py": MARKED})
+    recorded = keeper.recorded([*options, "script.py"])
+    assert (recorded.record, recorded.status, marks(scratch)) == ("", 0, 1)
+
+
+def test_a_wrapper_that_cleans_the_environment_says_no_hello(keeper, scratch):
+    write(scratch, {"script.py": "import os; print(sorted(os.environ))", "wrapper": "#!/bin/sh\nexec env -i python3 \"$@\""})
+    (scratch / "wrapper").chmod(0o755)
+    keeper.python = str(scratch / "wrapper")
+    assert keeper.recorded(["script.py"]).record == ""
+
+
+def test_a_file_of_somebody_else_is_not_written_to(keeper, scratch):
+    write(scratch, {"script.py": MARKED, "file": ""})
+    environment = keeper.environment("record")
+    streams = keeper.streams()
+    with open(scratch / "file", "r+b") as file:
+        assert keeper.start(["script.py"], environment, (file.fileno(),), streams).wait(60) == 0
+    assert keeper.start(["script.py"], environment, (), streams).wait(60) == 0
+    assert (scratch / "file").read_text() == "" and marks(scratch) == 2
+
+
+@pytest.mark.parametrize("given", ["nothing", "file"])
+def test_a_standby_worker_without_a_gate_runs_nothing(keeper, scratch, given):
+    write(scratch, {"script.py": MARKED})
+    fds = (keeper.keep(memory_file()),) if given == "file" else ()
+    assert keeper.start(["script.py"], keeper.environment("spare"), fds, keeper.streams()).wait(60) == 77
+    assert marks(scratch) == 0
+
+
+# Refusals.
+
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
+def test_a_file_that_hides_a_learned_module_is_named(keeper, scratch, library, words):
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": "import one\n", "one.py": ""})
+    reason = keeper.spare(words, PYTHONPATH=library).dirty({"one": str(library / "one.py")})
+    assert reason == f"one in {scratch} hides a module that was imported from elsewhere"
+
+
+def test_a_directory_without_modules_hides_nothing(keeper, scratch, library):
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": "import one; print(one.__file__)\n", "one/text": "", "one.txt": "", "one.json": ""})
+    learned = learn(keeper, library)
+    assert keeper.warm(["script.py"], learned, PYTHONPATH=library).out.decode() == f"{library}/one.py\n"
+
+
+def test_a_safe_path_hides_nothing(keeper, scratch, library):
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": "import one; print(one.__file__)\n", "one.py": ""})
+    if sys.version_info < (3, 11):
+        pytest.skip("Python before 3.11 always looks into the script's directory")
+    names = {"PYTHONPATH": library, "PYTHONSAFEPATH": "1"}
+    assert keeper.warm(["script.py"], {"one": str(library / "one.py")}, **names).out.decode() == f"{library}/one.py\n"
+
+
+def test_a_module_found_elsewhere_than_by_the_workers_is_named(keeper, scratch, library):
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": ""})
+    reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty({"one": "/elsewhere/one.py"})
+    assert reason == f"one was imported from {library}/one.py instead of /elsewhere/one.py"
+
+
+READS = {
+    "item": ("os.environ['RANK']", "RANK"),
+    "get": ("os.environ.get('WORLD_SIZE')", "WORLD_SIZE"),
+    "getenv": ("os.getenv('LOCAL_RANK', '0')", "LOCAL_RANK"),
+    "contains": ("'MASTER_ADDR' in os.environ", "MASTER_ADDR"),
+    "bytes": ("os.environb.get(b'GROUP_RANK')", "GROUP_RANK"),
+    "pop": ("os.environ.pop('ROLE_RANK', None)", "ROLE_RANK"),
+    "setdefault": ("os.environ.setdefault('TORCHELASTIC_RUN_ID', 'x')", "TORCHELASTIC_RUN_ID"),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_module_that_reads_a_name_of_the_round_is_named(keeper, scratch, library, read):
+    text, name = READS[read]
+    write(library, {"one.py": f"import os\ntry:\n    {text}\nexcept KeyError: pass\n"})
+    write(scratch, {"script.py": "import one\n"})
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    assert spare.dirty(learn(keeper, library)) == f"one reads {name} while it is imported"
+
+
+def test_other_names_may_be_read(keeper, scratch, library):
+    write(library, {"one.py": "import os\nfound = [os.getenv('HOME'), dict(os.environ), 'RANKS' in os.environ]\n"})
+    write(scratch, {"script.py": "import one\n"})
+    assert keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library).status == 0
+
+
+DIRT = {
+    "thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n",
+               "an imported module started a thread"),
+    "socket": ("import socket\nkept = socket.socket()\n", "an imported module opened socket:["),
+    "path": ("import sys\nsys.path.insert(0, '/elsewhere')\n", "an imported module put something in front of sys.path"),
+    "much output": ("print('x' * 65537)\n", "imported modules printed more than 65536 bytes"),
+    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "an imported module started a process"),
+    "own code": ("import sys\nsys.path.append(sys.argv[0].rpartition('/')[0])\nimport of_the_user\n",
+                 "of_the_user is the user's own code, and was imported by a library"),
+}
+
+
+@pytest.mark.parametrize("kind", DIRT)
+def test_what_an_imported_module_may_not_do_is_named(keeper, scratch, library, kind):
+    text, reason = DIRT[kind]
+    write(library, {"one.py": text})
+    write(scratch, {"script.py": MARKED, "of_the_user.py": ""})
+    spare = keeper.spare([scratch / "script.py"], PYTHONPATH=library)
+    assert spare.dirty({"one": str(library / "one.py")}).startswith(reason)
+    assert marks(scratch) == 0
+
+
+def test_an_open_gpu_is_named(keeper, scratch, library):
+    device = pathlib.Path("/dev/nvidia-of-a-test")
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except OSError as error:
+        pytest.skip(f"no device can be made: {error}")
+    try:
+        write(library, {"one.py": f"kept = open('{device}')\n"})
+        write(scratch, {"script.py": ""})
+        reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty({"one": str(library / "one.py")})
+        assert reason == f"an imported module opened {device}"
+    finally:
+        device.unlink()
+
+
+def test_a_module_imported_before_it_is_run_is_named(keeper, scratch, library):
+    write(library, {"one/__init__.py": "", "one/run.py": "", "two.py": "import one.run\n"})
+    learned = {"one": str(library / "one/__init__.py"), "two": str(library / "two.py")}
+    reason = keeper.spare(["-m", "one.run"], PYTHONPATH=library).dirty(learned)
+    assert reason == "one.run was imported before it is run"
+
+
+def test_modules_that_cannot_be_imported_are_left_out(keeper, scratch, library):
+    write(library, {
+        "exits.py": "raise SystemExit(3)", "fails.py": "1/0", "interrupted.py": "raise KeyboardInterrupt",
+        "tries.py": "try:\n    import fails\nexcept ArithmeticError:\n    pass\n", "fine.py": "",
+    })
+    write(scratch, {"script.py": "import fine, sys\nprint(sorted({'fails', 'exits', 'fine'} & set(sys.modules)))\n"})
+    learned = {name: str(library / f"{name}.py") for name in ("exits", "tries", "fails", "interrupted", "fine")}
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    modules, skipped, _, memory = spare.warm({"no_such_module": "", "fine.no_such_part": "/x", **learned})
+    assert (modules, skipped) == (5, 4) and memory > 1000
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"['fine']\n"
+
+
+def test_code_of_the_user_waits_for_the_gate(keeper, scratch):
+    """Also where the user's libraries lie in the project's directory, as those of a virtual environment do."""
+    library = scratch / ".venv/lib/site-packages"
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": "import mine, one, os\n", "mine.py": "import os\nprint(os.environ['RANK'])\n"})
+    learned = learn(keeper, library)
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    assert spare.warm(learned)[:2] == (1, 1)
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"1\n"
+
+
+# At the gate.
+
+def test_what_was_printed_while_warming_comes_first(keeper, scratch, library):
+    write(library, {"one.py": "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n"})
+    write(scratch, {"script.py": "print('before')\nimport one\nprint('after')\n"})
+    warm = keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library)
+    assert (warm.out, warm.err) == (b"to stdout\nbefore\nafter\n", b"to stderr\n")
+
+
+def open_pair(kind, path):
+    """(what the worker's streams are, what we write into)"""
+    if kind == "pipe":
+        return os.pipe()
+    if kind == "terminal":
+        ours, theirs = os.openpty()
+        return theirs, ours
+    return os.open(path, os.O_CREAT | os.O_RDWR), os.open(path, os.O_RDWR)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "terminal", "file"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_streams_are_those_of_a_cold_start(keeper, scratch, kind, unbuffered):
+    write(scratch, {
+        "script.py": """
+            import os, sys
+            with open("told", "w") as file:
+                for s in sys.stdin, sys.stdout, sys.stderr:
+                    print(s.seekable(), s.isatty(), s.line_buffering, s.write_through, type(s.buffer), file=file)
+                    print(s.name, s.mode, s.buffer.seekable(), s.tell() if s.seekable() else "", file=file)
+                print(sys.stdin.readline(), os.lseek(0, 0, 1) if sys.stdin.seekable() else "", file=file)
+            """,
+        "without-u": f"#!/bin/sh\nshift\nexec {sys.executable} \"$@\"\n",
+    })
+    (scratch / "without-u").chmod(0o755)
+    keeper.python = str(scratch / "without-u")
+    told = []
+    for way in "cold", "recorded", "warm":
+        theirs, ours = open_pair(kind, scratch / "data")
+        os.write(ours, b"to skip\na line\nanother\n")
+        os.read(theirs, 8)
+        streams = [theirs, ours if kind == "pipe" else theirs, ours if kind == "pipe" else theirs]
+        names = {"PYTHONUNBUFFERED": unbuffered}
+        if way == "warm":
+            spare = keeper.spare(["script.py"], **names)
+            spare.warm({})
+            spare.open_gate(streams)
+            process = spare.process
+        else:
+            fds = (keeper.record_file(), keeper.keep(memory_file())) if way == "recorded" else ()
+            environment = keeper.environment("record" if fds else None, **names)
+            process = keeper.start(["script.py"], environment, fds, streams)
+        assert process.wait(60) == 0
+        told.append((scratch / "told").read_text())
+        os.close(theirs)
+        os.close(ours)
+    assert "a line" in told[0] and told == 3 * [told[0]]
+
+
+def test_an_edited_script_runs_as_it_is_then(keeper, scratch):
+    write(scratch, {"script.py": "print('old')\n"})
+    spare = keeper.spare(["script.py"])
+    spare.warm({})
+    write(scratch, {"script.py": "print('new')\n"})
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"new\n"
+
+
+def test_a_file_that_comes_to_hide_a_module_is_seen_at_the_gate(keeper, scratch, library):
+    write(library, {"one.py": ""})
+    write(scratch, {"script.py": MARKED})
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    spare.warm({"one": str(library / "one.py")})
+    write(scratch, {"one.py": ""})
+    spare.tell(b"G" + u32(0) + spare.body(), [*keeper.streams(), keeper.record_file()])
+    assert spare.reason() == "the program's directory has changed"
+    assert marks(scratch) == 0
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_the_environment_is_that_of_a_cold_start(keeper, scratch, in_file):
+    write(scratch, {"script.py": """
+        import os, subprocess, sys
+        print(sorted(os.environ.items()), sorted(os.environb.items()), flush=True)
+        lines = subprocess.run(["env", "-0"], stdout=subprocess.PIPE).stdout.split(b"\\0")
+        sys.stdout.buffer.write(repr(sorted(lines)).encode())
+        """})
+    lasting = {f"NAME_{number}": "x" * 1000 for number in range(200 if in_file else 20)}
+    lasting |= {"EQUAL": "a=b", "EMPTY": "", "BYTES": os.fsdecode(b"\xff"), "LOCAL_RANK": "1", "TORCHELASTIC_ERROR_FILE": "old"}
+    names = {**ROUND, "TORCHELASTIC_ERROR_FILE": "new", "TORCHELASTIC_RESTART_COUNT": "7"}
+    cold = keeper.cold(["script.py"], names={**lasting, **names})
+    spare = keeper.spare(["script.py"], **lasting)
+    spare.warm({})
+    spare.changes = {}
+    spare.open_gate(keeper.streams(), names={**lasting, **names}, in_file=in_file)
+    assert spare.finish().visible() == cold.visible()
+
+
+def test_what_a_wrapper_and_imports_do_to_the_environment_stays(keeper, scratch, library):
+    write(library, {"one.py": "import os\nos.environ['SET_BY_IMPORT'] = 'x'\nos.environ.pop('KEPT_UNTIL_IMPORT')\n"})
+    write(scratch, {
+        "script.py": "import one, os\nprint(sorted(os.environ.items()))\n",
+        "wrapper": f"#!/bin/sh\nunset UNSET\nexport SET=y CHANGED=new RANK=9 CARD=$LOCAL_RANK\nexec {sys.executable} \"$@\"\n",
+    })
+    (scratch / "wrapper").chmod(0o755)
+    keeper.python = str(scratch / "wrapper")
+    names = {"PYTHONPATH": library, "UNSET": "u", "CHANGED": "old", "KEPT_UNTIL_IMPORT": "k", "LOCAL_RANK": "1"}
+    cold = keeper.cold(["script.py"], **names)
+    recorded = keeper.recorded(["script.py"], **names)
+    assert recorded.visible() == cold.visible() and b"('CARD', '1')" in cold.out
+    assert keeper.warm(["script.py"], recorded.modules(), **names).visible() == cold.visible()
+
+
+def test_the_directory_is_that_of_the_message(keeper, scratch):
+    (scratch / "elsewhere").mkdir()
+    write(scratch, {"script.py": "import os; print(os.getcwd())"})
+    spare = keeper.spare([scratch / "script.py"])
+    spare.warm({})
+    spare.cwd = scratch / "elsewhere"
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out.decode() == f"{scratch}/elsewhere\n"
+
+
+def test_the_end_of_the_agent_is_the_end_of_the_standby_worker(keeper, scratch):
+    write(scratch, {"script.py": MARKED})
+    for steps in range(3):
+        spare = keeper.spare(["script.py"])
+        if steps == 1:
+            spare.hear()
+        if steps == 2:
+            spare.warm({})
+        spare.gate.close()
+        assert spare.process.wait(60) in (0, 77)
+    assert marks(scratch) == 0
+
+
+def torn_messages(body):
+    whole = b"G" + u32(0) + body
+    yield from (whole[:length] for length in (1, 3, 5, 7, 9, 20, len(whole) - 1))
+    yield b"G" + u32(0) + u32(1 << 31) + body
+    yield b"G" + u32(BODY_IN_FILE)
+    yield b"L"
+    yield b"?" + body
+    yield b"G" * 300000
+
+
+def test_a_torn_or_unknown_message_starts_nothing(keeper, scratch):
+    write(scratch, {"script.py": MARKED})
+    for message in torn_messages(keeper.spare(["script.py"]).body()):
+        for fds in [*keeper.streams(), keeper.record_file()], [], [0] * 12:
+            spare = keeper.spare(["script.py"])
+            spare.warm({})
+            try:
+                spare.tell(message, fds)
+            except OSError:
+                continue  # The kernel does not carry that many bytes.
+            assert spare.reason()
+    assert marks(scratch) == 0
+
+
+def test_a_list_that_is_none_ends_the_standby_worker(keeper, scratch):
+    write(scratch, {"script.py": MARKED})
+    for message, fds in (b"L", []), (b"X", [0]), (b"L", [keeper.keep(os.pipe()[0])]):
+        spare = keeper.spare(["script.py"])
+        assert spare.hear()[0] == "H"
+        spare.tell(message, fds)
+        assert spare.hear()[0] in ("D", "P")
+        spare.gate.close()
+        assert spare.process.wait(60) in (0, 77)
+    spare = keeper.spare(["script.py"])
+    assert spare.warm({"": "", "\t": "\n", "json\0": "x", "a" * 100000: "", "..": "", "json.": ""})[0] <= 30
+    assert marks(scratch) == 0
+
+
+# What two standby workers must not share, and what a worker must not keep.
+
+def test_two_standby_workers_share_no_randomness(keeper, scratch):
+    write(scratch, {"script.py": """
+        import random, tempfile, uuid, secrets
+        print(random.random(), hash("x"), uuid.uuid4(), next(tempfile._get_candidate_names()), secrets.token_hex(), sep="\\n")
+        """})
+    learned = keeper.recorded(["script.py"]).modules()
+    one, two = (keeper.warm(["script.py"], learned).out.splitlines() for _ in range(2))
+    assert len(one) == 5 and not set(one) & set(two)
+
+
+def test_garbage_collection_is_as_before_and_due_nothing(keeper, scratch):
+    write(scratch, {"script.py": "import gc; print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.collect(1) < 50)"})
+    learned = keeper.recorded(["-c", "import json, http.client, unittest"]).modules()
+    assert keeper.warm(["script.py"], learned).visible() == keeper.cold(["script.py"]).visible()
+
+
+def test_the_users_sitecustomize_is_found_as_ever(keeper, scratch):
+    for text in ("print('of the user', __name__, __file__)\nimport sys, json\nprint(sys.modules[__name__].__file__)\n",
+                 "import no_such_module\n", "raise ValueError('wrong')\n", "import sys\nsys.marked = 1\n", "import gc; gc.disable()\n"):
+        write(scratch, {"custom/sitecustomize.py": text, "custom/usercustomize.py": "print('usercustomize')\n", "script.py": """
+            import gc, sys
+            print(getattr(sys, "marked", 0), getattr(sys.modules.get("sitecustomize"), "__file__", None), gc.isenabled())
+            """})
+        words, names = ["script.py"], {"PYTHONPATH": scratch / "custom"}
+        cold, recorded = keeper.cold(words, **names), keeper.recorded(words, **names)
+        assert recorded.visible() == cold.visible()
+        assert keeper.warm(words, recorded.modules(), **names).visible() == cold.visible()
+
+
+def test_a_sitecustomize_that_reads_the_rank_is_named(keeper, scratch):
+    write(scratch, {"custom/sitecustomize.py": "import os\nos.getenv('RANK')\n", "script.py": MARKED})
+    reason = keeper.spare(["script.py"], PYTHONPATH=scratch / "custom").dirty({})
+    assert reason == "sitecustomize reads RANK while it is imported"
+
+
+def test_evidence_is_written_when_the_signal_comes(keeper, scratch):
+    write(scratch, {"script.py": """
+        import threading
+        def hang_here():
+            open("hangs", "w").close()
+            threading.Event().wait()
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        hang_here()
+        """})
+    streams, evidence = keeper.streams(), keeper.keep(memory_file())
+    process = keeper.start(["script.py"], keeper.environment("record"), (keeper.record_file(), evidence), streams)
+    assert_evidence(scratch, process, evidence)
+    spare = keeper.spare(["script.py"])
+    spare.warm({})
+    (scratch / "hangs").unlink()
+    spare.open_gate(streams)
+    assert_evidence(scratch, spare.process, spare.evidence)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def assert_evidence(scratch, process, evidence):
+    wait_for((scratch / "hangs").exists)
+    process.send_signal(EVIDENCE_SIGNAL)
+    wait_for(lambda: b"in <module>" in read_file(evidence))
+    text = read_file(evidence).decode()
+    assert "hang_here" in text and text.count("hread 0x") == 2
+    assert process.poll() is None
+
+
+# Where an interpreter may lie.
+
+@pytest.mark.parametrize("layout", ["venv", "copied venv", "PYTHONHOME", "relocated"])
+def test_interpreters_lie_anywhere(keeper, scratch, layout):
+    write(scratch, {"script.py": "import json, sys, sysconfig; print(sys.prefix, sys.executable, sys.path, sysconfig.get_path('purelib'))"})
+    names = {}
+    if layout.endswith("venv"):
+        copies = ["--copies"] if layout == "copied venv" else []
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", *copies, scratch / "env"], check=True)
+        keeper.python = str(scratch / "env/bin/python3")
+    elif layout == "PYTHONHOME":
+        names["PYTHONHOME"] = sys.base_prefix
+    else:
+        version = f"python3.{sys.version_info[1]}"
+        (scratch / "prefix/bin").mkdir(parents=True)
+        (scratch / "prefix/lib").mkdir()
+        shutil.copy(os.path.realpath(sys.executable), scratch / "prefix/bin/python3")
+        (scratch / "prefix/lib" / version).symlink_to(os.path.dirname(os.__file__))
+        keeper.python = str(scratch / "prefix/bin/python3")
+    cold, recorded = keeper.cold(["script.py"], **names), keeper.recorded(["script.py"], **names)
+    assert recorded.visible() == cold.visible() and cold.status == 0
+    spare = keeper.spare(["script.py"], **names)
+    assert spare.warm(recorded.modules())[0] > 3
+    spare.open_gate(keeper.streams())
+    assert spare.finish().visible() == cold.visible()
