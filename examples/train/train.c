@@ -7,7 +7,9 @@
  *         train DATA CHECKPOINT STEPS
  *
  * Gradients are summed in rank order, so a run that was interrupted ends with the same bits as one
- * that was not. */
+ * that was not. With `--standby on` a second process of each worker has read the data already, and
+ * takes over at the gate when a worker has died. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 
 #include "checkpoint.h"
 #include "model.h"
+#include "muster/standby.h"
 #include "store_connection.h"
 
 #define LEARNING_RATE 0.05
@@ -140,12 +143,19 @@ int main(int argument_count, char **arguments) {
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
+    struct data_set data;
+    data_set_load(&data, arguments[1]);
+    bool was_standby = muster_standby_wait() == 1;
+    if (was_standby) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
     struct worker worker;
     worker_init(&worker);
     printf("worker %zu of %zu: pid %ld, attempt %s, first instruction at %lld.%09ld\n", worker.rank,
         worker.world_size, (long)getpid(), worker.attempt, (long long)now.tv_sec, now.tv_nsec);
-    struct data_set data;
-    data_set_load(&data, arguments[1]);
+    if (was_standby) {
+        printf("worker %zu was a standby worker\n", worker.rank);
+    }
     train(&worker, &data, arguments[2], (size_t)strtoul(arguments[3], NULL, 10));
     data_set_clear(&data);
     store_disconnect(&worker.store);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The header in a C++ program: a scope is left by an exception, too.
+// The headers in a C++ program: a scope is left by an exception, too.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "muster/local_timer.h"
+#include "muster/standby.h"
 #include "muster/timer.h"
 
 static void fail_in_a_scope(struct muster_timer *timer) {
@@ -41,6 +42,10 @@ static bool counts_local_requests() {
     return is_counted;
 }
 
+static bool waits_for_nobody() {
+    return unsetenv("MUSTER_STANDBY") == 0 && muster_standby_wait() == 0;
+}
+
 int main() {
     char directory[] = "/tmp/muster_timer_XXXXXX";
     if (mkdtemp(directory) == nullptr) {
@@ -54,6 +59,9 @@ int main() {
     unlink(path.c_str());
     rmdir(directory);
     bool is_acquired = requests.find("timer_in_cpp.cpp:") != std::string::npos;
-    bool is_released = requests.find("\"expiration_time\": -1, \"signal\": 0}\n") != std::string::npos;
-    return is_acquired && is_released && counts_local_requests() ? EXIT_SUCCESS : EXIT_FAILURE;
+    bool is_released =
+        requests.find("\"expiration_time\": -1, \"signal\": 0}\n") != std::string::npos;
+    return is_acquired && is_released && counts_local_requests() && waits_for_nobody()
+               ? EXIT_SUCCESS
+               : EXIT_FAILURE;
 }
