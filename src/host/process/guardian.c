@@ -2,30 +2,29 @@
 #include "host/process/guardian.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/clock.h"
 #include "host/process/guardian_process.h"
 #include "host/process/process_table.h"
 
 /* A guardian that ends at once is not replaced without a pause. */
 #define PAUSE_SECONDS 1
 
-/* Bytes, as the kernel counts them, that a guardian has not read yet. */
-#define UNREAD_MAXIMUM 32768
-
 struct guardian {
     int notices_fd; /* -1: no guardian runs */
     pid_t pid;
     struct guardian_charge charge; /* as the guardian has it */
+    struct guardian_sign *sign;    /* a mapping that it shares */
+    struct duration patience;      /* what it has been told */
     struct event_loop *loop;       /* NULL: not watched, as what follows */
     struct event_descriptor *watch;
     struct event_timer *pause;
@@ -35,14 +34,12 @@ struct guardian {
 };
 
 /* Never blocks and raises no SIGPIPE, because a failing guardian must not harm the job. */
-static void send_bytes(int fd, const void *bytes, size_t length) {
-    if (fd != -1) {
-        send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+static bool send_bytes(int fd, const void *bytes, size_t length) {
+    return fd != -1 && send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length;
 }
 
-static void send_notice(int fd, const struct guardian_notice *notice) {
-    send_bytes(fd, notice, sizeof *notice);
+static bool send_notice(int fd, const struct guardian_notice *notice) {
+    return send_bytes(fd, notice, sizeof *notice);
 }
 
 /* Starting. */
@@ -144,6 +141,18 @@ static enum failure_code start(struct guardian *guardian, struct failure *failur
     }
     guardian->notices_fd = sockets.notices[0];
     guardian->pid = pid;
+    guardian->patience = (struct duration){0};
+    return FAILURE_NONE;
+}
+
+static enum failure_code share_sign(struct guardian *guardian, struct failure *failure) {
+    void *page = mmap(
+        NULL, sizeof *guardian->sign, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return failure_set_system(failure, errno, "cannot share memory with the guardian process");
+    }
+    guardian->sign = page;
+    guardian->charge.sign = page;
     return FAILURE_NONE;
 }
 
@@ -156,7 +165,10 @@ enum failure_code guardian_start(const struct text_list *fingerprint, bool may_f
     for (size_t i = 0; fingerprint != NULL && i < fingerprint->count; i++) {
         text_list_add(&guardian->charge.fingerprint, fingerprint->items[i]);
     }
-    enum failure_code code = start(guardian, failure);
+    enum failure_code code = share_sign(guardian, failure);
+    if (code == FAILURE_NONE) {
+        code = start(guardian, failure);
+    }
     if (code != FAILURE_NONE) {
         guardian_free(guardian);
         return code;
@@ -182,6 +194,9 @@ void guardian_free(struct guardian *guardian) {
         guardian_sessions_clear(&guardian->charge.sessions);
         guardian_remains_clear(&guardian->charge.remains);
         text_list_clear(&guardian->charge.fingerprint);
+        if (guardian->sign != NULL) {
+            munmap(guardian->sign, sizeof *guardian->sign);
+        }
         free(guardian);
     }
 }
@@ -298,14 +313,12 @@ void guardian_remove_at_end(
     free(absolute);
 }
 
-/* A guardian that does not read, because it is stopped, is told no more of this than the socket can
- * hold beside what matters more. */
 void guardian_speak(struct guardian *guardian, struct duration patience) {
-    int unread = 0;
-    if (guardian->notices_fd != -1 && ioctl(guardian->notices_fd, SIOCOUTQ, &unread) == 0 &&
-        unread <= UNREAD_MAXIMUM) {
+    atomic_store(&guardian->sign->given, clock_now().nanoseconds);
+    if (patience.nanoseconds != guardian->patience.nanoseconds &&
         send_notice(guardian->notices_fd,
-            &(struct guardian_notice){.kind = GUARDIAN_ALIVE, .patience = patience});
+            &(struct guardian_notice){.kind = GUARDIAN_PATIENCE, .patience = patience})) {
+        guardian->patience = patience;
     }
 }
 

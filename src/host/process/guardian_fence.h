@@ -13,6 +13,7 @@
 struct guardian_fence {
     struct duration patience; /* the agent may be silent for so long; zero: for ever */
     struct duration silence;
+    struct instant heard; /* when the agent spoke last */
     struct instant counted_until;
     bool is_closed; /* no worker may run, until the agent has heard of it */
 };

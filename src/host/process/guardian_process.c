@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -125,7 +126,16 @@ static void end_if_closed(const struct guardian_state *state, pid_t leader) {
     }
 }
 
+static void hear_sign(struct guardian_state *state) {
+    struct guardian_fence *fence = &state->fence;
+    struct instant given = {atomic_load(&state->charge->sign->given)};
+    if (instant_is_before(fence->heard, given)) {
+        guardian_fence_hear(fence, fence->patience, given);
+    }
+}
+
 static void look(struct guardian_state *state) {
+    hear_sign(state);
     if (state->charge->sessions.count > 0 && guardian_fence_look(&state->fence, clock_now())) {
         close_fence(state);
     }
@@ -147,7 +157,7 @@ static void take_notice(struct guardian_state *state, const struct packet *packe
     case GUARDIAN_REMAINS:
         guardian_remains_add(&charge->remains, notice->remains, packet->path);
         break;
-    case GUARDIAN_ALIVE:
+    case GUARDIAN_PATIENCE:
         guardian_fence_hear(&state->fence, notice->patience, clock_now());
         break;
     case GUARDIAN_HEARD:

@@ -5,6 +5,7 @@
 #define MUSTER_HOST_PROCESS_GUARDIAN_PROCESS_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,9 +19,9 @@
 enum guardian_notice_kind {
     GUARDIAN_SESSION_BEGINS,
     GUARDIAN_SESSION_ENDS,
-    GUARDIAN_REMAINS, /* a path follows, without a NUL */
-    GUARDIAN_ALIVE,   /* the agent's loop turns */
-    GUARDIAN_HEARD,   /* the agent has read a word */
+    GUARDIAN_REMAINS,  /* a path follows, without a NUL */
+    GUARDIAN_PATIENCE, /* how long the agent may be silent from now on */
+    GUARDIAN_HEARD,    /* the agent has read a word */
     GUARDIAN_FAREWELL,
 };
 
@@ -30,7 +31,7 @@ struct guardian_notice {
     int32_t leader;      /* pid of the session's leader, which is also the session's number */
     uint64_t start_time; /* SESSION_BEGINS: start time of the leader, 0 when unknown */
     enum guardian_remains_kind remains; /* REMAINS */
-    struct duration patience;           /* ALIVE: see guardian_speak */
+    struct duration patience;           /* PATIENCE: see guardian_speak */
 };
 
 /* What the guardian says, when it ends the workers of an agent that lives, but is silent. It says
@@ -42,6 +43,12 @@ struct guardian_word {
 /* The most bytes of a path that follows a notice. */
 #define GUARDIAN_PATH_MAXIMUM PATH_MAX
 
+/* In memory that the agent and its guardian share, so that a sign of life wakes nobody: the agent's
+ * last one, in nanoseconds of the monotonic clock. */
+struct guardian_sign {
+    _Atomic int64_t given;
+};
+
 /* What is ended and removed when the agent is gone. A guardian that takes another one's place
  * begins with all of it. A zeroed struct is valid and empty. */
 struct guardian_charge {
@@ -50,6 +57,7 @@ struct guardian_charge {
     struct text_list fingerprint; /* see guardian_start */
     bool may_fence;               /* the same; else the guardian has no standard error */
     int32_t agent;
+    const struct guardian_sign *sign;
 };
 
 /* Runs in a process of its own and never returns. It reads notices from `notices_fd` until the

@@ -52,7 +52,27 @@ static void time_in_which_nobody_looked_does_not_count(void **state) {
     set_up(&fence);
     assert_false(guardian_fence_look(&fence, at(100)));
     assert_false(guardian_fence_look(&fence, at(3600000))); /* the machine slept for an hour */
-    assert_true(look_until(&fence, 3600000, 3610000) >= 3600000 + PATIENCE_MILLISECONDS - 400);
+    assert_true(look_until(&fence, 3600000, 3610000) >= 3600000 + PATIENCE_MILLISECONDS / 2);
+}
+
+/* As the guardian looks: how often until the fence closes, and when. */
+static void silence_is_looked_at_more_closely_the_longer_it_lasts(void **state) {
+    (void)state;
+    struct guardian_fence fence;
+    set_up(&fence);
+    assert_int_equal(guardian_fence_pause(&fence), PATIENCE_MILLISECONDS / 4);
+    guardian_fence_hear(&fence, fence.patience, at(390));
+    assert_false(guardian_fence_look(&fence, at(400))); /* the agent speaks: a look is enough */
+    assert_int_equal(guardian_fence_pause(&fence), PATIENCE_MILLISECONDS / 4);
+    int64_t time = 400;
+    int looks = 0;
+    while (!fence.is_closed && looks < 100) {
+        time += guardian_fence_pause(&fence);
+        (void)guardian_fence_look(&fence, at(time));
+        looks++;
+    }
+    assert_int_equal(time, 390 + PATIENCE_MILLISECONDS); /* neither early nor late */
+    assert_in_range(looks, 4, 20);
 }
 
 static void fence_opens_when_the_agent_knows_of_it(void **state) {
@@ -78,6 +98,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fence_closes_when_the_agent_was_silent_for_too_long),
     cmocka_unit_test(each_word_of_the_agent_begins_anew),
     cmocka_unit_test(time_in_which_nobody_looked_does_not_count),
+    cmocka_unit_test(silence_is_looked_at_more_closely_the_longer_it_lasts),
     cmocka_unit_test(fence_opens_when_the_agent_knows_of_it),
     cmocka_unit_test(a_zeroed_fence_never_closes),
 };
