@@ -63,8 +63,10 @@ static void give_sign_of_life(void *context) {
     guardian_listen(guardian->process); /* before the sign, for how long there was none */
     guardian->last_sign = event_loop_now(guardian->loop);
     guardian_speak(guardian->process, patience);
-    event_timer_set(
-        guardian->timer, instant_after(event_loop_now(guardian->loop), pause_after(patience)));
+    struct duration pause = pause_after(patience);
+    event_timer_set_between(guardian->timer,
+        instant_after(guardian->last_sign, (struct duration){pause.nanoseconds / 2}),
+        instant_after(guardian->last_sign, pause));
 }
 
 static void begin_signs_of_life(struct agent_guardian *guardian) {

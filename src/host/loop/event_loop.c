@@ -7,9 +7,14 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
+#include "host/loop/random_seed.h"
+
+/* The time between the moments that timers share. */
+#define BEAT NANOSECONDS_PER_SECOND
 
 struct event_loop {
     uv_loop_t uv;
+    int64_t beat; /* where in each second the shared moments lie: not the same for all processes */
 };
 
 struct event_timer {
@@ -39,6 +44,7 @@ enum failure_code event_loop_new(struct event_loop **out_loop, struct failure *f
         free(loop);
         return failure_set_system(failure, -status, "cannot create an event loop");
     }
+    loop->beat = (int64_t)(random_seed() % BEAT);
     *out_loop = loop;
     return FAILURE_NONE;
 }
@@ -88,8 +94,7 @@ static void free_handle_owner(uv_handle_t *handle) {
 
 static void start_timer(struct event_timer *timer);
 
-/* libuv counts whole milliseconds from a truncated clock, so it may fire up to a millisecond
- * early. */
+/* libuv does not promise which clock it reads, so it is checked. */
 static void timer_fired(uv_timer_t *handle) {
     struct event_timer *timer = handle->data;
     if (instant_is_before(event_loop_now(timer->loop), timer->when)) {
@@ -99,10 +104,14 @@ static void timer_fired(uv_timer_t *handle) {
     }
 }
 
+/* libuv has the same clock, in whole milliseconds. Timers for the same moment get the same one, so
+ * that they fire in one turn. */
 static void start_timer(struct event_timer *timer) {
-    struct duration left = instant_until(event_loop_now(timer->loop), timer->when);
     uv_update_time(&timer->loop->uv); /* libuv counts from its cached time, which may be old */
-    uv_timer_start(&timer->uv, timer_fired, (uint64_t)duration_milliseconds_ceiling(left), 0);
+    int64_t now = (int64_t)uv_now(&timer->loop->uv);
+    int64_t due = duration_milliseconds_ceiling((struct duration){timer->when.nanoseconds});
+    bool is_due = !instant_is_before(event_loop_now(timer->loop), timer->when);
+    uv_timer_start(&timer->uv, timer_fired, is_due || due < now ? 0 : (uint64_t)(due - now), 0);
 }
 
 struct event_timer *event_timer_new(
@@ -129,6 +138,15 @@ void event_timer_set(struct event_timer *timer, struct instant when) {
     } else {
         start_timer(timer);
     }
+}
+
+/* Where there is no shared moment in between, the earliest one is nearer to that of the next
+ * time. */
+void event_timer_set_between(
+    struct event_timer *timer, struct instant earliest, struct instant latest) {
+    int64_t since = (latest.nanoseconds - timer->loop->beat) % BEAT;
+    struct instant beat = {latest.nanoseconds - (since < 0 ? since + BEAT : since)};
+    event_timer_set(timer, instant_is_before(beat, earliest) ? earliest : beat);
 }
 
 void event_timer_stop(struct event_timer *timer) {

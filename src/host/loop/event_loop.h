@@ -47,6 +47,11 @@ void event_timer_free(struct event_timer *timer);
 /* Fires once, not before `when`. A new setting replaces the old one. An instant that never comes
  * disarms the timer. */
 void event_timer_set(struct event_timer *timer, struct instant when);
+/* Fires once, not before `earliest`, and about `latest` at the latest. Timers of a loop that are
+ * set so for about a second choose the same moments, so that the thread is woken once for all of
+ * them. */
+void event_timer_set_between(
+    struct event_timer *timer, struct instant earliest, struct instant latest);
 void event_timer_stop(struct event_timer *timer);
 
 /* Watches a descriptor until it becomes readable. The descriptor stays the caller's. Free the watch

@@ -54,6 +54,29 @@ static void timer_never_fires_early(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
+static void timers_that_may_come_early_come_together(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct event_timer *one = event_timer_new(fixture.loop, note_and_stop, &fixture);
+    struct event_timer *other = event_timer_new(fixture.loop, note_and_stop, &fixture);
+    struct instant now = event_loop_now(fixture.loop);
+    struct duration second = duration_from_seconds(1);
+    event_timer_set_between(one, now, instant_after(now, second));
+    event_timer_set_between(
+        other, instant_after(now, (struct duration){1}), instant_after(now, second));
+    event_loop_run(fixture.loop); /* one turn for both */
+    assert_int_equal(fixture.calls, 2);
+    /* Nothing is shared in so short a time: then it is the earliest. */
+    now = event_loop_now(fixture.loop);
+    event_timer_set_between(one, now, now);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.calls, 3);
+    event_timer_free(one);
+    event_timer_free(other);
+    assert_true(event_loop_free(fixture.loop));
+}
+
 static void timer_may_be_freed_in_its_own_callback(void **state) {
     (void)state;
     struct fixture fixture;
@@ -125,6 +148,7 @@ static void loop_can_be_freed_after_a_stop_that_came_too_late(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(loop_can_be_freed_after_a_stop_that_came_too_late),
     cmocka_unit_test(timer_never_fires_early),
+    cmocka_unit_test(timers_that_may_come_early_come_together),
     cmocka_unit_test(timer_may_be_freed_in_its_own_callback),
     cmocka_unit_test(stopped_timer_does_not_fire),
     cmocka_unit_test(readable_descriptor_calls_its_owner),
