@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links that lose packets, as TCP makes up for it. What is sent is sent again after 0.2 s, 0.4 s,
- * 0.8 s and so on until it is acknowledged, and what follows waits. An idle connection is probed
- * once a second. Both ends look at the connection of a node's presence as host/store/store_peers
- * and host/rendezvous/rendezvous_lanes do, with the same judgement. On a good link every probe is
+/* Links that lose packets, as TCP makes up for it. What is sent is sent again every 0.2 s for the
+ * first seven times (host/network/tcp_silence), then after 0.4 s, 0.8 s and so on until it is
+ * acknowledged, and what follows waits. An idle connection is probed once a second. Both ends look
+ * at the connection of a node's presence as host/store/store_peers and
+ * host/rendezvous/rendezvous_lanes do, with the same judgement. On a good link every probe is
  * answered, so signs of life and looks are played only while it is cut or loses packets. */
 #include "whole_parts.h"
 
 #define FIRST_PAUSE (200 * WHOLE_MILLISECOND)
+#define EVEN_PAUSES 7
 #define LONGEST_PAUSE (120 * WHOLE_SECOND)
 #define LOOK_INTERVAL (CONNECTION_SILENCE_LOOK_MILLISECONDS * WHOLE_MILLISECOND)
-#define SIGN_INTERVAL (CONNECTION_SILENCE_SIGN_MILLISECONDS * WHOLE_MILLISECOND)
 #define PROBE_INTERVAL WHOLE_SECOND
 /* The kernel ends a connection after so many timeouts without an answer. */
 #define KERNEL_TIMEOUTS 3
@@ -98,14 +99,17 @@ int64_t whole_transmit(struct whole_cluster *cluster, struct whole_stream *strea
     int64_t began = cluster->now > stream->acknowledged_at ? cluster->now : stream->acknowledged_at;
     int64_t arrival = -1;
     int64_t time = began;
-    for (int64_t pause = FIRST_PAUSE;;
-         pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
+    int64_t pause = FIRST_PAUSE;
+    for (int sendings = 1;; sendings++) {
         bool arrives = !is_lost(cluster, node, stream->is_to_store, time);
         arrival = arrives && arrival < 0 ? time : arrival;
         if (arrives && !is_lost(cluster, node, !stream->is_to_store, time)) {
             break;
         }
         time += pause;
+        pause = sendings < EVEN_PAUSES      ? FIRST_PAUSE
+                : 2 * pause < LONGEST_PAUSE ? 2 * pause
+                                            : LONGEST_PAUSE;
     }
     stream->acknowledged_at = time;
     if (loses(node, began)) {
@@ -134,13 +138,20 @@ static void probe(struct whole_cluster *cluster, struct whole_connection *connec
     }
 }
 
-static bool is_gone(
-    struct whole_cluster *cluster, struct whole_connection *connection, bool is_of_store) {
+/* `next`: when to look again, unless another connection has to be looked at before. */
+static bool is_gone(struct whole_cluster *cluster, struct whole_connection *connection,
+    bool is_of_store, int64_t *next) {
     struct whole_end *end = end_of(connection, is_of_store);
     probe(cluster, connection, is_of_store, end);
     struct duration silent_for = {cluster->now - end->heard_at};
-    return connection_silence_look(&end->silence, silent_for,
-        cluster->settings.rendezvous.silence_timeout, (struct instant){cluster->now});
+    struct duration limit = cluster->settings.rendezvous.silence_timeout;
+    struct instant now = {cluster->now};
+    bool is_gone_now = connection_silence_look(&end->silence, silent_for, limit, now);
+    struct duration pause = connection_silence_pause(&end->silence, silent_for, limit, now);
+    if (cluster->now + pause.nanoseconds < *next) {
+        *next = cluster->now + pause.nanoseconds;
+    }
+    return is_gone_now;
 }
 
 /* Nobody has done anything to the node or its link but lose packets. */
@@ -152,10 +163,11 @@ static void count_false_loss(
     whole_note(cluster, node, "%s", who);
 }
 
-static void look_from_store(struct whole_cluster *cluster, struct whole_node *node) {
+static void look_from_store(struct whole_cluster *cluster, struct whole_node *node, int64_t *next) {
     for (struct whole_connection *each = node->connections; each != NULL;
          each = each->next_of_node) {
-        if (each->is_open_there && each->holder.first != NULL && is_gone(cluster, each, true)) {
+        if (each->is_open_there && each->holder.first != NULL &&
+            is_gone(cluster, each, true, next)) {
             count_false_loss(cluster, node, "is silent for the store");
             whole_close_there(cluster, each);
         }
@@ -163,26 +175,26 @@ static void look_from_store(struct whole_cluster *cluster, struct whole_node *no
 }
 
 static void give_sign(struct whole_cluster *cluster, struct whole_node *node) {
-    if (!node->is_sign_under_way && cluster->now >= node->next_sign) {
+    if (!node->is_sign_under_way) {
         node->is_sign_under_way = true;
-        node->next_sign = cluster->now + SIGN_INTERVAL;
         whole_lane_send(cluster, &node->lanes[RENDEZVOUS_LANE_ASKER],
             &(struct store_request){.operation = STORE_PING}, DURATION_FOREVER,
             (struct whole_call){.kind = WHOLE_CALL_SIGN});
     }
 }
 
-static void look_from_node(struct whole_cluster *cluster, struct whole_node *node) {
+static void look_from_node(struct whole_cluster *cluster, struct whole_node *node, int64_t *next) {
     struct whole_lane *asker = &node->lanes[RENDEZVOUS_LANE_ASKER];
     bool is_up = asker->phase == WHOLE_LANE_READY && asker->connection != NULL &&
                  node->ready_lanes == RENDEZVOUS_LANE_COUNT;
     if (!is_up) {
         return;
     }
-    give_sign(cluster, node);
-    if (is_gone(cluster, asker->connection, false)) {
+    if (is_gone(cluster, asker->connection, false, next)) {
         count_false_loss(cluster, node, "finds the store silent");
         whole_lane_lose(cluster, asker, FAILURE_TIMEOUT, "the store is silent");
+    } else {
+        give_sign(cluster, node);
     }
     whole_node_run(cluster, node);
 }
@@ -192,13 +204,14 @@ static void looks(struct whole_cluster *cluster, struct whole_happening *happeni
     if (is_good(cluster, node)) {
         return;
     }
-    whole_plan(cluster, happening, cluster->now + LOOK_INTERVAL);
+    int64_t next = cluster->now + LOOK_INTERVAL;
     if (!whole_store_is_stopped(cluster)) {
-        look_from_store(cluster, node);
+        look_from_store(cluster, node, &next);
     }
     if (node->is_alive && !node->is_stopped) {
-        look_from_node(cluster, node);
+        look_from_node(cluster, node, &next);
     }
+    whole_plan(cluster, happening, next);
 }
 
 static void begins_anew(struct whole_cluster *cluster, struct whole_end *end) {
@@ -215,7 +228,6 @@ void whole_link_turns_bad(struct whole_cluster *cluster, struct whole_node *node
         begins_anew(cluster, &each->here);
         begins_anew(cluster, &each->there);
     }
-    node->next_sign = cluster->now + whole_between(cluster, 0, SIGN_INTERVAL);
     node->look.happen = looks;
     node->look.subject = node;
     whole_plan(cluster, &node->look, cluster->now + whole_between(cluster, 0, LOOK_INTERVAL));

@@ -193,8 +193,7 @@ struct whole_node {
     int loss_to_node;
     int64_t loses_until;
     struct whole_happening look; /* at both ends of its presence, while the link is bad */
-    int64_t next_sign;           /* of life */
-    bool is_sign_under_way;
+    bool is_sign_under_way;      /* of life */
     int64_t slow_until;
     int64_t wall_offset;
     uint64_t stops; /* how often; the end of an earlier stop is none of this one */

@@ -2,16 +2,16 @@
 /* Whether the machine at the other end of a connection is gone, judged by how long its kernel has
  * not been heard: no new data came from it, and nothing sent was acknowledged. This is a matter of
  * evidence, because a network loses packets. So somebody has to send data over the connection all
- * the time (a sign of life), which TCP sends again and again until it is acknowledged. A silence of
- * more than the limit only raises doubt. The machine is gone when it is still silent at a second
- * look. So a process or a machine that itself was stopped for a while doubts everybody when it goes
- * on, and takes nobody for gone.
+ * the time (a sign of life, at each look), which TCP sends again and again until it is
+ * acknowledged. A silence of more than the limit only raises doubt. The machine is gone when it is
+ * still silent at a second look. So a process or a machine that itself was stopped for a while
+ * doubts everybody when it goes on, and takes nobody for gone.
  *
- * From its last sign of life until it is taken for gone, it takes `limit` and two more seconds at
- * most.
+ * From its last sign of life until it is taken for gone, it takes `limit` and half a second, and up
+ * to a second more where the limit is below two seconds.
  *
- * This module decides. Who has the connection measures the silence and looks every
- * CONNECTION_SILENCE_LOOK_MILLISECONDS. TorchElastic has nothing like it. */
+ * This module decides. Who has the connection measures the silence, and looks again when
+ * connection_silence_pause says. TorchElastic has nothing like it. */
 #ifndef MUSTER_CORE_STORE_CONNECTION_SILENCE_H
 #define MUSTER_CORE_STORE_CONNECTION_SILENCE_H
 
@@ -19,12 +19,10 @@
 
 #include "base/duration.h"
 
-/* The time between two looks at a connection. */
-#define CONNECTION_SILENCE_LOOK_MILLISECONDS 500
+/* The longest time between two looks at a connection. */
+#define CONNECTION_SILENCE_LOOK_MILLISECONDS 1000
 /* How long after the first look that raised doubt the second one follows. */
-#define CONNECTION_SILENCE_DOUBT_MILLISECONDS 1000
-/* How often a sign of life is sent. */
-#define CONNECTION_SILENCE_SIGN_MILLISECONDS 1000
+#define CONNECTION_SILENCE_DOUBT_MILLISECONDS 500
 
 /* A zeroed struct is valid: there is no doubt. */
 struct connection_silence {
@@ -36,5 +34,13 @@ struct connection_silence {
  * silent for more than `limit`, now and at every look since the doubt began. */
 bool connection_silence_look(struct connection_silence *silence, struct duration silent_for,
     struct duration limit, struct instant now);
+
+/* After how long to look again; call it after a look, with the same values. */
+struct duration connection_silence_pause(const struct connection_silence *silence,
+    struct duration silent_for, struct duration limit, struct instant now);
+
+/* How much earlier than after `pause` the look may come: not at all when it is at the moment at
+ * which doubt begins or ends. */
+struct duration connection_silence_earliest(struct duration pause);
 
 #endif

@@ -41,6 +41,7 @@ void tcp_silence_limit(int fd, struct duration timeout) {
 void tcp_silence_watch(int fd, struct duration timeout) {
     int64_t milliseconds = duration_milliseconds_ceiling(timeout);
     limit(fd, milliseconds, milliseconds > INT_MAX ? INT_MAX : milliseconds * WATCHED_TIMEOUTS);
+    set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
 }
 
 struct duration tcp_silence_measure(int fd) {

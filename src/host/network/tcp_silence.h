@@ -23,7 +23,9 @@
 void tcp_silence_limit(int fd, struct duration timeout);
 
 /* As tcp_silence_limit, but whoever has the connection watches it: measures its silence and decides
- * (core/store/connection_silence). The kernel ends it only after three times the timeout. */
+ * (core/store/connection_silence). The kernel ends it only after three times the timeout. What is
+ * not acknowledged is sent again every 0.2 s for the first seven times, and only then after pauses
+ * that double: so lost packets are told from a machine that is gone. */
 void tcp_silence_watch(int fd, struct duration timeout);
 
 /* How long nothing was heard of the other machine's kernel: no new data, and no acknowledgement of

@@ -350,6 +350,13 @@ enum failure_code tcp_stream_open(struct tcp_stream *stream, struct event_loop *
     return FAILURE_NONE;
 }
 
+void tcp_stream_expect(struct tcp_stream *stream, size_t length) {
+    int mark = (int)length;
+    if (!stream->is_closed) {
+        (void)setsockopt(stream->fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+    }
+}
+
 void tcp_stream_catch_up(struct tcp_stream *stream) {
     int available = 0;
     if (stream->is_closed || ioctl(stream->fd, FIONREAD, &available) != 0) {

@@ -103,6 +103,11 @@ size_t tcp_stream_unsent(const struct tcp_stream *stream);
  * is called with the input that was not consumed, if there is any. */
 void tcp_stream_hold(struct tcp_stream *stream);
 
+/* Leaves what arrives in the kernel, without a turn of the loop, until `length` bytes are there.
+ * The end of the connection is told at once all the same. Above 1 the owner must know that nothing
+ * shorter is urgent, and receives it by tcp_stream_catch_up. A kernel may not support it. */
+void tcp_stream_expect(struct tcp_stream *stream, size_t length);
+
 /* Receives what has arrived by now, without waiting for the loop. A stream that is held because of
  * unsent bytes receives nothing. */
 void tcp_stream_catch_up(struct tcp_stream *stream);

@@ -13,39 +13,36 @@ static void sign_answered(void *context, const struct store_client_result *resul
 }
 
 /* A store that has not answered the last one has enough to acknowledge. */
-static void give_sign(struct rendezvous_lanes *lanes, struct instant now) {
-    if (lanes->is_sign_under_way || instant_is_before(now, lanes->next_sign)) {
+static void give_sign(struct rendezvous_lanes *lanes) {
+    if (lanes->is_sign_under_way) {
         return;
     }
     lanes->is_sign_under_way = true;
-    lanes->next_sign =
-        instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_SIGN_MILLISECONDS));
     rendezvous_lanes_send(lanes, RENDEZVOUS_LANE_ASKER,
         &(struct store_client_call){.request = {.operation = STORE_PING},
+            .is_unhurried = true,
             .timeout = DURATION_FOREVER,
             .done = sign_answered,
             .context = lanes});
 }
 
-static void look_later(struct rendezvous_lanes *lanes, struct instant now) {
-    event_timer_set(lanes->look,
-        instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS)));
-}
-
 static void look(void *context) {
     struct rendezvous_lanes *lanes = context;
+    struct duration pause = store_access_look(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
+    if (pause.nanoseconds == DURATION_FOREVER.nanoseconds) {
+        return; /* the lanes are dropped, or perhaps no longer there */
+    }
+    give_sign(lanes);
     struct instant now = event_loop_now(lanes->loop);
-    give_sign(lanes, now);
-    look_later(lanes, now);
-    store_access_look(lanes->accesses[RENDEZVOUS_LANE_ASKER]); /* last: it may drop the lanes */
+    event_timer_set_between(lanes->look, instant_after(now, connection_silence_earliest(pause)),
+        instant_after(now, pause));
 }
 
 /* Connections. */
 
 static void begin_to_look(struct rendezvous_lanes *lanes) {
     if (lanes->path == NULL) {
-        lanes->next_sign = event_loop_now(lanes->loop);
-        look_later(lanes, lanes->next_sign);
+        event_timer_set(lanes->look, event_loop_now(lanes->loop));
     }
 }
 

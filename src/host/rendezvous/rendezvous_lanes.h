@@ -27,9 +27,8 @@ struct rendezvous_lanes {
     struct store_access
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
     int connected_count;
-    struct event_timer *look; /* NULL while the lanes are dropped */
-    struct instant next_sign; /* of life */
-    bool is_sign_under_way;
+    struct event_timer *look;         /* NULL while the lanes are dropped */
+    bool is_sign_under_way;           /* a sign of life */
     void (*connected)(void *context); /* all three are connected */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);

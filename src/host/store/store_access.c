@@ -41,8 +41,6 @@ void store_access_send(struct store_access *access, const struct store_client_ca
     }
 }
 
-void store_access_look(struct store_access *access) {
-    if (access->client != NULL) {
-        store_client_look(access->client);
-    }
+struct duration store_access_look(struct store_access *access) {
+    return access->client != NULL ? store_client_look(access->client) : DURATION_FOREVER;
 }

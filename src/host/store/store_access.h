@@ -26,7 +26,7 @@ void store_access_free(struct store_access *access);
  * call. */
 void store_access_send(struct store_access *access, const struct store_client_call *call);
 
-/* As store_client_look. Does nothing for a file. */
-void store_access_look(struct store_access *access);
+/* As store_client_look. Does nothing for a file, and returns for ever. */
+struct duration store_access_look(struct store_access *access);
 
 #endif

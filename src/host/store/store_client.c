@@ -63,11 +63,18 @@ static struct instant refusals_end(const struct store_client *client) {
     return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
 }
 
+static bool leaves_reply(const struct store_client *client) {
+    return client->link != NULL && store_link_leaves_reply(client->link);
+}
+
 /* Sets the timer to whatever is due first. */
 static void arm(struct store_client *client) {
     struct instant due = store_call_queue_deadline(&client->queue);
     bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
     if (!is_dialling && client->active == NULL && client->queue.first != NULL) {
+        due = event_loop_now(client->loop);
+    }
+    if (client->queue.first != NULL && leaves_reply(client)) {
         due = event_loop_now(client->loop);
     }
     if (client->active != NULL) {
@@ -174,6 +181,9 @@ static void send_active(struct store_client *client) {
     if (client->active != NULL && is_drained &&
         store_operation_reply_kind(expected.operation) == STORE_REPLY_NONE) {
         finish_without_reply(client);
+    } else if (client->active == call && call->is_unhurried && is_drained &&
+               client->queue.first == NULL) {
+        store_link_leave_reply(client->link);
     }
 }
 
@@ -378,21 +388,40 @@ static void active_due(struct store_client *client) {
     }
 }
 
-void store_client_look(struct store_client *client) {
-    if (client->phase != PHASE_READY || client->is_freed) {
-        return;
-    }
+/* As store_client_look, after answers were taken. */
+static struct duration judge_silence(struct store_client *client) {
+    struct duration limit = client->settings.silence_timeout;
     struct duration silent_for = store_link_silence(client->link);
-    if (connection_silence_look(&client->silence, silent_for, client->settings.silence_timeout,
-            event_loop_now(client->loop))) {
+    struct instant now = event_loop_now(client->loop);
+    if (connection_silence_look(&client->silence, silent_for, limit, now)) {
         store_link_end_silent(client->link, silent_for);
+        return DURATION_FOREVER;
     }
+    return connection_silence_pause(&client->silence, silent_for, limit, now);
+}
+
+static bool is_ready(const struct store_client *client) {
+    return client->phase == PHASE_READY && !client->is_freed;
+}
+
+struct duration store_client_look(struct store_client *client) {
+    struct duration pause = DURATION_FOREVER;
+    if (is_ready(client)) {
+        enter(client);
+        store_link_collect(client->link);
+        pause = is_ready(client) ? judge_silence(client) : DURATION_FOREVER;
+        leave(client);
+    }
+    return pause;
 }
 
 static void timer_fired(void *context) {
     struct store_client *client = context;
     enter(client);
     struct instant now = event_loop_now(client->loop);
+    if (client->queue.first != NULL && leaves_reply(client)) {
+        store_link_collect(client->link);
+    }
     if (client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING) {
         dial_due(client, now);
     }

@@ -14,6 +14,8 @@
 #include "host/network/tcp_stream.h"
 #include "wire/store/store_request_codec.h"
 
+#define PING_REPLY_BYTES sizeof(uint32_t)
+
 struct store_link {
     struct tcp_stream stream; /* first, so that a stream is its link */
     struct tcp_stream_pool pool;
@@ -27,6 +29,7 @@ struct store_link {
     bool is_proving; /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
+    bool leaves_reply;
     bool is_freed;    /* the owner has freed it */
     bool is_released; /* the loop has released it; the memory is freed when both are true */
 };
@@ -159,8 +162,16 @@ static size_t take_reply(struct store_link *link, struct slice input, size_t *ou
     return decoded.consumed;
 }
 
+static void stop_leaving(struct store_link *link) {
+    if (link->leaves_reply) {
+        link->leaves_reply = false;
+        tcp_stream_expect(&link->stream, 1);
+    }
+}
+
 static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
     struct store_link *link = link_of(stream);
+    stop_leaving(link);
     size_t consumed = 0;
     size_t length = 1;
     while (length > 0 && consumed < input.length && !stream->is_closed) {
@@ -284,6 +295,22 @@ void store_link_end_silent(struct store_link *link, struct duration silent_for) 
         duration_seconds(silent_for));
     tcp_stream_close(&link->stream);
     link->owner->ended(link->context, &failure);
+}
+
+void store_link_leave_reply(struct store_link *link) {
+    link->leaves_reply = true;
+    tcp_stream_expect(&link->stream, PING_REPLY_BYTES + 1);
+}
+
+bool store_link_leaves_reply(const struct store_link *link) {
+    return link->leaves_reply;
+}
+
+void store_link_collect(struct store_link *link) {
+    if (link->leaves_reply) {
+        stop_leaving(link);
+        tcp_stream_catch_up(&link->stream);
+    }
 }
 
 bool store_link_send(struct store_link *link, struct slice request) {

@@ -179,19 +179,25 @@ void store_peers_drop(struct store_peers *peers, const char *name) {
 }
 
 /* A peer that is dismissed stays in the list until the loop has let go of it. */
-void store_peers_look(struct store_peers *peers) {
+struct duration store_peers_look(struct store_peers *peers) {
     struct instant now = event_loop_now(peers->loop);
+    struct duration limit = peers->silence_timeout;
+    struct duration pause = duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS);
     for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
         if (peer->holder.first == NULL || peer->stream.is_closed) {
             continue;
         }
         struct duration silent_for = tcp_silence_measure(peer->stream.fd);
-        if (connection_silence_look(&peer->silence, silent_for, peers->silence_timeout, now)) {
+        if (connection_silence_look(&peer->silence, silent_for, limit, now)) {
             char *silence = text_format("no answer for %g s", duration_seconds(silent_for));
             store_peer_dismiss(peer, silence);
             free(silence);
+            continue;
         }
+        struct duration next = connection_silence_pause(&peer->silence, silent_for, limit, now);
+        pause = next.nanoseconds < pause.nanoseconds ? next : pause;
     }
+    return pause;
 }
 
 void store_peers_close_all(struct store_peers *peers) {

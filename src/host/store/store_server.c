@@ -44,10 +44,10 @@ static void set_options_of_clients(int listening_fd, const struct store_server_s
 
 static void look(void *context) {
     struct store_server *server = context;
-    store_peers_look(server->peers);
-    event_timer_set(
-        server->look, instant_after(event_loop_now(server->loop),
-                          duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS)));
+    struct duration pause = store_peers_look(server->peers);
+    struct instant now = event_loop_now(server->loop);
+    event_timer_set_between(server->look, instant_after(now, connection_silence_earliest(pause)),
+        instant_after(now, pause));
 }
 
 /* Whether the process at the other end, which is of this machine, belongs to this user or to root.

@@ -18,8 +18,8 @@ static void a_machine_that_stays_silent_is_gone_at_the_second_look(void **state)
     struct connection_silence silence = {0};
     assert_false(look(&silence, 2.9, 10));
     assert_false(look(&silence, 3.4, 10.5));
-    assert_false(look(&silence, 3.9, 11));
-    assert_true(look(&silence, 4.4, 11.5));
+    assert_false(look(&silence, 3.8, 10.9));
+    assert_true(look(&silence, 3.9, 11));
 }
 
 static void a_sign_of_life_ends_the_doubt(void **state) {
@@ -28,8 +28,8 @@ static void a_sign_of_life_ends_the_doubt(void **state) {
     assert_false(look(&silence, 3.2, 10));
     assert_false(look(&silence, 0.1, 10.5));
     assert_false(look(&silence, 3.1, 13.5));
-    assert_false(look(&silence, 3.6, 14));
-    assert_true(look(&silence, 4.1, 14.5));
+    assert_false(look(&silence, 3.5, 13.9));
+    assert_true(look(&silence, 3.6, 14));
 }
 
 /* Its own clock has gone on while it was stopped, and nobody could answer it. */
@@ -42,10 +42,48 @@ static void who_was_stopped_itself_takes_nobody_for_gone(void **state) {
     assert_false(silence.is_doubted);
 }
 
+/* How long after the last sign of life it is gone, where the first look comes so long after it. */
+static double seconds_until_gone(double first_look, struct duration patience) {
+    struct connection_silence silence = {0};
+    double now = first_look;
+    for (int looks = 0; looks < 100; looks++) {
+        struct duration silent_for = duration_from_seconds(now);
+        if (connection_silence_look(&silence, silent_for, patience, at(now))) {
+            return now;
+        }
+        now += duration_seconds(connection_silence_pause(&silence, silent_for, patience, at(now)));
+    }
+    return 0;
+}
+
+static void looks_come_when_the_doubt_begins_and_ends(void **state) {
+    (void)state;
+    for (double first = 0; first < 1.5; first += 0.05) {
+        assert_true(seconds_until_gone(first, limit) >= 3.5);
+        assert_true(seconds_until_gone(first, limit) <= 3.6);
+        assert_true(seconds_until_gone(first, duration_from_seconds(1)) <= 2.5);
+    }
+}
+
+static void a_machine_that_gives_signs_of_life_is_looked_at_once_a_second(void **state) {
+    (void)state;
+    struct connection_silence silence = {0};
+    struct duration silent_for = duration_from_seconds(0.9);
+    assert_false(connection_silence_look(&silence, silent_for, limit, at(10)));
+    struct duration pause = connection_silence_pause(&silence, silent_for, limit, at(10));
+    assert_true(duration_seconds(pause) == 1.0);
+    /* Such a look may be early, so that it joins others; one that decides may not. */
+    assert_true(duration_seconds(connection_silence_earliest(pause)) == 0.5);
+    pause = duration_from_seconds(0.7);
+    assert_true(duration_seconds(connection_silence_earliest(pause)) == 0.7);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_machine_that_stays_silent_is_gone_at_the_second_look),
     cmocka_unit_test(a_sign_of_life_ends_the_doubt),
     cmocka_unit_test(who_was_stopped_itself_takes_nobody_for_gone),
+    cmocka_unit_test(looks_come_when_the_doubt_begins_and_ends),
+    cmocka_unit_test(a_machine_that_gives_signs_of_life_is_looked_at_once_a_second),
 };
 
 TEST_MAIN(tests)
