@@ -16,11 +16,12 @@ static void check_role_info(struct slice input) {
     struct text text = {0};
     struct role_info again;
     struct node_role node = {info.role, info.local_world_size};
-    rank_json_write_role_info(&node, info.group_rank, info.muster_version, &text);
+    rank_json_write_role_info(&node, info.addresses, info.group_rank, info.muster_version, &text);
     if (text.length <= RANK_JSON_MAXIMUM_SIZE) {
         if (rank_json_read_role_info(slice_from_string(text_string(&text)), &again) !=
                 FAILURE_NONE ||
-            strcmp(info.role, again.role) != 0) {
+            strcmp(info.role, again.role) != 0 ||
+            (info.addresses != NULL && strcmp(info.addresses, again.addresses) != 0)) {
             abort();
         }
         role_info_clear(&again);

@@ -104,3 +104,97 @@ def test_the_store_serves_this_user_of_this_machine(muster, scratch, options, an
     end = job.finish()
     assert end.status == 0
     assert ("it is a process of another user of this machine" in end.err) == (answer == ""), end
+
+
+# The store of a round, and who is on other machines.
+
+
+def reach(host, store):
+    """What the store says to a program on this host that shakes hands: the number it sent, or nothing."""
+    address, port = store.rsplit(":", 1)
+    script = (
+        "import socket, sys\n"
+        "client = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)\n"
+        "try:\n"
+        "    client.sendall(bytes.fromhex('00cef7853c0d') + b'abcd')\n"
+        "    print(client.recv(4).decode())\n"
+        "except ConnectionError:\n"
+        "    print()\n"
+    )
+    return host.run("/usr/bin/python3", "-c", script, address, port).strip()
+
+
+def start_on(job, host, options=("--worker-store-from", "round"), **how):
+    return job.start(host.name, *options, on=host, **how)
+
+
+@pytest.fixture
+def hosts(make_network):
+    return make_network(3).hosts
+
+
+@pytest.fixture
+def job_there(make_job, hosts):
+    return make_job("1:3", host=hosts[0].name)
+
+
+def test_the_store_of_a_round_serves_the_rounds_nodes_on_other_machines(job_there, hosts):
+    """A stranger's machine is let in when its node joins the next round, by either family."""
+    one, two, three = hosts
+    host = start_on(job_there, one)
+    host.wait_for_log("hosting the store")
+    start_on(job_there, two)
+    world = job_there.wait_for_world("node1", "node2")
+    port = world.store.rsplit(":", 1)[1]
+    places = [world.store, f"{one.ipv6_address}:{port}"]
+    assert [reach(two, place) for place in places] == ["abcd", "abcd"], job_there.tell()
+    assert [reach(three, place) for place in places] == ["", ""]
+    assert reach(one, world.store) == "abcd"
+    host.wait_for_log("turned away: no node of this round has its address")
+    assert three.address in host.err()
+    start_on(job_there, three)
+    larger = job_there.wait_for_world("node1", "node2", "node3")
+    port = larger.store.rsplit(":", 1)[1]
+    assert [reach(each, larger.store) for each in hosts] == ["abcd"] * 3
+    assert reach(three, f"{one.ipv6_address}:{port}") == "abcd"
+    larger.end()
+    assert job_there.succeeds()
+
+
+def test_without_the_option_other_machines_are_served(job_there, hosts):
+    one, two, three = hosts
+    start_on(job_there, one, ()).wait_for_log("hosting the store")
+    start_on(job_there, two, ())
+    world = job_there.wait_for_world("node1", "node2")
+    assert reach(three, world.store) == "abcd"
+    world.end()
+    assert job_there.succeeds()
+
+
+def test_a_node_without_the_option_opens_the_store_of_the_round_and_is_named(job_there, hosts):
+    one, two, three = hosts
+    host = start_on(job_there, one)
+    host.wait_for_log("hosting the store")
+    start_on(job_there, two, ())
+    world = job_there.wait_for_world("node1", "node2")
+    host.wait_for_log("--worker-store-from round: node 1 (node2_")
+    assert reach(three, world.store) == "abcd"
+    world.end()
+    assert job_there.succeeds()
+
+
+def test_the_store_of_fixed_nodes_serves_strangers_no_more_when_all_nodes_are_known(muster, scratch, hosts):
+    one, two, three = hosts
+    words = ["run", "--nnodes", 2, "--master-addr", "node1", "--master-port", 29437, "--worker-store-from", "round"]
+    script = ": >up.$RANK; while [ ! -e go ]; do sleep 0.01; done; [ $((RANK * (1 - TORCHELASTIC_RESTART_COUNT))) = 0 ]"
+    nodes = [
+        muster.start([*words, "--max-restarts", 1, "--node-rank", rank, "--no-python", "sh", "-c", script], on=host,
+                     env={"LOGLEVEL": "INFO"})
+        for rank, host in enumerate((one, two))
+    ]  # fmt: skip
+    wait_until(lambda: all((scratch / f"up.{rank}").exists() for rank in (0, 1)), "the workers")
+    store = f"{one.address}:29437"
+    assert [reach(each, store) for each in hosts] == ["abcd", "abcd", ""], nodes[0].err()
+    assert "turned away: no node of this round has its address" in nodes[0].err()
+    (scratch / "go").touch()
+    assert [node.finish().status for node in nodes] == [0, 0]  # after a restart

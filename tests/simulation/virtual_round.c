@@ -123,6 +123,8 @@ static void perform(struct job *job, struct node *node, const struct round_effec
     case ROUND_EFFECT_DISARM_TIMER:
         node->has_timer = false;
         break;
+    case ROUND_EFFECT_ADMIT:
+        break; /* the store there serves everybody */
     case ROUND_EFFECT_JOINED:
         assert_int_equal(node->stage, STAGE_JOINING);
         join(node, effect);

@@ -49,7 +49,7 @@ OPTIONS = {
     "local_addr": ([], WORDS),
     "token_file": ([], WORDS),  # Muster's own
     "auth": ([], WORDS | {"choices": ["token", "none"]}),  # Muster's own
-    "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "any"]}),  # Muster's own
+    "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "round", "any"]}),  # Muster's own
     "logs_specs": ([], WORDS),
     "numa_binding": ([], WORDS | {"choices": ["node", "socket", "exclusive", "core-complex"]}),
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),

@@ -100,6 +100,7 @@ static enum failure_code open_store(
         .key = settings->key,
         .guards_only_own_keys = true,
         .is_for_this_user = !settings->config->is_store_for_every_user,
+        .admission = settings->admission,
         .observer = {.connections = connections_changed, .context = rendezvous},
     };
     enum failure_code code = serve_store(loop, rendezvous, &server, failure);
@@ -183,10 +184,19 @@ static enum failure_code open_membership(
     return code;
 }
 
+/* Fixed nodes meet at the store that their workers use, so it is open to all of them at first. */
+static struct store_admission *make_admission(const struct agent_rendezvous_settings *settings) {
+    return settings->config->is_store_for_round
+               ? store_admission_new(settings->node->membership.kind == MEMBERSHIP_FIXED)
+               : NULL;
+}
+
 enum failure_code agent_rendezvous_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct agent_rendezvous **out_rendezvous,
     struct failure *failure) {
-    struct agent_rendezvous initial = {.settings = *settings};
+    struct agent_rendezvous_settings completed = *settings;
+    completed.admission = make_admission(settings);
+    struct agent_rendezvous initial = {.settings = completed};
     struct agent_rendezvous *rendezvous = memory_duplicate(&initial, sizeof initial);
     rendezvous->timer = event_timer_new(loop, timer_fired, rendezvous);
     enum failure_code code = open_membership(loop, rendezvous, failure);
@@ -206,6 +216,7 @@ void agent_rendezvous_free(struct agent_rendezvous *rendezvous) {
     agent_fixed_nodes_free(rendezvous->fixed);
     agent_round_free(rendezvous->round);
     store_thread_stop(rendezvous->store);
+    store_admission_free(rendezvous->settings.admission);
     event_timer_free(rendezvous->timer);
     rendezvous_diary_clear(&rendezvous->diary);
     free(rendezvous);

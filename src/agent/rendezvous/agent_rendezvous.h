@@ -14,6 +14,7 @@
 #include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
+#include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
 
 struct agent_rendezvous_settings {
@@ -27,6 +28,9 @@ struct agent_rendezvous_settings {
      * nodes use too, and the record's. NULL: nobody counts. */
     struct tally *worker_store_operations;
     struct tally *record_store_operations;
+    /* Which other machines the workers' store serves; NULL: all. agent_rendezvous_new makes it
+     * where the configuration asks for it; the caller leaves it NULL. */
+    struct store_admission *admission;
     struct agent_mailbox mailbox; /* copied */
     /* What the rendezvous records of itself, see core/rendezvous/rendezvous_diary; NULL: nobody
      * wants it. Fixed nodes record nothing, as in torchrun. */

@@ -5,6 +5,8 @@
 
 #include "agent/rendezvous/agent_worker_store.h"
 #include "base/memory.h"
+#include "host/network/local_address.h"
+#include "wire/round/rank_json.h"
 #include "wire/round/round_exchange_store.h"
 
 struct agent_round {
@@ -92,6 +94,17 @@ static void send_request(struct agent_round *round, const struct round_effect *e
     owned_request_clear(&request);
 }
 
+static void send_role_info(struct agent_round *round, const struct round_effect *effect) {
+    struct text addresses = {0};
+    struct round_effect completed = *effect;
+    if (round->settings->admission != NULL) {
+        local_address_write_interfaces(RANK_JSON_ADDRESSES_MAXIMUM_SIZE, &addresses);
+        completed.addresses = text_string(&addresses);
+    }
+    send_request(round, &completed);
+    text_clear(&addresses);
+}
+
 /* The workers' store. */
 
 static void store_opened(void *context, int port) {
@@ -109,10 +122,41 @@ static void store_failed(void *context, const char *reason) {
     free(text);
 }
 
+static void admit_everybody(struct agent_round *round, const char *why) {
+    store_admission_open(round->settings->admission);
+    log_warning(round->settings->log,
+        "--worker-store-from round: %s, so the workers' store serves all other machines in this "
+        "round",
+        why);
+}
+
+static void admit(struct agent_round *round, const char *addresses, const char *silent) {
+    struct store_admission *admission = round->settings->admission;
+    if (addresses != NULL) {
+        size_t count = store_admission_limit(admission, addresses);
+        log_info(round->settings->log,
+            "the workers' store serves this machine and the %zu addresses of the round's nodes",
+            count);
+    } else if (silent != NULL) {
+        char *why = text_format(
+            "%s does not tell the addresses of its machine (only nodes of Muster's with this "
+            "option do)",
+            silent);
+        admit_everybody(round, why);
+        free(why);
+    } else {
+        admit_everybody(round, "nodes tell no addresses with TORCH_ELASTIC_WORKER_IDENTICAL=1");
+    }
+}
+
+/* A store that is not fresh is one that nodes of torchrun know. */
 static void open_store(struct agent_round *round, bool is_fresh) {
     if (round->fixed != NULL) {
         agent_fixed_nodes_renew_store(round->fixed);
     } else {
+        if (round->settings->admission != NULL && !is_fresh) {
+            admit_everybody(round, "nodes of torchrun's take part");
+        }
         agent_worker_store_open(round->store, is_fresh);
     }
 }
@@ -138,7 +182,12 @@ void agent_round_perform(struct agent_round *round, const struct round_effect *e
     case ROUND_EFFECT_OPEN_WORKER_STORE:
         open_store(round, effect->is_fresh);
         break;
+    case ROUND_EFFECT_ADMIT:
+        admit(round, effect->admitted.addresses, effect->admitted.silent);
+        break;
     case ROUND_EFFECT_SET_ROLE_INFO:
+        send_role_info(round, effect);
+        break;
     case ROUND_EFFECT_SET_ASSIGNMENTS:
     case ROUND_EFFECT_PUBLISH:
     case ROUND_EFFECT_SET:
@@ -188,6 +237,7 @@ struct agent_round *agent_round_new(struct event_loop *loop,
         .config = settings->config,
         .name = settings->node->membership.address,
         .log = settings->log,
+        .admission = settings->admission,
         .operations = settings->worker_store_operations,
         .observer = {store_opened, store_failed, round},
     };

@@ -40,6 +40,7 @@ static enum failure_code start_server(struct agent_worker_store *store, struct f
         .limits = &limits,
         .log = store->settings.log,
         .operations = store->settings.operations,
+        .admission = store->settings.admission,
         .is_for_this_user = !store->settings.config->is_store_for_every_user,
     };
     int fd;

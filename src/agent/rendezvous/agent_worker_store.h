@@ -11,6 +11,7 @@
 #include "core/launch/launch_config.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
+#include "host/store/store_admission.h"
 
 struct agent_worker_store;
 
@@ -26,6 +27,7 @@ struct agent_worker_store_settings {
     const struct launch_config *config;
     const char *name; /* of this node, as workers get it in MASTER_ADDR */
     const struct log *log;
+    struct store_admission *admission; /* of other machines; outlives it; NULL: all are served */
     struct tally *operations; /* that the stores of all rounds carry out; NULL: nobody counts */
     struct agent_worker_store_observer observer;
 };

@@ -153,6 +153,7 @@ struct launch_config {
     char *job_token;
     char *token_file;
     bool is_store_for_every_user; /* of this machine: the workers' store */
+    bool is_store_for_round;      /* of other machines: only those of the round's nodes */
     bool refuses_proof;           /* --auth none, though there may be a token */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
      * 0: the default of core/store/store_memory. */

@@ -49,6 +49,7 @@ static void own_role_infos(
     struct role_info *copies = own_block(owned, memory_duplicate(*infos, count * sizeof *copies));
     for (size_t i = 0; i < count; i++) {
         copies[i].role = own_block(owned, memory_duplicate_string(copies[i].role));
+        copies[i].addresses = own_block(owned, memory_duplicate_string(copies[i].addresses));
     }
     *infos = copies;
 }

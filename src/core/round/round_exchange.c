@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "core/round/round_address.h"
+#include "core/round/round_admission.h"
 #include "core/round/round_barrier.h"
 #include "core/round/round_diagnosis.h"
 #include "core/round/round_fixed.h"
@@ -58,6 +59,8 @@ static void forget_round(struct round_exchange *exchange) {
     text_clear(&exchange->address.owner_text);
     text_clear(&exchange->address.own_text);
     text_clear(&exchange->reason);
+    text_clear(&exchange->admitted);
+    text_clear(&exchange->silent);
     struct round_settings settings = exchange->settings;
     bool has_opened = exchange->address.has_opened;
     int64_t cleared = exchange->cleared;
@@ -160,6 +163,7 @@ static void start_ranks(struct round_step *step) {
         int all = exchange->node_count * settings->local_world_size;
         exchange->ranks = (struct rank_assignment){before, all, before, all};
         exchange->has_ranks = true;
+        round_admission_tell_nothing(step);
         return;
     }
     struct node_role role = {settings->role, settings->local_world_size};
@@ -170,6 +174,7 @@ static void start_ranks(struct round_step *step) {
                   .node = role,
               });
     if (exchange->node_count == 1) {
+        round_admission_tell(step, NULL, 0);
         assign(step, &role);
     }
 }
@@ -311,6 +316,7 @@ static void take_role_infos(struct round_step *step) {
             exchange->is_coordinated = false;
         }
     }
+    round_admission_tell(step, step->event->role_infos.infos, count);
     assign(step, roles);
     free(roles);
 }

@@ -166,6 +166,9 @@ struct round_event {
 enum round_effect_kind {
     ROUND_EFFECT_CONNECT, /* fixed: opens both connections, retrying until the timer fires */
     ROUND_EFFECT_OPEN_WORKER_STORE,
+    /* rank 0, where settings ask for it: whom the workers' store serves; before any other node
+     * knows that it may connect */
+    ROUND_EFFECT_ADMIT,
     ROUND_EFFECT_SET_ROLE_INFO,
     ROUND_EFFECT_SET_ASSIGNMENTS, /* of all nodes, in one request */
     ROUND_EFFECT_PUBLISH,         /* the keys of ROUND_KEY_PUBLICATION, in one request */
@@ -201,7 +204,15 @@ struct round_effect {
         /* OPEN_WORKER_STORE. True: a new server on a new port. False: the server that is open
          * already, wiped, since torchrun's nodes know its address; or a new one if none is open. */
         bool is_fresh;
-        struct node_role node; /* SET_ROLE_INFO */
+        struct { /* SET_ROLE_INFO */
+            struct node_role node;
+            const char *addresses; /* the performer's to fill in; NULL: they are not told */
+        };
+        struct {
+            const char
+                *addresses; /* of all nodes, parted by blanks; NULL: not all of them are known */
+            const char *silent; /* the node that has not told them; NULL: no node can */
+        } admitted;
         struct {
             const struct rank_assignment *items; /* one per node */
             size_t count;
@@ -249,6 +260,8 @@ struct round_settings {
     /* TORCH_ELASTIC_WORKER_IDENTICAL=1: every node is like this one, and ranks are not exchanged.
      */
     bool is_uniform;
+    /* The workers' store serves only machines of the round's nodes, which tell their addresses. */
+    bool is_store_for_round;
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inside of the round exchange: its state, and what all its parts do in a step. Only
  * round_exchange and its parts use it: round_address agrees on the workers' store, round_barrier is
- * the exit barrier, round_diagnosis finds what a failed join was missing, and round_fixed is what
- * only fixed nodes do. */
+ * the exit barrier, round_diagnosis finds what a failed join was missing, round_admission tells
+ * whom the workers' store serves, and round_fixed is what only fixed nodes do. */
 #ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
 #define MUSTER_CORE_ROUND_ROUND_STEP_H
 
@@ -75,6 +75,8 @@ struct round_exchange {
     bool has_ranks;
     struct rank_assignment ranks;
     struct rank_assignment *assignments; /* rank 0: the ranks of all nodes, once computed */
+    struct text admitted;                /* rank 0: the addresses of all nodes … */
+    struct text silent;                  /* … or the name of one that has not told its own */
     bool is_coordinated;                 /* fixed nodes: every agent is Muster's */
     bool is_cut_off;                     /* fixed nodes: the connection was lost */
     char failure[ROUND_DECISION_SIZE];   /* fixed nodes: this node's, as it is written */

@@ -24,6 +24,7 @@ static const char *const event_names[ROUND_EVENT_KIND_COUNT] = {
 static const char *const effect_names[ROUND_EFFECT_KIND_COUNT] = {
     [ROUND_EFFECT_CONNECT] = "connect",
     [ROUND_EFFECT_OPEN_WORKER_STORE] = "open_worker_store",
+    [ROUND_EFFECT_ADMIT] = "admit",
     [ROUND_EFFECT_SET_ROLE_INFO] = "set_role_info",
     [ROUND_EFFECT_SET_ASSIGNMENTS] = "set_assignments",
     [ROUND_EFFECT_PUBLISH] = "publish",
@@ -129,6 +130,11 @@ static void describe_deadline(struct instant deadline, struct text *out) {
     text_append_format(out, " at=%" PRId64 ".%03" PRId64, milliseconds / 1000, milliseconds % 1000);
 }
 
+static void describe_admitted(const char *addresses, struct text *out) {
+    const char *all = addresses != NULL ? addresses : "everybody";
+    text_append_format(out, " %s", *all != '\0' ? all : "nobody else");
+}
+
 static void describe_joined(const struct round_effect *effect, struct text *out) {
     describe_round(effect->round, out);
     text_append_format(out, " rank=%d of %d", effect->joined.group_rank, effect->joined.node_count);
@@ -168,6 +174,9 @@ void round_effect_describe(const struct round_effect *effect, struct text *out) 
     case ROUND_EFFECT_GET:
     case ROUND_EFFECT_WAIT:
         describe_request(effect, out);
+        break;
+    case ROUND_EFFECT_ADMIT:
+        describe_admitted(effect->admitted.addresses, out);
         break;
     case ROUND_EFFECT_ARM_TIMER:
         describe_deadline(effect->deadline, out);

@@ -15,6 +15,7 @@ struct role_total {
 };
 
 void role_info_clear(struct role_info *info) {
+    free(info->addresses);
     free(info->role);
     *info = (struct role_info){0};
 }

@@ -22,6 +22,7 @@ struct role_info {
     int local_world_size;
     int group_rank;
     int muster_version; /* 0: the agent is not Muster's */
+    char *addresses;    /* of the node's machine, parted by blanks; NULL: it has not told them */
 };
 
 void role_info_clear(struct role_info *info);

@@ -128,3 +128,18 @@ enum failure_code local_address_for_one_node(char **out_name, struct failure *fa
 enum failure_code local_address_for_many_nodes(char **out_name, struct failure *failure) {
     return choose(address_choice_for_many_nodes, out_name, failure);
 }
+
+void local_address_write_interfaces(size_t most, struct text *out) {
+    struct address_list interfaces = address_list_of_interfaces();
+    for (size_t i = 0; i < interfaces.count; i++) {
+        const struct network_address *address = &interfaces.items[i];
+        struct text one = {0};
+        network_address_format(address, &one);
+        if (!network_address_is_loopback(address) && !network_address_is_link_local(address) &&
+            out->length + 1 + one.length <= most) {
+            text_append_format(out, "%s%s", out->length > 0 ? " " : "", text_string(&one));
+        }
+        text_clear(&one);
+    }
+    address_list_clear(&interfaces);
+}

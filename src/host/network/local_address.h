@@ -5,6 +5,8 @@
 #ifndef MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 #define MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 
+#include <stddef.h>
+
 #include "base/failure.h"
 #include "base/text.h"
 
@@ -26,5 +28,10 @@ __attribute__((warn_unused_result)) enum failure_code local_address_for_one_node
  * result. */
 __attribute__((warn_unused_result)) enum failure_code local_address_for_many_nodes(
     char **out_name, struct failure *failure);
+
+/* Appends the addresses from which other machines may see this one, parted by blanks: those of the
+ * interfaces that are up, but for loopback and link-local ones. Addresses that would make it more
+ * than `most` bytes are left out. */
+void local_address_write_interfaces(size_t most, struct text *out);
 
 #endif

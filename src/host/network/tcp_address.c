@@ -32,6 +32,12 @@ static struct in6_addr host_of(const union tcp_address *address) {
     return host;
 }
 
+void tcp_address_host(
+    const union tcp_address *address, uint8_t out_host[static TCP_ADDRESS_HOST_BYTES]) {
+    struct in6_addr host = host_of(address);
+    memcpy(out_host, &host, sizeof host);
+}
+
 bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right) {
     struct in6_addr left_host = host_of(left);
     struct in6_addr right_host = host_of(right);

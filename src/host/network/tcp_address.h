@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/failure.h"
 
@@ -20,6 +21,11 @@ union tcp_address {
 
 /* The port in host byte order; 0 for an address of another family. */
 int tcp_address_port(const union tcp_address *address);
+
+/* The host, without the port: an IPv4 address in the form of IPv6, so that families compare. */
+#define TCP_ADDRESS_HOST_BYTES 16
+void tcp_address_host(
+    const union tcp_address *address, uint8_t out_host[static TCP_ADDRESS_HOST_BYTES]);
 
 /* Whether the hosts are the same; ports do not count, and neither does whether an IPv4 address came
  * on an IPv6 socket. */

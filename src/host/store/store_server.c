@@ -25,8 +25,9 @@ struct store_server {
     struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
     size_t acceptor_count;
     int port;
-    int asking_fd;        /* socket_owner_open; -1 also where every user is served */
-    bool is_local;        /* see the settings */
+    int asking_fd; /* socket_owner_open; -1 also where every user is served */
+    bool is_local; /* see the settings */
+    struct store_admission *admission;
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
 
@@ -81,6 +82,10 @@ static const char *objection_to(
         return "turned away: it is a process of another user of this machine "
                "(--worker-store-from any would serve it)";
     }
+    if (!is_here && server->admission != NULL && !store_admission_admits(server->admission, peer)) {
+        return "turned away: no node of this round has its address (--worker-store-from user would "
+               "serve it)";
+    }
     return NULL;
 }
 
@@ -90,8 +95,8 @@ static void accepted(void *context, int fd_taken, const union tcp_address *peer)
         close(fd_taken);
         return;
     }
-    const char *objection =
-        server->is_local || server->asking_fd >= 0 ? objection_to(server, fd_taken, peer) : NULL;
+    bool is_choosy = server->is_local || server->asking_fd >= 0 || server->admission != NULL;
+    const char *objection = is_choosy ? objection_to(server, fd_taken, peer) : NULL;
     if (objection != NULL) {
         close(fd_taken);
         client_log_say(store_peers_log(server->peers), peer, objection);
@@ -161,6 +166,7 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     server->loop = loop;
     server->port = tcp_address_port(&address);
     server->is_local = settings->is_local;
+    server->admission = settings->admission;
     server->asking_fd = settings->is_for_this_user ? socket_owner_open() : -1;
     server->peers = store_peers_new(loop, &completed);
     enum failure_code code = add_acceptors(server, loop, listening_fd_taken, &completed, failure);

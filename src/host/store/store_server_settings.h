@@ -12,6 +12,7 @@
 #include "core/store/store_limits.h"
 #include "host/loop/tally.h"
 #include "host/network/local_listener.h"
+#include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
 
 /* Callbacks to the host of the store; each may be NULL. Strings are borrowed for the call. A
@@ -44,6 +45,8 @@ struct store_server_settings {
     bool is_local;
     /* Of this machine's processes only those of this user and of root are served. */
     bool is_for_this_user;
+    /* Of other machines only those that it admits are served. Outlives the server; NULL: all. */
+    struct store_admission *admission;
     /* With a key clients have to prove that they have the job's token (wire/store/store_proof), and
      * may do nothing but PING before. Outlives the server; NULL: anybody may do everything. */
     const struct store_key *key;

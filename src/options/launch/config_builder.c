@@ -56,6 +56,7 @@ static enum failure_code build_token(struct building *building) {
     bool has_file = file != NULL && *file != '\0';
     bool is_wanted = auth != NULL && text_equals(auth, "token");
     config->is_store_for_every_user = text_equals(text_of(building, "worker_store_from"), "any");
+    config->is_store_for_round = text_equals(text_of(building, "worker_store_from"), "round");
     config->refuses_proof = auth != NULL && text_equals(auth, "none");
     if (config->refuses_proof && !config->is_local) {
         warn(building, "--auth none: the nodes of this job do not prove themselves to each other");

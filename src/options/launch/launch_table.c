@@ -8,7 +8,7 @@ static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core
 static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
 static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
 static const char *const evidences[] = {"off", "basic", "full", NULL};
-static const char *const store_clients[] = {"user", "any", NULL};
+static const char *const store_clients[] = {"user", "round", "any", NULL};
 static const char *const auths[] = {"token", "none", NULL};
 static const char *const exit_codes[] = {"torchrun", "worker", NULL};
 
@@ -264,8 +264,9 @@ static const struct option_definition definitions[] = {
         .default_text = "user",
         .choices = store_clients,
         .is_addition = true,
-        .help = "Whose processes on this machine may use the workers' store: this user's and "
-                "root's, or any. Those of other machines may in either case. Default: user.",
+        .help = "Who may use the workers' store: user (on this machine processes of this user and "
+                "of root; on others everybody), round (on other machines only those of the "
+                "round's nodes; for all nodes alike), or any. Default: user.",
     },
     {
         .destination = "logs_specs",

@@ -2,19 +2,24 @@
 #include "wire/round/rank_json.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "core/launch/launch_config.h"
 #include "wire/json/json_document.h"
 
-void rank_json_write_role_info(
-    const struct node_role *node, int group_rank, int muster_version, struct text *out) {
+void rank_json_write_role_info(const struct node_role *node, const char *addresses, int group_rank,
+    int muster_version, struct text *out) {
     text_append(out, "{\"role\": ");
     json_text_write(node->role, out);
     text_append_format(
         out, ", \"rank\": %d, \"local_world_size\": %d", group_rank, node->local_world_size);
     if (muster_version != 0) {
         text_append_format(out, ", \"muster\": %d", muster_version);
+    }
+    if (addresses != NULL) {
+        text_append(out, ", \"addresses\": ");
+        json_text_write(addresses, out);
     }
     text_append(out, "}");
 }
@@ -34,6 +39,20 @@ static enum failure_code read_integer(
     return FAILURE_NONE;
 }
 
+/* NULL when there is no such text. It is only compared and logged, so what no address consists of
+ * is refused here. */
+static enum failure_code read_addresses(const struct json_value *value, const char **out_text) {
+    const char *text = json_value_text(value);
+    if (value == NULL) {
+        return FAILURE_NONE;
+    }
+    if (text == NULL || strspn(text, "0123456789abcdefABCDEF.: ") != strlen(text)) {
+        return FAILURE_MALFORMED;
+    }
+    *out_text = text;
+    return strlen(text) <= RANK_JSON_ADDRESSES_MAXIMUM_SIZE ? FAILURE_NONE : FAILURE_LIMIT;
+}
+
 static enum failure_code read_role_info(const struct json_value *root, struct role_info *out_info) {
     struct role_info info = {0};
     const char *role = json_value_text(json_value_member(root, "role"));
@@ -50,10 +69,15 @@ static enum failure_code read_role_info(const struct json_value *root, struct ro
     if (code == FAILURE_NONE && version != NULL) {
         code = read_integer(version, 1, INT_MAX, &info.muster_version);
     }
+    const char *addresses = NULL;
+    if (code == FAILURE_NONE) {
+        code = read_addresses(json_value_member(root, "addresses"), &addresses);
+    }
     if (code != FAILURE_NONE) {
         return code;
     }
     info.role = memory_duplicate_string(role);
+    info.addresses = memory_duplicate_string(addresses);
     *out_info = info;
     return FAILURE_NONE;
 }

@@ -71,7 +71,7 @@ static void add_assignments(struct owned_request *request, const struct round_ef
 static void add_role_info(struct owned_request *request, const struct round_effect *effect) {
     struct text text = {0};
     rank_json_write_role_info(
-        &effect->node, effect->key.node, ROUND_EXCHANGE_MUSTER_VERSION, &text);
+        &effect->node, effect->addresses, effect->key.node, ROUND_EXCHANGE_MUSTER_VERSION, &text);
     text_list_add_taken(&request->values, text_take(&text));
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <arpa/inet.h>
 #include <sys/resource.h>
 
 #include "agent/rendezvous/agent_record.h"
 #include "agent/rendezvous/agent_round.h"
 #include "cluster_fixture.h"
+#include "host/network/local_address.h"
 
 /* What a round's nodes tell each other is core/round_exchange's test; here, that it gets through.
  */
@@ -143,6 +145,59 @@ static void what_one_node_writes_the_other_reads(void **state) {
     assert_int_equal(event->round.role_infos.count, 2);
     assert_string_equal(event->round.role_infos.infos[1].role, "default");
     assert_int_equal(event->round.role_infos.infos[1].local_world_size, 2);
+    tear_down(&fixture);
+}
+
+static bool admits_documentation_address(struct store_admission *admission) {
+    union tcp_address peer = {.ipv4 = {.sin_family = AF_INET}};
+    peer.ipv4.sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1 */
+    return store_admission_admits(admission, &peer);
+}
+
+static void nodes_tell_their_addresses_where_the_store_is_the_rounds(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char role[] = "default";
+    struct text own = {0};
+    set_up(&fixture);
+    struct store_admission *admission = store_admission_new(false);
+    fixture.nodes[1]->settings.admission = admission;
+    for (int i = 0; i < 2; i++) {
+        struct round_effect effect = about(ROUND_EFFECT_SET_ROLE_INFO, ROUND_KEY_ROLE_INFO, i);
+        effect.node = (struct node_role){role, 1};
+        perform(&fixture, i, effect);
+        await_answer(&fixture, i);
+    }
+    perform(&fixture, 0, about(ROUND_EFFECT_GET, ROUND_KEY_ALL_ROLE_INFOS, 2));
+    const struct node_event *event = site_await(fixture.nodes[0], "role_infos");
+    local_address_write_interfaces(4096, &own);
+    assert_null(event->round.role_infos.infos[0].addresses);
+    assert_string_equal(event->round.role_infos.infos[1].addresses, text_string(&own));
+    text_clear(&own);
+    fixture.nodes[1]->settings.admission = NULL;
+    store_admission_free(admission);
+    tear_down(&fixture);
+}
+
+static void who_is_admitted_follows_the_round(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct store_admission *admission = store_admission_new(false);
+    fixture.nodes[0]->settings.admission = admission;
+    struct round_effect effect = {.kind = ROUND_EFFECT_ADMIT, .round = 3};
+    effect.admitted.addresses = "192.0.2.1";
+    perform(&fixture, 0, effect);
+    assert_true(admits_documentation_address(admission));
+    effect.admitted.addresses = "192.0.2.2";
+    perform(&fixture, 0, effect);
+    assert_false(admits_documentation_address(admission));
+    effect.admitted.addresses = NULL;
+    effect.admitted.silent = "node 1 (b_2_0)";
+    perform(&fixture, 0, effect);
+    assert_true(admits_documentation_address(admission));
+    fixture.nodes[0]->settings.admission = NULL;
+    store_admission_free(admission);
     tear_down(&fixture);
 }
 
@@ -329,6 +384,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_finished_node_is_held_until_the_last_has_finished),
     cmocka_unit_test(a_finished_node_is_called_back_when_another_fails),
     cmocka_unit_test(what_one_node_writes_the_other_reads),
+    cmocka_unit_test(nodes_tell_their_addresses_where_the_store_is_the_rounds),
+    cmocka_unit_test(who_is_admitted_follows_the_round),
     cmocka_unit_test(an_address_is_told_as_a_copy),
     cmocka_unit_test(nodes_are_counted_one_by_one),
     cmocka_unit_test(what_is_waited_for_is_told_when_it_is_there),

@@ -197,7 +197,7 @@ static void expect_owned_roles(const struct role_info *infos, size_t count) {
 static void roles_of_all_nodes_are_owned(void **state) {
     (void)state;
     struct lender lender = {0};
-    struct role_info infos[2] = {{lend(&lender, "trainer"), 4, 0, 1}, {NULL, 8, 1, 1}};
+    struct role_info infos[2] = {{lend(&lender, "trainer"), 4, 0, 1, NULL}, {NULL, 8, 1, 1, NULL}};
     struct node_event round = {
         .part = NODE_ROUND, .round = {.kind = ROUND_EVENT_ROLE_INFOS, .role_infos = {infos, 2}}};
     struct node_event_owned owned;

@@ -110,7 +110,7 @@ static void a_machine_may_be_freed_with_a_full_queue(void **state) {
     (void)state;
     struct failure_account account = account_of(OTHER);
     char role[] = "default";
-    struct role_info info = {role, 1, 0, 1};
+    struct role_info info = {role, 1, 0, 1, NULL};
     struct play play;
     play_open(&play, MEMBERSHIP_CHANGING, 0);
     play_write_round(&play, 1, "ma");

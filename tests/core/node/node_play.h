@@ -107,7 +107,7 @@ static inline void play_perform_rendezvous(
 
 static inline void play_perform_rounds(struct play *play, const struct round_effect *effect) {
     char role[] = "default";
-    const struct role_info infos[] = {{role, WORKERS, 0, 1}, {role, WORKERS, 1, 1}};
+    const struct role_info infos[] = {{role, WORKERS, 0, 1, NULL}, {role, WORKERS, 1, 1, NULL}};
     struct round_event answer = {.round = effect->round, .key = effect->key};
     if (effect->kind == ROUND_EFFECT_OPEN_WORKER_STORE) {
         answer.kind = ROUND_EVENT_STORE_OPENED;

@@ -84,7 +84,8 @@ static void rank_0_summons_the_node_whose_address_torchrun_knows(void **state) {
     (void)state;
     struct scene scene = summoning_scene();
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {role, 1, 1, 1}, {role, 1, 2, 0}};
+    const struct role_info infos[] = {
+        {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "wait 3/address; get 3/role_infos/3");
     step(&scene, role_infos(&scene, infos, 3), "set_assignments 3/assigned_ranks/0 of 3");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 3/address");
@@ -98,7 +99,8 @@ static void rank_0_blames_the_node_that_does_not_follow_its_summons(void **state
     (void)state;
     struct scene scene = summoning_scene();
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {role, 1, 1, 1}, {role, 1, 2, 0}};
+    const struct role_info infos[] = {
+        {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "wait 3/address; get 3/role_infos/3");
     step(&scene, role_infos(&scene, infos, 3), "set_assignments 3/assigned_ranks/0 of 3");
     scene.seconds = 600;
@@ -167,7 +169,8 @@ static void rank_0_publishes_what_torchrun_has_cached(void **state) {
     (void)state;
     struct scene scene = listening_scene();
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {role, 1, 1, 1}, {role, 1, 2, 0}};
+    const struct role_info infos[] = {
+        {role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}, {role, 1, 2, 0, NULL}};
     step(&scene, plain(&scene, ROUND_EVENT_WAITED),
         "arm_timer at=600.000; publish 3/publication T:7 of T_1_0; wait 3/role_infos/3");
     step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 3/role_infos/3");

@@ -16,7 +16,7 @@ static void ranks_wait_for_the_address_if_they_are_first(void **state) {
     (void)state;
     struct scene scene = scene_new(false, 1);
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {role, 1, 1, 1}};
+    const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
     begin(&scene, 0, "ab", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store fresh; "
         "wait 0/role_infos/2");
@@ -102,7 +102,7 @@ static void nodes_may_differ_in_role_and_size(void **state) {
     struct scene scene = scene_new(false, 1);
     char alpha[] = "alpha";
     char beta[] = "beta";
-    const struct role_info infos[] = {{alpha, 1, 0, 1}, {beta, 2, 1, 0}};
+    const struct role_info infos[] = {{alpha, 1, 0, 1, NULL}, {beta, 2, 1, 0, NULL}};
     struct rendezvous_state record = {.round = 0, .is_complete = true};
     struct node_identity nodes[] = {identity_of('a'), identity_of('b')};
     for (int rank = 0; rank < 2; rank++) {
@@ -143,8 +143,8 @@ static void check_role_infos(const struct role_info *infos, const char *expected
 static void a_role_info_without_sense_names_its_node(void **state) {
     (void)state;
     char role[] = "default";
-    const struct role_info unreadable[] = {{role, 1, 0, 1}, {NULL, 0, 0, 0}};
-    const struct role_info anothers[] = {{role, 1, 0, 1}, {role, 1, 0, 1}};
+    const struct role_info unreadable[] = {{role, 1, 0, 1, NULL}, {NULL, 0, 0, 0, NULL}};
+    const struct role_info anothers[] = {{role, 1, 0, 1, NULL}, {role, 1, 0, 1, NULL}};
     const char *expected =
         "disarm_timer; join_failed node 1 (" B ") reported a role info that makes no sense";
     check_role_infos(unreadable, expected);
@@ -154,7 +154,7 @@ static void a_role_info_without_sense_names_its_node(void **state) {
 static void more_workers_than_can_be_counted_fail_the_join(void **state) {
     (void)state;
     char role[] = "default";
-    const struct role_info infos[] = {{role, INT_MAX, 0, 1}, {role, 1, 1, 1}};
+    const struct role_info infos[] = {{role, INT_MAX, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
     check_role_infos(infos, "disarm_timer; join_failed the workers of 2 nodes are too many");
 }
 

@@ -84,7 +84,8 @@ static void take_ranks(struct node *node, int base_rank, const char *expected) {
 static void take_role_infos(
     struct node *node, int version_of_0, int version_of_1, const char *expected) {
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, version_of_0}, {role, 1, 1, version_of_1}};
+    const struct role_info infos[] = {
+        {role, 1, 0, version_of_0, NULL}, {role, 1, 1, version_of_1, NULL}};
     take(node, role_infos(&node->scene, infos, 2), expected);
 }
 
@@ -154,7 +155,7 @@ static void a_role_info_that_makes_no_sense_is_blamed_on_its_node(void **state) 
     (void)state;
     struct node node = gathered_node();
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {0}};
+    const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {0}};
     take(&node, role_infos(&node.scene, infos, 2),
         "disarm_timer; join_failed node 1 reported a role info that makes no sense");
     node_clear(&node);

@@ -126,7 +126,7 @@ static inline struct round_event role_infos(
 static inline struct scene joined_scene(void) {
     struct scene scene = scene_new(false, 1);
     char role[] = "default";
-    const struct role_info infos[] = {{role, 1, 0, 1}, {role, 1, 1, 1}};
+    const struct role_info infos[] = {{role, 1, 0, 1, NULL}, {role, 1, 1, 1, NULL}};
     begin(&scene, 0, "ab", 'a',
         "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store fresh; "
         "wait 0/role_infos/2");

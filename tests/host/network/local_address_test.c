@@ -76,7 +76,22 @@ static void address_for_many_nodes_is_never_localhost(void **state) {
     free(host_name);
 }
 
+static void other_machines_may_see_the_interfaces_but_for_loopback(void **state) {
+    (void)state;
+    struct text all = {0};
+    struct text none = {0};
+    local_address_write_interfaces(4096, &all);
+    assert_null(strstr(text_string(&all), "127.0.0.1"));
+    assert_null(strstr(text_string(&all), "fe80:"));
+    assert_int_equal(strspn(text_string(&all), "0123456789abcdef.: "), all.length);
+    local_address_write_interfaces(1, &none);
+    assert_int_equal(none.length, 0);
+    text_clear(&all);
+    text_clear(&none);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(other_machines_may_see_the_interfaces_but_for_loopback),
     cmocka_unit_test(host_name_is_the_kernels),
     cmocka_unit_test(some_qualified_name_is_always_found),
     cmocka_unit_test(address_for_one_node_leads_here),

@@ -7,11 +7,11 @@ static void role_info_is_spelled_as_torchrun_spells_it(void **state) {
     (void)state;
     static const struct node_role node = {"default", 2};
     struct text text = {0};
-    rank_json_write_role_info(&node, 1, 0, &text);
+    rank_json_write_role_info(&node, NULL, 1, 0, &text);
     assert_string_equal(
         text_string(&text), "{\"role\": \"default\", \"rank\": 1, \"local_world_size\": 2}");
     text_clear(&text);
-    rank_json_write_role_info(&node, 1, 1, &text);
+    rank_json_write_role_info(&node, NULL, 1, 1, &text);
     assert_string_equal(text_string(&text),
         "{\"role\": \"default\", \"rank\": 1, \"local_world_size\": 2, \"muster\": 1}");
     text_clear(&text);
@@ -21,7 +21,7 @@ static void role_info_survives_the_way_through_the_store(void **state) {
     (void)state;
     static const struct node_role node = {"r\303\266le \"x\"", 8};
     struct text text = {0};
-    rank_json_write_role_info(&node, 3, 1, &text);
+    rank_json_write_role_info(&node, "10.0.0.7 fd00::7", 3, 1, &text);
     struct role_info read;
     assert_int_equal(
         rank_json_read_role_info(slice_from_string(text_string(&text)), &read), FAILURE_NONE);
@@ -29,6 +29,7 @@ static void role_info_survives_the_way_through_the_store(void **state) {
     assert_int_equal(read.local_world_size, 8);
     assert_int_equal(read.group_rank, 3);
     assert_int_equal(read.muster_version, 1);
+    assert_string_equal(read.addresses, "10.0.0.7 fd00::7");
     role_info_clear(&read);
     text_clear(&text);
 }
@@ -38,7 +39,9 @@ static void odd_role_infos_are_refused(void **state) {
     static const char *const malformed[] = {"", "[]", "{}", "{\"role\": 1}",
         "{\"role\": \"a\", \"rank\": \"0\", \"local_world_size\": 1}",
         "{\"role\": \"a\", \"rank\": 0}",
-        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"muster\": true}"};
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"muster\": true}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": 1}",
+        "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 1, \"addresses\": \"a host\"}"};
     static const char *const excessive[] = {
         "{\"role\": \"a\", \"rank\": -1, \"local_world_size\": 1}",
         "{\"role\": \"a\", \"rank\": 0, \"local_world_size\": 0}",
