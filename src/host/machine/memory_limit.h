@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How much memory this process may use: the least of what the machine has, what the process' cgroup
- * and the cgroups around it allow (version 1 and 2), and RLIMIT_AS. It does not tell how much of
- * that is in use. */
+ * and the cgroups around it allow (version 1 and 2), and RLIMIT_AS; and how much of that is not in
+ * use. */
 #ifndef MUSTER_HOST_MACHINE_MEMORY_LIMIT_H
 #define MUSTER_HOST_MACHINE_MEMORY_LIMIT_H
 
@@ -11,5 +11,9 @@
  * sys/fs/cgroup.
  */
 uint64_t memory_limit_read(const char *root);
+
+/* The least of what the machine has available (MemAvailable) and what is left below the limit of
+ * each of these cgroups. */
+uint64_t memory_limit_room(const char *root);
 
 #endif

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -17,10 +20,14 @@ struct process_family {
     struct guardian *guardian;
     struct process_watch *watch;
     struct process_ids strangers;     /* children that existed before the family */
+    struct process_ids spares;        /* children that are watched, and no workers yet */
     struct process_ids open_sessions; /* sessions whose leader has ended while other members live */
     bool is_gone;                     /* the family is empty, and `gone` was called */
     bool is_killing;                  /* SIGKILL was sent and is in force */
 };
+
+/* How long the end of the spares may hold up the end of the family. */
+#define SPARE_PATIENCE_MILLISECONDS 1000
 
 /* A walk over the descendants of this process. */
 struct descent {
@@ -28,6 +35,27 @@ struct descent {
     int signal;
     struct process_ids found; /* in the order of finding; each one's children are listed in turn */
 };
+
+static bool is_spare(const struct process_family *family, pid_t pid) {
+    return process_ids_have(&family->spares, pid);
+}
+
+/* Children that do not belong to the family. */
+static bool is_outsider(const struct process_family *family, pid_t pid) {
+    return process_ids_have(&family->strangers, pid) || is_spare(family, pid);
+}
+
+static void forget_spare(struct process_family *family, pid_t pid) {
+    struct process_ids *spares = &family->spares;
+    for (size_t i = 0; i < spares->count; i++) {
+        if (spares->items[i] == pid) {
+            spares->count--;
+            memmove(&spares->items[i], &spares->items[i + 1],
+                (spares->count - i) * sizeof *spares->items);
+            return;
+        }
+    }
+}
 
 /* Whether the process of `stat`, which was listed as a child of `parent`, is still that process.
  * The parent may have ended meanwhile, which made the process a child of ours. */
@@ -49,8 +77,7 @@ static void find_children(struct descent *descent, pid_t parent) {
     for (size_t i = 0; i < children.count; i++) {
         pid_t child = children.items[i];
         struct kernel_process_stat stat;
-        if (!process_ids_have(&descent->found, child) &&
-            !process_ids_have(&descent->family->strangers, child) &&
+        if (!process_ids_have(&descent->found, child) && !is_outsider(descent->family, child) &&
             process_table_read(child, &stat) && is_descendant(&stat, parent)) {
             process_ids_add(&descent->found, child);
             signal_descendant(descent, &stat);
@@ -66,8 +93,7 @@ static void signal_own_children(const struct process_family *family, int signal)
     process_table_own_children(&children);
     for (size_t i = 0; i < children.count; i++) {
         pid_t child = children.items[i];
-        if (!process_ids_have(&family->strangers, child) &&
-            !process_watch_has(family->watch, getpgid(child))) {
+        if (!is_outsider(family, child) && !process_watch_has(family->watch, getpgid(child))) {
             kill(child, signal);
         }
     }
@@ -99,7 +125,10 @@ static void signal_outside_groups(const struct process_family *family, int signa
 static void signal_groups(const struct process_family *family, int signal) {
     size_t count = process_watch_count(family->watch);
     for (size_t i = 0; i < count; i++) {
-        kill(-process_watch_pid(family->watch, i), signal);
+        pid_t worker = process_watch_pid(family->watch, i);
+        if (!is_spare(family, worker)) {
+            kill(-worker, signal);
+        }
     }
 }
 
@@ -120,20 +149,20 @@ static void list_children(struct process_ids *out_children) {
     }
 }
 
-/* While there are strangers, the kernel never reports "no child". Then the children must be
- * listed. */
+/* While there are strangers or spares, the kernel never reports "no child". Then the children must
+ * be listed. */
 static bool has_children_of_ours(const struct process_family *family) {
     if (!process_watch_has_children(family->watch)) {
         return false;
     }
-    if (family->strangers.count == 0) {
+    if (family->strangers.count == 0 && family->spares.count == 0) {
         return true;
     }
     struct process_ids children = {0};
     bool has_ours = false;
     list_children(&children);
     for (size_t i = 0; i < children.count; i++) {
-        has_ours = has_ours || !process_ids_have(&family->strangers, children.items[i]);
+        has_ours = has_ours || !is_outsider(family, children.items[i]);
     }
     process_ids_clear(&children);
     return has_ours;
@@ -148,7 +177,7 @@ static void end_open_sessions(struct process_family *family) {
 
 static void children_reaped(void *context) {
     struct process_family *family = context;
-    if (family->is_gone || process_watch_count(family->watch) > 0) {
+    if (family->is_gone || process_family_worker_count(family) > 0) {
         return;
     }
     if (has_children_of_ours(family)) {
@@ -169,6 +198,11 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
         guardian_end_session(family->guardian, pid);
     } else {
         process_ids_add(&family->open_sessions, pid);
+    }
+    if (is_spare(family, pid)) {
+        forget_spare(family, pid);
+        family->events.spare_exited(family->events.context, pid, how);
+        return;
     }
     family->events.exited(family->events.context, pid, how);
 }
@@ -192,11 +226,31 @@ enum failure_code process_family_new(struct event_loop *loop,
     return FAILURE_NONE;
 }
 
+/* The watch does not run any longer, so nobody else waits for them. */
+static void end_spares(struct process_family *family) {
+    struct timespec pause = {.tv_nsec = NANOSECONDS_PER_MILLISECOND};
+    for (size_t i = 0; i < family->spares.count; i++) {
+        kill(-family->spares.items[i], SIGKILL);
+    }
+    for (int waited = 0; family->spares.count > 0 && waited < SPARE_PATIENCE_MILLISECONDS;) {
+        pid_t spare = family->spares.items[0];
+        if (waitpid(spare, NULL, WNOHANG) == 0) {
+            nanosleep(&pause, NULL);
+            waited++;
+        } else {
+            guardian_end_session(family->guardian, spare);
+            forget_spare(family, spare);
+        }
+    }
+}
+
 void process_family_free(struct process_family *family) {
     if (family != NULL) {
+        end_spares(family);
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
         process_watch_free(family->watch);
         process_ids_clear(&family->strangers);
+        process_ids_clear(&family->spares);
         process_ids_clear(&family->open_sessions);
         free(family);
     }
@@ -206,6 +260,31 @@ void process_family_add(struct process_family *family, const struct process *pro
     family->is_gone = false;
     guardian_note_session(family->guardian, process->pid);
     process_watch_add(family->watch, process);
+}
+
+void process_family_add_spare(struct process_family *family, const struct process *process) {
+    process_ids_add(&family->spares, process->pid);
+    guardian_note_session(family->guardian, process->pid);
+    process_watch_add(family->watch, process);
+}
+
+void process_family_give(struct process_family *family, pid_t spare) {
+    forget_spare(family, spare);
+    family->is_gone = false;
+}
+
+void process_family_take_back(struct process_family *family, pid_t spare) {
+    if (process_watch_has(family->watch, spare)) { /* else it has ended */
+        process_ids_add(&family->spares, spare);
+        process_family_end_spare(family, spare);
+    }
+    family->is_gone = process_family_worker_count(family) == 0 && !has_children_of_ours(family);
+}
+
+void process_family_end_spare(struct process_family *family, pid_t spare) {
+    if (is_spare(family, spare)) {
+        kill(-spare, SIGKILL);
+    }
 }
 
 void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans) {
@@ -226,5 +305,5 @@ bool process_family_is_gone(const struct process_family *family) {
 }
 
 size_t process_family_worker_count(const struct process_family *family) {
-    return process_watch_count(family->watch);
+    return process_watch_count(family->watch) - family->spares.count;
 }

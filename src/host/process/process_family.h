@@ -7,8 +7,12 @@
  * Children that the program already had when the family was created are strangers: they are never
  * signalled and never waited for. A shell that became the agent through exec may have left some.
  *
+ * A spare is a child in a session of its own that waits to become a worker. Until then it and what
+ * it has started belong to no worker: it is not signalled with the family, and the family is gone
+ * without it.
+ *
  * The callbacks run from the event loop, never from within a call below. They may call
- * process_family_add and process_family_signal, but not process_family_free. */
+ * all functions below, but not process_family_free. */
 #ifndef MUSTER_HOST_PROCESS_PROCESS_FAMILY_H
 #define MUSTER_HOST_PROCESS_PROCESS_FAMILY_H
 
@@ -32,6 +36,8 @@ struct process_family_events {
     /* No worker and no descendant of a worker is left. Called after the last `exited`, each time
      * the family has become empty. */
     void (*gone)(void *context);
+    /* A spare ended that was not given. May be NULL where there are no spares. */
+    void (*spare_exited)(void *context, pid_t pid, const struct process_exit *how);
     void *context;
 };
 
@@ -41,12 +47,26 @@ __attribute__((warn_unused_result)) enum failure_code process_family_new(struct 
     const struct process_family_events *events, struct guardian *guardian,
     struct process_family **out_family, struct failure *failure);
 
-/* Stops watching and stops being a subreaper. Processes that are left live on. Accepts NULL. */
+/* Kills the spares, and waits for a second at most until they are gone. Stops watching and stops
+ * being a subreaper. Other processes that are left live on. Accepts NULL. */
 void process_family_free(struct process_family *family);
 
 /* Takes over a worker that process_spawn started; `exited` reports its end. Call it before the loop
  * runs again. */
 void process_family_add(struct process_family *family, const struct process *process);
+
+/* The same for a spare; `spare_exited` reports its end. */
+void process_family_add_spare(struct process_family *family, const struct process *process);
+
+/* A spare becomes a worker. */
+void process_family_give(struct process_family *family, pid_t spare);
+
+/* A spare that was given has not become a worker after all: it is killed, and its end is a spare's.
+ * The family may be empty from now on, which is not reported. */
+void process_family_take_back(struct process_family *family, pid_t spare);
+
+/* Kills a spare, and everything in its process group. */
+void process_family_end_spare(struct process_family *family, pid_t spare);
 
 /* Sends `signal` once to every process of the family. No other process can be hit: a pid is
  * signalled only while it cannot have been reused. SIGKILL stays in force until the family is
@@ -61,7 +81,7 @@ void process_family_orphans(const struct process_family *family, struct process_
 /* Whether the family is empty. Also true before the first worker. */
 bool process_family_is_gone(const struct process_family *family);
 
-/* The number of workers whose exit has not been reported yet. */
+/* The number of workers whose exit has not been reported yet, without spares. */
 size_t process_family_worker_count(const struct process_family *family);
 
 #endif

@@ -23,13 +23,18 @@
  * counts. */
 #define CHILD_FAILED 127
 
+/* Where the child finds the fourth descriptor. */
+#define EXTRA_FILENO 3
+
 void process_request_init(struct process_request *request, const struct text_list *arguments,
     const struct text_list *environment) {
     *request = (struct process_request){
         .arguments = arguments,
         .environment = environment,
+        .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
+        .extra_fd = -1,
         .descriptor_limit = -1,
         .guardian_fd = -1,
     };
@@ -41,6 +46,7 @@ struct spawn_plan {
     const struct process_request *request;
     struct text_list candidates; /* paths to try, in order */
     int report_fd;               /* close-on-exec: end of file means that exec succeeded */
+    int guardian_fd;             /* on which the child announces itself, or -1 */
     pid_t agent;
 };
 
@@ -71,7 +77,7 @@ static void list_candidates(
 static _Noreturn void fail_child(
     const struct spawn_plan *plan, enum spawn_stage stage, int system_error) {
     struct spawn_report report = {.stage = stage, .system_error = system_error};
-    guardian_withdraw_self(plan->request->guardian_fd);
+    guardian_withdraw_self(plan->guardian_fd);
     ssize_t written = write(plan->report_fd, &report, sizeof report);
     (void)written; /* smaller than PIPE_BUF and the pipe is empty: it is written whole, or the
                       reader is gone */
@@ -88,20 +94,26 @@ static void tie_to_agent(const struct spawn_plan *plan) {
     }
 }
 
-static void redirect_output(const struct spawn_plan *plan) {
+static void redirect_streams(const struct spawn_plan *plan) {
     int stdout_fd = plan->request->stdout_fd;
     int stderr_fd = plan->request->stderr_fd;
+    int extra_fd = plan->request->extra_fd;
     if (stdout_fd != -1 && stderr_fd == STDOUT_FILENO) {
         stderr_fd = fcntl(stderr_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (stderr_fd == -1) {
             fail_child(plan, SPAWN_STAGE_DESCRIPTORS, errno);
         }
     }
-    if ((stdout_fd != -1 && dup2(stdout_fd, STDOUT_FILENO) == -1) ||
+    if ((plan->request->stdin_fd != -1 && dup2(plan->request->stdin_fd, STDIN_FILENO) == -1) ||
+        (stdout_fd != -1 && dup2(stdout_fd, STDOUT_FILENO) == -1) ||
         (stderr_fd != -1 && dup2(stderr_fd, STDERR_FILENO) == -1)) {
         fail_child(plan, SPAWN_STAGE_DESCRIPTORS, errno);
     }
     inherited_descriptors_end_at_exec(STDERR_FILENO + 1);
+    if (extra_fd == EXTRA_FILENO ? fcntl(extra_fd, F_SETFD, 0) == -1
+                                 : extra_fd != -1 && dup2(extra_fd, EXTRA_FILENO) == -1) {
+        fail_child(plan, SPAWN_STAGE_DESCRIPTORS, errno);
+    }
 }
 
 static void bind_to_cpus(const struct spawn_plan *plan) {
@@ -145,9 +157,9 @@ static _Noreturn void run_child(const struct spawn_plan *plan) {
     if (setsid() == -1) {
         fail_child(plan, SPAWN_STAGE_SESSION, errno);
     }
-    guardian_announce_self(plan->request->guardian_fd);
+    guardian_announce_self(plan->guardian_fd);
     tie_to_agent(plan);
-    redirect_output(plan);
+    redirect_streams(plan);
     bind_to_cpus(plan);
     descriptor_limit_restore(plan->request->descriptor_limit);
     reset_signals();
@@ -210,6 +222,44 @@ static enum failure_code start_planned(struct spawn_plan *plan, int report_reade
     return FAILURE_NONE;
 }
 
+/* The child puts the fourth descriptor in this place before it has no more use for these. */
+static enum failure_code keep_clear(int *fd, bool *out_is_copy, struct failure *failure) {
+    *out_is_copy = *fd == EXTRA_FILENO;
+    if (*out_is_copy) {
+        *fd = fcntl(EXTRA_FILENO, F_DUPFD_CLOEXEC, EXTRA_FILENO + 1);
+    }
+    return *out_is_copy && *fd == -1 ? spawn_failure_set_early(failure, errno) : FAILURE_NONE;
+}
+
+static enum failure_code spawn_with_report(const struct process_request *request,
+    int report_ends[2], struct process *out_process, struct failure *failure) {
+    struct spawn_plan plan = {.request = request,
+        .report_fd = report_ends[1],
+        .guardian_fd = request->guardian_fd,
+        .agent = getpid()};
+    bool has_guardian_copy = false;
+    bool has_report_copy = false;
+    enum failure_code code = FAILURE_NONE;
+    if (request->extra_fd != -1) {
+        code = keep_clear(&plan.guardian_fd, &has_guardian_copy, failure);
+    }
+    if (code == FAILURE_NONE && request->extra_fd != -1) {
+        code = keep_clear(&plan.report_fd, &has_report_copy, failure);
+    }
+    if (has_report_copy || code != FAILURE_NONE) {
+        close(report_ends[1]);
+    }
+    if (code == FAILURE_NONE) {
+        list_candidates(request, &plan.candidates);
+        code = start_planned(&plan, report_ends[0], out_process, failure);
+    }
+    if (has_guardian_copy && plan.guardian_fd != -1) {
+        close(plan.guardian_fd);
+    }
+    text_list_clear(&plan.candidates);
+    return code;
+}
+
 enum failure_code process_spawn(
     const struct process_request *request, struct process *out_process, struct failure *failure) {
     if (request->arguments->count == 0) {
@@ -219,10 +269,7 @@ enum failure_code process_spawn(
     if (pipe2(report_ends, O_CLOEXEC) != 0) {
         return spawn_failure_set_early(failure, errno);
     }
-    struct spawn_plan plan = {.request = request, .report_fd = report_ends[1], .agent = getpid()};
-    list_candidates(request, &plan.candidates);
-    enum failure_code code = start_planned(&plan, report_ends[0], out_process, failure);
-    text_list_clear(&plan.candidates);
+    enum failure_code code = spawn_with_report(request, report_ends, out_process, failure);
     close(report_ends[0]);
     return code;
 }

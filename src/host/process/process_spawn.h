@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts one worker process that is isolated from the agent: its own session, no signal blocked or
- * ignored, no descriptors but the three standard ones. The kernel kills it when the agent dies.
- * Everything that goes wrong up to exec is reported as a failure with its reason, never as an exit
- * code. process_watch watches the process.
+ * ignored, no descriptors but the three standard ones, and a fourth where one is asked for. The
+ * kernel kills it when the agent dies. Everything that goes wrong up to exec is reported as a
+ * failure with its reason, never as an exit code. process_watch watches the process.
  *
  * Always call it from the same thread, which must live as long as the workers, because the kernel's
  * parent-death signal (PR_SET_PDEATHSIG) is bound to the thread that started the child. That thread
@@ -28,16 +28,18 @@ struct process_request {
      * PATH of `environment` ("/bin:/usr/bin" when there is no PATH), as execvp does. */
     const struct text_list *arguments;
     const struct text_list *environment; /* the whole environment, NAME=VALUE */
+    int stdin_fd;                        /* becomes descriptor 0; -1: the agent's own */
     int stdout_fd;                       /* becomes descriptor 1; -1: the agent's own */
     int stderr_fd;                       /* becomes descriptor 2; -1: the agent's own */
+    int extra_fd;                        /* becomes descriptor 3; -1: there is none */
     const struct cpu_set_bits *cpus;     /* the CPUs it may run on; NULL: those of the agent */
     long descriptor_limit;               /* its soft limit of open files; -1: that of the agent */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */
 };
 
-/* Fills in the agent's own streams, CPUs and limits, and no guardian. Both lists stay the
- * caller's. */
+/* Fills in the agent's own streams, CPUs and limits, no fourth descriptor and no guardian. Both
+ * lists stay the caller's. */
 void process_request_init(struct process_request *request, const struct text_list *arguments,
     const struct text_list *environment);
 

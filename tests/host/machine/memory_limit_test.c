@@ -63,11 +63,28 @@ static void without_a_limit_it_is_the_machines_memory(void **state) {
     expect_limit(&fixture, limit.rlim_cur < machine ? limit.rlim_cur : machine);
 }
 
+static void room_is_what_is_available_and_left_below_the_limits(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, "0::/job/step\n");
+    temporary_tree_write(&fixture.tree, "proc/meminfo",
+        "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable:    4000 kB\n");
+    assert_int_equal(memory_limit_room(fixture.tree.root), 4000 * 1024);
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.max", "3000000\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/memory.current", "1000000\n");
+    assert_int_equal(memory_limit_room(fixture.tree.root), 2000000);
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/step/memory.max", "1500000\n");
+    temporary_tree_write(&fixture.tree, "sys/fs/cgroup/job/step/memory.current", "1600000\n");
+    assert_int_equal(memory_limit_room(fixture.tree.root), 0);
+    temporary_tree_clear(&fixture.tree);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_cgroup_of_version_2_limits_and_so_do_those_around_it),
     cmocka_unit_test(a_cgroup_of_version_1_limits),
     cmocka_unit_test(in_a_container_the_root_has_the_limit),
     cmocka_unit_test(without_a_limit_it_is_the_machines_memory),
+    cmocka_unit_test(room_is_what_is_available_and_left_below_the_limits),
 };
 
 TEST_MAIN(tests)

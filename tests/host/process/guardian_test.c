@@ -460,7 +460,7 @@ static void family_tells_the_guardian_which_sessions_are_over(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     assert_true(dup2(ends[0], guardian_descriptor(guardian)) >= 0);
     struct family_play play;
-    const struct process_family_events events = {signal_leftovers, stop_loop, &play};
+    const struct process_family_events events = {signal_leftovers, stop_loop, NULL, &play};
     assert_int_equal(event_loop_new(&play.loop, NULL), FAILURE_NONE);
     assert_int_equal(
         process_family_new(play.loop, &events, guardian, &play.family, NULL), FAILURE_NONE);

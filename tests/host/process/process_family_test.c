@@ -16,6 +16,8 @@ struct fixture {
     int output[2];   /* the workers' standard output; it ends when all of them are gone */
     int exit_count;
     int gone_count;
+    int spare_exit_count;
+    pid_t last_spare;
     int last_value;     /* of the last exit */
     bool stops_at_exit; /* the loop stops when a worker ends; otherwise when the family is empty */
     const char *next;   /* a worker to start when another one ends, as in a restart */
@@ -54,9 +56,17 @@ static void note_gone(void *context) {
     event_loop_stop(fixture->loop);
 }
 
+static void note_spare_exit(void *context, pid_t pid, const struct process_exit *how) {
+    struct fixture *fixture = context;
+    fixture->spare_exit_count++;
+    fixture->last_spare = pid;
+    fixture->last_value = how->value;
+    event_loop_stop(fixture->loop);
+}
+
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){.descriptors = processes_open_descriptors()};
-    const struct process_family_events events = {note_exit, note_gone, fixture};
+    const struct process_family_events events = {note_exit, note_gone, note_spare_exit, fixture};
     processes_make_pipe(fixture->output);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
@@ -320,6 +330,101 @@ static void thousand_restarts_leave_nothing_behind(void **state) {
     tear_down(&fixture);
 }
 
+/* Spares. */
+
+static pid_t start_spare(struct fixture *fixture, const char *script) {
+    struct process process = processes_start_shell(script, fixture->output[1], -1);
+    process_family_add_spare(fixture->family, &process);
+    return process.pid;
+}
+
+static void the_family_is_gone_without_its_spares(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start_spare(&fixture, "exec sleep 1000");
+    assert_true(process_family_is_gone(fixture.family));
+    start(&fixture, "exit 4");
+    assert_int_equal(process_family_worker_count(fixture.family), 1);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 1);
+    assert_int_equal(fixture.gone_count, 1);
+    assert_int_equal(fixture.spare_exit_count, 0);
+    tear_down(&fixture); /* nothing of the spare is left then */
+}
+
+static void spares_get_no_signal_and_are_no_orphans(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct process_ids orphans = {0};
+    set_up(&fixture);
+    pid_t spare = start_spare(&fixture, "exec sleep 1000");
+    start(&fixture, "sleep 1000");
+    process_family_orphans(fixture.family, &orphans);
+    assert_int_equal(orphans.count, 0);
+    process_family_signal(fixture.family, SIGKILL);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.gone_count, 1);
+    assert_int_equal(fixture.spare_exit_count, 0);
+    assert_int_equal(kill(spare, 0), 0);
+    process_ids_clear(&orphans);
+    tear_down(&fixture);
+}
+
+static void the_end_of_a_spare_is_no_workers(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t spare = start_spare(&fixture, "exit 7");
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.spare_exit_count, 1);
+    assert_int_equal(fixture.last_spare, spare);
+    assert_int_equal(fixture.last_value, 7);
+    assert_int_equal(fixture.exit_count, 0);
+    assert_int_equal(fixture.gone_count, 0);
+    spare = start_spare(&fixture, "exec sleep 1000");
+    process_family_end_spare(fixture.family, spare);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.last_spare, spare);
+    assert_int_equal(fixture.last_value, SIGKILL);
+    tear_down(&fixture);
+}
+
+static void a_spare_that_was_given_is_a_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t spare = start_spare(&fixture, "exec sleep 1000");
+    process_family_give(fixture.family, spare);
+    assert_false(process_family_is_gone(fixture.family));
+    assert_int_equal(process_family_worker_count(fixture.family), 1);
+    process_family_end_spare(fixture.family, spare); /* it is none any more */
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.exit_count, 1);
+    assert_int_equal(fixture.last_value, SIGTERM);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void a_spare_that_is_taken_back_was_never_a_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    pid_t spare = start_spare(&fixture, "exec sleep 1000");
+    process_family_give(fixture.family, spare);
+    process_family_take_back(fixture.family, spare);
+    assert_true(process_family_is_gone(fixture.family));
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.spare_exit_count, 1);
+    assert_int_equal(fixture.exit_count, 0);
+    assert_int_equal(fixture.gone_count, 0);
+    process_family_give(fixture.family, spare); /* one that has ended is no worker either */
+    process_family_take_back(fixture.family, spare);
+    assert_int_equal(process_family_worker_count(fixture.family), 0);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(gone_comes_after_the_last_exit),
     cmocka_unit_test(gone_waits_for_orphans),
@@ -335,6 +440,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(children_from_before_are_left_alone),
     cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
     cmocka_unit_test(thousand_restarts_leave_nothing_behind),
+    cmocka_unit_test(the_family_is_gone_without_its_spares),
+    cmocka_unit_test(spares_get_no_signal_and_are_no_orphans),
+    cmocka_unit_test(the_end_of_a_spare_is_no_workers),
+    cmocka_unit_test(a_spare_that_was_given_is_a_worker),
+    cmocka_unit_test(a_spare_that_is_taken_back_was_never_a_worker),
 };
 
 TEST_MAIN(tests)
