@@ -105,7 +105,7 @@ def completions(parser, words):
         (["--start-method", "fork"], ["fork", "forkserver"]),
         (["--start-method", "=", "sp"], ["spawn"]),
         (["--start-method", "="], ["spawn", "fork", "forkserver"]),
-        (["--nnodes", "=", "1", "--stand"], ["--standalone"]),
+        (["--nnodes", "=", "1", "--standa"], ["--standalone"]),
         (["-r", "3", "-m", "--no-p"], ["--no-python"]),
         (["--nnodes", "--stand"], []),  # the value of --nnodes
         (["train.py", "--stand"], []),  # the script's own options

@@ -230,6 +230,7 @@ static void perform(
             whole_perform_round(cluster, node, &effect->round);
         }
         break;
+    case NODE_STANDBY: /* the nodes here have no standby workers */
     case NODE_PART_COUNT:
         break;
     }

@@ -104,6 +104,13 @@ enum launch_evidence {
     LAUNCH_EVIDENCE_FULL,  /* also evidence of debuggers, which stop the worker meanwhile */
 };
 
+/* Whether standby workers wait to take the place of workers (docs/standby.md). */
+enum launch_standby {
+    LAUNCH_STANDBY_OFF,
+    LAUNCH_STANDBY_AUTO, /* where they help and cost little */
+    LAUNCH_STANDBY_ON,
+};
+
 /* Bits of a redirect or tee value. */
 #define LAUNCH_STREAM_STDOUT 1
 #define LAUNCH_STREAM_STDERR 2
@@ -182,6 +189,8 @@ struct launch_config {
     struct duration health_timeout; /* how long a timer may be overdue */
     enum launch_evidence evidence;
     struct duration evidence_timeout; /* how long collecting evidence may delay a kill */
+    enum launch_standby standby;
+    struct duration standby_after; /* how long no worker may have imported anything before that */
     bool is_virtual_local_rank;
     /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */
     bool sets_omp_num_threads;

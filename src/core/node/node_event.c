@@ -8,6 +8,7 @@
 #include "core/node/membership_transcript.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_transcript.h"
+#include "core/standby/standby_transcript.h"
 
 /* Copies of the things to which an event may point. */
 
@@ -153,6 +154,7 @@ void node_event_own(const struct node_event *event, struct node_event_owned *out
     case NODE_ROUND:
         own_round(out_owned, &out_owned->event.round);
         break;
+    case NODE_STANDBY: /* points to nothing */
     case NODE_PART_COUNT:
         break;
     }
@@ -183,6 +185,9 @@ void node_event_set_now(struct node_event *event, struct instant now, struct wal
     case NODE_ROUND:
         event->round.now = now;
         break;
+    case NODE_STANDBY:
+        event->standby.now = now;
+        break;
     case NODE_PART_COUNT:
         break;
     }
@@ -201,6 +206,9 @@ void node_event_describe(const struct node_event *event, struct text *out) {
         break;
     case NODE_ROUND:
         round_event_describe(&event->round, out);
+        break;
+    case NODE_STANDBY:
+        standby_event_describe(&event->standby, out);
         break;
     case NODE_PART_COUNT:
         break;

@@ -11,12 +11,14 @@
 #include "core/node/node_membership.h"
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
+#include "core/standby/standby_plan.h"
 
 enum node_part {
     NODE_AGENT,
     NODE_MEMBERSHIP,
     NODE_RENDEZVOUS, /* of nodes that come and go */
     NODE_ROUND,      /* of several nodes */
+    NODE_STANDBY,    /* where standby workers are wanted */
     NODE_PART_COUNT,
 };
 
@@ -27,6 +29,7 @@ struct node_event {
         struct membership_event membership;
         struct rendezvous_event rendezvous;
         struct round_event round;
+        struct standby_event standby;
     };
 };
 

@@ -9,6 +9,7 @@
 #include "core/node/membership_transcript.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_transcript.h"
+#include "core/standby/standby_transcript.h"
 
 /* An event in the list. It has its own memory and does not move, because it points into itself. */
 struct waiting_event {
@@ -27,6 +28,7 @@ struct node_machine {
     struct node_membership membership;
     struct rendezvous_machine *rendezvous;
     struct round_exchange *round;
+    struct standby_plan *standby;
     struct event_list following;   /* the first part of the queue: what follows from a fact */
     struct event_list facts;       /* the second part: facts that wait */
     struct waiting_event *current; /* the event of the current or the previous step */
@@ -44,6 +46,9 @@ struct node_machine *node_machine_new(const struct node_settings *settings) {
     machine->facts.last = &machine->facts.first;
     agent_machine_init(&machine->agent, &settings->agent);
     node_membership_init(&machine->membership, &settings->membership);
+    if (settings->standby.is_wanted) {
+        machine->standby = standby_plan_new(&settings->standby);
+    }
     switch (settings->membership.kind) {
     case MEMBERSHIP_CHANGING:
         machine->rendezvous = rendezvous_machine_new(&settings->rendezvous);
@@ -92,6 +97,7 @@ void node_machine_free(struct node_machine *machine) {
     node_membership_clear(&machine->membership);
     rendezvous_machine_free(machine->rendezvous);
     round_exchange_free(machine->round);
+    standby_plan_free(machine->standby);
     text_list_clear(&machine->notes);
     free(machine->effects);
     free(machine);
@@ -111,6 +117,10 @@ struct worker_group *node_machine_workers(struct node_machine *machine) {
 
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine) {
     return machine->rendezvous;
+}
+
+const struct standby_plan *node_machine_standby(const struct node_machine *machine) {
+    return machine->standby;
 }
 
 /* The queue. */
@@ -211,6 +221,7 @@ static void show_event(const struct node_event *event, struct membership_effect 
         effect->round = event->round;
         break;
     case NODE_MEMBERSHIP:
+    case NODE_STANDBY:
     case NODE_PART_COUNT:
         break;
     }
@@ -247,8 +258,70 @@ static struct membership_event membership_event_asked(const struct agent_effect 
 /* One step of one machine. The membership takes the effects of the machine at once. Its own effects
  * for machines wait in the queue. */
 
+static void step_standby(struct node_machine *machine, const struct standby_event *event) {
+    struct standby_effects effects;
+    standby_plan_step(machine->standby, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        append(machine, NODE_STANDBY)->standby = effects.items[i];
+    }
+}
+
+/* The workers that are being stopped are the last ones of this node. */
+static bool is_ending(const struct agent_machine *agent) {
+    switch (agent->stop_reason) {
+    case AGENT_STOP_CLEAN_UP:
+        return !agent->has_peers; /* other nodes may yet restart the job */
+    case AGENT_STOP_FAILURE:
+    case AGENT_STOP_PEER_FAILURE:
+    case AGENT_STOP_SIGNAL:
+        return true;
+    case AGENT_STOP_NONE:
+    case AGENT_STOP_RESTART:
+    case AGENT_STOP_DOUBTED_FAILURE:
+        break;
+    }
+    return false;
+}
+
+/* What the plan of standby workers is told of a step of the agent machine. */
+static enum standby_event_kind standby_event_of(
+    const struct agent_machine *agent, enum agent_phase before) {
+    if (agent->phase == before) {
+        return STANDBY_EVENT_COUNT;
+    }
+    switch (agent->phase) {
+    case AGENT_STARTING:
+        return STANDBY_EVENT_ATTEMPT_BEGAN;
+    case AGENT_RUNNING:
+        return STANDBY_EVENT_WORKERS_STARTED;
+    case AGENT_STOPPING:
+        return is_ending(agent) ? STANDBY_EVENT_JOB_ENDING : STANDBY_EVENT_WORKERS_ENDING;
+    case AGENT_DONE:
+        return STANDBY_EVENT_JOB_ENDING;
+    case AGENT_IDLE:
+    case AGENT_JOINING:
+    case AGENT_LEAVING:
+    case AGENT_DOUBTING:
+    case AGENT_PHASE_COUNT:
+        break;
+    }
+    return STANDBY_EVENT_COUNT;
+}
+
+static void tell_standby(
+    struct node_machine *machine, enum agent_phase before, struct instant now) {
+    const struct agent_machine *agent = &machine->agent;
+    enum standby_event_kind kind = standby_event_of(agent, before);
+    if (machine->standby != NULL && kind != STANDBY_EVENT_COUNT) {
+        bool may_restart = agent->may_lose_peers || restart_policy_remaining(&agent->restarts) > 0;
+        step_standby(
+            machine, &(struct standby_event){.kind = kind, .now = now, .may_restart = may_restart});
+    }
+}
+
 static void step_agent(struct node_machine *machine, const struct agent_event *event) {
     struct agent_effects effects;
+    enum agent_phase before = machine->agent.phase;
     agent_machine_step(&machine->agent, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
         const struct agent_effect *item = &effects.items[i];
@@ -261,6 +334,7 @@ static void step_agent(struct node_machine *machine, const struct agent_event *e
             step_membership(machine, &asked);
         }
     }
+    tell_standby(machine, before, event->now);
 }
 
 static void step_rendezvous(struct node_machine *machine, const struct rendezvous_event *event) {
@@ -318,6 +392,9 @@ void node_machine_step(struct node_machine *machine, struct node_effects *out_ef
     case NODE_ROUND:
         step_round(machine, &event->round);
         break;
+    case NODE_STANDBY:
+        step_standby(machine, &event->standby);
+        break;
     case NODE_PART_COUNT:
         break;
     }
@@ -337,6 +414,9 @@ void node_effect_describe(const struct node_effect *effect, struct text *out) {
         break;
     case NODE_ROUND:
         round_effect_describe(&effect->round, out);
+        break;
+    case NODE_STANDBY:
+        standby_effect_describe(&effect->standby, out);
         break;
     case NODE_PART_COUNT:
         break;

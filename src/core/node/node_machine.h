@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One whole node as a machine: the agent, its membership in the job, the rendezvous and the round.
- * All of them share ONE queue of owned events, one list of effects and one transcript. The agent
- * floor performs it on a real machine. tests/simulation plays thousands of nodes on a virtual
- * clock.
+/* One whole node as a machine: the agent, its membership in the job, the rendezvous, the round and
+ * the standby workers. All of them share ONE queue of owned events, one list of effects and one
+ * transcript. The agent floor performs it on a real machine. tests/simulation plays thousands of
+ * nodes on a virtual clock.
  *
  *     facts -> node_machine_post -> queue -> node_machine_step -> effects -> performer
  *                                     ^            |
@@ -21,6 +21,8 @@
  *   with the account of the worker that is the root cause; and FINISH by END_ASKED. It carries out
  *   the other effects of the step, posts these answers in the order of the effects, and only then
  *   takes the next step.
+ * - The effects of the standby plan that follow from a step of the agent machine come after those
+ * of the agent machine.
  * - MEMBERSHIP_EFFECT_SETTLED follows END_ASKED, and is the last of all effects. */
 #ifndef MUSTER_CORE_NODE_NODE_MACHINE_H
 #define MUSTER_CORE_NODE_NODE_MACHINE_H
@@ -41,6 +43,7 @@ struct node_effect {
         struct membership_effect membership;
         struct rendezvous_effect rendezvous;
         struct round_effect round;
+        struct standby_effect standby;
     };
 };
 
@@ -54,6 +57,7 @@ struct node_settings {
     struct membership_settings membership;         /* its pointers outlive the machine */
     struct rendezvous_machine_settings rendezvous; /* for nodes that come and go */
     struct round_settings round;                   /* for several nodes, of both kinds */
+    struct standby_settings standby;
 };
 
 struct node_machine;
@@ -80,6 +84,9 @@ const struct membership_knowledge *node_machine_knowledge(const struct node_mach
 struct worker_group *node_machine_workers(struct node_machine *machine);
 /* The rendezvous machine of nodes that come and go; else NULL. */
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine);
+
+/* The plan of standby workers; NULL where none are wanted. */
+const struct standby_plan *node_machine_standby(const struct node_machine *machine);
 
 /* Appends one line for transcripts, as the machine's own transcript has it. */
 void node_effect_describe(const struct node_effect *effect, struct text *out);

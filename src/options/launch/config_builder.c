@@ -194,6 +194,22 @@ static enum failure_code build_evidence(struct building *building) {
     return FAILURE_NONE;
 }
 
+static enum failure_code build_standby(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *standby = text_of(building, "standby");
+    double seconds = option_result_value(building->options, "standby_after")->number;
+    if (!(seconds > 0)) {
+        option_result_reject(building->options, "standby_after",
+            "invalid value %s: give seconds above 0", text_of(building, "standby_after"));
+        return FAILURE_INVALID;
+    }
+    config->standby_after = duration_from_seconds(seconds);
+    config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
+                      : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
+                                                     : LAUNCH_STANDBY_OFF;
+    return FAILURE_NONE;
+}
+
 /* PyTorch registers its built-in log handling under the name "default" (entry point
  * torchrun.logs_specs). */
 static enum failure_code build_plug_ins(struct building *building) {
@@ -346,7 +362,7 @@ enum failure_code config_build(struct option_result *options, const struct text_
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
         build_rendezvous, build_token, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
-        build_events, build_store_memory, build_scratch};
+        build_events, build_store_memory, build_scratch, build_standby};
     struct launch_config config = {0};
     struct building building = {options, environment, &config};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

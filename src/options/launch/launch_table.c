@@ -8,6 +8,7 @@ static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core
 static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
 static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
 static const char *const evidences[] = {"off", "basic", "full", NULL};
+static const char *const standbys[] = {"off", "auto", "on", NULL};
 static const char *const store_clients[] = {"user", "round", "any", NULL};
 static const char *const auths[] = {"token", "none", NULL};
 static const char *const exit_codes[] = {"torchrun", "worker", NULL};
@@ -413,6 +414,27 @@ static const struct option_definition definitions[] = {
         .default_text = "2",
         .is_addition = true,
         .help = "Seconds, also fractions, by which that may delay a kill. Default: 2.",
+    },
+    {
+        .destination = "standby",
+        .names = {"--standby"},
+        .reads_environment = true,
+        .default_text = "off",
+        .choices = standbys,
+        .is_addition = true,
+        .help = "Keep one process for each worker that has imported what the workers import, and "
+                "takes a worker's place when all are started again: off, on, or auto where there "
+                "is room for them. Default: off.",
+    },
+    {
+        .destination = "standby_after",
+        .names = {"--standby-after", "--standby_after"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .default_text = "2.5",
+        .is_addition = true,
+        .help = "Seconds, also fractions, for which no worker has imported anything before such "
+                "processes are started. Default: 2.5.",
     },
     {
         .destination = "exit_code",

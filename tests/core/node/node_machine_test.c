@@ -185,6 +185,86 @@ static void signal_becomes_the_outcome(void **state) {
     play_close(&play);
 }
 
+/* Standby workers. They are told of each attempt. */
+
+static void open_with_standby(struct play *play, int max_restarts) {
+    play_open(play, MEMBERSHIP_ALONE, max_restarts);
+    play->settings.standby = (struct standby_settings){
+        .is_wanted = true, .worker_count = WORKERS, .after = duration_from_seconds(2)};
+    node_machine_free(play->node);
+    play->node = node_machine_new(&play->settings);
+}
+
+static void tell_standby(struct play *play, struct standby_event event) {
+    play_post(play, (struct node_event){.part = NODE_STANDBY, .standby = event});
+}
+
+static void warm_up(struct play *play) {
+    play_agent_kind(play, AGENT_EVENT_START);
+    play->now = instant_after(play->now, duration_from_seconds(2));
+    tell_standby(play, (struct standby_event){.kind = STANDBY_EVENT_TIMER_FIRED});
+    tell_standby(play, (struct standby_event){.kind = STANDBY_EVENT_HELLO, .local_rank = 1});
+    tell_standby(play, (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
+                           .records = {duration_from_seconds(2), 10, 0}});
+    tell_standby(
+        play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 100}});
+    play_expect(play, "start_workers attempt=0; look; warm rank=1; tell_ready 1/2 bytes=100");
+}
+
+static void standby_workers_are_told_of_each_attempt(void **state) {
+    (void)state;
+    struct play play;
+    open_with_standby(&play, 1);
+    warm_up(&play);
+    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_READY);
+    play_exit(&play, 0, 1);
+    play_expect(&play, "signal_workers 15");
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE);
+    play_expect(&play, "renew_worker_store; start_workers attempt=1");
+    play_close(&play);
+}
+
+/* The answer to START_WORKERS comes after what became of the standby workers. */
+static void give_spare(struct play *play, const struct node_effect *effect) {
+    if (effect->part == NODE_AGENT && effect->agent.kind == AGENT_EFFECT_SIGNAL_WORKERS) {
+        tell_standby(
+            play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_GIVEN, .local_rank = 1});
+    }
+}
+
+static void a_standby_worker_that_was_given_is_told_of_when_workers_run(void **state) {
+    (void)state;
+    struct play play;
+    open_with_standby(&play, 1);
+    warm_up(&play);
+    play.interlude = give_spare;
+    play_exit(&play, 0, 1);
+    play_forget(&play);
+    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_GIVEN);
+    play_agent_kind(&play, AGENT_EVENT_ALL_GONE); /* a new attempt forgets that */
+    play_expect(&play, "renew_worker_store; start_workers attempt=1");
+    assert_int_equal(standby_plan_state(node_machine_standby(play.node), 1), STANDBY_ABSENT);
+    play_close(&play);
+}
+
+static void the_end_of_the_job_ends_standby_workers(void **state) {
+    (void)state;
+    struct play play;
+    open_with_standby(&play, 1);
+    warm_up(&play);
+    play_signal(&play, 15);
+    play_expect(&play, "signal_workers 15; end_all");
+    play_close(&play);
+}
+
+static void a_node_without_standby_workers_has_no_plan(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_ALONE, 1);
+    assert_null(node_machine_standby(play.node));
+    play_close(&play);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_an_event_points_to_may_be_forgotten_once_it_is_posted),
     cmocka_unit_test(all_that_is_posted_while_effects_are_carried_out_is_taken_in_order),
@@ -196,6 +276,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_alone_restarts_its_workers_until_they_are_done),
     cmocka_unit_test(a_node_alone_that_has_no_restart_left_fails),
     cmocka_unit_test(signal_becomes_the_outcome),
+    cmocka_unit_test(standby_workers_are_told_of_each_attempt),
+    cmocka_unit_test(a_standby_worker_that_was_given_is_told_of_when_workers_run),
+    cmocka_unit_test(the_end_of_the_job_ends_standby_workers),
+    cmocka_unit_test(a_node_without_standby_workers_has_no_plan),
 };
 
 TEST_MAIN(tests)

@@ -136,6 +136,7 @@ static inline void play_perform(struct play *play, const struct node_effect *eff
     case NODE_ROUND:
         play_perform_rounds(play, &effect->round);
         break;
+    case NODE_STANDBY: /* a test's own interlude plays it */
     case NODE_PART_COUNT:
         break;
     }
@@ -159,6 +160,9 @@ static inline bool play_is_told(const struct node_effect *effect) {
     case NODE_ROUND:
         return effect->round.kind != ROUND_EFFECT_ARM_TIMER &&
                effect->round.kind != ROUND_EFFECT_DISARM_TIMER;
+    case NODE_STANDBY:
+        return effect->standby.kind != STANDBY_EFFECT_ARM_TIMER &&
+               effect->standby.kind != STANDBY_EFFECT_DISARM_TIMER;
     case NODE_MEMBERSHIP:
     case NODE_PART_COUNT:
         break;

@@ -74,6 +74,17 @@ static void evidence_is_a_choice_and_a_time(void **state) {
     expect_mistake("--evidence-timeout -1 t.py", "--evidence-timeout/--evidence_timeout: ", "-1");
 }
 
+static void standby_is_a_choice_and_a_time(void **state) {
+    (void)state;
+    assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_OFF);
+    assert_true(duration_seconds(config_of("t.py")->standby_after) == 2.5);
+    assert_int_equal(config_of("--standby auto t.py")->standby, LAUNCH_STANDBY_AUTO);
+    assert_int_equal(config_of("--standby on t.py")->standby, LAUNCH_STANDBY_ON);
+    assert_true(duration_seconds(config_of("--standby-after 0.2 t.py")->standby_after) == 0.2);
+    expect_mistake("--standby yes t.py", "--standby: ", "'auto'");
+    expect_mistake("--standby-after 0 t.py", "--standby-after/--standby_after: ", "above 0");
+}
+
 static void shutdown_timeout_takes_fractions_and_a_variable(void **state) {
     (void)state;
     assert_true(
@@ -249,6 +260,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(a_handler_that_does_nothing_there_is_accepted, clear),
     cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
+    cmocka_unit_test_teardown(standby_is_a_choice_and_a_time, clear),
 };
 
 TEST_MAIN(tests)

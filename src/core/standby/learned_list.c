@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/standby/learned_list.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+void learned_list_init(struct learned_list *list) {
+    *list = (struct learned_list){.names = table_new(NULL)};
+}
+
+void learned_list_clear(struct learned_list *list) {
+    table_free(list->names);
+    text_clear(&list->text);
+    *list = (struct learned_list){0};
+}
+
+/* UTF-8 without control characters. */
+static bool is_plain(struct slice word, size_t maximum) {
+    size_t at = 0;
+    if (word.length > maximum) {
+        return false;
+    }
+    while (at < word.length) {
+        size_t length = utf8_character_length(word.data + at, word.length - at);
+        if (length == 0 || word.data[at] < 0x20 || word.data[at] == 0x7F) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
+bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin) {
+    size_t room = LEARNED_LIST_TEXT_MAXIMUM - list->text.length;
+    if (name.length == 0 || !is_plain(name, LEARNED_LIST_NAME_MAXIMUM) ||
+        !is_plain(origin, LEARNED_LIST_ORIGIN_MAXIMUM) || name.length + origin.length + 2 > room ||
+        table_get(list->names, name) != NULL) {
+        return false;
+    }
+    table_put(list->names, name, list);
+    text_append_bytes(&list->text, (const char *)name.data, name.length);
+    text_append(&list->text, "\t");
+    text_append_bytes(&list->text, (const char *)origin.data, origin.length);
+    text_append(&list->text, "\n");
+    return true;
+}
+
+size_t learned_list_add_text(struct learned_list *list, struct slice text) {
+    size_t added = 0;
+    const uint8_t *end;
+    while (text.length > 0 && (end = memchr(text.data, '\n', text.length)) != NULL) {
+        struct slice line = {text.data, (size_t)(end - text.data)};
+        const uint8_t *tab = memchr(line.data, '\t', line.length);
+        if (tab != NULL) {
+            struct slice name = {line.data, (size_t)(tab - line.data)};
+            added += learned_list_add(list, name, slice_from(line, name.length + 1)) ? 1 : 0;
+        }
+        text = slice_from(text, line.length + 1);
+    }
+    return added;
+}
+
+size_t learned_list_count(const struct learned_list *list) {
+    return table_count(list->names);
+}
+
+struct slice learned_list_text(const struct learned_list *list) {
+    return (struct slice){(const uint8_t *)list->text.data, list->text.length};
+}

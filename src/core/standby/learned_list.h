@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the workers of a job have imported: names of modules and where each was found, in the order
+ * of the first import, as one value. A standby worker imports this list before it waits. The text
+ * of it has one line for each module, NAME<tab>ORIGIN, with an empty origin where there is none. It
+ * is the form in which the list is given to a standby worker, and in which nodes may give it to
+ * each other.
+ *
+ * The names come from workers, and so from anybody: a name or an origin that cannot be one is left
+ * out, and what does not fit into the list is, too. */
+#ifndef MUSTER_CORE_STANDBY_LEARNED_LIST_H
+#define MUSTER_CORE_STANDBY_LEARNED_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/table.h"
+#include "base/text.h"
+
+/* Bytes of the text of a list, and of a name and an origin in it. */
+#define LEARNED_LIST_TEXT_MAXIMUM (200 * 1024)
+#define LEARNED_LIST_NAME_MAXIMUM 256
+#define LEARNED_LIST_ORIGIN_MAXIMUM 1024
+
+struct learned_list {
+    struct table *names; /* of the modules in the text */
+    struct text text;
+};
+
+void learned_list_init(struct learned_list *list);
+void learned_list_clear(struct learned_list *list);
+
+/* Adds a module that is not in the list yet. False: it is, or it cannot be added. */
+bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin);
+
+/* Adds what is new in the text of a list, which may be cut off anywhere: what comes after the last
+ * newline is not read. Returns how many modules were new. */
+size_t learned_list_add_text(struct learned_list *list, struct slice text);
+
+size_t learned_list_count(const struct learned_list *list);
+/* Good until the list changes. */
+struct slice learned_list_text(const struct learned_list *list);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/standby/standby_environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define PATH_VARIABLE "PYTHONPATH"
+#define ERROR_FILE_VARIABLE "TORCHELASTIC_ERROR_FILE"
+
+/* What worker_environment sets from the place of the node in a round. */
+static const char *const round_names[] = {"RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE",
+    "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"};
+
+static bool is_named(const char *entry, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static bool is_of_round(const char *entry) {
+    for (size_t i = 0; i < sizeof round_names / sizeof *round_names; i++) {
+        if (is_named(entry, round_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_names_of_round(struct text_list *environment) {
+    struct text_list kept = {0};
+    for (size_t i = 0; i < environment->count; i++) {
+        if (!is_of_round(environment->items[i])) {
+            text_list_add(&kept, environment->items[i]);
+        }
+    }
+    text_list_clear(environment);
+    *environment = kept;
+}
+
+void standby_environment_dress(
+    struct text_list *environment, enum standby_role role, const char *hook_directory) {
+    const char *path = text_list_variable(environment, PATH_VARIABLE);
+    bool had_path = path != NULL;
+    char *value = text_format(
+        "fd=3;role=%s;pythonpath=%d", role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
+    if (role == STANDBY_SPARE) {
+        drop_names_of_round(environment);
+    }
+    if (hook_directory != NULL) {
+        path = text_list_variable(environment, PATH_VARIABLE);
+        char *paths = path == NULL ? text_format("%s", hook_directory)
+                                   : text_format("%s:%s", hook_directory, path);
+        text_list_set_variable(environment, PATH_VARIABLE, paths);
+        free(paths);
+    }
+    text_list_set_variable(environment, STANDBY_VARIABLE, value);
+    free(value);
+}
+
+/* The error file is another one in each attempt, and nothing reads its name early. It stays in the
+ * environment of a standby worker, since the guardian finds what belongs to the job by it. */
+static bool is_free_to_differ(const char *entry) {
+    return is_of_round(entry) || is_named(entry, ERROR_FILE_VARIABLE);
+}
+
+static int compare_entries(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Sorted, and borrowed from the list; the caller frees the array. */
+static const char **list_lasting(const struct text_list *environment, size_t *out_count) {
+    const char **entries = memory_allocate((environment->count + 1) * sizeof *entries);
+    *out_count = 0;
+    for (size_t i = 0; i < environment->count; i++) {
+        if (!is_free_to_differ(environment->items[i])) {
+            entries[(*out_count)++] = environment->items[i];
+        }
+    }
+    qsort(entries, *out_count, sizeof *entries, compare_entries);
+    return entries;
+}
+
+bool standby_environment_fits(const struct text_list *before, const struct text_list *now) {
+    size_t before_count;
+    size_t now_count;
+    const char **old = list_lasting(before, &before_count);
+    const char **new = list_lasting(now, &now_count);
+    bool fits = before_count == now_count;
+    for (size_t i = 0; i < now_count && fits; i++) {
+        fits = strcmp(old[i], new[i]) == 0;
+    }
+    free((void *)old);
+    free((void *)new);
+    return fits;
+}

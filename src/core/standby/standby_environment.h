@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The environment of a standby worker. It is that of a worker of the last attempt without the names
+ * that belong to a round: those come when the standby worker becomes a worker. All other names must
+ * be right from the beginning, because what is imported may have read them. */
+#ifndef MUSTER_CORE_STANDBY_STANDBY_ENVIRONMENT_H
+#define MUSTER_CORE_STANDBY_STANDBY_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+
+/* The variable that tells a process what its descriptor 3 is. */
+#define STANDBY_VARIABLE "MUSTER_STANDBY"
+
+enum standby_role {
+    STANDBY_RECORD, /* a worker, which records what it imports */
+    STANDBY_SPARE,  /* a standby worker */
+};
+
+/* Adds to the environment of a worker what makes it a worker that records, or a standby worker. For
+ * the latter, the names of the round go. `hook_directory` is put in front of PYTHONPATH; NULL where
+ * the program is not Python. */
+void standby_environment_dress(
+    struct text_list *environment, enum standby_role role, const char *hook_directory);
+
+/* Whether a standby worker that was started with the environment of worker `before` may become
+ * worker `now`. Neither is dressed. */
+bool standby_environment_fits(const struct text_list *before, const struct text_list *now);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/standby/standby_plan.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* Looks at quiet workers of which none has said hello, before that is told. */
+#define SILENT_LOOKS 3
+/* Between a look at workers that import and the next one, at least. */
+#define SHORTEST_PAUSE_MILLISECONDS 100
+
+#define NEVER ((struct instant){INT64_MAX})
+
+struct spare {
+    enum standby_state state;
+    bool has_hello;
+    struct instant not_before; /* DUE: after a death */
+    struct instant deadline;   /* WARMING */
+    size_t modules;            /* in the list when it was started */
+    uint64_t bytes;            /* READY */
+};
+
+/* What the workers import. */
+struct looking {
+    bool is_running; /* workers run, and there may be another attempt */
+    bool is_quiet;
+    struct instant next;
+    struct duration pause;
+    size_t modules;
+    int silent_looks;
+};
+
+struct standby_plan {
+    struct standby_settings settings;
+    struct spare *spares; /* by local rank */
+    struct looking looking;
+    enum standby_off off;
+    int deaths;
+    uint64_t largest; /* memory of a spare that was ready; 0: not known */
+    bool is_scarce;   /* there was not enough memory at the last look */
+    bool has_told_scarce;
+    bool has_told_silent;
+    bool is_ready_news; /* a spare has become ready, which was not told yet */
+    struct instant armed;
+    struct standby_effect *effects;
+    size_t effect_count;
+    size_t effect_capacity;
+};
+
+struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
+    struct standby_plan *plan = memory_allocate(sizeof *plan);
+    plan->settings = *settings;
+    plan->spares = memory_allocate((size_t)settings->worker_count * sizeof *plan->spares);
+    plan->armed = NEVER;
+    plan->looking.next = NEVER;
+    return plan;
+}
+
+void standby_plan_free(struct standby_plan *plan) {
+    if (plan != NULL) {
+        free(plan->spares);
+        free(plan->effects);
+        free(plan);
+    }
+}
+
+enum standby_state standby_plan_state(const struct standby_plan *plan, int local_rank) {
+    return plan == NULL ? STANDBY_ABSENT : plan->spares[local_rank].state;
+}
+
+int standby_plan_count(const struct standby_plan *plan, enum standby_state state) {
+    int count = 0;
+    for (int rank = 0; plan != NULL && rank < plan->settings.worker_count; rank++) {
+        count += plan->spares[rank].state == state ? 1 : 0;
+    }
+    return count;
+}
+
+static struct standby_effect *push(struct standby_plan *plan, enum standby_effect_kind kind) {
+    plan->effects = memory_reserve(
+        plan->effects, &plan->effect_capacity, plan->effect_count + 1, sizeof *plan->effects);
+    struct standby_effect *effect = &plan->effects[plan->effect_count++];
+    *effect = (struct standby_effect){.kind = kind};
+    return effect;
+}
+
+/* Ending spares. */
+
+static void end_all(struct standby_plan *plan) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        if (plan->spares[rank].state != STANDBY_GIVEN) {
+            plan->spares[rank].state = STANDBY_ABSENT;
+        }
+    }
+    push(plan, STANDBY_EFFECT_END_ALL);
+}
+
+static void turn_off(
+    struct standby_plan *plan, enum standby_off why, int local_rank, struct process_exit how) {
+    struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_OFF);
+    effect->off.why = why;
+    effect->off.local_rank = local_rank;
+    effect->off.exit = how;
+    plan->off = why;
+    end_all(plan);
+}
+
+static void end_late(struct standby_plan *plan, struct instant now) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        const struct spare *spare = &plan->spares[rank];
+        if (spare->state == STANDBY_WARMING && !instant_is_before(now, spare->deadline)) {
+            turn_off(plan, STANDBY_OFF_LATE, rank, (struct process_exit){0});
+            return;
+        }
+    }
+}
+
+static bool is_waiting(const struct spare *spare) {
+    return spare->state == STANDBY_WARMING || spare->state == STANDBY_READY;
+}
+
+static struct duration backoff(int deaths) {
+    return duration_from_seconds((double)STANDBY_BACKOFF_SECONDS * (double)(1 << (deaths - 1)));
+}
+
+/* The kernel kills what takes too much memory; that may be over soon. What ends by itself before it
+ * is ready has gone another way than the hook's. */
+static void note_end(struct standby_plan *plan, const struct standby_event *event) {
+    struct spare *spare = &plan->spares[event->ended.local_rank];
+    if (!is_waiting(spare)) {
+        return; /* it was ended meanwhile */
+    }
+    bool has_left = spare->state == STANDBY_WARMING && !event->ended.exit.is_signal;
+    if (has_left) {
+        turn_off(plan, STANDBY_OFF_ENDED, event->ended.local_rank, event->ended.exit);
+    } else if (++plan->deaths >= STANDBY_DEATHS_MAXIMUM) {
+        turn_off(plan, STANDBY_OFF_DEATHS, event->ended.local_rank, event->ended.exit);
+    } else {
+        spare->state = STANDBY_DUE;
+        spare->not_before = instant_after(event->now, backoff(plan->deaths));
+    }
+}
+
+/* Looking at what workers import. */
+
+static void begin_looking(struct standby_plan *plan, const struct standby_event *event) {
+    plan->looking.is_running = event->may_restart;
+    plan->looking.is_quiet = false;
+    plan->looking.pause = plan->settings.after;
+    plan->looking.next =
+        event->may_restart ? instant_after(event->now, plan->settings.after) : NEVER;
+}
+
+static void end_looking(struct standby_plan *plan) {
+    plan->looking.is_running = false;
+    plan->looking.is_quiet = false;
+    plan->looking.next = NEVER;
+}
+
+static bool has_any_hello(const struct standby_plan *plan) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        if (plan->spares[rank].has_hello) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_silence(struct standby_plan *plan) {
+    if (!plan->has_told_silent && !has_any_hello(plan) &&
+        ++plan->looking.silent_looks >= SILENT_LOOKS) {
+        plan->has_told_silent = true;
+        push(plan, STANDBY_EFFECT_TELL_SILENT);
+    }
+}
+
+static bool has_memory(const struct standby_plan *plan, uint64_t available) {
+    uint64_t workers = (uint64_t)plan->settings.worker_count;
+    return !plan->settings.is_auto || plan->largest == 0 ||
+           available / STANDBY_MEMORY_PART / workers >= plan->largest;
+}
+
+static void note_memory(struct standby_plan *plan, uint64_t available) {
+    plan->is_scarce = !has_memory(plan, available);
+    if (plan->is_scarce && !plan->has_told_scarce) {
+        plan->has_told_scarce = true;
+        push(plan, STANDBY_EFFECT_TELL_SCARCE);
+    }
+    if (plan->is_scarce) {
+        end_all(plan);
+    }
+}
+
+static void replace_outdated(struct standby_plan *plan) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        struct spare *spare = &plan->spares[rank];
+        if (spare->state == STANDBY_READY &&
+            plan->looking.modules > spare->modules + STANDBY_MODULES_BEHIND) {
+            push(plan, STANDBY_EFFECT_END_SPARE)->local_rank = rank;
+            spare->state = STANDBY_ABSENT;
+        }
+    }
+}
+
+static void want_missing(struct standby_plan *plan) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        struct spare *spare = &plan->spares[rank];
+        bool is_missing = spare->state == STANDBY_ABSENT || spare->state == STANDBY_GIVEN;
+        if (is_missing && spare->has_hello) {
+            spare->state = STANDBY_DUE;
+        }
+    }
+}
+
+static struct duration longer(struct duration pause) {
+    struct duration longest = duration_from_seconds(STANDBY_LOOK_SECONDS);
+    bool is_longest = pause.nanoseconds >= longest.nanoseconds / 2;
+    return is_longest ? longest : (struct duration){2 * pause.nanoseconds};
+}
+
+static void note_records(struct standby_plan *plan, const struct standby_event *event) {
+    struct looking *looking = &plan->looking;
+    int64_t missing = plan->settings.after.nanoseconds - event->records.quiet.nanoseconds;
+    struct duration pause = duration_from_milliseconds(SHORTEST_PAUSE_MILLISECONDS);
+    if (!looking->is_running) {
+        return;
+    }
+    looking->modules = event->records.modules;
+    if (missing > 0) {
+        pause.nanoseconds = missing > pause.nanoseconds ? missing : pause.nanoseconds;
+        looking->next = instant_after(event->now, pause);
+        return;
+    }
+    looking->is_quiet = true;
+    looking->pause = longer(looking->pause);
+    looking->next = instant_after(event->now, looking->pause);
+    note_silence(plan);
+    note_memory(plan, event->records.memory);
+    if (!plan->is_scarce) {
+        replace_outdated(plan);
+        want_missing(plan);
+    }
+}
+
+/* Spares. */
+
+static void note_ready(struct standby_plan *plan, const struct standby_event *event) {
+    struct spare *spare = &plan->spares[event->ready.local_rank];
+    if (spare->state == STANDBY_WARMING) {
+        spare->state = STANDBY_READY;
+        plan->is_ready_news = true;
+        spare->bytes = event->ready.bytes;
+        plan->largest = spare->bytes > plan->largest ? spare->bytes : plan->largest;
+    }
+}
+
+static void tell_ready(struct standby_plan *plan) {
+    int ready = standby_plan_count(plan, STANDBY_READY);
+    bool is_more_to_come =
+        standby_plan_count(plan, STANDBY_DUE) > 0 || standby_plan_count(plan, STANDBY_WARMING) > 0;
+    if (!plan->is_ready_news || ready == 0 || is_more_to_come) {
+        return;
+    }
+    uint64_t bytes = 0;
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        bytes += plan->spares[rank].state == STANDBY_READY ? plan->spares[rank].bytes : 0;
+    }
+    struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_READY);
+    effect->told.count = ready;
+    effect->told.total = plan->settings.worker_count;
+    effect->told.bytes = bytes;
+    plan->is_ready_news = false;
+}
+
+static void tell_used(struct standby_plan *plan) {
+    int given = standby_plan_count(plan, STANDBY_GIVEN);
+    if (given > 0) {
+        struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_USED);
+        effect->told.count = given;
+        effect->told.total = plan->settings.worker_count;
+    }
+}
+
+static void forget_given(struct standby_plan *plan) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        if (plan->spares[rank].state == STANDBY_GIVEN) {
+            plan->spares[rank].state = STANDBY_ABSENT;
+        }
+    }
+}
+
+/* One at a time, and only beside workers that run and import nothing. */
+static void warm_next(struct standby_plan *plan, struct instant now) {
+    if (!plan->looking.is_quiet || standby_plan_count(plan, STANDBY_WARMING) > 0) {
+        return;
+    }
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        struct spare *spare = &plan->spares[rank];
+        if (spare->state == STANDBY_DUE && !instant_is_before(now, spare->not_before)) {
+            spare->state = STANDBY_WARMING;
+            spare->modules = plan->looking.modules;
+            spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
+            push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
+            return;
+        }
+    }
+}
+
+/* The timer. */
+
+static struct instant next_deadline(const struct standby_plan *plan, struct instant now) {
+    struct instant next = plan->looking.next;
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        const struct spare *spare = &plan->spares[rank];
+        if (spare->state == STANDBY_WARMING) {
+            next = instant_earlier(next, spare->deadline);
+        } else if (spare->state == STANDBY_DUE && plan->looking.is_quiet &&
+                   instant_is_before(now, spare->not_before)) {
+            next = instant_earlier(next, spare->not_before);
+        }
+    }
+    return next;
+}
+
+static void arm(struct standby_plan *plan, struct instant now) {
+    struct instant next = plan->off == STANDBY_OFF_NONE ? next_deadline(plan, now) : NEVER;
+    if (next.nanoseconds == plan->armed.nanoseconds) {
+        return;
+    }
+    plan->armed = next;
+    if (next.nanoseconds == NEVER.nanoseconds) {
+        push(plan, STANDBY_EFFECT_DISARM_TIMER);
+    } else {
+        push(plan, STANDBY_EFFECT_ARM_TIMER)->deadline = next;
+    }
+}
+
+static void note_timer(struct standby_plan *plan, struct instant now) {
+    if (!instant_is_before(now, plan->armed)) {
+        plan->armed = NEVER;
+    }
+    end_late(plan, now);
+    if (plan->off == STANDBY_OFF_NONE && !instant_is_before(now, plan->looking.next)) {
+        plan->looking.next = NEVER; /* RECORDS sets the next one */
+        push(plan, STANDBY_EFFECT_LOOK);
+    }
+}
+
+/* One event. */
+
+static void take(struct standby_plan *plan, const struct standby_event *event) {
+    switch (event->kind) {
+    case STANDBY_EVENT_ATTEMPT_BEGAN:
+        forget_given(plan);
+        break;
+    case STANDBY_EVENT_WORKERS_STARTED:
+        tell_used(plan);
+        begin_looking(plan, event);
+        break;
+    case STANDBY_EVENT_WORKERS_ENDING:
+        end_looking(plan);
+        break;
+    case STANDBY_EVENT_JOB_ENDING:
+        end_looking(plan);
+        end_all(plan);
+        break;
+    case STANDBY_EVENT_HELLO:
+        plan->spares[event->local_rank].has_hello = true;
+        break;
+    case STANDBY_EVENT_RECORDS:
+        note_records(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_READY:
+        note_ready(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_DIRTY:
+        if (is_waiting(&plan->spares[event->local_rank])) {
+            turn_off(plan, STANDBY_OFF_DIRTY, event->local_rank, (struct process_exit){0});
+        }
+        break;
+    case STANDBY_EVENT_SPARE_ENDED:
+        note_end(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_GIVEN:
+        plan->spares[event->local_rank].state = STANDBY_GIVEN;
+        break;
+    case STANDBY_EVENT_SPARE_REFUSED:
+        plan->spares[event->local_rank].state = STANDBY_ABSENT;
+        break;
+    case STANDBY_EVENT_TIMER_FIRED:
+        note_timer(plan, event->now);
+        break;
+    case STANDBY_EVENT_COUNT:
+        break;
+    }
+}
+
+/* Without spares there is only to be told who has become a worker. */
+static bool is_heard(const struct standby_plan *plan, enum standby_event_kind kind) {
+    return plan->off == STANDBY_OFF_NONE || kind == STANDBY_EVENT_ATTEMPT_BEGAN ||
+           kind == STANDBY_EVENT_SPARE_GIVEN;
+}
+
+void standby_plan_step(struct standby_plan *plan, const struct standby_event *event,
+    struct standby_effects *out_effects) {
+    plan->effect_count = 0;
+    if (is_heard(plan, event->kind)) {
+        take(plan, event);
+    }
+    if (plan->off == STANDBY_OFF_NONE) {
+        warm_next(plan, event->now);
+        tell_ready(plan);
+    }
+    arm(plan, event->now);
+    *out_effects = (struct standby_effects){plan->effects, plan->effect_count};
+}

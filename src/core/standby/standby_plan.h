@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which standby workers a node keeps, as a machine. A standby worker (spare) is a process that has
+ * imported what the workers of this job import, and waits. When the workers are started again, it
+ * becomes the worker of its local rank. The plan decides when a spare is started, replaced and
+ * ended. It does not decide when it becomes a worker: that is where a worker would be started
+ * without it. The plan knows no process, descriptor or module.
+ *
+ *   ABSENT -> DUE -> WARMING -> READY -> GIVEN
+ *     ^        ^                           |
+ *     |        +--- quiet, it is wanted ---+
+ *     +--- it cannot be used, or has ended
+ *
+ * - A rank has a spare only after a worker of that rank has said hello: then the way to the
+ *   interpreter is known to lead through the hook. Otherwise the spare would run the script.
+ * - Spares are warmed while the workers run, when no worker has imported anything for `after`, and
+ *   only one at a time.
+ * - A spare that is dirty says why, and there are no more spares in this job. The same holds for a
+ *   spare that is not ready in time, that ends with a status of its own before it is ready, and
+ * when three have died.
+ *
+ * The contract with the performer:
+ * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY or SPARE_ENDED, also when it could
+ *   not be started.
+ * - END_SPARE and END_ALL end spares. Nothing more is told about these.
+ * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
+ * said it, and then RECORDS.
+ * - When the workers are started, the performer gives the spares that are READY their place, if
+ * they fit. It answers each by SPARE_GIVEN or SPARE_REFUSED; the latter has been ended.
+ * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
+#ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
+#define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/workers/process_exit.h"
+
+/* How long a spare may take until it is ready. */
+#define STANDBY_WARMING_SECONDS 120
+/* The longest time between two looks at the records. */
+#define STANDBY_LOOK_SECONDS 300
+/* A spare is replaced when the workers have imported more modules than this since it was started.
+ */
+#define STANDBY_MODULES_BEHIND 20
+/* After the first death of a spare; it doubles with each. */
+#define STANDBY_BACKOFF_SECONDS 60
+#define STANDBY_DEATHS_MAXIMUM 3
+/* With --standby auto, spares may take this part of the memory that is available. */
+#define STANDBY_MEMORY_PART 20
+
+enum standby_state {
+    STANDBY_ABSENT,
+    STANDBY_DUE,     /* it is to be started */
+    STANDBY_WARMING, /* it imports */
+    STANDBY_READY,   /* it waits */
+    STANDBY_GIVEN,   /* it has become the worker of its rank in the present attempt */
+    STANDBY_STATE_COUNT,
+};
+
+enum standby_event_kind {
+    /* told by the node */
+    STANDBY_EVENT_ATTEMPT_BEGAN, /* the workers are being started */
+    STANDBY_EVENT_WORKERS_STARTED,
+    STANDBY_EVENT_WORKERS_ENDING, /* the workers are being stopped */
+    STANDBY_EVENT_JOB_ENDING,     /* and there will be none after them */
+    /* told by the performer */
+    STANDBY_EVENT_HELLO,
+    STANDBY_EVENT_RECORDS,
+    STANDBY_EVENT_SPARE_READY,
+    STANDBY_EVENT_SPARE_DIRTY,
+    STANDBY_EVENT_SPARE_ENDED,
+    STANDBY_EVENT_SPARE_GIVEN,
+    STANDBY_EVENT_SPARE_REFUSED,
+    STANDBY_EVENT_TIMER_FIRED,
+    STANDBY_EVENT_COUNT,
+};
+
+struct standby_event {
+    enum standby_event_kind kind;
+    struct instant now;
+    union {
+        bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
+        int local_rank;   /* HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
+        struct {
+            struct duration quiet; /* since the last import of any worker */
+            size_t modules;        /* in the list of all that was learned */
+            uint64_t memory;       /* bytes that are available */
+        } records;
+        struct {
+            int local_rank;
+            uint64_t bytes; /* of memory that it takes */
+        } ready;
+        struct {
+            int local_rank;
+            struct process_exit exit;
+        } ended;
+    };
+};
+
+enum standby_effect_kind {
+    STANDBY_EFFECT_WARM,
+    STANDBY_EFFECT_END_SPARE,
+    STANDBY_EFFECT_END_ALL,
+    STANDBY_EFFECT_LOOK,
+    STANDBY_EFFECT_ARM_TIMER,
+    STANDBY_EFFECT_DISARM_TIMER,
+    STANDBY_EFFECT_TELL_READY,  /* all spares that are wanted are ready */
+    STANDBY_EFFECT_TELL_USED,   /* workers have been started from standby */
+    STANDBY_EFFECT_TELL_OFF,    /* there are no spares in this job from now on */
+    STANDBY_EFFECT_TELL_SCARCE, /* there is not enough memory for spares; told once */
+    STANDBY_EFFECT_TELL_SILENT, /* no worker has said hello; told once */
+    STANDBY_EFFECT_COUNT,
+};
+
+/* Why there are no spares any more. */
+enum standby_off {
+    STANDBY_OFF_NONE,
+    STANDBY_OFF_DIRTY,  /* the performer knows why */
+    STANDBY_OFF_LATE,   /* a spare was not ready in time */
+    STANDBY_OFF_ENDED,  /* a spare ended with a status of its own */
+    STANDBY_OFF_DEATHS, /* too many have died */
+    STANDBY_OFF_COUNT,
+};
+
+struct standby_effect {
+    enum standby_effect_kind kind;
+    union {
+        int local_rank;          /* WARM, END_SPARE */
+        struct instant deadline; /* ARM_TIMER */
+        struct {
+            int count; /* spares that are ready, or workers that were started from standby */
+            int total;
+            uint64_t bytes; /* TELL_READY: what they take */
+        } told;
+        struct {
+            enum standby_off why;
+            int local_rank;
+            struct process_exit exit; /* ENDED, DEATHS */
+        } off;
+    };
+};
+
+/* Pointers are valid until the next step. */
+struct standby_effects {
+    const struct standby_effect *items;
+    size_t count;
+};
+
+struct standby_settings {
+    bool is_wanted; /* else there is no plan at all */
+    bool is_auto;   /* memory decides, too */
+    int worker_count;
+    struct duration after;
+};
+
+struct standby_plan;
+
+struct standby_plan *standby_plan_new(const struct standby_settings *settings);
+/* Accepts NULL. */
+void standby_plan_free(struct standby_plan *plan);
+
+void standby_plan_step(struct standby_plan *plan, const struct standby_event *event,
+    struct standby_effects *out_effects);
+
+/* NULL is a plan without any spare. */
+enum standby_state standby_plan_state(const struct standby_plan *plan, int local_rank);
+int standby_plan_count(const struct standby_plan *plan, enum standby_state state);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/standby/gate_message.h"
+
+#include <string.h>
+
+#include "base/little_endian.h"
+
+#define WORD 4
+
+static uint32_t word_at(struct slice body, size_t index) {
+    return little_endian_load32(body.data + index * WORD);
+}
+
+static enum failure_code read_hello(struct slice body, struct gate_message *out_message) {
+    if (body.length != 2 * WORD) {
+        return FAILURE_MALFORMED;
+    }
+    if (word_at(body, 0) != GATE_VERSION) {
+        return FAILURE_UNSUPPORTED;
+    }
+    *out_message = (struct gate_message){.kind = GATE_MESSAGE_HELLO};
+    out_message->hello.version = word_at(body, 0);
+    out_message->hello.pid = word_at(body, 1);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_ready(struct slice body, struct gate_message *out_message) {
+    if (body.length != 4 * WORD) {
+        return FAILURE_MALFORMED;
+    }
+    *out_message = (struct gate_message){.kind = GATE_MESSAGE_READY};
+    out_message->ready.modules = word_at(body, 0);
+    out_message->ready.skipped = word_at(body, 1);
+    out_message->ready.cpu_milliseconds = word_at(body, 2);
+    out_message->ready.memory_kib = word_at(body, 3);
+    return FAILURE_NONE;
+}
+
+enum failure_code gate_message_read(struct slice packet, struct gate_message *out_message) {
+    if (packet.length == 0 || packet.length > GATE_MESSAGE_MAXIMUM) {
+        return FAILURE_MALFORMED;
+    }
+    struct slice body = slice_from(packet, 1);
+    switch (packet.data[0]) {
+    case 'H':
+        return read_hello(body, out_message);
+    case 'P':
+        return read_ready(body, out_message);
+    case 'D':
+        *out_message = (struct gate_message){.kind = GATE_MESSAGE_DIRTY, .reason = body};
+        return FAILURE_NONE;
+    case 'R':
+        if (body.length != 0) {
+            return FAILURE_MALFORMED;
+        }
+        *out_message = (struct gate_message){.kind = GATE_MESSAGE_THROUGH};
+        return FAILURE_NONE;
+    default:
+        return FAILURE_MALFORMED;
+    }
+}
+
+static void append(struct bytes *out_bytes, const void *data, size_t length) {
+    (void)!bytes_append(out_bytes, data, length); /* there is no ceiling */
+}
+
+static void append_word(struct bytes *out_bytes, uint32_t value) {
+    uint8_t word[WORD];
+    little_endian_store32(word, value);
+    append(out_bytes, word, sizeof word);
+}
+
+void gate_message_write_body(
+    const char *directory, const struct text_list *environment, struct bytes *out_bytes) {
+    append_word(out_bytes, (uint32_t)strlen(directory));
+    append(out_bytes, directory, strlen(directory));
+    for (size_t i = 0; i < environment->count; i++) {
+        append(out_bytes, environment->items[i], strlen(environment->items[i]) + 1);
+    }
+}
+
+void gate_message_write_go(uint32_t flags, struct bytes *out_bytes) {
+    append(out_bytes, "G", 1);
+    append_word(out_bytes, flags);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The messages of the gate, by which an agent and a standby worker speak. Each is one packet of a
+ * local socket (SOCK_SEQPACKET): a letter and a body, numbers with the least significant byte
+ * first.
+ *
+ *   from      letter  body                                        meaning
+ *   spare     H       u32 version, u32 pid                        it has reached the hook
+ *   spare     P       u32 modules, skipped, CPU ms, memory KiB    it is ready
+ *   spare     D       UTF-8 reason                                it cannot be used, and ends
+ *   spare     R       -                                           it goes through the gate
+ *   agent     L       - (a file with the list)                    import this
+ *   agent     G       u32 flags, body, descriptors                go through the gate
+ *
+ * The body of G is u32 length of the working directory, the directory, and the whole environment as
+ * NAME=VALUE, each with a NUL byte. A large body comes in a file, which is then the first
+ * descriptor. The further descriptors are standard input, output and error, and the record. */
+#ifndef MUSTER_WIRE_STANDBY_GATE_MESSAGE_H
+#define MUSTER_WIRE_STANDBY_GATE_MESSAGE_H
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/text.h"
+
+#define GATE_VERSION 1
+/* The longest message of a standby worker. */
+#define GATE_MESSAGE_MAXIMUM 1024
+/* The longest body that is sent within a message. */
+#define GATE_INLINE_MAXIMUM (32 * 1024)
+/* In the flags of G: the body is in a file. */
+#define GATE_BODY_IN_FILE 1U
+
+enum gate_message_kind {
+    GATE_MESSAGE_HELLO,
+    GATE_MESSAGE_READY,
+    GATE_MESSAGE_DIRTY,
+    GATE_MESSAGE_THROUGH,
+};
+
+struct gate_message {
+    enum gate_message_kind kind;
+    union {
+        struct {
+            uint32_t version;
+            uint32_t pid;
+        } hello;
+        struct {
+            uint32_t modules; /* imported … */
+            uint32_t skipped; /* … and not */
+            uint32_t cpu_milliseconds;
+            uint32_t memory_kib;
+        } ready;
+        struct slice reason; /* DIRTY; points into the message, and may be any bytes */
+    };
+};
+
+/* Reads what a standby worker has sent. FAILURE_MALFORMED for another letter or length,
+ * FAILURE_UNSUPPORTED for a HELLO of another version. */
+__attribute__((warn_unused_result)) enum failure_code gate_message_read(
+    struct slice packet, struct gate_message *out_message);
+
+/* Appends the body of G. */
+void gate_message_write_body(
+    const char *directory, const struct text_list *environment, struct bytes *out_bytes);
+/* Appends the letter and the flags of G, before which comes nothing and after which the body. */
+void gate_message_write_go(uint32_t flags, struct bytes *out_bytes);
+
+#endif

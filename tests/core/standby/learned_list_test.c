@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/standby/learned_list.h"
+
+static size_t add_text(struct learned_list *list, const char *text) {
+    return learned_list_add_text(list, slice_from_string(text));
+}
+
+static void assert_text(const struct learned_list *list, const char *expected) {
+    assert_true(slice_equals(learned_list_text(list), slice_from_string(expected)));
+}
+
+static void modules_keep_the_order_in_which_they_came(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(add_text(&list, "json\t/lib/json.py\nabc\t\n"), 2);
+    assert_int_equal(add_text(&list, "zlib\t\njson\t/other/json.py\n"), 1);
+    assert_int_equal(learned_list_count(&list), 3);
+    assert_text(&list, "json\t/lib/json.py\nabc\t\nzlib\t\n");
+    learned_list_clear(&list);
+}
+
+static void the_text_of_a_list_makes_the_same_list(void **state) {
+    (void)state;
+    struct learned_list one;
+    struct learned_list other;
+    learned_list_init(&one);
+    learned_list_init(&other);
+    add_text(&one, "a\tb\nc\td\n");
+    assert_int_equal(learned_list_add_text(&other, learned_list_text(&one)), 2);
+    assert_text(&other, "a\tb\nc\td\n");
+    learned_list_clear(&one);
+    learned_list_clear(&other);
+}
+
+static void a_line_that_is_cut_off_is_not_read(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(add_text(&list, "json\t/lib\nab"), 1);
+    assert_int_equal(add_text(&list, ""), 0);
+    assert_text(&list, "json\t/lib\n");
+    learned_list_clear(&list);
+}
+
+static void what_cannot_be_a_module_is_left_out(void **state) {
+    (void)state;
+    struct learned_list list;
+    struct text name = {0};
+    learned_list_init(&list);
+    assert_int_equal(add_text(&list, "no tab\n\torigin\n\n\x1b[2J\t\na\tb\x01\n\xff\t\n"), 0);
+    for (int i = 0; i < LEARNED_LIST_NAME_MAXIMUM; i++) {
+        text_append(&name, "n");
+    }
+    struct slice fits = slice_from_string(text_string(&name));
+    assert_true(learned_list_add(&list, fits, (struct slice){0}));
+    text_append(&name, "n");
+    struct slice is_too_long = slice_from_string(text_string(&name));
+    assert_false(learned_list_add(&list, is_too_long, (struct slice){0}));
+    assert_int_equal(learned_list_count(&list), 1);
+    text_clear(&name);
+    learned_list_clear(&list);
+}
+
+static void the_text_never_grows_beyond_its_limit(void **state) {
+    (void)state;
+    struct learned_list list;
+    char origin[LEARNED_LIST_ORIGIN_MAXIMUM];
+    memset(origin, 'o', sizeof origin);
+    learned_list_init(&list);
+    for (int i = 0; i < 1000; i++) {
+        char *name = text_format("module%d", i);
+        (void)learned_list_add(
+            &list, slice_from_string(name), (struct slice){(const uint8_t *)origin, sizeof origin});
+        free(name);
+    }
+    assert_true(list.text.length <= LEARNED_LIST_TEXT_MAXIMUM);
+    assert_true(list.text.length > LEARNED_LIST_TEXT_MAXIMUM - 2 * LEARNED_LIST_ORIGIN_MAXIMUM);
+    learned_list_clear(&list);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(modules_keep_the_order_in_which_they_came),
+    cmocka_unit_test(the_text_of_a_list_makes_the_same_list),
+    cmocka_unit_test(a_line_that_is_cut_off_is_not_read),
+    cmocka_unit_test(what_cannot_be_a_module_is_left_out),
+    cmocka_unit_test(the_text_never_grows_beyond_its_limit),
+};
+
+TEST_MAIN(tests)

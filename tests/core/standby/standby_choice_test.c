@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/standby/standby_choice.h"
+
+static struct launch_config job(enum launch_standby standby) {
+    return (struct launch_config){.standby = standby,
+        .entry = LAUNCH_ENTRY_SCRIPT,
+        .max_restarts = 1,
+        .minimum_nodes = 1,
+        .maximum_nodes = 1};
+}
+
+static void off_is_off(void **state) {
+    (void)state;
+    struct launch_config config = job(LAUNCH_STANDBY_OFF);
+    assert_false(standby_is_wanted(&config, 1, 64));
+}
+
+static void nobody_waits_in_a_job_that_never_starts_its_workers_again(void **state) {
+    (void)state;
+    struct launch_config config = job(LAUNCH_STANDBY_ON);
+    assert_true(standby_is_wanted(&config, 8, 1));
+    config.max_restarts = 0;
+    assert_false(standby_is_wanted(&config, 8, 1));
+    config.maximum_nodes = 2;
+    assert_true(standby_is_wanted(&config, 8, 1));
+}
+
+static void auto_wants_python_and_two_cpus_for_each_worker(void **state) {
+    (void)state;
+    struct launch_config config = job(LAUNCH_STANDBY_AUTO);
+    assert_true(standby_is_wanted(&config, 4, 8));
+    assert_false(standby_is_wanted(&config, 5, 8));
+    config.entry = LAUNCH_ENTRY_MODULE;
+    assert_true(standby_is_wanted(&config, 4, 8));
+    config.entry = LAUNCH_ENTRY_PROGRAM;
+    assert_false(standby_is_wanted(&config, 4, 8));
+    assert_false(standby_is_for_python(&config));
+    config.standby = LAUNCH_STANDBY_ON;
+    assert_true(standby_is_wanted(&config, 4, 8));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(off_is_off),
+    cmocka_unit_test(nobody_waits_in_a_job_that_never_starts_its_workers_again),
+    cmocka_unit_test(auto_wants_python_and_two_cpus_for_each_worker),
+};
+
+TEST_MAIN(tests)

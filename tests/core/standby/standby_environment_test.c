@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/standby/standby_environment.h"
+
+static struct text_list worker(void) {
+    struct text_list list = {0};
+    text_list_add(&list, "PATH=/bin");
+    text_list_add(&list, "RANK=3");
+    text_list_add(&list, "LOCAL_RANK=1");
+    text_list_add(&list, "MASTER_PORT=29500");
+    text_list_add(&list, "TORCHELASTIC_RESTART_COUNT=0");
+    text_list_add(&list, "TORCHELASTIC_ERROR_FILE=/tmp/a/0/error.json");
+    text_list_add(&list, "OMP_NUM_THREADS=1");
+    return list;
+}
+
+static void a_worker_that_records_keeps_its_environment(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    standby_environment_dress(&list, STANDBY_RECORD, "/hook");
+    assert_string_equal(text_list_variable(&list, "RANK"), "3");
+    assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook");
+    assert_string_equal(
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=0");
+    text_list_clear(&list);
+}
+
+static void a_standby_worker_knows_nothing_of_the_round(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    text_list_set_variable(&list, "PYTHONPATH", "/mine");
+    standby_environment_dress(&list, STANDBY_SPARE, "/hook");
+    assert_null(text_list_variable(&list, "RANK"));
+    assert_null(text_list_variable(&list, "MASTER_PORT"));
+    assert_null(text_list_variable(&list, "TORCHELASTIC_RESTART_COUNT"));
+    assert_string_equal(text_list_variable(&list, "LOCAL_RANK"), "1");
+    assert_string_equal(
+        text_list_variable(&list, "TORCHELASTIC_ERROR_FILE"), "/tmp/a/0/error.json");
+    assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:/mine");
+    assert_string_equal(
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1");
+    text_list_clear(&list);
+}
+
+static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    text_list_set_variable(&list, "PYTHONPATH", "");
+    standby_environment_dress(&list, STANDBY_RECORD, "/hook");
+    assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:");
+    assert_string_equal(
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=1");
+    text_list_clear(&list);
+}
+
+static void a_program_that_is_not_python_gets_no_path(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    standby_environment_dress(&list, STANDBY_RECORD, NULL);
+    assert_null(text_list_variable(&list, "PYTHONPATH"));
+    assert_non_null(text_list_variable(&list, "MUSTER_STANDBY"));
+    text_list_clear(&list);
+}
+
+static void only_the_names_of_the_round_may_differ(void **state) {
+    (void)state;
+    struct text_list before = worker();
+    struct text_list now = worker();
+    assert_true(standby_environment_fits(&before, &now));
+    text_list_set_variable(&now, "RANK", "0");
+    text_list_set_variable(&now, "MASTER_PORT", "1");
+    text_list_set_variable(&now, "WORLD_SIZE", "8");
+    text_list_set_variable(&now, "TORCHELASTIC_ERROR_FILE", "/tmp/a/1/error.json");
+    assert_true(standby_environment_fits(&before, &now));
+    text_list_set_variable(&now, "OMP_NUM_THREADS", "4");
+    assert_false(standby_environment_fits(&before, &now));
+    text_list_set_variable(&now, "OMP_NUM_THREADS", "1");
+    assert_true(standby_environment_fits(&before, &now));
+    text_list_add(&now, "RANKED=1");
+    assert_false(standby_environment_fits(&before, &now));
+    assert_false(standby_environment_fits(&now, &before));
+    text_list_clear(&before);
+    text_list_clear(&now);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_worker_that_records_keeps_its_environment),
+    cmocka_unit_test(a_standby_worker_knows_nothing_of_the_round),
+    cmocka_unit_test(an_empty_path_of_the_user_is_one_that_was_there),
+    cmocka_unit_test(a_program_that_is_not_python_gets_no_path),
+    cmocka_unit_test(only_the_names_of_the_round_may_differ),
+};
+
+TEST_MAIN(tests)

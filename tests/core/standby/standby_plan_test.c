@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/standby/standby_plan.h"
+#include "core/standby/standby_transcript.h"
+
+#define SIGNAL_NUMBER_KILL 9
+#define MEMORY 1000000
+
+struct scene {
+    struct standby_plan *plan;
+    struct instant now;
+    struct text said; /* the effects of the last event, "; " between them */
+};
+
+static void set_up(struct scene *scene, bool is_auto) {
+    const struct standby_settings settings = {.is_wanted = true,
+        .is_auto = is_auto,
+        .worker_count = 2,
+        .after = duration_from_seconds(2.5)};
+    *scene = (struct scene){.plan = standby_plan_new(&settings)};
+}
+
+static void tear_down(struct scene *scene) {
+    standby_plan_free(scene->plan);
+    text_clear(&scene->said);
+}
+
+static void wait_seconds(struct scene *scene, double seconds) {
+    scene->now = instant_after(scene->now, duration_from_seconds(seconds));
+}
+
+static void take(struct scene *scene, struct standby_event event) {
+    struct standby_effects effects;
+    event.now = scene->now;
+    standby_plan_step(scene->plan, &event, &effects);
+    text_clear(&scene->said);
+    for (size_t i = 0; i < effects.count; i++) {
+        text_append(&scene->said, i == 0 ? "" : "; ");
+        standby_effect_describe(&effects.items[i], &scene->said);
+    }
+}
+
+static void take_kind(struct scene *scene, enum standby_event_kind kind) {
+    take(scene, (struct standby_event){.kind = kind, .may_restart = true});
+}
+
+static void take_rank(struct scene *scene, enum standby_event_kind kind, int local_rank) {
+    take(scene, (struct standby_event){.kind = kind, .local_rank = local_rank});
+}
+
+static void take_records(struct scene *scene, double quiet, size_t modules) {
+    take(scene, (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
+                    .records = {duration_from_seconds(quiet), modules, MEMORY}});
+}
+
+static void take_ready(struct scene *scene, int local_rank) {
+    take(scene,
+        (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {local_rank, 1000}});
+}
+
+static void take_end(struct scene *scene, int local_rank, bool is_signal, int value) {
+    take(scene, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                    .ended = {local_rank, {.is_signal = is_signal, .value = value}}});
+}
+
+static void expect(const struct scene *scene, const char *effects) {
+    assert_string_equal(text_string(&scene->said), effects);
+}
+
+static enum standby_state state_of(const struct scene *scene, int local_rank) {
+    return standby_plan_state(scene->plan, local_rank);
+}
+
+/* The workers run since the time 0, and both have said hello. */
+static void start(struct scene *scene) {
+    take_kind(scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    expect(scene, "");
+    take_kind(scene, STANDBY_EVENT_WORKERS_STARTED);
+    wait_seconds(scene, 2.5);
+    take_kind(scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(scene, "look");
+    take_rank(scene, STANDBY_EVENT_HELLO, 0);
+    take_rank(scene, STANDBY_EVENT_HELLO, 1);
+}
+
+static void make_ready(struct scene *scene) {
+    start(scene);
+    take_records(scene, 2.5, 100);
+    take_ready(scene, 0);
+    take_ready(scene, 1);
+}
+
+static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    expect(&scene, "");
+    take_records(&scene, 2.5, 100);
+    expect(&scene, "warm rank=0; arm_timer at=7.500");
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    assert_int_equal(state_of(&scene, 1), STANDBY_DUE);
+    take_ready(&scene, 0);
+    expect(&scene, "warm rank=1");
+    take_ready(&scene, 1);
+    expect(&scene, "tell_ready 2/2 bytes=2000");
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    tear_down(&scene);
+}
+
+static void the_first_look_is_when_workers_may_be_quiet(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    expect(&scene, "arm_timer at=2.500");
+    tear_down(&scene);
+}
+
+static void workers_that_still_import_are_looked_at_when_they_may_be_quiet(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 1, 50);
+    expect(&scene, "arm_timer at=4.000");
+    take_records(&scene, 2.49, 50);
+    expect(&scene, "arm_timer at=2.600");
+    assert_int_equal(state_of(&scene, 0), STANDBY_ABSENT);
+    tear_down(&scene);
+}
+
+static void looks_at_quiet_workers_become_rare(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    double expected = 10;
+    for (int i = 0; i < 12; i++) {
+        wait_seconds(&scene, STANDBY_LOOK_SECONDS);
+        double at = duration_seconds((struct duration){scene.now.nanoseconds});
+        take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+        expect(&scene, "look");
+        take_records(&scene, 60, 100);
+        char *words = text_format("arm_timer at=%.3f", at + expected);
+        expect(&scene, words);
+        free(words);
+        expected = 2 * expected > STANDBY_LOOK_SECONDS ? STANDBY_LOOK_SECONDS : 2 * expected;
+    }
+    tear_down(&scene);
+}
+
+static void without_a_hello_there_is_no_spare_and_that_is_told_once(void **state) {
+    (void)state;
+    struct scene scene;
+    int told = 0;
+    set_up(&scene, false);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    for (int i = 0; i < 8; i++) {
+        wait_seconds(&scene, STANDBY_LOOK_SECONDS);
+        take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+        take_records(&scene, 60, 0);
+        told += strstr(text_string(&scene.said), "tell_silent") != NULL ? 1 : 0;
+        assert_null(strstr(text_string(&scene.said), "warm"));
+    }
+    assert_int_equal(told, 1);
+    tear_down(&scene);
+}
+
+static void only_ranks_whose_worker_has_said_hello_have_spares(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    take_rank(&scene, STANDBY_EVENT_HELLO, 1);
+    take_records(&scene, 60, 1);
+    assert_int_equal(state_of(&scene, 0), STANDBY_ABSENT);
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
+    take_ready(&scene, 1);
+    expect(&scene, "tell_ready 1/2 bytes=1000");
+    tear_down(&scene);
+}
+
+static void given_spares_are_told_of_and_warmed_again(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    expect(&scene, "disarm_timer");
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    expect(&scene, "");
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 0);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    expect(&scene, "tell_used 2/2; arm_timer at=5.000");
+    take_records(&scene, 2.5, 100);
+    expect(&scene, "warm rank=0; arm_timer at=7.500");
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_GIVEN), 0);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    assert_null(strstr(text_string(&scene.said), "tell_used"));
+    tear_down(&scene);
+}
+
+static void a_spare_goes_on_warming_while_workers_are_started_again(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    expect(&scene, "arm_timer at=122.500");
+    take_ready(&scene, 0);
+    expect(&scene, "disarm_timer"); /* rank 1 waits until workers run */
+    assert_int_equal(state_of(&scene, 0), STANDBY_READY);
+    assert_int_equal(state_of(&scene, 1), STANDBY_DUE);
+    tear_down(&scene);
+}
+
+static void a_spare_that_does_not_fit_is_made_anew(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_REFUSED, 0);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    expect(&scene, "tell_used 1/2; arm_timer at=5.000");
+    take_records(&scene, 2.5, 100);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    tear_down(&scene);
+}
+
+static void spares_that_are_far_behind_are_replaced(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_records(&scene, 3, 100 + STANDBY_MODULES_BEHIND);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    take_records(&scene, 3, 101 + STANDBY_MODULES_BEHIND);
+    expect(&scene, "end_spare rank=0; end_spare rank=1; warm rank=0; arm_timer at=22.500");
+    tear_down(&scene);
+}
+
+static void a_dirty_spare_is_the_last_one(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_ready(&scene, 0);
+    take_rank(&scene, STANDBY_EVENT_SPARE_DIRTY, 1);
+    expect(&scene, "tell_off dirty rank=1; end_all; disarm_timer");
+    take_end(&scene, 1, false, 77);
+    expect(&scene, "");
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    expect(&scene, "");
+    take_records(&scene, 60, 100);
+    expect(&scene, "");
+    tear_down(&scene);
+}
+
+static void a_spare_that_ends_by_itself_has_gone_another_way(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_end(&scene, 0, false, 0);
+    expect(&scene, "tell_off ended rank=0; end_all; disarm_timer");
+    tear_down(&scene);
+}
+
+static void a_spare_that_is_never_ready_ends_them_all(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    wait_seconds(&scene, STANDBY_WARMING_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(&scene, "tell_off late rank=0; end_all");
+    tear_down(&scene);
+}
+
+static void spares_that_die_are_made_anew_later_and_later_and_then_no_more(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    wait_seconds(&scene, STANDBY_BACKOFF_SECONDS - 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    wait_seconds(&scene, 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
+    wait_seconds(&scene, 2 * STANDBY_BACKOFF_SECONDS - 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    wait_seconds(&scene, 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
+    assert_int_equal(strncmp(text_string(&scene.said), "tell_off deaths rank=0; end_all", 31), 0);
+    tear_down(&scene);
+}
+
+static void the_last_attempt_needs_no_spares(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_WORKERS_STARTED});
+    expect(&scene, "");
+    take_rank(&scene, STANDBY_EVENT_HELLO, 0);
+    take_records(&scene, 60, 10);
+    expect(&scene, "");
+    tear_down(&scene);
+}
+
+static void the_end_of_the_job_ends_all(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_kind(&scene, STANDBY_EVENT_JOB_ENDING);
+    expect(&scene, "end_all; disarm_timer");
+    take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
+    take_ready(&scene, 1);
+    expect(&scene, "");
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_ABSENT), 2);
+    tear_down(&scene);
+}
+
+static void auto_leaves_most_of_the_memory_to_others(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, true);
+    make_ready(&scene);
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
+                     .records = {duration_from_seconds(3), 100, 2 * 1000 * STANDBY_MEMORY_PART}});
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    struct standby_event scarce = {.kind = STANDBY_EVENT_RECORDS,
+        .records = {duration_from_seconds(3), 100, 2 * 1000 * STANDBY_MEMORY_PART - 1}};
+    take(&scene, scarce);
+    assert_int_equal(strncmp(text_string(&scene.said), "tell_scarce; end_all", 20), 0);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_ABSENT), 2);
+    take(&scene, scarce);
+    assert_null(strstr(text_string(&scene.said), "tell_scarce"));
+    take_records(&scene, 3, 100);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    tear_down(&scene);
+}
+
+static void no_plan_has_no_spares(void **state) {
+    (void)state;
+    assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
+    assert_int_equal(standby_plan_count(NULL, STANDBY_READY), 0);
+    standby_plan_free(NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(spares_are_warmed_one_after_the_other_beside_quiet_workers),
+    cmocka_unit_test(the_first_look_is_when_workers_may_be_quiet),
+    cmocka_unit_test(workers_that_still_import_are_looked_at_when_they_may_be_quiet),
+    cmocka_unit_test(looks_at_quiet_workers_become_rare),
+    cmocka_unit_test(without_a_hello_there_is_no_spare_and_that_is_told_once),
+    cmocka_unit_test(only_ranks_whose_worker_has_said_hello_have_spares),
+    cmocka_unit_test(given_spares_are_told_of_and_warmed_again),
+    cmocka_unit_test(a_spare_goes_on_warming_while_workers_are_started_again),
+    cmocka_unit_test(a_spare_that_does_not_fit_is_made_anew),
+    cmocka_unit_test(spares_that_are_far_behind_are_replaced),
+    cmocka_unit_test(a_dirty_spare_is_the_last_one),
+    cmocka_unit_test(a_spare_that_ends_by_itself_has_gone_another_way),
+    cmocka_unit_test(a_spare_that_is_never_ready_ends_them_all),
+    cmocka_unit_test(spares_that_die_are_made_anew_later_and_later_and_then_no_more),
+    cmocka_unit_test(the_last_attempt_needs_no_spares),
+    cmocka_unit_test(the_end_of_the_job_ends_all),
+    cmocka_unit_test(auto_leaves_most_of_the_memory_to_others),
+    cmocka_unit_test(no_plan_has_no_spares),
+};
+
+TEST_MAIN(tests)
