@@ -147,6 +147,21 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
 
+static enum failure_code prepare_standby(struct agent *agent, struct failure *failure) {
+    if (node_machine_standby(agent->node) == NULL) {
+        return FAILURE_NONE;
+    }
+    struct agent_standby_settings settings = {
+        .config = agent->config,
+        .worker_count = agent->preparation.worker_count,
+        .log = agent->log,
+        .guardian = agent_guardian_process(agent->guardian),
+        .post = agent_post,
+        .context = agent,
+    };
+    return agent_standby_new(agent->loop, &settings, &agent->standby, failure);
+}
+
 static enum failure_code prepare_workers(struct agent *agent, struct failure *failure) {
     struct agent_workers_settings settings = {
         .config = agent->config,
@@ -157,6 +172,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .scratch = agent->scratch,
         .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
+        .standby = agent->standby,
         .observer = agent_workers_events(agent),
     };
     return agent_workers_new(agent->loop, &settings, &agent->workers, failure);
@@ -258,6 +274,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = open_rendezvous(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        code = prepare_standby(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
@@ -294,6 +313,7 @@ static void tear_down(struct agent *agent) {
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
+    agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     job_token_free(agent->token);
     bool has_log_thread_ended = end_log_thread(agent);

@@ -193,6 +193,10 @@ static void perform(struct agent *agent, const struct node_effect *effect) {
         perform_agents(agent, &effect->agent);
         return;
     }
+    if (effect->part == NODE_STANDBY) {
+        agent_standby_perform(agent->standby, &effect->standby);
+        return;
+    }
     agent_rendezvous_perform(agent->rendezvous, effect);
     if (effect->part == NODE_MEMBERSHIP && effect->membership.kind == MEMBERSHIP_EFFECT_SETTLED) {
         event_loop_stop(agent->loop);
@@ -211,6 +215,7 @@ static const char *name_of(const struct agent *agent, enum node_part part) {
         [NODE_MEMBERSHIP] = "membership",
         [NODE_RENDEZVOUS] = "rendezvous",
         [NODE_ROUND] = "round",
+        [NODE_STANDBY] = "standby",
     };
     return part == NODE_AGENT ? agent_phase_name(node_machine_agent(agent->node)->phase)
                               : names[part];

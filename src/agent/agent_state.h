@@ -17,6 +17,7 @@
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/failure/agent_stuck_watch.h"
 #include "agent/scratch/agent_scratch.h"
+#include "agent/standby/agent_standby.h"
 #include "agent/watchdog/agent_watchdog.h"
 #include "agent/workers/agent_workers.h"
 #include "base/log.h"
@@ -44,6 +45,7 @@ struct agent {
     struct log_thread *log_thread; /* NULL when no stream passes through it */
     struct job_token *token;       /* NULL where nodes do not prove themselves */
     struct agent_rendezvous *rendezvous;
+    struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers *workers;
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/standby/standby_choice.h"
 #include "host/loop/random_seed.h"
+#include "host/machine/machine_topology.h"
 #include "host/network/local_address.h"
 
 static enum membership_kind kind_of(const struct launch_config *config) {
@@ -51,6 +53,19 @@ static struct agent_settings agent_settings_of(const struct launch_config *confi
         .has_peers = kind != MEMBERSHIP_ALONE,
         .looks_before_killing = config->evidence != LAUNCH_EVIDENCE_OFF,
         .may_lose_peers = kind == MEMBERSHIP_CHANGING,
+    };
+}
+
+static struct standby_settings standby_settings_of(
+    const struct launch_config *config, const struct agent_preparation *preparation) {
+    struct cpu_set_bits cpus = {0};
+    (void)!machine_topology_allowed_cpus(&cpus, NULL);
+    return (struct standby_settings){
+        .is_wanted =
+            standby_is_wanted(config, preparation->worker_count, (int)cpu_set_count(&cpus)),
+        .is_auto = config->standby == LAUNCH_STANDBY_AUTO,
+        .worker_count = preparation->worker_count,
+        .after = config->standby_after,
     };
 }
 
@@ -105,6 +120,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .where = settings.where,
                 .exit_barrier_timeout = config->exit_barrier_timeout,
             },
+        .standby = standby_settings_of(config, preparation),
     };
     if (kind == MEMBERSHIP_CHANGING) {
         name_node(&settings.node.rendezvous, settings.address);

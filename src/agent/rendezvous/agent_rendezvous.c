@@ -324,6 +324,7 @@ void agent_rendezvous_perform(
     case NODE_ROUND:
         agent_round_perform(rendezvous->round, &effect->round);
         break;
+    case NODE_STANDBY:
     case NODE_AGENT:
     case NODE_PART_COUNT:
         break; /* the agent's */

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 
+#include "agent/standby/agent_standby.h"
 #include "agent/workers/attempt_logs.h"
+#include "agent/workers/awaited_place.h"
+#include "agent/workers/worker_start.h"
 #include "base/memory.h"
-#include "core/workers/worker_command.h"
 #include "host/failure/process_evidence.h"
 #include "host/loop/errands.h"
 #include "host/process/process_family.h"
@@ -21,7 +23,8 @@ struct agent_worker {
     struct text evidence;
     int noted_signal; /* sent by somebody of ours while the worker was to run; 0: none … */
     char *signalled_by;
-    char *hang; /* what it was doing when it was decided to kill it, or NULL */
+    char *hang;                 /* what it was doing when it was decided to kill it, or NULL */
+    struct awaited_place place; /* awaited: its process is a standby worker at its gate */
 };
 
 struct agent_workers {
@@ -41,6 +44,7 @@ struct agent_workers {
     char *timer_file;     /* for all workers; NULL: whatever they inherit */
     bool has_started;     /* ever */
     bool is_attempt_open; /* started, and not yet all gone */
+    bool is_starting;     /* standby workers are awaited, or will be */
 };
 
 /* The pid of a worker that has exited may belong to another by now. */
@@ -108,6 +112,12 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
     const struct agent_workers_observer *observer = &workers->settings.observer;
     int local_rank = agent_workers_find(workers, pid);
     struct agent_worker *worker = &workers->items[local_rank];
+    if (worker->place.is_awaited) {
+        agent_standby_settle(workers->settings.standby, local_rank);
+        if (worker->pid != pid) {
+            return; /* it was no worker yet, and another process has its place */
+        }
+    }
     worker->has_exited = true;
     process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
     add_noted_signal(worker, how);
@@ -135,46 +145,34 @@ static void attempt_is_over(void *context) {
     observer->all_gone(observer->context);
 }
 
-static enum failure_code build_environment(const struct agent_workers *workers,
-    const struct node_placement *placement, int local_rank, struct text_list *out_environment,
-    struct failure *failure) {
-    const struct agent_workers_settings *settings = &workers->settings;
-    enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
-        workers->items[local_rank].error_file, settings->environment, out_environment);
-    if (code != FAILURE_NONE) {
-        return failure_set(failure, code,
-            "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
-            text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
-    }
-    if (workers->timer_file != NULL) {
-        text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", workers->timer_file);
-    }
-    agent_scratch_set_variables(settings->scratch, out_environment);
-    return FAILURE_NONE;
-}
+/* Starting. */
 
-static enum failure_code spawn_worker(struct agent_workers *workers, int local_rank,
-    const struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT],
-    struct failure *failure) {
+/* Dresses the environment, and starts a process. */
+static enum failure_code start_process(struct agent_workers *workers, int local_rank,
+    struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT], struct failure *failure) {
     const struct agent_workers_settings *settings = &workers->settings;
-    const struct cpu_plan *cpus = &settings->preparation->cpus;
-    struct text_list arguments = {0};
-    struct process_request request;
+    int record = agent_standby_dress(settings->standby, local_rank, environment);
+    const int descriptors[] = {-1, fds[ATTEMPT_STDOUT], fds[ATTEMPT_STDERR], record};
     struct process process;
-    worker_command_build(settings->config, settings->preparation->python, local_rank, &arguments);
-    process_request_init(&request, &arguments, environment);
-    request.stdout_fd = fds[ATTEMPT_STDOUT];
-    request.stderr_fd = fds[ATTEMPT_STDERR];
-    request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
-    request.descriptor_limit = settings->descriptor_limit;
-    request.guardian_fd = guardian_descriptor(settings->guardian);
-    enum failure_code code = process_spawn(&request, &process, failure);
+    enum failure_code code =
+        worker_start_process(settings, local_rank, environment, descriptors, &process, failure);
     if (code == FAILURE_NONE) {
         workers->items[local_rank].pid = process.pid;
+        agent_standby_note_worker(settings->standby, local_rank, process.pid);
         process_family_add(workers->family, &process);
     }
-    text_list_clear(&arguments);
     return code;
+}
+
+static enum failure_code take_place(struct agent_workers *workers, int local_rank,
+    struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT], struct failure *failure) {
+    struct agent_worker *worker = &workers->items[local_rank];
+    worker->pid = agent_standby_give(workers->settings.standby, local_rank, environment, fds);
+    if (worker->pid == 0) {
+        return start_process(workers, local_rank, environment, fds, failure);
+    }
+    awaited_place_keep(&worker->place, environment, fds);
+    return FAILURE_NONE;
 }
 
 static enum failure_code start_worker(struct agent_workers *workers, struct attempt_logs *logs,
@@ -187,10 +185,11 @@ static enum failure_code start_worker(struct agent_workers *workers, struct atte
     struct text_list environment = {0};
     workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
     if (code == FAILURE_NONE) {
-        code = build_environment(workers, workers->placement, local_rank, &environment, failure);
+        code = worker_start_environment(&workers->settings, workers->placement, local_rank,
+            workers->items[local_rank].error_file, workers->timer_file, &environment, failure);
     }
     if (code == FAILURE_NONE) {
-        code = spawn_worker(workers, local_rank, &environment, fds, failure);
+        code = take_place(workers, local_rank, &environment, fds, failure);
     }
     text_list_clear(&environment);
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
@@ -215,24 +214,67 @@ static enum failure_code start_all(struct agent_workers *workers, struct attempt
     return code;
 }
 
+/* Standby workers that have not gone through their gates do not do so any more. */
+static void await_no_longer(struct agent_workers *workers) {
+    for (size_t i = 0; i < workers->count; i++) {
+        struct agent_worker *worker = &workers->items[i];
+        if (worker->place.is_awaited && !agent_standby_give_up(workers->settings.standby, (int)i)) {
+            worker->pid = 0;
+        }
+        awaited_place_clear(&worker->place);
+    }
+    workers->is_starting = false;
+}
+
 static void fail_start(struct agent_workers *workers, int local_rank, const char *message) {
     const struct agent_workers_observer *observer = &workers->settings.observer;
+    await_no_longer(workers);
     observer->start_failed(observer->context, local_rank, message);
     if (process_family_is_gone(workers->family)) {
         attempt_is_over(workers);
     }
 }
 
+static void end_start_when_settled(struct agent_workers *workers) {
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    for (size_t i = 0; i < workers->count; i++) {
+        if (workers->items[i].place.is_awaited) {
+            return;
+        }
+    }
+    workers->is_starting = false;
+    observer->started(observer->context);
+}
+
+/* A standby worker has become a worker, or a process is started in its place. */
+static void place_settled(void *context, int local_rank, bool has_gone_through) {
+    struct agent_workers *workers = context;
+    struct agent_worker *worker = &workers->items[local_rank];
+    struct failure failure = {0};
+    enum failure_code code = FAILURE_NONE;
+    if (!has_gone_through) {
+        worker->pid = 0;
+        code = start_process(
+            workers, local_rank, &worker->place.environment, worker->place.streams, &failure);
+    }
+    awaited_place_clear(&worker->place);
+    if (code != FAILURE_NONE) {
+        fail_start(workers, local_rank, failure.message);
+    } else {
+        end_start_when_settled(workers);
+    }
+}
+
 /* With files, or without any, for that reason. */
 static void finish_start(
     struct agent_workers *workers, struct attempt_files *files, const char *reason) {
-    const struct agent_workers_observer *observer = &workers->settings.observer;
     struct failure failure = {0};
     int local_rank;
     workers->making = NULL;
+    workers->is_starting = true;
     event_timer_stop(workers->impatience);
     if (start_all(workers, files, reason, &local_rank, &failure) == FAILURE_NONE) {
-        observer->started(observer->context);
+        end_start_when_settled(workers);
     } else {
         fail_start(workers, local_rank, failure.message);
     }
@@ -258,6 +300,7 @@ static void disk_is_late(void *context) {
 
 static void forget_attempt(struct agent_workers *workers) {
     for (size_t i = 0; i < workers->count; i++) {
+        awaited_place_clear(&workers->items[i].place);
         free(workers->items[i].error_file);
         text_clear(&workers->items[i].evidence);
         free(workers->items[i].signalled_by);
@@ -302,12 +345,28 @@ void agent_workers_start(struct agent_workers *workers, const struct node_placem
         instant_after(event_loop_now(workers->loop), duration_from_seconds(DISK_PATIENCE_SECONDS)));
 }
 
+static void spare_exited(void *context, pid_t pid, const struct process_exit *how) {
+    struct agent_workers *workers = context;
+    agent_standby_spare_exited(workers->settings.standby, pid, how);
+}
+
+static enum failure_code start_spare(void *context, int local_rank,
+    const struct text_list *environment, const int descriptors[4], struct process *out_process,
+    struct failure *failure) {
+    struct agent_workers *workers = context;
+    return worker_start_process(
+        &workers->settings, local_rank, environment, descriptors, out_process, failure);
+}
+
 static enum failure_code open_parts(
     struct agent_workers *workers, struct event_loop *loop, struct failure *failure) {
-    struct process_family_events events = {worker_exited, attempt_is_over, workers};
+    struct process_family_events events = {worker_exited, attempt_is_over, spare_exited, workers};
     enum failure_code code =
         process_family_new(loop, &events, workers->settings.guardian, &workers->family, failure);
     if (code == FAILURE_NONE) {
+        const struct agent_standby_starter starter = {
+            workers->family, start_spare, place_settled, workers};
+        agent_standby_attach(workers->settings.standby, &starter);
         code = errands_new(loop, &workers->errands, failure);
     }
     if (code == FAILURE_NONE) {
@@ -387,12 +446,17 @@ static void end_start(struct agent_workers *workers) {
         workers->making = NULL;
         event_timer_stop(workers->impatience);
         attempt_is_over(workers);
+    } else if (workers->is_starting) {
+        await_no_longer(workers);
+        if (process_family_is_gone(workers->family)) {
+            attempt_is_over(workers);
+        }
     }
 }
 
 void agent_workers_signal(struct agent_workers *workers, int signal) {
-    process_family_signal(workers->family, signal);
     end_start(workers);
+    process_family_signal(workers->family, signal);
 }
 
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank) {

@@ -32,6 +32,8 @@ struct agent_workers_observer {
     void *context;
 };
 
+struct agent_standby;
+
 struct agent_workers_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     const struct agent_preparation *preparation;
@@ -41,6 +43,7 @@ struct agent_workers_settings {
     long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
     struct guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
+    struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers_observer observer;
 };
 
@@ -53,12 +56,13 @@ __attribute__((warn_unused_result)) enum failure_code agent_workers_new(struct e
 /* Accepts NULL. Call it only when all are gone or have been abandoned. */
 void agent_workers_free(struct agent_workers *workers);
 
-/* Starts all workers of an attempt once their log files are there, which a dead disk may hold up;
- * nothing of an earlier one may be left. `placement` stays as it is until the start is over. */
+/* Starts all workers of an attempt once their log files are there, which a dead disk may hold up; a
+ * standby worker takes the place of a process where there is one. Nothing of an earlier one may be
+ * left. `placement` stays as it is until the start is over. */
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement);
 
 /* To everything that belongs to the workers; nothing happens where nobody is left. Ends a start
- * that waits for its log files: then nobody is started. */
+ * that waits for its log files or for standby workers: then nobody else is started. */
 void agent_workers_signal(struct agent_workers *workers, int signal);
 
 /* TORCHELASTIC_TIMER_FILE of every worker started from now on. */

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/standby/agent_standby.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/standby/standby_spare.h"
+#include "agent/standby/standby_telling.h"
+#include "base/memory.h"
+#include "core/standby/standby_choice.h"
+#include "core/standby/standby_environment.h"
+#include "host/machine/memory_limit.h"
+#include "host/standby/hook_directory.h"
+#include "host/standby/memory_file.h"
+#include "wire/standby/standby_record.h"
+
+/* How long a standby worker may take to go through its gate. A healthy one takes milliseconds. */
+#define PASSAGE_MILLISECONDS 1000
+
+/* What is known of the worker of a rank. */
+struct place {
+    struct text_list environment; /* of the worker that was started last, before it was dressed */
+    pid_t worker;                 /* whose record it is; 0: none */
+    int record;                   /* -1: none */
+    size_t record_length;         /* at the last look */
+    struct standby_spare *spare;  /* NULL: none */
+    bool is_awaited;              /* the spare has been told to go through its gate */
+};
+
+struct agent_standby {
+    struct agent_standby_settings settings;
+    struct agent_standby_starter starter;
+    struct event_loop *loop;
+    struct event_timer *timer;   /* of the plan */
+    struct event_timer *passage; /* of those who are awaited */
+    struct hook_directory hook;
+    struct learned_list learned;
+    struct place *places; /* by local rank */
+};
+
+static void post(struct agent_standby *standby, struct standby_event event) {
+    standby->settings.post(
+        standby->settings.context, &(struct node_event){.part = NODE_STANDBY, .standby = event});
+}
+
+static void post_rank(struct agent_standby *standby, enum standby_event_kind kind, int local_rank) {
+    post(standby, (struct standby_event){.kind = kind, .local_rank = local_rank});
+}
+
+/* Life. */
+
+static void timer_fired(void *context) {
+    post(context, (struct standby_event){.kind = STANDBY_EVENT_TIMER_FIRED});
+}
+
+static void passage_is_late(void *context);
+
+static const char *temporary_directory(void) {
+    const char *directory = getenv("TMPDIR");
+    return directory == NULL || *directory == '\0' ? "/tmp" : directory;
+}
+
+static enum failure_code open_hook(struct agent_standby *standby, struct failure *failure) {
+    if (!standby_is_for_python(standby->settings.config)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code =
+        hook_directory_open("/proc/self/exe", temporary_directory(), &standby->hook, failure);
+    if (code == FAILURE_NONE && standby->hook.is_private) {
+        guardian_remove_at_end(
+            standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);
+    }
+    return code == FAILURE_NONE ? code : failure_wrap(failure, "--standby");
+}
+
+enum failure_code agent_standby_new(struct event_loop *loop,
+    const struct agent_standby_settings *settings, struct agent_standby **out_standby,
+    struct failure *failure) {
+    struct agent_standby *standby = memory_allocate(sizeof *standby);
+    standby->settings = *settings;
+    standby->loop = loop;
+    standby->places = memory_allocate((size_t)settings->worker_count * sizeof *standby->places);
+    for (int rank = 0; rank < settings->worker_count; rank++) {
+        standby->places[rank].record = -1;
+    }
+    learned_list_init(&standby->learned);
+    standby->timer = event_timer_new(loop, timer_fired, standby);
+    standby->passage = event_timer_new(loop, passage_is_late, standby);
+    enum failure_code code = open_hook(standby, failure);
+    if (code != FAILURE_NONE) {
+        agent_standby_free(standby);
+        return code;
+    }
+    *out_standby = standby;
+    return FAILURE_NONE;
+}
+
+static void forget_record(struct place *place) {
+    if (place->record != -1) {
+        close(place->record);
+    }
+    place->record = -1;
+    place->record_length = 0;
+    place->worker = 0;
+}
+
+static void forget_spare(struct place *place) {
+    standby_spare_free(place->spare);
+    place->spare = NULL;
+    place->is_awaited = false;
+}
+
+void agent_standby_free(struct agent_standby *standby) {
+    if (standby == NULL) {
+        return;
+    }
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        forget_spare(&standby->places[rank]);
+        forget_record(&standby->places[rank]);
+        text_list_clear(&standby->places[rank].environment);
+    }
+    hook_directory_close(&standby->hook);
+    learned_list_clear(&standby->learned);
+    event_timer_free(standby->timer);
+    event_timer_free(standby->passage);
+    free(standby->places);
+    free(standby);
+}
+
+void agent_standby_attach(
+    struct agent_standby *standby, const struct agent_standby_starter *starter) {
+    if (standby != NULL) {
+        standby->starter = *starter;
+    }
+}
+
+/* Workers that record. */
+
+static void remember(struct place *place, const struct text_list *environment) {
+    text_list_clear(&place->environment);
+    text_list_add_all(&place->environment, environment);
+}
+
+static bool renew_record(struct place *place) {
+    forget_record(place);
+    return memory_file_new("muster-standby-record", true, &place->record, NULL) == FAILURE_NONE;
+}
+
+int agent_standby_dress(
+    struct agent_standby *standby, int local_rank, struct text_list *environment) {
+    if (standby == NULL) {
+        return -1;
+    }
+    struct place *place = &standby->places[local_rank];
+    remember(place, environment);
+    if (renew_record(place)) {
+        standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path);
+    }
+    return place->record;
+}
+
+void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
+    if (standby != NULL) {
+        standby->places[local_rank].worker = pid;
+    }
+}
+
+/* Looks at the records. Returns when it was written last. */
+static struct wall_time read_record(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    struct wall_time written;
+    struct bytes record = {0};
+    struct slice imports;
+    int64_t pid;
+    size_t length;
+    memory_file_look(place->record, &written, &length);
+    if (length == place->record_length) {
+        return written;
+    }
+    place->record_length = length;
+    memory_file_read(place->record, STANDBY_RECORD_MAXIMUM, &record);
+    if (standby_record_read_hello(bytes_slice(&record), &pid, &imports) == FAILURE_NONE &&
+        pid == (int64_t)place->worker) {
+        learned_list_add_text(&standby->learned, imports);
+        post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
+    }
+    bytes_clear(&record);
+    return written;
+}
+
+static void look(struct agent_standby *standby) {
+    struct wall_time now = event_loop_wall_time(standby->loop);
+    struct standby_event event = {.kind = STANDBY_EVENT_RECORDS};
+    event.records.quiet = DURATION_FOREVER;
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        if (standby->places[rank].record != -1) {
+            int64_t quiet = now.nanoseconds - read_record(standby, rank).nanoseconds;
+            quiet = quiet > 0 ? quiet : 0;
+            if (quiet < event.records.quiet.nanoseconds) {
+                event.records.quiet.nanoseconds = quiet;
+            }
+        }
+    }
+    event.records.modules = learned_list_count(&standby->learned);
+    event.records.memory = memory_limit_room("");
+    post(standby, event);
+}
+
+/* Spares. */
+
+static void give_away(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    place->worker = standby_spare_pid(place->spare);
+    forget_spare(place);
+    post_rank(standby, STANDBY_EVENT_SPARE_GIVEN, local_rank);
+}
+
+/* Its last words may be that it cannot be used. */
+static void take_back(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    const char *reason = standby_spare_words(place->spare)->reason;
+    if (reason != NULL) {
+        standby_tell_dirty(standby->settings.log, local_rank, reason);
+    }
+    process_family_take_back(standby->starter.family, standby_spare_pid(place->spare));
+    forget_record(place);
+    forget_spare(place);
+    post_rank(standby, reason != NULL ? STANDBY_EVENT_SPARE_DIRTY : STANDBY_EVENT_SPARE_REFUSED,
+        local_rank);
+}
+
+static void settle(struct agent_standby *standby, int local_rank, bool has_gone_through) {
+    if (has_gone_through) {
+        give_away(standby, local_rank);
+    } else {
+        take_back(standby, local_rank);
+    }
+}
+
+static void settle_and_tell(struct agent_standby *standby, int local_rank, bool has_gone_through) {
+    settle(standby, local_rank, has_gone_through);
+    standby->starter.settled(standby->starter.context, local_rank, has_gone_through);
+}
+
+/* A spare has said something. What it says when it is awaited ends the wait. */
+static void spare_spoke(void *context, int local_rank) {
+    struct agent_standby *standby = context;
+    struct place *place = &standby->places[local_rank];
+    const struct standby_spare_words *words = standby_spare_words(place->spare);
+    if (place->is_awaited) {
+        if (words->has_gone_through || words->reason != NULL) {
+            settle_and_tell(standby, local_rank, words->has_gone_through);
+        }
+    } else if (words->reason != NULL) {
+        standby_tell_dirty(standby->settings.log, local_rank, words->reason);
+        post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
+    } else if (words->is_ready) {
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,
+                          .ready = {local_rank, (uint64_t)words->memory_kib * 1024}});
+    }
+}
+
+static enum failure_code start_spare(
+    struct agent_standby *standby, int local_rank, struct failure *failure) {
+    struct place *place = &standby->places[local_rank];
+    struct standby_spare_order order = {
+        .local_rank = local_rank,
+        .environment = &place->environment,
+        .hook_directory = standby->hook.path,
+        .list = learned_list_text(&standby->learned),
+        .starter = &standby->starter,
+        .spoke = spare_spoke,
+        .context = standby,
+    };
+    return standby_spare_start(standby->loop, &order, &place->spare, failure);
+}
+
+static void warm(struct agent_standby *standby, int local_rank) {
+    struct failure failure = {0};
+    if (start_spare(standby, local_rank, &failure) != FAILURE_NONE) {
+        log_warning(standby->settings.log,
+            "the standby worker of local rank %d could not be started: %s", local_rank,
+            failure.message);
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                          .ended = {local_rank, {.is_signal = true}}});
+    }
+}
+
+/* Nothing more is told of it. */
+static void end_spare(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    if (place->spare != NULL && !place->is_awaited) {
+        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
+        forget_spare(place);
+    }
+}
+
+void agent_standby_spare_exited(
+    struct agent_standby *standby, pid_t pid, const struct process_exit *how) {
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        struct place *place = &standby->places[rank];
+        if (place->spare == NULL || standby_spare_pid(place->spare) != pid) {
+            continue;
+        }
+        standby_spare_drain(place->spare); /* what it said at last */
+        if (place->spare != NULL) {
+            forget_spare(place);
+            post(standby,
+                (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED, .ended = {rank, *how}});
+        }
+        return;
+    }
+}
+
+/* Going through the gate. */
+
+pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
+    const struct text_list *environment, const int streams[2]) {
+    struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
+    if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
+        return 0;
+    }
+    bool fits = standby_environment_fits(&place->environment, environment);
+    remember(place, environment);
+    if (!fits || !renew_record(place) ||
+        !standby_spare_send(place->spare, environment, streams, place->record)) {
+        end_spare(standby, local_rank);
+        post_rank(standby, STANDBY_EVENT_SPARE_REFUSED, local_rank);
+        return 0;
+    }
+    place->is_awaited = true;
+    process_family_give(standby->starter.family, standby_spare_pid(place->spare));
+    event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
+                                          duration_from_milliseconds(PASSAGE_MILLISECONDS)));
+    return standby_spare_pid(place->spare);
+}
+
+/* Whether the spare has gone through its gate, which it can no longer do from now on. */
+static bool shut(struct place *place) {
+    place->is_awaited = false; /* nobody hears what it says */
+    standby_spare_shut(place->spare);
+    return standby_spare_words(place->spare)->has_gone_through;
+}
+
+void agent_standby_settle(struct agent_standby *standby, int local_rank) {
+    settle_and_tell(standby, local_rank, shut(&standby->places[local_rank]));
+}
+
+bool agent_standby_give_up(struct agent_standby *standby, int local_rank) {
+    bool has_gone_through = shut(&standby->places[local_rank]);
+    settle(standby, local_rank, has_gone_through);
+    return has_gone_through;
+}
+
+static void passage_is_late(void *context) {
+    struct agent_standby *standby = context;
+    for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+        if (standby->places[rank].is_awaited) {
+            log_warning(standby->settings.log,
+                "the standby worker of local rank %d does not answer; the worker is started anew",
+                rank);
+            agent_standby_settle(standby, rank);
+        }
+    }
+}
+
+/* Effects. */
+
+void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect) {
+    switch (effect->kind) {
+    case STANDBY_EFFECT_WARM:
+        warm(standby, effect->local_rank);
+        break;
+    case STANDBY_EFFECT_END_SPARE:
+        end_spare(standby, effect->local_rank);
+        break;
+    case STANDBY_EFFECT_END_ALL:
+        for (int rank = 0; rank < standby->settings.worker_count; rank++) {
+            end_spare(standby, rank);
+        }
+        break;
+    case STANDBY_EFFECT_LOOK:
+        look(standby);
+        break;
+    case STANDBY_EFFECT_ARM_TIMER:
+        event_timer_set(standby->timer, effect->deadline);
+        break;
+    case STANDBY_EFFECT_DISARM_TIMER:
+        event_timer_stop(standby->timer);
+        break;
+    case STANDBY_EFFECT_TELL_READY:
+    case STANDBY_EFFECT_TELL_USED:
+    case STANDBY_EFFECT_TELL_OFF:
+    case STANDBY_EFFECT_TELL_SCARCE:
+    case STANDBY_EFFECT_TELL_SILENT:
+        standby_tell(standby->settings.log, effect);
+        break;
+    case STANDBY_EFFECT_COUNT:
+        break;
+    }
+}
+
+/* What was learned. */
+
+const struct learned_list *agent_standby_learned(const struct agent_standby *standby) {
+    return standby == NULL ? NULL : &standby->learned;
+}
+
+size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
+    return standby == NULL ? 0 : learned_list_add_text(&standby->learned, list_text);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One standby worker: its process, its gate, and what it has said. */
+#ifndef MUSTER_AGENT_STANDBY_STANDBY_SPARE_H
+#define MUSTER_AGENT_STANDBY_STANDBY_SPARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "host/loop/event_loop.h"
+
+struct agent_standby_starter;
+struct standby_spare;
+
+/* What it has said so far. */
+struct standby_spare_words {
+    bool is_ready;
+    uint32_t memory_kib; /* that it takes; set when it is ready */
+    char *reason;        /* why it cannot be used; NULL: it can */
+    bool has_gone_through;
+};
+
+struct standby_spare_order {
+    int local_rank;
+    const struct text_list *environment; /* of a worker of that rank */
+    const char *hook_directory;          /* NULL where the program is not Python */
+    struct slice list;                   /* what it is to import */
+    const struct agent_standby_starter *starter;
+    /* It has said something. May free it. */
+    void (*spoke)(void *context, int local_rank);
+    void *context;
+};
+
+/* Starts it and adds it to the family as a spare. Lists and texts stay the caller's. */
+__attribute__((warn_unused_result)) enum failure_code standby_spare_start(struct event_loop *loop,
+    const struct standby_spare_order *order, struct standby_spare **out_spare,
+    struct failure *failure);
+/* Closes the gate: it ends, unless it has gone through. Accepts NULL. */
+void standby_spare_free(struct standby_spare *spare);
+
+pid_t standby_spare_pid(const struct standby_spare *spare);
+const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
+
+/* Tells it to go through its gate. False when it cannot be told. */
+bool standby_spare_send(struct standby_spare *spare, const struct text_list *environment,
+    const int streams[2], int record);
+
+/* Takes what it has said and the loop has not taken yet; `spoke` may be called. */
+void standby_spare_drain(struct standby_spare *spare);
+/* The same, without a call; from now on it cannot say anything. */
+void standby_spare_shut(struct standby_spare *spare);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/standby/standby_telling.h"
+
+#include "core/workers/signal_name.h"
+
+#define BYTES_PER_MIB (1024.0 * 1024.0)
+#define BYTES_PER_GIB (1024.0 * BYTES_PER_MIB)
+
+static void tell_ready(const struct log *log, const struct standby_effect *effect) {
+    double bytes = (double)effect->told.bytes;
+    bool is_large = bytes >= BYTES_PER_GIB;
+    log_info(log, "standby workers ready: %d of %d, %.1f %s", effect->told.count,
+        effect->told.total, bytes / (is_large ? BYTES_PER_GIB : BYTES_PER_MIB),
+        is_large ? "GiB" : "MiB");
+}
+
+static void tell_off(const struct log *log, const struct standby_effect *effect) {
+    static const char consequence[] = "there are no standby workers in this job from now on";
+    struct process_exit how = effect->off.exit;
+    int rank = effect->off.local_rank;
+    switch (effect->off.why) {
+    case STANDBY_OFF_LATE:
+        log_warning(log, "the standby worker of local rank %d was not ready within %d s; %s", rank,
+            STANDBY_WARMING_SECONDS, consequence);
+        break;
+    case STANDBY_OFF_ENDED:
+        log_warning(log,
+            "the standby worker of local rank %d ended with status %d before it was ready; %s",
+            rank, how.value, consequence);
+        break;
+    case STANDBY_OFF_DEATHS:
+        log_warning(log, "%d standby workers have ended, the last by %s %d; %s",
+            STANDBY_DEATHS_MAXIMUM, how.is_signal ? "signal" : "exit status", how.value,
+            consequence);
+        break;
+    case STANDBY_OFF_DIRTY: /* it has said so itself */
+    case STANDBY_OFF_NONE:
+    case STANDBY_OFF_COUNT:
+        break;
+    }
+}
+
+void standby_tell(const struct log *log, const struct standby_effect *effect) {
+    switch (effect->kind) {
+    case STANDBY_EFFECT_TELL_READY:
+        tell_ready(log, effect);
+        break;
+    case STANDBY_EFFECT_TELL_USED:
+        log_info(
+            log, "started from standby: %d of %d workers", effect->told.count, effect->told.total);
+        break;
+    case STANDBY_EFFECT_TELL_OFF:
+        tell_off(log, effect);
+        break;
+    case STANDBY_EFFECT_TELL_SCARCE:
+        log_warning(log,
+            "--standby auto: there are no standby workers while they would take more "
+            "than 1/%d of the memory that is available",
+            STANDBY_MEMORY_PART);
+        break;
+    case STANDBY_EFFECT_TELL_SILENT:
+        log_warning(log, "there are no standby workers: no worker has reached their hook. It is "
+                         "not reached where Python is started with -I, -E or -S, or by a program "
+                         "that clears the environment or runs it in another container");
+        break;
+    case STANDBY_EFFECT_WARM:
+    case STANDBY_EFFECT_END_SPARE:
+    case STANDBY_EFFECT_END_ALL:
+    case STANDBY_EFFECT_LOOK:
+    case STANDBY_EFFECT_ARM_TIMER:
+    case STANDBY_EFFECT_DISARM_TIMER:
+    case STANDBY_EFFECT_COUNT:
+        break;
+    }
+}
+
+void standby_tell_dirty(const struct log *log, int local_rank, const char *reason) {
+    log_warning(log,
+        "the standby worker of local rank %d would not be what a worker is: %s; there are no "
+        "standby workers in this job from now on",
+        local_rank, reason);
+}

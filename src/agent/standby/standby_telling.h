@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the log says of standby workers. */
+#ifndef MUSTER_AGENT_STANDBY_STANDBY_TELLING_H
+#define MUSTER_AGENT_STANDBY_STANDBY_TELLING_H
+
+#include "base/log.h"
+#include "core/standby/standby_plan.h"
+
+/* One of the TELL effects. */
+void standby_tell(const struct log *log, const struct standby_effect *effect);
+
+/* Why a standby worker cannot be used, in its own words. */
+void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
+
+#endif

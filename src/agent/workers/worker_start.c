@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/workers/worker_start.h"
+
+#include "agent/scratch/agent_scratch.h"
+#include "core/workers/worker_command.h"
+
+enum failure_code worker_start_environment(const struct agent_workers_settings *settings,
+    const struct node_placement *placement, int local_rank, const char *error_file,
+    const char *timer_file, struct text_list *out_environment, struct failure *failure) {
+    enum failure_code code = worker_environment_build(settings->config, placement, local_rank,
+        error_file, settings->environment, out_environment);
+    if (code != FAILURE_NONE) {
+        return failure_set(failure, code,
+            "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
+            text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
+    }
+    if (timer_file != NULL) {
+        text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", timer_file);
+    }
+    agent_scratch_set_variables(settings->scratch, out_environment);
+    return FAILURE_NONE;
+}
+
+enum failure_code worker_start_process(const struct agent_workers_settings *settings,
+    int local_rank, const struct text_list *environment, const int descriptors[4],
+    struct process *out_process, struct failure *failure) {
+    const struct cpu_plan *cpus = &settings->preparation->cpus;
+    struct text_list arguments = {0};
+    struct process_request request;
+    worker_command_build(settings->config, settings->preparation->python, local_rank, &arguments);
+    process_request_init(&request, &arguments, environment);
+    request.stdin_fd = descriptors[0];
+    request.stdout_fd = descriptors[1];
+    request.stderr_fd = descriptors[2];
+    request.extra_fd = descriptors[3];
+    request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
+    request.descriptor_limit = settings->descriptor_limit;
+    request.guardian_fd = guardian_descriptor(settings->guardian);
+    enum failure_code code = process_spawn(&request, out_process, failure);
+    text_list_clear(&arguments);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start of one process that runs the program of a worker: its environment, its command line,
+ * its CPUs and limits. What becomes of the process is agent_workers'. */
+#ifndef MUSTER_AGENT_WORKERS_WORKER_START_H
+#define MUSTER_AGENT_WORKERS_WORKER_START_H
+
+#include "agent/workers/agent_workers.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/workers/worker_environment.h"
+#include "host/process/process_spawn.h"
+
+/* The environment of a worker; the caller clears it. `error_file` and `timer_file` may be NULL. */
+__attribute__((warn_unused_result)) enum failure_code worker_start_environment(
+    const struct agent_workers_settings *settings, const struct node_placement *placement,
+    int local_rank, const char *error_file, const char *timer_file,
+    struct text_list *out_environment, struct failure *failure);
+
+/* Starts the process. `descriptors` are standard input, output and error, and the fourth; -1: the
+ * agent's own, and no fourth. All stay the caller's. */
+__attribute__((warn_unused_result)) enum failure_code worker_start_process(
+    const struct agent_workers_settings *settings, int local_rank,
+    const struct text_list *environment, const int descriptors[4], struct process *out_process,
+    struct failure *failure);
+
+#endif

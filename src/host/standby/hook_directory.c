@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/standby/hook_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "host/loop/owned_tree.h"
+#include "host/standby/hook_text.h"
+
+#define HOOK_NAME "sitecustomize.py"
+
+/* <prefix>/share/muster/standby, where the program is <prefix>/bin/muster; the caller frees it. */
+static char *installed_path(const char *program) {
+    char path[PATH_MAX];
+    ssize_t length = readlink(program, path, sizeof path - 1);
+    if (length <= 0) {
+        return NULL;
+    }
+    path[length] = '\0';
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(path, '/');
+        if (slash == NULL) {
+            return NULL;
+        }
+        *slash = '\0';
+    }
+    return text_format("%s/share/muster/standby", path);
+}
+
+static bool has_hook(const char *directory) {
+    char *path = text_format("%s/" HOOK_NAME, directory);
+    bool is_there = access(path, R_OK) == 0;
+    free(path);
+    return is_there;
+}
+
+static enum failure_code write_hook(const char *directory, struct failure *failure) {
+    char *path = text_format("%s/" HOOK_NAME, directory);
+    struct slice rest = {hook_text, hook_text_length};
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int system_error = fd == -1 ? errno : 0;
+    while (system_error == 0 && rest.length > 0) {
+        ssize_t written = write(fd, rest.data, rest.length);
+        if (written > 0) {
+            rest = slice_from(rest, (size_t)written);
+        } else if (written == 0 || errno != EINTR) {
+            system_error = written == 0 ? ENOSPC : errno;
+        }
+    }
+    if (fd != -1) {
+        close(fd);
+    }
+    enum failure_code code =
+        system_error == 0 ? FAILURE_NONE
+                          : failure_set_system(failure, system_error, "cannot write %s", path);
+    free(path);
+    return code;
+}
+
+enum failure_code hook_directory_open(const char *program, const char *temporary,
+    struct hook_directory *out_directory, struct failure *failure) {
+    char *installed = installed_path(program);
+    if (installed != NULL && has_hook(installed)) {
+        *out_directory = (struct hook_directory){.path = installed};
+        return FAILURE_NONE;
+    }
+    free(installed);
+    char *path = text_format("%s/muster_standby_XXXXXX", temporary);
+    if (mkdtemp(path) == NULL) {
+        enum failure_code code =
+            failure_set_system(failure, errno, "cannot make a directory in %s", temporary);
+        free(path);
+        return code;
+    }
+    struct hook_directory directory = {.path = path, .is_private = true};
+    (void)!owned_tree_note(path, &directory.tree);
+    enum failure_code code = write_hook(path, failure);
+    if (code != FAILURE_NONE) {
+        hook_directory_close(&directory);
+        return code;
+    }
+    *out_directory = directory;
+    return FAILURE_NONE;
+}
+
+void hook_directory_close(struct hook_directory *directory) {
+    if (directory->is_private) {
+        (void)owned_tree_remove(directory->path, &directory->tree, NULL);
+    }
+    free(directory->path);
+    *directory = (struct hook_directory){0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The directory that is put in front of PYTHONPATH, in which Python finds the hook of standby
+ * workers (client/standby/sitecustomize.py). It is the installed one, <prefix>/share/muster/standby
+ * beside <prefix>/bin/muster. Where that is missing, the hook that is part of this program is
+ * written into a new directory of this user's in the directory for temporary files. */
+#ifndef MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H
+#define MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H
+
+#include <stdbool.h>
+
+#include "base/failure.h"
+#include "host/loop/owned_tree.h"
+
+struct hook_directory {
+    char *path;
+    bool is_private; /* it was made here, and goes at the end */
+    struct owned_tree tree;
+};
+
+/* `program` is the path of the running program, "/proc/self/exe". `temporary` is the directory for
+ * temporary files. */
+__attribute__((warn_unused_result)) enum failure_code hook_directory_open(const char *program,
+    const char *temporary, struct hook_directory *out_directory, struct failure *failure);
+
+/* Removes a private directory with what Python has put beside the hook. */
+void hook_directory_close(struct hook_directory *directory);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files without a name, in memory (memfd): what an agent and its standby workers pass to each
+ * other. All are close-on-exec. */
+#ifndef MUSTER_HOST_STANDBY_MEMORY_FILE_H
+#define MUSTER_HOST_STANDBY_MEMORY_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/failure.h"
+
+/* An empty file. Whoever shares the open file only appends to it, where `appends` is set. */
+__attribute__((warn_unused_result)) enum failure_code memory_file_new(
+    const char *name, bool appends, int *out_fd, struct failure *failure);
+
+/* A file with these bytes. */
+__attribute__((warn_unused_result)) enum failure_code memory_file_of(
+    const char *name, struct slice bytes, int *out_fd, struct failure *failure);
+
+/* Appends what the file has, up to `ceiling` bytes, to `out_bytes`, wherever others are in it. */
+void memory_file_read(int fd, size_t ceiling, struct bytes *out_bytes);
+
+/* When it was written last, and its length. */
+void memory_file_look(int fd, struct wall_time *out_written, size_t *out_length);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/standby/standby_gate.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/standby/memory_file.h"
+
+#define PASSAGE_DESCRIPTORS 4
+
+struct standby_gate {
+    struct standby_gate_events events;
+    int fd;
+    struct event_descriptor *descriptor; /* NULL: the other end is closed */
+};
+
+static void stop_listening(struct standby_gate *gate) {
+    event_descriptor_free(gate->descriptor);
+    gate->descriptor = NULL;
+}
+
+/* What makes no sense is left out: whether the standby worker can be used shows in what it says. */
+static void take(struct standby_gate *gate, struct slice packet) {
+    struct gate_message message;
+    if (gate_message_read(packet, &message) == FAILURE_NONE) {
+        gate->events.message(gate->events.context, &message);
+    }
+}
+
+void standby_gate_drain(struct standby_gate *gate) {
+    uint8_t packet[GATE_MESSAGE_MAXIMUM];
+    for (;;) {
+        ssize_t length = recv(gate->fd, packet, sizeof packet, MSG_DONTWAIT);
+        if (length > 0) {
+            take(gate, (struct slice){packet, (size_t)length});
+        } else if (length == 0 || errno != EINTR) {
+            if (length == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+                stop_listening(gate);
+            }
+            return;
+        }
+    }
+}
+
+static void readable(void *context) {
+    struct standby_gate *gate = context;
+    standby_gate_drain(gate);
+    gate->events.taken(gate->events.context);
+}
+
+void standby_gate_shut(struct standby_gate *gate) {
+    shutdown(gate->fd, SHUT_RDWR);
+    standby_gate_drain(gate);
+    stop_listening(gate);
+}
+
+enum failure_code standby_gate_new(struct event_loop *loop,
+    const struct standby_gate_events *events, struct standby_gate **out_gate, int *out_worker_fd,
+    struct failure *failure) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == -1) {
+        return failure_set_system(failure, errno, "cannot make a pair of sockets");
+    }
+    struct standby_gate *gate = memory_allocate(sizeof *gate);
+    gate->events = *events;
+    gate->fd = ends[0];
+    enum failure_code code =
+        event_descriptor_new(loop, gate->fd, readable, gate, &gate->descriptor, failure);
+    if (code != FAILURE_NONE) {
+        close(ends[1]);
+        standby_gate_free(gate);
+        return code;
+    }
+    *out_gate = gate;
+    *out_worker_fd = ends[1];
+    return FAILURE_NONE;
+}
+
+void standby_gate_free(struct standby_gate *gate) {
+    if (gate != NULL) {
+        stop_listening(gate);
+        close(gate->fd);
+        free(gate);
+    }
+}
+
+/* One packet with descriptors. */
+static enum failure_code send_packet(struct standby_gate *gate, struct slice packet,
+    const int *descriptors, size_t count, struct failure *failure) {
+    union {
+        struct cmsghdr header; /* for its alignment */
+        char space[CMSG_SPACE((PASSAGE_DESCRIPTORS + 1) * sizeof(int))];
+    } control = {0};
+    struct iovec part = {(void *)(uintptr_t)packet.data, packet.length};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space};
+    message.msg_controllen = CMSG_SPACE(count * sizeof *descriptors);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof *descriptors);
+    memcpy(CMSG_DATA(header), descriptors, count * sizeof *descriptors);
+    ssize_t sent;
+    do {
+        sent = sendmsg(gate->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent == -1 && errno == EINTR);
+    return sent == -1 ? failure_set_system(failure, errno, "cannot write to a standby worker")
+                      : FAILURE_NONE;
+}
+
+enum failure_code standby_gate_send_list(
+    struct standby_gate *gate, struct slice list, struct failure *failure) {
+    int fd;
+    enum failure_code code = memory_file_of("muster-standby-list", list, &fd, failure);
+    if (code == FAILURE_NONE) {
+        code = send_packet(gate, slice_from_string("L"), &fd, 1, failure);
+        close(fd);
+    }
+    return code;
+}
+
+enum failure_code standby_gate_send_go(
+    struct standby_gate *gate, const struct standby_passage *passage, struct failure *failure) {
+    int descriptors[PASSAGE_DESCRIPTORS + 1];
+    size_t count = 0;
+    int body_fd = -1;
+    struct bytes body = {0};
+    struct bytes packet = {0};
+    enum failure_code code = FAILURE_NONE;
+    gate_message_write_body(passage->directory, passage->environment, &body);
+    bool is_in_file = body.length > GATE_INLINE_MAXIMUM;
+    gate_message_write_go(is_in_file ? GATE_BODY_IN_FILE : 0, &packet);
+    if (is_in_file) {
+        code = memory_file_of("muster-standby-body", bytes_slice(&body), &body_fd, failure);
+        descriptors[count++] = body_fd;
+    } else {
+        (void)!bytes_append(&packet, body.data, body.length); /* there is no ceiling */
+    }
+    memcpy(&descriptors[count], passage->descriptors, sizeof passage->descriptors);
+    count += PASSAGE_DESCRIPTORS;
+    if (code == FAILURE_NONE) {
+        code = send_packet(gate, bytes_slice(&packet), descriptors, count, failure);
+    }
+    if (body_fd != -1) {
+        close(body_fd);
+    }
+    bytes_clear(&body);
+    bytes_clear(&packet);
+    return code;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "standby_fixture.h"
+
+#define READY "spare_ready rank=0 bytes=262144"
+
+static const int own_streams[2] = {-1, -1};
+
+static struct text_list environment_with(const char *variable) {
+    struct text_list environment = {0};
+    text_list_add(&environment, "PATH=/bin");
+    text_list_add(&environment, variable);
+    return environment;
+}
+
+/* A worker was started with RANK=0, and then a standby worker, which has said what it had to say.
+ */
+static void warm(struct standby_fixture *fixture) {
+    struct text_list environment = environment_with("RANK=0");
+    agent_standby_dress(fixture->standby, 0, &environment);
+    text_list_clear(&environment);
+    agent_standby_perform(
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
+    event_loop_run(fixture->loop);
+}
+
+static pid_t give(struct standby_fixture *fixture, const char *variable) {
+    struct text_list environment = environment_with(variable);
+    pid_t pid = agent_standby_give(fixture->standby, 0, &environment, own_streams);
+    text_list_clear(&environment);
+    return pid;
+}
+
+static void end_all(struct standby_fixture *fixture) {
+    agent_standby_perform(
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_END_ALL});
+}
+
+static void a_standby_worker_that_is_ready_becomes_the_worker(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_int_equal(process_family_worker_count(fixture.family), 0);
+    pid_t pid = give(&fixture, "RANK=7");
+    assert_true(pid > 0);
+    assert_int_equal(process_family_worker_count(fixture.family), 1);
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "spare_given rank=0");
+    assert_string_equal(text_string(&fixture.settled), "0+");
+    end_all(&fixture); /* it is none any more */
+    event_loop_run_ready(fixture.loop);
+    assert_int_equal(process_family_worker_count(fixture.family), 1);
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_does_not_fit_is_ended_and_not_given(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_int_equal(give(&fixture, "OMP_NUM_THREADS=2"), 0);
+    standby_fixture_expect(&fixture, "spare_refused rank=0");
+    event_loop_run(fixture.loop); /* its end, of which nothing is told */
+    standby_fixture_expect(&fixture, "");
+    assert_string_equal(text_string(&fixture.settled), "");
+    standby_fixture_clear(&fixture);
+}
+
+static void a_dirty_one_is_told_of_once(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, "spare_dirty rank=0");
+    end_all(&fixture); /* the plan's answer */
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "");
+    assert_int_equal(give(&fixture, "RANK=0"), 0);
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_ends_before_it_is_ready_is_told_of(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_END);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, "spare_ended rank=0 status=5");
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_dies_while_it_waits_is_told_of(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    struct process_ids children = {0};
+    process_table_children(getpid(), &children);
+    assert_int_equal(children.count, 1);
+    kill(children.items[0], SIGKILL);
+    process_ids_clear(&children);
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=9");
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_does_not_go_through_its_gate_is_taken_back(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=0") > 0);
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "spare_refused rank=0");
+    assert_string_equal(text_string(&fixture.settled), "0-");
+    assert_true(process_family_is_gone(fixture.family));
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_ends_at_its_gate_was_no_worker(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_DEATH_AT_GATE);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=0") > 0);
+    while (fixture.told.length == 0) {
+        event_loop_run(fixture.loop);
+    }
+    standby_fixture_expect(&fixture, "spare_refused rank=0");
+    assert_string_equal(text_string(&fixture.settled), "(9)0-");
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY_AT_GATE);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=0") > 0);
+    while (fixture.told.length == 0) {
+        event_loop_run(fixture.loop);
+    }
+    standby_fixture_expect(&fixture, "spare_dirty rank=0");
+    assert_non_null(strstr(text_string(&fixture.settled), "0-"));
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_goes_through_and_ends_at_once_was_a_worker(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_HASTE);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=0") > 0);
+    while (strstr(text_string(&fixture.settled), "(3)") == NULL) {
+        event_loop_run(fixture.loop);
+    }
+    standby_fixture_expect(&fixture, "spare_given rank=0");
+    assert_non_null(strstr(text_string(&fixture.settled), "0+"));
+    standby_fixture_clear(&fixture);
+}
+
+static void who_is_awaited_no_longer_is_ended_or_stays_a_worker(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
+    warm(&fixture);
+    assert_true(give(&fixture, "RANK=0") > 0);
+    assert_false(agent_standby_give_up(fixture.standby, 0));
+    assert_true(process_family_is_gone(fixture.family));
+    assert_string_equal(text_string(&fixture.settled), "");
+    standby_fixture_clear(&fixture);
+}
+
+static void what_workers_record_is_learned(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = environment_with("RANK=0");
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    int record = agent_standby_dress(fixture.standby, 0, &environment);
+    assert_true(record >= 0);
+    assert_non_null(text_list_variable(&environment, "MUSTER_STANDBY"));
+    assert_null(text_list_variable(&environment, "PYTHONPATH")); /* the program is not Python */
+    agent_standby_note_worker(fixture.standby, 0, 4242);
+    static const char words[] = "hello 1 4242\njson\t\nzlib\t\ncut off";
+    assert_int_equal(write(record, words, strlen(words)), (ssize_t)strlen(words));
+    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    assert_non_null(strstr(text_string(&fixture.told), "hello rank=0; records quiet="));
+    assert_non_null(strstr(text_string(&fixture.told), "modules=2"));
+    assert_int_equal(learned_list_count(agent_standby_learned(fixture.standby)), 2);
+    assert_int_equal(agent_standby_learn(fixture.standby, slice_from_string("abc\t\n")), 1);
+    text_list_clear(&environment);
+    standby_fixture_clear(&fixture);
+}
+
+static void a_hello_of_another_process_does_not_count(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = environment_with("RANK=0");
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    int record = agent_standby_dress(fixture.standby, 0, &environment);
+    agent_standby_note_worker(fixture.standby, 0, 4243);
+    assert_int_equal(write(record, "hello 1 4242\n", 13), 13);
+    agent_standby_perform(fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_LOOK});
+    assert_int_equal(strncmp(text_string(&fixture.told), "records", 7), 0);
+    text_list_clear(&environment);
+    standby_fixture_clear(&fixture);
+}
+
+static void what_cannot_be_started_has_ended(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    fixture.refuses_to_spawn = true;
+    struct text_list environment = environment_with("RANK=0");
+    agent_standby_dress(fixture.standby, 0, &environment);
+    agent_standby_perform(
+        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
+    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=0");
+    text_list_clear(&environment);
+    standby_fixture_clear(&fixture);
+}
+
+static void without_standby_workers_nothing_is_added(void **state) {
+    (void)state;
+    struct text_list environment = environment_with("RANK=0");
+    assert_int_equal(agent_standby_dress(NULL, 0, &environment), -1);
+    assert_int_equal(environment.count, 2);
+    agent_standby_note_worker(NULL, 0, 1);
+    assert_int_equal(agent_standby_give(NULL, 0, &environment, own_streams), 0);
+    assert_null(agent_standby_learned(NULL));
+    agent_standby_free(NULL);
+    text_list_clear(&environment);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_standby_worker_that_is_ready_becomes_the_worker),
+    cmocka_unit_test(one_that_does_not_fit_is_ended_and_not_given),
+    cmocka_unit_test(a_dirty_one_is_told_of_once),
+    cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),
+    cmocka_unit_test(one_that_dies_while_it_waits_is_told_of),
+    cmocka_unit_test(one_that_does_not_go_through_its_gate_is_taken_back),
+    cmocka_unit_test(one_that_ends_at_its_gate_was_no_worker),
+    cmocka_unit_test(one_that_is_dirty_at_its_gate_was_no_worker_and_is_the_last),
+    cmocka_unit_test(one_that_goes_through_and_ends_at_once_was_a_worker),
+    cmocka_unit_test(who_is_awaited_no_longer_is_ended_or_stays_a_worker),
+    cmocka_unit_test(what_workers_record_is_learned),
+    cmocka_unit_test(a_hello_of_another_process_does_not_count),
+    cmocka_unit_test(what_cannot_be_started_has_ended),
+    cmocka_unit_test(without_standby_workers_nothing_is_added),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/standby/standby_spare.h"
+#include "standby_fixture.h"
+
+static void note_speech(void *context, int local_rank) {
+    struct standby_fixture *fixture = context;
+    text_append_format(&fixture->told, "%d", local_rank);
+    event_loop_stop(fixture->loop);
+}
+
+static struct standby_spare *start(
+    struct standby_fixture *fixture, const struct text_list *environment) {
+    struct standby_spare *spare = NULL;
+    const struct standby_spare_order order = {.local_rank = 0,
+        .environment = environment,
+        .starter = &fixture->starter,
+        .spoke = note_speech,
+        .context = fixture};
+    assert_int_equal(standby_spare_start(fixture->loop, &order, &spare, NULL), FAILURE_NONE);
+    return spare;
+}
+
+static void what_it_says_is_kept(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = {0};
+    standby_fixture_init(&fixture, STANDBY_PLAY_DIRTY);
+    struct standby_spare *spare = start(&fixture, &environment);
+    assert_false(standby_spare_words(spare)->is_ready);
+    event_loop_run(fixture.loop);
+    assert_string_equal(text_string(&fixture.told), "0");
+    assert_string_equal(standby_spare_words(spare)->reason, "a ?thread"); /* fit to be shown */
+    standby_spare_free(spare);
+    standby_fixture_clear(&fixture);
+}
+
+static void it_ends_when_its_gate_is_closed(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = {0};
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    struct standby_spare *spare = start(&fixture, &environment);
+    event_loop_run(fixture.loop);
+    assert_true(standby_spare_words(spare)->is_ready);
+    pid_t pid = standby_spare_pid(spare);
+    standby_spare_free(spare);
+    event_loop_run(fixture.loop); /* until the family tells of its end */
+    assert_int_equal(kill(pid, 0), -1);
+    standby_fixture_clear(&fixture);
+}
+
+static void what_it_says_after_its_gate_was_shut_is_not_heard(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = {0};
+    const int streams[2] = {-1, -1};
+    standby_fixture_init(&fixture, STANDBY_PLAY_SILENT);
+    struct standby_spare *spare = start(&fixture, &environment);
+    event_loop_run(fixture.loop);
+    assert_true(standby_spare_send(spare, &environment, streams, 0));
+    standby_spare_shut(spare);
+    assert_false(standby_spare_words(spare)->has_gone_through);
+    assert_false(standby_spare_send(spare, &environment, streams, 0));
+    standby_spare_free(spare);
+    standby_fixture_clear(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_it_says_is_kept),
+    cmocka_unit_test(it_ends_when_its_gate_is_closed),
+    cmocka_unit_test(what_it_says_after_its_gate_was_shut_is_not_heard),
+};
+
+TEST_MAIN(tests)

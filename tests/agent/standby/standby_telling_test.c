@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/standby/standby_telling.h"
+
+static void keep(void *context, enum log_level level, const char *origin, const char *message) {
+    (void)origin;
+    text_append(context, level == LOG_LEVEL_INFO ? "I " : "W ");
+    text_append(context, message);
+}
+
+static void expect(struct standby_effect effect, const char *expected) {
+    struct text said = {0};
+    const struct log log = {LOG_LEVEL_DEBUG, keep, &said};
+    standby_tell(&log, &effect);
+    assert_string_equal(text_string(&said), expected);
+    text_clear(&said);
+}
+
+static void what_is_ready_is_said_with_its_memory(void **state) {
+    (void)state;
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {8, 8, 2ULL << 30}},
+        "I standby workers ready: 8 of 8, 2.0 GiB");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {1, 2, 15 << 20}},
+        "I standby workers ready: 1 of 2, 15.0 MiB");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 2, 0}},
+        "I started from standby: 1 of 2 workers");
+}
+
+static void the_end_of_standby_is_a_warning_with_its_reason(void **state) {
+    (void)state;
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF,
+               .off = {STANDBY_OFF_ENDED, 1, {.value = 3}}},
+        "W the standby worker of local rank 1 ended with status 3 before it was ready; there are "
+        "no standby workers in this job from now on");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF,
+               .off = {STANDBY_OFF_DEATHS, 1, {.is_signal = true, .value = 9}}},
+        "W 3 standby workers have ended, the last by signal 9; there are no standby workers in "
+        "this job from now on");
+    expect(
+        (struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF, .off = {.why = STANDBY_OFF_DIRTY}},
+        "");
+}
+
+static void every_effect_can_be_told(void **state) {
+    (void)state;
+    for (int kind = 0; kind < STANDBY_EFFECT_COUNT; kind++) {
+        struct standby_effect effect = {.kind = (enum standby_effect_kind)kind};
+        standby_tell(NULL, &effect);
+    }
+    standby_tell_dirty(NULL, 0, "why");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_is_ready_is_said_with_its_memory),
+    cmocka_unit_test(the_end_of_standby_is_a_warning_with_its_reason),
+    cmocka_unit_test(every_effect_can_be_told),
+};
+
+TEST_MAIN(tests)

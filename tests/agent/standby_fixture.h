@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A family of processes of the test's own, and standby workers that a child of the test plays. */
+#ifndef MUSTER_TESTS_AGENT_STANDBY_FIXTURE_H
+#define MUSTER_TESTS_AGENT_STANDBY_FIXTURE_H
+
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/standby/agent_standby.h"
+#include "core/standby/standby_transcript.h"
+#include "host/process/process_family.h"
+
+/* What a standby worker does. */
+enum standby_play {
+    STANDBY_PLAY_WELL,
+    STANDBY_PLAY_DIRTY,         /* says so, and ends */
+    STANDBY_PLAY_DIRTY_AT_GATE, /* says so when it is to go through */
+    STANDBY_PLAY_SILENT,        /* does not go through its gate, and lives */
+    STANDBY_PLAY_DEATH_AT_GATE, /* ends when it is to go through */
+    STANDBY_PLAY_END,           /* ends at once */
+    STANDBY_PLAY_HASTE,         /* goes through and ends at once */
+};
+
+struct standby_fixture {
+    struct event_loop *loop;
+    struct process_family *family;
+    struct launch_config config;
+    struct agent_standby *standby;
+    struct agent_standby_starter starter;
+    enum standby_play play;
+    bool refuses_to_spawn;
+    struct text told;    /* the events that were posted */
+    struct text settled; /* local rank and + or - */
+};
+
+static inline void standby_fixture_say(int gate, const void *bytes, size_t length) {
+    if (send(gate, bytes, length, MSG_NOSIGNAL) == -1) {
+        _exit(0);
+    }
+}
+
+static inline void standby_fixture_hear(int gate) {
+    char packet[4096];
+    if (recv(gate, packet, sizeof packet, 0) <= 0) {
+        _exit(0);
+    }
+}
+
+/* In the child. */
+static inline _Noreturn void standby_fixture_play(enum standby_play play, int gate) {
+    static const char ready[17] = {'P', [14] = 1};
+    if (play == STANDBY_PLAY_END) {
+        _exit(5);
+    }
+    standby_fixture_say(gate, "H\1\0\0\0\1\0\0\0", 9);
+    standby_fixture_hear(gate);
+    if (play == STANDBY_PLAY_DIRTY) {
+        standby_fixture_say(gate, "Da \033thread", 10);
+        _exit(77);
+    }
+    standby_fixture_say(gate, ready, sizeof ready);
+    standby_fixture_hear(gate);
+    if (play == STANDBY_PLAY_DIRTY_AT_GATE) {
+        standby_fixture_say(gate, "Dmoved", 6);
+        _exit(77);
+    }
+    if (play == STANDBY_PLAY_DEATH_AT_GATE) {
+        _exit(9);
+    }
+    if (play != STANDBY_PLAY_SILENT) {
+        standby_fixture_say(gate, "R", 1);
+    }
+    if (play == STANDBY_PLAY_HASTE) {
+        _exit(3);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+static inline enum failure_code standby_fixture_spawn(void *context, int local_rank,
+    const struct text_list *environment, const int descriptors[4], struct process *out_process,
+    struct failure *failure) {
+    struct standby_fixture *fixture = context;
+    (void)local_rank;
+    (void)environment;
+    if (fixture->refuses_to_spawn) {
+        return failure_set(failure, FAILURE_SYSTEM, "no more processes");
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        int gate = dup2(descriptors[3], 200);
+        for (int fd = 3; fd < 200; fd++) {
+            close(fd);
+        }
+        standby_fixture_play(fixture->play, gate);
+    }
+    *out_process = (struct process){.pid = pid, .pidfd = -1};
+    return FAILURE_NONE;
+}
+
+static inline void standby_fixture_post(void *context, const struct node_event *event) {
+    struct standby_fixture *fixture = context;
+    assert_int_equal(event->part, NODE_STANDBY);
+    text_append(&fixture->told, fixture->told.length == 0 ? "" : "; ");
+    standby_event_describe(&event->standby, &fixture->told);
+    event_loop_stop(fixture->loop);
+}
+
+static inline void standby_fixture_settled(void *context, int local_rank, bool has_gone_through) {
+    struct standby_fixture *fixture = context;
+    text_append_format(&fixture->settled, "%d%s", local_rank, has_gone_through ? "+" : "-");
+}
+
+/* As agent_workers does. */
+static inline void standby_fixture_worker_exited(
+    void *context, pid_t pid, const struct process_exit *how) {
+    struct standby_fixture *fixture = context;
+    (void)pid;
+    text_append_format(&fixture->settled, "(%d)", how->value);
+    if (strchr(text_string(&fixture->settled), '+') == NULL) {
+        agent_standby_settle(fixture->standby, 0);
+    }
+    event_loop_stop(fixture->loop);
+}
+
+static inline void standby_fixture_gone(void *context) {
+    (void)context;
+}
+
+static inline void standby_fixture_spare_exited(
+    void *context, pid_t pid, const struct process_exit *how) {
+    struct standby_fixture *fixture = context;
+    agent_standby_spare_exited(fixture->standby, pid, how);
+    event_loop_stop(fixture->loop);
+}
+
+static inline void standby_fixture_init(struct standby_fixture *fixture, enum standby_play play) {
+    *fixture = (struct standby_fixture){.play = play};
+    fixture->config.entry = LAUNCH_ENTRY_PROGRAM;
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    const struct process_family_events events = {
+        standby_fixture_worker_exited, standby_fixture_gone, standby_fixture_spare_exited, fixture};
+    assert_int_equal(
+        process_family_new(fixture->loop, &events, NULL, &fixture->family, NULL), FAILURE_NONE);
+    const struct agent_standby_settings settings = {.config = &fixture->config,
+        .worker_count = 1,
+        .post = standby_fixture_post,
+        .context = fixture};
+    assert_int_equal(
+        agent_standby_new(fixture->loop, &settings, &fixture->standby, NULL), FAILURE_NONE);
+    fixture->starter = (struct agent_standby_starter){
+        fixture->family, standby_fixture_spawn, standby_fixture_settled, fixture};
+    agent_standby_attach(fixture->standby, &fixture->starter);
+}
+
+static inline void standby_fixture_clear(struct standby_fixture *fixture) {
+    process_family_signal(fixture->family, SIGKILL);
+    while (!process_family_is_gone(fixture->family)) {
+        event_loop_run_ready(fixture->loop);
+    }
+    process_family_free(fixture->family);
+    agent_standby_free(fixture->standby);
+    assert_true(event_loop_free(fixture->loop));
+    text_clear(&fixture->told);
+    text_clear(&fixture->settled);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static inline void standby_fixture_expect(struct standby_fixture *fixture, const char *told) {
+    assert_string_equal(text_string(&fixture->told), told);
+    text_clear(&fixture->told);
+}
+
+#endif

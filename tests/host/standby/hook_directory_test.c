@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/loop/whole_file.h"
+#include "host/standby/hook_directory.h"
+#include "host/standby/hook_text.h"
+#include "temporary_tree.h"
+
+static void the_installed_hook_is_used_where_there_is_one(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    struct hook_directory directory;
+    temporary_tree_init(&tree);
+    temporary_tree_write(&tree, "share/muster/standby/sitecustomize.py", "pass");
+    temporary_tree_write(&tree, "bin/muster", "");
+    char *program = temporary_tree_path(&tree, "bin/muster");
+    char *link = temporary_tree_path(&tree, "exe");
+    assert_int_equal(symlink(program, link), 0);
+    assert_int_equal(hook_directory_open(link, "/no/such", &directory, NULL), FAILURE_NONE);
+    char *expected = temporary_tree_path(&tree, "share/muster/standby");
+    assert_string_equal(directory.path, expected);
+    assert_false(directory.is_private);
+    hook_directory_close(&directory);
+    char *hook = temporary_tree_path(&tree, "share/muster/standby/sitecustomize.py");
+    assert_int_equal(access(hook, R_OK), 0);
+    free(hook);
+    free(expected);
+    free(program);
+    free(link);
+    temporary_tree_clear(&tree);
+}
+
+static void otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    struct hook_directory directory;
+    struct stat status;
+    struct bytes text = {0};
+    temporary_tree_init(&tree);
+    assert_int_equal(
+        hook_directory_open("/proc/self/exe", tree.root, &directory, NULL), FAILURE_NONE);
+    assert_true(directory.is_private);
+    assert_true(text_starts_with(directory.path, tree.root));
+    assert_int_equal(stat(directory.path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0700);
+    char *hook = text_format("%s/sitecustomize.py", directory.path);
+    assert_int_equal(whole_file_read(hook, false, 1 << 20, &text, NULL), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&text), (struct slice){hook_text, hook_text_length}));
+    char *cache = text_format("%s/__pycache__", directory.path);
+    assert_int_equal(mkdir(cache, 0700), 0);
+    hook_directory_close(&directory);
+    assert_int_equal(rmdir(tree.root), 0); /* nothing is left in it */
+    bytes_clear(&text);
+    free(hook);
+    free(cache);
+}
+
+static void a_directory_that_cannot_be_made_is_told(void **state) {
+    (void)state;
+    struct hook_directory directory;
+    struct failure failure;
+    assert_int_equal(
+        hook_directory_open("/proc/self/exe", "/no/such", &directory, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "/no/such"));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_installed_hook_is_used_where_there_is_one),
+    cmocka_unit_test(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone),
+    cmocka_unit_test(a_directory_that_cannot_be_made_is_told),
+};
+
+TEST_MAIN(tests)

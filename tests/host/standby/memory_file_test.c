@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "host/standby/memory_file.h"
+
+static void a_file_has_the_bytes_it_was_made_of(void **state) {
+    (void)state;
+    int fd;
+    struct bytes read = {0};
+    assert_int_equal(memory_file_of("test", slice_from_string("words"), &fd, NULL), FAILURE_NONE);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    memory_file_read(fd, 100, &read);
+    assert_true(slice_equals(bytes_slice(&read), slice_from_string("words")));
+    bytes_clear(&read);
+    memory_file_read(fd, 3, &read);
+    assert_true(slice_equals(bytes_slice(&read), slice_from_string("wor")));
+    bytes_clear(&read);
+    close(fd);
+}
+
+static void who_appends_does_not_write_over_anything(void **state) {
+    (void)state;
+    int fd;
+    size_t length;
+    struct wall_time written;
+    struct wall_time later;
+    struct bytes read = {0};
+    assert_int_equal(memory_file_new("test", true, &fd, NULL), FAILURE_NONE);
+    memory_file_look(fd, &written, &length);
+    assert_int_equal(length, 0);
+    assert_true(written.nanoseconds > 0);
+    assert_int_equal(write(fd, "one", 3), 3);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    assert_int_equal(write(fd, "two", 3), 3);
+    memory_file_look(fd, &later, &length);
+    assert_int_equal(length, 6);
+    assert_true(later.nanoseconds >= written.nanoseconds);
+    memory_file_read(fd, 100, &read);
+    assert_true(slice_equals(bytes_slice(&read), slice_from_string("onetwo")));
+    bytes_clear(&read);
+    close(fd);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_has_the_bytes_it_was_made_of),
+    cmocka_unit_test(who_appends_does_not_write_over_anything),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "host/loop/whole_file.h"
+#include "host/standby/out_of_memory_score.h"
+#include "processes.h"
+
+static int score_of(pid_t pid) {
+    int score = -1;
+    char *path = text_format("/proc/%lld/oom_score_adj", (long long)pid);
+    assert_int_equal(whole_file_read_integer(path, &score, NULL), FAILURE_NONE);
+    free(path);
+    return score;
+}
+
+static void a_child_is_preferred_and_then_like_its_parent_again(void **state) {
+    (void)state;
+    struct process process = processes_start_shell("exec sleep 1000", -1, -1);
+    out_of_memory_score_prefer(process.pid);
+    assert_int_equal(score_of(process.pid), 1000);
+    out_of_memory_score_inherit(process.pid);
+    assert_int_equal(score_of(process.pid), score_of(getpid()));
+    kill(process.pid, SIGKILL);
+    processes_wait(&process);
+    out_of_memory_score_prefer(process.pid); /* which is gone */
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_child_is_preferred_and_then_like_its_parent_again),
+};
+
+TEST_MAIN(tests)
