@@ -232,3 +232,20 @@ def test_hosts_with_names_of_their_own_run_both_kinds(make_mixed_job, make_netwo
     assert world.MASTER_ADDR == ["node1", "node1"] and world.has_met == [True, True]
     job.let_go()
     job.finish()
+
+
+@pytest.mark.parametrize("kinds", [("torchrun", "muster"), ("muster", "torchrun")], ids="-".join)
+def test_a_round_with_a_node_of_torchruns_has_a_store_for_everybody(make_mixed_job, kinds):
+    job = make_mixed_job(nodes="1:2")
+    muster = job.start("muster", kinds.index("muster") + 1, "--worker-store-from", "round", is_host=True)
+    alone = job.wait_for_world({muster.number: 1})
+    torchrun = job.start("torchrun", 3 - muster.number, is_host=False)
+    both = job.wait_for_world({1: 1, 2: 1}, after=alone)
+    both.assert_has_met()
+    if muster.number == 1:  # otherwise the store is torchrun's
+        assert "--worker-store-from round: " in muster.running.err(), job
+        assert "the workers' store serves all other machines" in muster.running.err()
+    torchrun.running.signal(signal.SIGTERM)
+    job.wait_for_world({muster.number: 1}, after=both).assert_has_met()
+    job.let_go()
+    job.finish({muster.number: 0, torchrun.number: 1})
