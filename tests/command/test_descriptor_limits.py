@@ -3,7 +3,7 @@
 
 from support.nodes import free_port
 
-LIMITS = [4, 5, *range(16, 65)]
+LIMITS = [4, 5, *range(11, 65)]
 
 
 def start_with_limit(muster, limit):

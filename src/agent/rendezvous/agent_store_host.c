@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/rendezvous/agent_store_host.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "agent/rendezvous/agent_listener.h"
@@ -190,14 +191,17 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
     return code;
 }
 
-/* Whoever has the port may be another node of this job, to be met there. */
+/* Whoever has the port may be another node of this job, to be met there. For every other reason
+ * nobody else may ever serve the store. */
 static bool try_port(struct agent_store_host *host) {
     struct failure failure = {0};
     if (open_port(host, &failure) == FAILURE_NONE) {
         return true;
     }
     if (!host->is_taken) {
-        log_info(host->settings.log, "not hosting the job's store: %s", failure.message);
+        bool is_anothers = failure.system_error == EADDRINUSE;
+        log_record(host->settings.log, is_anothers ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, LOG_ORIGIN,
+            "not hosting the job's store: %s", failure.message);
         host->is_taken = true;
     }
     return false;
