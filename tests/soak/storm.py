@@ -286,8 +286,8 @@ class Storm:
     def do_worker_stopped(self, fault):
         return self.stop(self.pick_worker(), fault.seconds)
 
-    def signal_agent(self, number):
-        agent = self.pick_agent()
+    def signal_agent(self, number, agent=None):
+        agent = agent or self.pick_agent()
         if agent is None:
             return None
         agent.allowed |= {-number} if number == signal.SIGKILL else {128 + number}
@@ -295,7 +295,12 @@ class Storm:
         return agent.name
 
     def do_agent_killed(self, fault):
-        return self.signal_agent(signal.SIGKILL)
+        """Not one that stands still since before its guardian was killed: it could not start another, and nobody is
+        left who could end what has left the sessions of its workers (docs/reliability.md)."""
+        agent = self.pick_agent()
+        if agent is None or (agent.kind == "muster" and not self.guardians_of(agent)):
+            return None
+        return self.signal_agent(signal.SIGKILL, agent)
 
     def do_agent_terminated(self, fault):
         return self.signal_agent(signal.SIGTERM)
@@ -314,7 +319,10 @@ class Storm:
 
     def pick_guardian(self):
         agent = self.pick_agent(spared=0)
-        return [pid for pid in self.processes(agent.name) if comm_of(pid) == "muster-guardian"] if agent else []
+        return self.guardians_of(agent) if agent else []
+
+    def guardians_of(self, agent):
+        return [pid for pid in self.processes(agent.name) if comm_of(pid) == "muster-guardian"]
 
     def do_guardian_killed(self, fault):
         return self.signal(self.pick_guardian(), signal.SIGKILL)
