@@ -13,7 +13,7 @@ import socket
 import struct
 import subprocess
 
-from support.binary import ROOT, clean_environment
+from support.binary import ROOT
 
 HOOK = ROOT / "client/standby/sitecustomize.py"
 EVIDENCE_SIGNAL = signal.SIGRTMIN + 7
@@ -69,8 +69,8 @@ class Gatekeeper:
 
     def environment(self, role=None, names=ROUND, **changes):
         """A worker's environment; with a role, the one with which the agent starts it."""
-        environment = clean_environment(MUSTER_TEST_SCRATCH=self.scratch, **names)
-        environment.pop("PYTHONPATH", None)
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        environment.update(names, MUSTER_TEST_SCRATCH=str(self.scratch))
         environment.update({name: str(value) for name, value in changes.items()})
         if role:
             old = environment.get("PYTHONPATH")
