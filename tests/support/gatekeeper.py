@@ -56,8 +56,8 @@ def u32(*numbers):
 class Gatekeeper:
     """Runs programs with one Python. `closing` closes every descriptor and ends every process at the end."""
 
-    def __init__(self, python, scratch):
-        self.python, self.scratch = str(python), pathlib.Path(scratch)
+    def __init__(self, python, scratch, seconds=60):
+        self.python, self.scratch, self.seconds = str(python), pathlib.Path(scratch), seconds
         self.hook = self.scratch / "hook directory"
         self.hook.mkdir()
         shutil.copy(HOOK, self.hook)
@@ -109,7 +109,7 @@ class Gatekeeper:
     def cold(self, words, streams=None, cwd=None, names=ROUND, **changes):
         streams = streams or self.streams()
         process = self.start(words, self.environment(None, names, **changes), (), streams, cwd)
-        return Outcome(process.wait(timeout=60), read_file(streams[1]), read_file(streams[2]))
+        return Outcome(process.wait(self.seconds), read_file(streams[1]), read_file(streams[2]))
 
     def record_file(self):
         fd = self.keep(os.memfd_create("muster-record"))
@@ -120,7 +120,7 @@ class Gatekeeper:
         streams = streams or self.streams()
         record, evidence = self.record_file(), self.keep(memory_file())
         process = self.start(words, self.environment("record", names, **changes), (record, evidence), streams, cwd)
-        status = process.wait(timeout=60)
+        status = process.wait(self.seconds)
         return Outcome(status, read_file(streams[1]), read_file(streams[2]), read_file(record).decode())
 
     def spare(self, words, cwd=None, **changes):
@@ -140,7 +140,7 @@ class Spare:
     def __init__(self, keeper, words, cwd, changes):
         self.keeper, self.cwd, self.changes = keeper, str(cwd or keeper.scratch), changes
         self.gate, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.gate.settimeout(60)
+        self.gate.settimeout(keeper.seconds)
         keeper.closing.callback(self.gate.close)
         self.captured = keeper.streams()
         environment = keeper.environment("spare", {}, **changes)
@@ -179,7 +179,7 @@ class Spare:
     def reason(self):
         kind, body = self.hear()
         assert kind == "D", (kind, body)
-        assert self.process.wait(timeout=60) == 77
+        assert self.process.wait(self.keeper.seconds) == 77
         return body.decode()
 
     def body(self, names=ROUND, cwd=None):
@@ -201,7 +201,7 @@ class Spare:
         assert self.hear() == ("R", b"")
 
     def finish(self):
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(self.keeper.seconds)
         assert self.hear() == ("", b""), "the gate is closed"
         out, err = (read_file(fd) for fd in self.streams[1:])
         return Outcome(status, out, err, read_file(self.record).decode())
