@@ -45,7 +45,7 @@ ROOM_ARROWS = {
     "host/store": {"host/loop", "host/network"},
     "host/telling": {"host/loop"},
     "host/watchdog": {"host/loop"},
-    "agent/failure": {"agent/workers"},
+    "agent/failure": {"agent/standby", "agent/workers"},
     "agent/rendezvous": {"agent/workers"},
     "agent/telling": {"agent/failure", "agent/standby", "agent/watchdog", "agent/workers"},
     "agent/watchdog": {"agent/failure", "agent/workers"},

@@ -4,7 +4,7 @@ in front of PYTHONPATH. It first undoes that, so that neither the program nor it
 started cold it then writes down what is imported. In a standby worker it imports what others wrote down, waits at the
 gate, and returns to the interpreter, which runs the program by itself: nothing of that is imitated here.
 
-MUSTER_STANDBY is fd=3;role=record|spare;pythonpath=0|1 and for hang evidence also evidence=FD;signal=N. A standby
+MUSTER_STANDBY is fd=3;role=record|spare;pythonpath=0|1 and for hang evidence also signal=N. A standby
 worker in which anything fails or is not understood ends with status 77, and the agent starts its worker cold."""
 import os
 import sys
@@ -84,7 +84,7 @@ def watch_imports(found):
     return lambda: setattr(machinery, "_find_spec", find)
 
 
-def record(fd, told, evidence=None):
+def record(fd, told):
     """Says hello, and from then on writes a line for each import, before the module runs: modules that import each
     other can only be imported again in the order in which they began."""
     pid, getpid, write, fstat, left = os.getpid(), os.getpid, os.write, os.fstat, [RECORD_MAXIMUM]
@@ -100,8 +100,8 @@ def record(fd, told, evidence=None):
         except (OSError, ValueError):
             left[0] = 0
 
-    if evidence is not None:  # The stacks of all threads go there when the agent sends this signal.
-        borrow("faulthandler").register(int(told["signal"]), file=move_up(evidence), all_threads=True, chain=False)
+    if "signal" in told:  # The stacks of all threads go to the end of the record when the agent sends this signal.
+        borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
     write(fd, b"hello 1 %d\n" % pid)
     watch_imports(found)
 
@@ -292,7 +292,7 @@ def pass_gate(message, fds, warming, told):
         os.close(fds.pop(0))
     length = int.from_bytes(body[:4], "little")
     cwd, names = body[4 : 4 + length], body[4 + length :]
-    if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != 4 + (flags >> 1 & 1):
+    if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != 4:
         raise Dirty("the agent's message is cut off")
     if cwd and cwd != os.getcwdb():
         os.chdir(cwd)
@@ -313,7 +313,7 @@ def pass_gate(message, fds, warming, told):
         printed[2] = b""
     for fd, stream in enumerate(streams):
         reopen(stream, fd, fds[fd], printed[fd])
-    record(fds[3], told, *fds[4:])
+    record(fds[3], told)
 
 
 def chain():
@@ -368,7 +368,7 @@ def main():
     try:
         fd = int(told["fd"])
         if told["role"] == "record" and os.readlink("/proc/self/fd/%d" % fd).startswith("/memfd:"):
-            record(fd, told, *[int(told["evidence"])] if "evidence" in told else [])
+            record(fd, told)
     except (KeyError, OSError, ValueError):
         pass  # Descriptors did not get here through a wrapper: the agent hears no hello.
     return error

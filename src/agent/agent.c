@@ -188,7 +188,8 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .stuck = agent_worker_stuck,
         .context = agent,
     };
-    struct agent_evidence_settings evidence_settings = {agent->config, agent->workers, agent->log};
+    struct agent_evidence_settings evidence_settings = {
+        agent->config, agent->workers, agent->log, agent->standby};
     agent->evidence = agent_evidence_new(agent->loop, &evidence_settings);
     struct agent_watchdog_settings settings = {
         .config = agent->config,

@@ -315,7 +315,7 @@ def test_standard_streams_are_those_of_a_cold_start(keeper, scratch, kind, unbuf
             spare.open_gate(streams)
             process = spare.process
         else:
-            fds = (keeper.record_file(), keeper.keep(memory_file())) if way == "recorded" else ()
+            fds = (keeper.record_file(),) if way == "recorded" else ()
             environment = keeper.environment("record" if fds else None, **names)
             process = keeper.start(["script.py"], environment, fds, streams)
         assert process.wait(60) == 0
@@ -486,14 +486,14 @@ def test_evidence_is_written_when_the_signal_comes(keeper, scratch):
         threading.Thread(target=threading.Event().wait, daemon=True).start()
         hang_here()
         """})
-    streams, evidence = keeper.streams(), keeper.keep(memory_file())
-    process = keeper.start(["script.py"], keeper.environment("record"), (keeper.record_file(), evidence), streams)
-    assert_evidence(scratch, process, evidence)
+    streams, record = keeper.streams(), keeper.record_file()
+    process = keeper.start(["script.py"], keeper.environment("record"), (record,), streams)
+    assert_evidence(scratch, process, record)
     spare = keeper.spare(["script.py"])
     spare.warm({})
     (scratch / "hangs").unlink()
     spare.open_gate(streams)
-    assert_evidence(scratch, spare.process, spare.evidence)
+    assert_evidence(scratch, spare.process, spare.record)
 
 
 def wait_for(condition):
@@ -503,11 +503,11 @@ def wait_for(condition):
         time.sleep(0.01)
 
 
-def assert_evidence(scratch, process, evidence):
+def assert_evidence(scratch, process, record):
     wait_for((scratch / "hangs").exists)
     process.send_signal(EVIDENCE_SIGNAL)
-    wait_for(lambda: b"in <module>" in read_file(evidence))
-    text = read_file(evidence).decode()
+    wait_for(lambda: b"in <module>" in read_file(record))
+    text = read_file(record).decode()
     assert "hang_here" in text and text.count("hread 0x") == 2
     assert process.poll() is None
 

@@ -22,7 +22,7 @@ ROUND = {
     "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0",
     "ROLE_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none",
 }
-BODY_IN_FILE, WITH_EVIDENCE = 1, 2
+BODY_IN_FILE = 1
 
 
 class Outcome:
@@ -76,11 +76,11 @@ class Gatekeeper:
             old = environment.get("PYTHONPATH")
             environment["PYTHONPATH"] = f"{self.hook}:{old}" if old else str(self.hook)
             told = f"fd=3;role={role};pythonpath={int(old is not None)};unknown=part"
-            environment["MUSTER_STANDBY"] = f"{told};evidence=4;signal={int(EVIDENCE_SIGNAL)}"
+            environment["MUSTER_STANDBY"] = f"{told};signal={int(EVIDENCE_SIGNAL)}"
         return environment
 
     def start(self, words, environment, passed, streams, cwd=None):
-        """Starts a worker as the agent does: a session of its own, these descriptors as 3 and 4."""
+        """Starts a worker as the agent does: a session of its own, these descriptors from 3 on."""
         def arrange():
             high = [os.dup2(fd, 500 + at, inheritable=False) for at, fd in enumerate(passed)]
             for at, fd in enumerate(high):
@@ -118,8 +118,8 @@ class Gatekeeper:
     def recorded(self, words, streams=None, cwd=None, names=ROUND, **changes):
         """The same with the hook, which writes the record."""
         streams = streams or self.streams()
-        record, evidence = self.record_file(), self.keep(memory_file())
-        process = self.start(words, self.environment("record", names, **changes), (record, evidence), streams, cwd)
+        record = self.record_file()
+        process = self.start(words, self.environment("record", names, **changes), (record,), streams, cwd)
         status = process.wait(self.seconds)
         return Outcome(status, read_file(streams[1]), read_file(streams[2]), read_file(record).decode())
 
@@ -144,7 +144,6 @@ class Spare:
         keeper.closing.callback(self.gate.close)
         self.captured = keeper.streams()
         environment = keeper.environment("spare", {}, **changes)
-        environment["MUSTER_STANDBY"] = environment["MUSTER_STANDBY"].replace("evidence=4;", "")
         self.process = keeper.start(words, environment, (other.fileno(),), self.captured, self.cwd)
         other.close()
 
@@ -189,9 +188,9 @@ class Spare:
         return u32(len(directory)) + directory + pairs
 
     def open_gate(self, streams, names=ROUND, in_file=False):
-        self.streams, self.record, self.evidence = streams, self.keeper.record_file(), self.keeper.keep(memory_file())
-        fds, body = [*streams, self.record, self.evidence], self.body(names)
-        flags = WITH_EVIDENCE
+        self.streams, self.record = streams, self.keeper.record_file()
+        fds, body = [*streams, self.record], self.body(names)
+        flags = 0
         if in_file:
             flags |= BODY_IN_FILE
             fds.insert(0, self.keeper.keep(os.memfd_create("body")))

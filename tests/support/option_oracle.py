@@ -65,6 +65,7 @@ OPTIONS = {
     "on_timer_expiry": ([], WORDS | {"default": "restart-worker", "choices": ["restart-worker", "exit-agent"]}),
     "evidence": ([], WORDS | {"default": "basic", "choices": ["off", "basic", "full"]}),  # Muster's own
     "evidence_timeout": ([], {"type": float, "default": 2.0}),  # Muster's own
+    "evidence_signal": ([], {"type": str, "default": "50"}),  # Muster's own
     "standby": ([], WORDS | {"default": "off", "choices": ["off", "auto", "on"]}),  # Muster's own
     "standby_after": ([], {"type": float, "default": 2.5}),  # Muster's own
     "exit_code": ([], WORDS | {"default": "torchrun", "choices": ["torchrun", "worker"]}),  # Muster's own
@@ -73,7 +74,8 @@ OPTIONS = {
 }
 ADDITIONS = {
     "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up", "settling_time",
-    "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout", "standby", "standby_after", "exit_code",
+    "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout", "evidence_signal",
+    "standby", "standby_after", "exit_code",
     "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/standby/agent_standby.h"
 #include "base/memory.h"
 #include "core/failure/hang_summary.h"
 #include "host/failure/hang_evidence_collector.h"
@@ -135,6 +136,7 @@ static enum failure_code look(
     struct hang_evidence_request request = {
         .pid = subject->who.pid,
         .reason = reason,
+        .dump = agent_standby_dump(evidence->settings.standby, local_rank, subject->who.pid),
         .is_full = evidence->settings.config->evidence == LAUNCH_EVIDENCE_FULL,
         .path = subject->path,
         .outputs = {output, errors},

@@ -15,11 +15,13 @@
 #include "host/loop/event_loop.h"
 
 struct agent_evidence;
+struct agent_standby;
 
 struct agent_evidence_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     struct agent_workers *workers;
     const struct log *log;
+    const struct agent_standby *standby; /* or NULL */
 };
 
 /* A worker, or a process it has started; -1: nobody knows which. */

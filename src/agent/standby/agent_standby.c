@@ -18,6 +18,9 @@
 /* How long a standby worker may take to go through its gate. A healthy one takes milliseconds. */
 #define PASSAGE_MILLISECONDS 1000
 
+/* The first line of a record is shorter. */
+#define HELLO_MAXIMUM 64
+
 /* What is known of the worker of a rank. */
 struct place {
     struct text_list environment; /* of the worker that was started last, before it was dressed */
@@ -155,7 +158,8 @@ int agent_standby_dress(
     struct place *place = &standby->places[local_rank];
     remember(place, environment);
     if (renew_record(place)) {
-        standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path);
+        standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path,
+            standby->settings.config->evidence_signal);
     }
     return place->record;
 }
@@ -268,6 +272,7 @@ static enum failure_code start_spare(
         .local_rank = local_rank,
         .environment = &place->environment,
         .hook_directory = standby->hook.path,
+        .evidence_signal = standby->settings.config->evidence_signal,
         .list = learned_list_text(&standby->learned),
         .starter = &standby->starter,
         .spoke = spare_spoke,
@@ -399,6 +404,29 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_COUNT:
         break;
     }
+}
+
+/* Evidence. */
+
+struct hang_evidence_dump agent_standby_dump(
+    const struct agent_standby *standby, int local_rank, pid_t pid) {
+    const struct place *place =
+        standby == NULL || local_rank < 0 ? NULL : &standby->places[local_rank];
+    struct hang_evidence_dump dump = {0};
+    if (place == NULL || place->record == -1 || place->worker != pid) {
+        return dump;
+    }
+    struct bytes record = {0};
+    struct slice imports;
+    int64_t greeter;
+    memory_file_read(place->record, HELLO_MAXIMUM, &record);
+    if (standby_record_read_hello(bytes_slice(&record), &greeter, &imports) == FAILURE_NONE &&
+        greeter == (int64_t)pid) {
+        dump =
+            (struct hang_evidence_dump){place->record, standby->settings.config->evidence_signal};
+    }
+    bytes_clear(&record);
+    return dump;
 }
 
 /* What was learned. */

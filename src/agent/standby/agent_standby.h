@@ -16,6 +16,7 @@
 #include "core/launch/launch_config.h"
 #include "core/node/node_event.h"
 #include "core/standby/learned_list.h"
+#include "host/failure/hang_evidence_dump.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
 #include "host/process/process_family.h"
@@ -82,6 +83,11 @@ void agent_standby_spare_exited(
     struct agent_standby *standby, pid_t pid, const struct process_exit *how);
 
 void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect);
+
+/* How the worker can be asked for its Python stacks; zero: it cannot, since it has not said hello,
+ * or is no Python. The descriptor stays here. */
+struct hang_evidence_dump agent_standby_dump(
+    const struct agent_standby *standby, int local_rank, pid_t pid);
 
 /* What has been learned so far in this job: for those who pass it on. NULL for NULL. */
 const struct learned_list *agent_standby_learned(const struct agent_standby *standby);

@@ -109,7 +109,8 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
     struct text_list environment = {0};
     struct process process;
     text_list_add_all(&environment, order->environment);
-    standby_environment_dress(&environment, STANDBY_SPARE, order->hook_directory);
+    standby_environment_dress(
+        &environment, STANDBY_SPARE, order->hook_directory, order->evidence_signal);
     enum failure_code code = order->starter->spawn(
         order->starter->context, order->local_rank, &environment, descriptors, &process, failure);
     if (code == FAILURE_NONE) {

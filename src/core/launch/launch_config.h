@@ -189,6 +189,8 @@ struct launch_config {
     struct duration health_timeout; /* how long a timer may be overdue */
     enum launch_evidence evidence;
     struct duration evidence_timeout; /* how long collecting evidence may delay a kill */
+    /* On which Python workers say their stacks where there are standby workers; 0: none. */
+    int evidence_signal;
     enum launch_standby standby;
     struct duration standby_after; /* how long no worker may have imported anything before that */
     bool is_virtual_local_rank;

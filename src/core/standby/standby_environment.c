@@ -38,12 +38,16 @@ static void drop_names_of_round(struct text_list *environment) {
     *environment = kept;
 }
 
-void standby_environment_dress(
-    struct text_list *environment, enum standby_role role, const char *hook_directory) {
+void standby_environment_dress(struct text_list *environment, enum standby_role role,
+    const char *hook_directory, int evidence_signal) {
     const char *path = text_list_variable(environment, PATH_VARIABLE);
     bool had_path = path != NULL;
-    char *value = text_format(
-        "fd=3;role=%s;pythonpath=%d", role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
+    struct text value = {0};
+    text_append_format(&value, "fd=3;role=%s;pythonpath=%d",
+        role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
+    if (evidence_signal != 0 && hook_directory != NULL) {
+        text_append_format(&value, ";signal=%d", evidence_signal);
+    }
     if (role == STANDBY_SPARE) {
         drop_names_of_round(environment);
     }
@@ -54,8 +58,8 @@ void standby_environment_dress(
         text_list_set_variable(environment, PATH_VARIABLE, paths);
         free(paths);
     }
-    text_list_set_variable(environment, STANDBY_VARIABLE, value);
-    free(value);
+    text_list_set_variable(environment, STANDBY_VARIABLE, text_string(&value));
+    text_clear(&value);
 }
 
 /* The error file is another one in each attempt, and nothing reads its name early. It stays in the

@@ -19,9 +19,10 @@ enum standby_role {
 
 /* Adds to the environment of a worker what makes it a worker that records, or a standby worker. For
  * the latter, the names of the round go. `hook_directory` is put in front of PYTHONPATH; NULL where
- * the program is not Python. */
-void standby_environment_dress(
-    struct text_list *environment, enum standby_role role, const char *hook_directory);
+ * the program is not Python. `evidence_signal`: Python shall say its stacks when it gets this
+ * signal; 0: none. */
+void standby_environment_dress(struct text_list *environment, enum standby_role role,
+    const char *hook_directory, int evidence_signal);
 
 /* Whether a standby worker that was started with the environment of worker `before` may become
  * worker `now`. Neither is dressed. */

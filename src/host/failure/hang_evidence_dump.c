@@ -2,10 +2,9 @@
 #include "host/failure/hang_evidence_dump.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -31,23 +30,12 @@ struct asking {
     struct hang_report *report;
     const struct hang_evidence_dump *dump;
     pid_t pid;
-    int thread; /* the thread that is asked; 0: none has been found */
+    size_t start;        /* of the answer in the file */
+    char name[PATH_MAX]; /* of the file, as the kernel shows it */
+    bool has_file;       /* the process has it open */
+    int thread;          /* the thread that is asked; 0: none has been found */
     size_t thread_count;
 };
-
-enum failure_code hang_evidence_dump_open(int *out_fd, struct failure *failure) {
-    int fd = memfd_create("muster-evidence", MFD_CLOEXEC);
-    /* Appending, so that cutting the file is enough to begin anew. */
-    if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0) {
-        int error = errno;
-        if (fd >= 0) {
-            close(fd);
-        }
-        return failure_set_system(failure, error, "cannot make a file in memory for evidence");
-    }
-    *out_fd = fd;
-    return FAILURE_NONE;
-}
 
 /* Looking at the process. */
 
@@ -107,6 +95,31 @@ static void find_thread(struct asking *asking) {
     number_directory_each(path, visit_thread, asking);
 }
 
+static bool read_file_name(const char *directory, int fd, char out_name[PATH_MAX]) {
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%d", directory, fd);
+    ssize_t length = readlink(path, out_name, PATH_MAX - 1);
+    out_name[length < 0 ? 0 : length] = '\0';
+    return length > 0;
+}
+
+static bool visit_file(void *context, int fd) {
+    struct asking *asking = context;
+    char directory[NUMBER_PATH_SIZE];
+    char name[PATH_MAX];
+    number_path_format(directory, "/proc/", asking->pid, "/fd");
+    asking->has_file = read_file_name(directory, fd, name) && strcmp(name, asking->name) == 0;
+    return !asking->has_file && !hang_report_is_over(asking->report);
+}
+
+/* Where the agent may not see the files of the process, it is believed to have this one. */
+static bool has_file(struct asking *asking) {
+    char path[NUMBER_PATH_SIZE];
+    number_path_format(path, "/proc/", asking->pid, "/fd");
+    return !read_file_name("/proc/self/fd", asking->dump->fd, asking->name) ||
+           !number_directory_each(path, visit_file, asking) || asking->has_file;
+}
+
 /* Why the process must not be asked, or NULL. */
 static const char *find_objection(struct asking *asking) {
     struct kernel_process_stat stat;
@@ -124,6 +137,8 @@ static const char *find_objection(struct asking *asking) {
     if (!read_thread_file(asking, (int)asking->pid, "status", &status) ||
         !has_signal(asking, bytes_slice(&status), "SigCgt")) {
         objection = "it has no handler for the signal (any more)";
+    } else if (!has_file(asking)) {
+        objection = "it has closed the file for them";
     }
     bytes_clear(&status);
     if (objection == NULL) {
@@ -136,9 +151,14 @@ static const char *find_objection(struct asking *asking) {
 
 /* Waiting for the answer. */
 
-static size_t answer_size(const struct asking *asking) {
+static size_t file_size(const struct asking *asking) {
     struct stat file;
     return fstat(asking->dump->fd, &file) == 0 && file.st_size > 0 ? (size_t)file.st_size : 0;
+}
+
+static size_t answer_size(const struct asking *asking) {
+    size_t size = file_size(asking);
+    return size > asking->start ? size - asking->start : 0;
 }
 
 /* Until the handler has returned, its signal is pending or blocked. */
@@ -176,11 +196,8 @@ static bool wait_for_answer(const struct asking *asking) {
     return false;
 }
 
-static bool ask(const struct asking *asking) {
-    if (ftruncate(asking->dump->fd, 0) != 0) {
-        hang_report_append_error(asking->report, "what Python says of itself", errno);
-        return false;
-    }
+static bool ask(struct asking *asking) {
+    asking->start = file_size(asking);
     if (syscall(SYS_tgkill, asking->pid, asking->thread, asking->dump->signal) != 0) {
         text_append_format(
             &asking->report->text, "  Python was not asked for its stacks: %s\n", strerror(errno));
@@ -196,7 +213,7 @@ static size_t tell_answer(const struct asking *asking, char **out_place) {
     size = size > PYTHON_DUMP_CEILING ? PYTHON_DUMP_CEILING + 1 : size;
     size_t frame_count = 0;
     if (size > 0 && bytes_reserve(&answer, size) == FAILURE_NONE) {
-        ssize_t length = pread(asking->dump->fd, answer.data, size, 0);
+        ssize_t length = pread(asking->dump->fd, answer.data, size, (off_t)asking->start);
         answer.length = length > 0 ? (size_t)length : 0;
         text_append(
             &asking->report->text, "  CPython, by its own account, innermost frames first\n");

@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks a Python for its stacks. A worker in which Muster's hook runs has told CPython's
- * faulthandler to write the stacks of all threads to a file of the agent's when a certain signal
- * comes. This module makes the file, sends the signal, and reads what was written.
+ * faulthandler to write the stacks of all threads to the end of its record when a certain signal
+ * comes. This module sends the signal, and reads what was written.
  *
  * The signal kills a process that does not expect it. So it is sent only to a child of this process
- * that has a handler for it at that moment, and only to a thread that can take it.
+ * that has a handler for it at that moment, and only to a thread that can take it. A process that
+ * has closed the record may have given its number to another file, so it is not asked either.
  *
- * The file is in memory (memfd): whoever writes to it never waits for the agent, and children that
- * have inherited it do no harm. */
+ * The record is a file in memory (memfd): whoever writes to it never waits for the agent. */
 #ifndef MUSTER_HOST_FAILURE_HANG_EVIDENCE_DUMP_H
 #define MUSTER_HOST_FAILURE_HANG_EVIDENCE_DUMP_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/failure.h"
 #include "host/failure/hang_report.h"
 
 /* What was agreed with one process. Zero: nothing. */
 struct hang_evidence_dump {
-    int fd;     /* of the file; the process has the same open file */
+    int fd;     /* of the record; the process has the same open file, and appends to it */
     int signal; /* 0: the process was not asked to listen */
 };
-
-/* Makes the file, close-on-exec; the caller closes it. */
-__attribute__((warn_unused_result)) enum failure_code hang_evidence_dump_open(
-    int *out_fd, struct failure *failure);
 
 /* Adds the stacks to the report, or says why the process could not be asked or did not answer. It
  * waits for the answer for a second at most, and for half of the time that the report has left.

@@ -12,6 +12,9 @@
 
 #define DEFAULT_SHUTDOWN_SECONDS 30
 #define DEFAULT_EXIT_BARRIER_SECONDS 300
+/* Real-time signals, less those that glibc takes for itself. */
+#define EVIDENCE_SIGNAL_LOWEST 34
+#define EVIDENCE_SIGNAL_HIGHEST 64
 
 /* The state shared by the steps below. Each step handles one group of options; the first failure
  * ends the build. */
@@ -175,6 +178,22 @@ static enum failure_code build_health(struct building *building) {
     return FAILURE_NONE;
 }
 
+static enum failure_code build_evidence_signal(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *signal = text_of(building, "evidence_signal");
+    int64_t number = 0;
+    bool is_off = text_equals(signal, "off");
+    if (!is_off && (text_parse_integer(signal, &number) != FAILURE_NONE ||
+                       number < EVIDENCE_SIGNAL_LOWEST || number > EVIDENCE_SIGNAL_HIGHEST)) {
+        option_result_reject(building->options, "evidence_signal",
+            "invalid value %s: give the number of a real-time signal, %d to %d, or off", signal,
+            EVIDENCE_SIGNAL_LOWEST, EVIDENCE_SIGNAL_HIGHEST);
+        return FAILURE_INVALID;
+    }
+    config->evidence_signal = config->evidence == LAUNCH_EVIDENCE_OFF ? 0 : (int)number;
+    return FAILURE_NONE;
+}
+
 static enum failure_code build_evidence(struct building *building) {
     struct launch_config *config = building->config;
     const char *evidence = text_of(building, "evidence");
@@ -191,7 +210,7 @@ static enum failure_code build_evidence(struct building *building) {
         config->evidence =
             text_equals(evidence, "full") ? LAUNCH_EVIDENCE_FULL : LAUNCH_EVIDENCE_BASIC;
     }
-    return FAILURE_NONE;
+    return build_evidence_signal(building);
 }
 
 static enum failure_code build_standby(struct building *building) {

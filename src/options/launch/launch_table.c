@@ -416,6 +416,15 @@ static const struct option_definition definitions[] = {
         .help = "Seconds, also fractions, by which that may delay a kill. Default: 2.",
     },
     {
+        .destination = "evidence_signal",
+        .names = {"--evidence-signal", "--evidence_signal"},
+        .reads_environment = true,
+        .default_text = "50",
+        .is_addition = true,
+        .help = "The number of the real-time signal on which Python workers write down their "
+                "stacks, with --standby: 34 to 64, or off. Default: 50.",
+    },
+    {
         .destination = "standby",
         .names = {"--standby"},
         .reads_environment = true,

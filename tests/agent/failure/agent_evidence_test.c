@@ -22,7 +22,8 @@ static void start(struct fixture *fixture, enum launch_evidence kind) {
     remembered_log_init(&fixture->log);
     struct launch_config *config = &fixture->workers.agent.config;
     config->evidence = kind;
-    struct agent_evidence_settings settings = {config, fixture->workers.workers, &fixture->log.log};
+    struct agent_evidence_settings settings = {
+        config, fixture->workers.workers, &fixture->log.log, NULL};
     fixture->evidence = agent_evidence_new(fixture->workers.loop, &settings);
     workers_fixture_start(&fixture->workers);
 }

@@ -56,6 +56,47 @@ static void a_standby_worker_that_is_ready_becomes_the_worker(void **state) {
     standby_fixture_clear(&fixture);
 }
 
+static void write_record(int record, const char *text) {
+    assert_int_equal(write(record, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* The number of this process stands for the worker's. */
+static void only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = environment_with("RANK=0");
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    fixture.config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture.standby, 0, &environment);
+    agent_standby_note_worker(fixture.standby, 0, getpid());
+    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    char *hello = text_format("hello 1 %d\njson\t/usr/lib/json.py\n", (int)getpid());
+    write_record(record, hello);
+    struct hang_evidence_dump dump = agent_standby_dump(fixture.standby, 0, getpid());
+    assert_int_equal(dump.signal, 50);
+    assert_int_equal(dump.fd, record);
+    assert_int_equal(agent_standby_dump(fixture.standby, 0, getppid()).signal, 0);
+    assert_int_equal(agent_standby_dump(fixture.standby, -1, getpid()).signal, 0);
+    assert_int_equal(agent_standby_dump(NULL, 0, getpid()).signal, 0);
+    free(hello);
+    text_list_clear(&environment);
+    standby_fixture_clear(&fixture);
+}
+
+static void a_hello_of_another_process_is_none(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = environment_with("RANK=0");
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    fixture.config.evidence_signal = 50;
+    int record = agent_standby_dress(fixture.standby, 0, &environment);
+    agent_standby_note_worker(fixture.standby, 0, getpid());
+    write_record(record, "hello 1 1\n");
+    assert_int_equal(agent_standby_dump(fixture.standby, 0, getpid()).signal, 0);
+    text_list_clear(&environment);
+    standby_fixture_clear(&fixture);
+}
+
 static void one_that_does_not_fit_is_ended_and_not_given(void **state) {
     (void)state;
     struct standby_fixture fixture;
@@ -242,6 +283,8 @@ static void without_standby_workers_nothing_is_added(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_standby_worker_that_is_ready_becomes_the_worker),
+    cmocka_unit_test(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks),
+    cmocka_unit_test(a_hello_of_another_process_is_none),
     cmocka_unit_test(one_that_does_not_fit_is_ended_and_not_given),
     cmocka_unit_test(a_dirty_one_is_told_of_once),
     cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),

@@ -52,7 +52,7 @@ static void set_up_with(struct fixture *fixture, int worker_count, const char *c
     agent->config.on_timer_expiry = on_timer_expiry;
     agent->config.evidence_timeout = duration_from_seconds(60);
     struct agent_evidence_settings evidence_settings = {
-        &agent->config, fixture->workers.workers, &fixture->log.log};
+        &agent->config, fixture->workers.workers, &fixture->log.log, NULL};
     fixture->evidence = agent_evidence_new(fixture->workers.loop, &evidence_settings);
     struct agent_watchdog_settings settings = {
         .config = &agent->config,

@@ -3,8 +3,12 @@
  * faulthandler write to a file of ours. It opens that file by the number that it has here. */
 #include "unit.h"
 
+#include <sched.h>
+#include <sys/stat.h>
+
 #include "hang_fixture.h"
 #include "host/failure/hang_evidence_dump.h"
+#include "host/standby/memory_file.h"
 
 #define SIGNAL 50
 
@@ -26,7 +30,7 @@ struct asked {
 static void asked_init(struct asked *asked, const char *script) {
     struct failure failure;
     *asked = (struct asked){.dump = {.signal = SIGNAL}};
-    assert_int_equal(hang_evidence_dump_open(&asked->dump.fd, &failure), FAILURE_NONE);
+    assert_int_equal(memory_file_new("muster-test", true, &asked->dump.fd, &failure), FAILURE_NONE);
     char *registering = text_format(REGISTER, asked->dump.fd);
     char *command = text_format("exec python3 -c '%s%s'", registering, script);
     hang_fixture_init(&asked->fixture, command);
@@ -82,6 +86,45 @@ static void another_thread_answers_when_the_first_one_takes_no_signal(void **sta
     asked_clear(&asked);
 }
 
+static char state_of(pid_t pid) {
+    char path[64];
+    char line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    return strrchr(line, ')')[2];
+}
+
+/* Whoever starts a process with vfork sleeps like that until the process runs its program, which
+ * this one never does: it waits for the other end of a FIFO. */
+static void another_thread_answers_when_the_first_one_is_stuck_in_the_kernel(void **state) {
+    (void)state;
+    struct asked asked;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    char *fifo = temporary_tree_path(&tree, "fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    char *script =
+        text_format("threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+                    "def spawn(): print(flush=True); os.posix_spawn(\"/bin/true\", [\"true\"], {}, "
+                    "file_actions=[(os.POSIX_SPAWN_OPEN, 0, \"%s\", os.O_RDONLY, 0)])\n"
+                    "spawn()\n",
+            fifo);
+    asked_init(&asked, script);
+    while (state_of(asked.fixture.process.pid) != 'D') {
+        sched_yield();
+    }
+    assert_true(asked_write(&asked));
+    assert_string_equal(asked.place, "<string>:8 in spawn");
+    hang_fixture_expect(&asked.fixture, " in _bootstrap\n");
+    asked_clear(&asked);
+    free(script);
+    free(fifo);
+    temporary_tree_clear(&tree);
+}
+
 static void expect_refusal(struct asked *asked, const char *words) {
     assert_false(asked_write(asked));
     assert_null(asked->place);
@@ -94,6 +137,25 @@ static void who_blocks_the_signal_is_not_asked(void **state) {
     struct asked asked;
     asked_init(&asked, "signal.pthread_sigmask(signal.SIG_BLOCK, [50])\nhang()\n");
     expect_refusal(&asked, "not asked for its stacks: none of its threads takes a signal now\n");
+    asked_clear(&asked);
+}
+
+/* What it had in the file before is no answer. */
+static void what_the_file_had_before_is_not_shown(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "os.write(fd, b\"json\\tjson.py\\n\")\nhang()\n");
+    assert_true(asked_write(&asked));
+    assert_null(strstr(hang_fixture_read(&asked.fixture), "json"));
+    asked_clear(&asked);
+}
+
+/* The number may belong to another file by now. */
+static void who_has_closed_the_file_is_not_asked(void **state) {
+    (void)state;
+    struct asked asked;
+    asked_init(&asked, "os.close(fd)\nhang()\n");
+    expect_refusal(&asked, "not asked for its stacks: it has closed the file for them\n");
     asked_clear(&asked);
 }
 
@@ -152,7 +214,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_python_that_listens_tells_its_stacks),
     cmocka_unit_test(it_lives_on_and_can_be_asked_again),
     cmocka_unit_test(another_thread_answers_when_the_first_one_takes_no_signal),
+    cmocka_unit_test(another_thread_answers_when_the_first_one_is_stuck_in_the_kernel),
     cmocka_unit_test(who_blocks_the_signal_is_not_asked),
+    cmocka_unit_test(what_the_file_had_before_is_not_shown),
+    cmocka_unit_test(who_has_closed_the_file_is_not_asked),
     cmocka_unit_test(who_has_become_another_program_is_not_asked),
     cmocka_unit_test(who_is_stopped_is_not_asked),
     cmocka_unit_test(a_handler_of_another_kind_does_not_answer),

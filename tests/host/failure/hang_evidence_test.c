@@ -4,6 +4,7 @@
 #include "hang_fixture.h"
 #include "host/failure/hang_evidence.h"
 #include "host/loop/clock.h"
+#include "host/standby/memory_file.h"
 
 static void learn(void *context, const struct hang_summary *summary) {
     hang_summary_clear(context);
@@ -94,7 +95,8 @@ static void a_python_is_told_of_by_its_line(void **state) {
         .dump = {.signal = 50},
         .learnt = learn,
         .context = &summary};
-    assert_int_equal(hang_evidence_dump_open(&request.dump.fd, &failure), FAILURE_NONE);
+    assert_int_equal(
+        memory_file_new("muster-test", true, &request.dump.fd, &failure), FAILURE_NONE);
     char *script =
         text_format("exec python3 -c 'import faulthandler, os, time\n"
                     "fd = os.open(f\"/proc/{os.getppid()}/fd/%d\", os.O_WRONLY | os.O_APPEND)\n"

@@ -74,6 +74,19 @@ static void evidence_is_a_choice_and_a_time(void **state) {
     expect_mistake("--evidence-timeout -1 t.py", "--evidence-timeout/--evidence_timeout: ", "-1");
 }
 
+static void the_signal_for_evidence_is_a_real_time_signal(void **state) {
+    (void)state;
+    assert_int_equal(config_of("t.py")->evidence_signal, 50);
+    assert_int_equal(config_of("--evidence-signal 34 t.py")->evidence_signal, 34);
+    assert_int_equal(config_of("--evidence-signal 64 t.py")->evidence_signal, 64);
+    assert_int_equal(config_of("--evidence-signal off t.py")->evidence_signal, 0);
+    assert_int_equal(config_of("--evidence off t.py")->evidence_signal, 0);
+    expect_mistake(
+        "--evidence-signal 33 t.py", "--evidence-signal/--evidence_signal: ", "34 to 64");
+    expect_mistake("--evidence-signal 65 t.py", "--evidence-signal/--evidence_signal: ", "65");
+    expect_mistake("--evidence-signal no t.py", "--evidence-signal/--evidence_signal: ", "or off");
+}
+
 static void standby_is_a_choice_and_a_time(void **state) {
     (void)state;
     assert_int_equal(config_of("t.py")->standby, LAUNCH_STANDBY_OFF);
@@ -260,6 +273,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(plug_ins_are_refused_with_a_way_out, clear),
     cmocka_unit_test_teardown(a_handler_that_does_nothing_there_is_accepted, clear),
     cmocka_unit_test_teardown(start_methods_matter_to_nobody, clear),
+    cmocka_unit_test_teardown(the_signal_for_evidence_is_a_real_time_signal, clear),
     cmocka_unit_test_teardown(standby_is_a_choice_and_a_time, clear),
 };
 
