@@ -9,6 +9,11 @@ import time
 
 import pytest
 
+from support.nodes import free_port
+from support.probes import SERVING, Probe
+
+import pytest
+
 # Each worker notes what it is in a line of its own, and lives until it is told to end.
 WORKER = """
 import json, os, sys, time
@@ -98,3 +103,296 @@ def test_a_standby_worker_is_the_worker_in_everything(muster, scratch):
     end = job.end(1)
     assert end.status == 0, end
     assert sorted(end.out.splitlines()) == [f"attempt {attempt} rank {rank}" for attempt in (0, 1) for rank in (0, 1)]
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+
+
+def ready_job(muster, scratch, *options, **keywords):
+    """A job whose standby workers are ready, with its first workers and the pids of the standby workers."""
+    job = Job(muster, scratch, *options, **keywords)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    spares = job.spares()
+    assert len(spares) == job.workers
+    return job, first, spares
+
+
+def test_a_standby_worker_that_is_stopped_costs_a_second_and_no_restart(muster, scratch):
+    job, first, spares = ready_job(muster, scratch, restarts=1)
+    kill(spares[0], signal.SIGSTOP)
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert len({line["pid"] for line in second} & set(spares)) == 1
+    assert spares[0] not in {line["pid"] for line in second}
+    assert job.said("does not answer; the worker is started anew") == 1
+    job.wait_for(lambda: job.said("started from standby: 1 of 2 workers") == 1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert len(job.story(1)) == 2
+
+
+@pytest.mark.parametrize("stopped", [1, 2])
+def test_a_signal_ends_a_start_that_waits_for_standby_workers(muster, scratch, stopped):
+    job, first, spares = ready_job(muster, scratch, workers=2)
+    for spare in spares[:stopped]:
+        kill(spare, signal.SIGSTOP)
+    kill(first[0]["pid"])
+    job.wait_for(lambda: job.said("restarting the workers"))
+    job.wait_for(lambda: not {line["pid"] for line in first} & pids_below(job.running.pid))
+    job.running.signal(signal.SIGTERM)
+    end = job.running.finish(timeout=20)
+    assert end.status == 1, end
+    assert "stopped by SIGTERM" in end.err
+    assert not any(exists(spare) for spare in spares)
+
+
+def pids_below(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return {int(child) for child in file.read().split()}
+    except FileNotFoundError:
+        return set()
+
+
+def exists(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_standby_worker_that_is_killed_while_it_waits_is_not_missed(muster, scratch):
+    job, first, spares = ready_job(muster, scratch)
+    kill(spares[1])
+    job.wait_for(lambda: not exists(spares[1]))
+    kill(first[1]["pid"])
+    second = job.attempt(1)
+    assert len({line["pid"] for line in second} & set(spares)) == 1
+    end = job.end(1)
+    assert end.status == 0, end
+    assert len(job.story(1)) == 2
+
+
+SLOW = """
+import os, time
+while os.path.exists("slow"):
+    time.sleep(0.01)
+"""
+
+
+def test_a_standby_worker_that_is_killed_while_it_imports_is_not_missed(muster, scratch):
+    (scratch / "libraries").mkdir()
+    (scratch / "libraries" / "slowly.py").write_text(SLOW)
+    (scratch / "work").mkdir()
+    script = "import sys\nsys.path.append('libraries')\nimport slowly\n" + WORKER
+    job = Job(muster, scratch, workers=1, script=script, PYTHONPATH=scratch / "libraries")
+    first = job.attempt(0)
+    (scratch / "slow").write_text("")
+    job.wait_for(lambda: len(job.spares()) == 1)
+    spare = job.spares()[0]
+    kill(spare)
+    job.wait_for(lambda: not exists(spare))
+    (scratch / "slow").unlink()
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert second[0]["pid"] != spare
+    end = job.end(1)
+    assert end.status == 0, end
+
+
+def test_an_agent_that_is_killed_leaves_no_standby_worker(muster, scratch):
+    job, first, spares = ready_job(muster, scratch)
+    job.running.kill()
+    deadline = time.monotonic() + 20
+    while any(exists(pid) for pid in spares + [line["pid"] for line in first]) or list(scratch.glob("muster_standby_*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_job_that_ends_leaves_no_standby_worker_and_no_directory(muster, scratch):
+    job, _, spares = ready_job(muster, scratch)
+    assert len(list(scratch.glob("muster_standby_*"))) == 1
+    end = job.end(0)
+    assert end.status == 0, end
+    assert not any(exists(pid) for pid in spares)
+    assert list(scratch.glob("muster_standby_*")) == []
+
+
+def test_fifty_deaths_leave_nothing_behind(muster, scratch):
+    job = Job(muster, scratch, workers=1, restarts=50)
+    descriptors = []
+    for attempt in range(50):
+        worker = job.attempt(attempt)[0]
+        job.wait_until_ready(attempt + 1)
+        descriptors.append(len(os.listdir(f"/proc/{job.running.pid}/fd")))
+        assert len(pids_below(job.running.pid)) == 2
+        kill(worker["pid"])
+    job.attempt(50)
+    assert job.said("started from standby: 1 of 1 workers") == 50
+    assert max(descriptors[5:]) <= max(descriptors[:5])
+    end = job.end(50)
+    assert end.status == 0, end
+
+
+def test_a_hook_that_is_not_reached_means_no_standby_worker(muster, scratch):
+    wrapper = muster.script("wrapper", f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    job = Job(muster, scratch, PYTHON_EXEC=wrapper)
+    first = job.attempt(0)
+    job.wait_for(lambda: job.said("no worker has reached their hook"))
+    assert job.spares() == []
+    kill(first[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert job.said("no worker has reached their hook") == 1
+    assert len((scratch / "story").read_text().splitlines()) == 4
+
+
+def test_a_standby_worker_that_runs_on_its_own_is_the_last_one(muster, scratch):
+    wrapper = muster.script("wrapper", f"""#!/bin/sh
+case $MUSTER_STANDBY in
+*role=spare*) exec sh -c 'echo ghost >>ghosts; exit 4' ;;
+*) exec {sys.executable} "$@" ;;
+esac
+""")
+    job = Job(muster, scratch, PYTHON_EXEC=wrapper)
+    first = job.attempt(0)
+    job.wait_for(lambda: job.said("ended with status 4 before it was ready"))
+    kill(first[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert (scratch / "ghosts").read_text() == "ghost\n"
+
+
+def test_a_script_that_is_edited_meanwhile_runs_as_it_is_then(muster, scratch):
+    job, first, spares = ready_job(muster, scratch)
+    (scratch / "worker.py").write_text(WORKER.replace('print("attempt"', 'print("edited attempt"'))
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert {line["pid"] for line in second} == set(spares)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert end.out.count("edited attempt 1") == 2
+
+
+def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster, scratch):
+    job = Job(muster, scratch)
+    first = job.attempt(0)
+    (scratch / "decimal.py").write_text("")
+    job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
+    assert job.said("decimal") == 1
+    kill(first[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert job.said("there are no standby workers in this job from now on") == 1
+    assert job.said("started from standby") == 0
+
+
+def test_a_crash_loop_is_as_it_is_without_standby_workers(muster, scratch):
+    (scratch / "crash.py").write_text("import sys; open('runs', 'a').write('x'); sys.exit(3)")
+    end = muster.run(
+        ["run", "--standalone", "--standby", "on", "--nproc-per-node", "1", "--max-restarts", "10", "crash.py"],
+        env={"PYTHON_EXEC": sys.executable},
+    )
+    assert end.status == 1, end
+    assert (scratch / "runs").read_text() == "x" * 11
+
+
+def test_a_large_environment_goes_through_the_gate(muster, scratch):
+    large = {f"LARGE_{number}": str(number) * 100000 for number in range(2)}
+    job, first, spares = ready_job(muster, scratch, workers=1, **large)
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert [line["pid"] for line in second] == spares
+    assert second[0]["names"] == first[0]["names"]
+    end = job.end(1)
+    assert end.status == 0, end
+
+
+def test_what_workers_write_goes_to_their_files_of_the_attempt(muster, scratch):
+    job, first, spares = ready_job(muster, scratch, "--log-dir", "logs", "-r", "1", "-t", "2")
+    kill(first[0]["pid"])
+    assert {line["pid"] for line in job.attempt(1)} == set(spares)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert end.out == ""
+    for attempt in (0, 1):
+        for rank in (0, 1):
+            paths = list((scratch / "logs").glob(f"*/attempt_{attempt}/{rank}/stdout.log"))
+            assert [path.read_text() for path in paths] == [f"attempt {attempt} rank {rank}\n"]
+
+
+def test_a_job_without_standby_workers_is_as_before(muster, scratch):
+    job = Job(muster, scratch, standby="off")
+    first = job.attempt(0)
+    time.sleep(3 * AFTER)
+    assert job.spares() == []
+    assert not any(name.startswith(("MUSTER_", "PYTHONPATH")) for name in first[0]["names"])
+    assert list(scratch.glob("muster_standby_*")) == []
+    end = job.end(0)
+    assert end.status == 0, end
+
+
+def test_there_is_no_standby_worker_where_there_is_no_restart(muster, scratch):
+    job = Job(muster, scratch, restarts=1)
+    kill(job.attempt(0)[0]["pid"])
+    job.attempt(1)
+    time.sleep(3 * AFTER)
+    assert job.spares() == []
+    end = job.end(1)
+    assert end.status == 0, end
+
+
+def test_standby_workers_are_told_of_in_events_and_metrics(muster, scratch):
+    job = Job(muster, scratch, "--event-log-handler", "file:events", workers=1, **SERVING)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    probe = Probe(job.running)
+    assert probe.metrics()["muster_standby_ready"] == 1
+    assert probe.metrics()["muster_standby_used_total"] == 0
+    kill(first[0]["pid"])
+    job.attempt(1)
+    job.wait_for(lambda: job.said("started from standby"))
+    assert probe.metrics()["muster_standby_used_total"] == 1
+    (scratch / "decimal.py").write_text("")
+    job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
+    assert probe.metrics()["muster_standby_dirty{dirty}"] == 1
+    assert probe.metrics()["muster_standby_dirty{late}"] == 0
+    end = job.end(1)
+    assert end.status == 0, end
+    events = [json.loads(line) for line in (scratch / "events").read_text().splitlines()]
+    names = [event["name"] for event in events if event["name"].startswith("standby.")]
+    assert names == ["standby.ready", "standby.used", "standby.dirty"]
+
+
+def test_a_node_without_standby_workers_starts_its_own_as_before(muster, scratch):
+    (scratch / "worker.py").write_text(WORKER)
+    endpoint = f"127.0.0.1:{free_port()}"
+    nodes = [
+        muster.start(
+            ["run", "--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--rdzv-id", "job",
+             "--standby", standby, "--standby-after", AFTER, "--max-restarts", 3, "worker.py"],
+            env={"PYTHON_EXEC": sys.executable, "LOGLEVEL": "INFO"},
+        )
+        for standby in ("on", "off")
+    ]
+
+    def story(attempt):
+        path = scratch / "story"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in map(json.loads, lines) if line["attempt"] == attempt]
+
+    nodes[0].wait_until(lambda: len(story(0)) == 2, "the first world", 60)
+    nodes[0].wait_until(lambda: "standby workers ready: 1 of 1" in nodes[0].err(), "a standby worker", 60)
+    kill(story(0)[0]["pid"])
+    nodes[0].wait_until(lambda: len(story(1)) == 2, "the second world", 60)
+    nodes[0].wait_until(lambda: "started from standby: 1 of 1" in nodes[0].err(), "the standby worker", 60)
+    (scratch / "end.1").write_text("")
+    assert [node.finish().status for node in nodes] == [0, 0]
+    assert len(story(1)) == 2
+    assert "started from standby" not in nodes[1].err()
