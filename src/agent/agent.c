@@ -94,7 +94,8 @@ static struct wall_time last_progress(void *context) {
 
 static void write_metrics(void *context, struct text *out) {
     const struct agent *agent = context;
-    agent_metrics_write(agent->metrics, node_machine_agent(agent->node), agent->watchdog, out);
+    agent_metrics_write(agent->metrics, node_machine_agent(agent->node), agent->watchdog,
+        node_machine_standby(agent->node), out);
 }
 
 static void serve_health(struct agent *agent) {

@@ -7,6 +7,8 @@
 #include "agent/failure/agent_findings.h"
 #include "base/memory.h"
 #include "core/agent/agent_transcript.h"
+#include "core/standby/standby_choice.h"
+#include "core/standby/standby_transcript.h"
 #include "core/workers/signal_name.h"
 
 /* How long the other nodes and the report wait for what a failed worker wrote into its error file.
@@ -188,12 +190,30 @@ static void perform_agents(struct agent *agent, const struct agent_effect *effec
     }
 }
 
+/* What other programs are told of standby workers. */
+static void record_standby(struct agent *agent, const struct standby_effect *effect) {
+    struct event_standby_record record = {.count = effect->told.count, .total = effect->told.total};
+    if (effect->kind == STANDBY_EFFECT_TELL_READY) {
+        record.what = EVENT_STANDBY_READY;
+    } else if (effect->kind == STANDBY_EFFECT_TELL_USED) {
+        record.what = EVENT_STANDBY_USED;
+    } else if (effect->kind == STANDBY_EFFECT_TELL_OFF) {
+        record = (struct event_standby_record){.what = EVENT_STANDBY_DIRTY,
+            .total = agent->preparation.worker_count,
+            .reason = standby_off_name(effect->off.why)};
+    } else {
+        return;
+    }
+    agent_event_log_standby(agent->event_log, &record);
+}
+
 static void perform(struct agent *agent, const struct node_effect *effect) {
     if (effect->part == NODE_AGENT) {
         perform_agents(agent, &effect->agent);
         return;
     }
     if (effect->part == NODE_STANDBY) {
+        record_standby(agent, &effect->standby);
         agent_standby_perform(agent->standby, &effect->standby);
         return;
     }
@@ -235,6 +255,15 @@ static void log_effect(const struct agent *agent, const struct node_effect *effe
     text_clear(&line);
 }
 
+/* Said once, where it is not known yet. */
+static void suggest_standby(const struct agent *agent) {
+    if (agent->config->standby == LAUNCH_STANDBY_OFF && standby_is_for_python(agent->config) &&
+        agent_machine_attempt(node_machine_agent(agent->node)) == 1) {
+        log_info(agent->log, "the new workers import everything anew; with --standby on, processes "
+                             "that have done so would take their places");
+    }
+}
+
 /* What a worker's failure costs. */
 static void log_budget(
     const struct agent *agent, const struct agent_event *event, enum agent_phase before) {
@@ -247,6 +276,7 @@ static void log_budget(
     if (machine->stop_reason == AGENT_STOP_RESTART) {
         log_warning(agent->log, "restarting the workers: restart %d of %d (--max-restarts)",
             agent_machine_attempt(machine), allowed);
+        suggest_standby(agent);
     } else if (allowed > 0) {
         log_error(agent->log, "no restart is left of %d (--max-restarts)", allowed);
     }

@@ -117,6 +117,15 @@ static void release_watchdog_stop(struct agent_event_log *log) {
     }
 }
 
+void agent_event_log_standby(
+    struct agent_event_log *log, const struct event_standby_record *standby) {
+    if (log != NULL) {
+        struct event_record record = make_record(log, EVENT_STATE_RUNNING);
+        record.standby = standby;
+        write_record(log, &record);
+    }
+}
+
 /* The steps. */
 
 static void record_duration(

@@ -45,6 +45,10 @@ bool agent_event_log_wants_rendezvous(const struct agent_event_log *log);
 /* Where that is wanted. */
 void agent_event_log_rendezvous(struct agent_event_log *log, const struct event_rendezvous *record);
 
+/* Of the standby workers. */
+void agent_event_log_standby(
+    struct agent_event_log *log, const struct event_standby_record *standby);
+
 /* Of the watchdog; `timer` is NULL where the event is about none. */
 void agent_event_log_watchdog(
     struct agent_event_log *log, enum event_watchdog what, const struct event_timer_record *timer);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/standby/standby_transcript.h"
 #include "core/telling/health.h"
 #include "core/telling/job_metrics.h"
 #include "wire/telling/metrics_text.h"
@@ -166,14 +167,34 @@ static void write_stores(struct agent_metrics *metrics, struct text *out) {
         tally_read(&metrics->record_store_operations));
 }
 
+static void write_standby(const struct standby_plan *standby, struct text *out) {
+    static const char dirty[] = "muster_standby_dirty";
+    if (standby == NULL) {
+        return;
+    }
+    write_number(out, "muster_standby_ready", METRICS_GAUGE,
+        "Standby workers that wait to take the place of a worker.",
+        (uint64_t)standby_plan_count(standby, STANDBY_READY));
+    write_number(out, "muster_standby_used_total", METRICS_COUNTER,
+        "Workers that were started from standby.", standby_plan_used(standby));
+    metrics_text_begin(out, dirty, METRICS_GAUGE,
+        "1 for the reason for which this job has no standby workers any more.");
+    for (int why = STANDBY_OFF_NONE + 1; why < STANDBY_OFF_COUNT; why++) {
+        const char *label = standby_off_name((enum standby_off)why);
+        metrics_text_number(out, dirty, (struct metrics_label){"reason", label},
+            why == (int)standby_plan_off(standby) ? 1 : 0);
+    }
+}
+
 void agent_metrics_write(struct agent_metrics *metrics, const struct agent_machine *machine,
-    const struct agent_watchdog *watchdog, struct text *out) {
+    const struct agent_watchdog *watchdog, const struct standby_plan *standby, struct text *out) {
     write_job(metrics, out);
     write_phase(machine, out);
     write_workers(metrics, machine, out);
     write_restarts(metrics, machine, out);
     write_activities(metrics, out);
     write_timers(metrics, watchdog, out);
+    write_standby(standby, out);
     write_stores(metrics, out);
     write_number(out, "muster_log_bytes_total", METRICS_COUNTER,
         "Bytes that workers wrote into streams that the agent reads.",

@@ -8,6 +8,7 @@
 #include "agent/watchdog/agent_watchdog.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
+#include "core/standby/standby_plan.h"
 #include "core/telling/event_record.h"
 #include "core/launch/launch_config.h"
 #include "host/loop/tally.h"
@@ -30,8 +31,8 @@ void agent_metrics_step(struct agent_metrics *metrics, enum agent_phase before,
 void agent_metrics_watchdog(struct agent_metrics *metrics, enum event_watchdog what,
     const struct event_timer_record *timer, struct wall_time now);
 
-/* Appends everything. `watchdog` may be NULL. */
+/* Appends everything. `watchdog` and `standby` may be NULL. */
 void agent_metrics_write(struct agent_metrics *metrics, const struct agent_machine *machine,
-    const struct agent_watchdog *watchdog, struct text *out);
+    const struct agent_watchdog *watchdog, const struct standby_plan *standby, struct text *out);
 
 #endif

@@ -37,6 +37,7 @@ struct standby_plan {
     struct looking looking;
     enum standby_off off;
     int deaths;
+    uint64_t used;    /* spares that have become workers, in all attempts */
     uint64_t largest; /* memory of a spare that was ready; 0: not known */
     bool is_scarce;   /* there was not enough memory at the last look */
     bool has_told_scarce;
@@ -75,6 +76,14 @@ int standby_plan_count(const struct standby_plan *plan, enum standby_state state
         count += plan->spares[rank].state == state ? 1 : 0;
     }
     return count;
+}
+
+uint64_t standby_plan_used(const struct standby_plan *plan) {
+    return plan == NULL ? 0 : plan->used;
+}
+
+enum standby_off standby_plan_off(const struct standby_plan *plan) {
+    return plan == NULL ? STANDBY_OFF_NONE : plan->off;
 }
 
 static struct standby_effect *push(struct standby_plan *plan, enum standby_effect_kind kind) {
@@ -384,6 +393,7 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_SPARE_GIVEN:
         plan->spares[event->local_rank].state = STANDBY_GIVEN;
+        plan->used++;
         break;
     case STANDBY_EVENT_SPARE_REFUSED:
         plan->spares[event->local_rank].state = STANDBY_ABSENT;

@@ -167,5 +167,9 @@ void standby_plan_step(struct standby_plan *plan, const struct standby_event *ev
 /* NULL is a plan without any spare. */
 enum standby_state standby_plan_state(const struct standby_plan *plan, int local_rank);
 int standby_plan_count(const struct standby_plan *plan, enum standby_state state);
+/* How many workers have been started from standby in this job. */
+uint64_t standby_plan_used(const struct standby_plan *plan);
+/* Why there are no spares any more. */
+enum standby_off standby_plan_off(const struct standby_plan *plan);
 
 #endif

@@ -83,6 +83,16 @@ const char *event_state_name(enum event_state state) {
     return "UNKNOWN";
 }
 
+const char *event_standby_name(enum event_standby standby) {
+    static const char *const names[] = {
+        [EVENT_STANDBY_NONE] = "standby",
+        [EVENT_STANDBY_READY] = "standby.ready",
+        [EVENT_STANDBY_USED] = "standby.used",
+        [EVENT_STANDBY_DIRTY] = "standby.dirty",
+    };
+    return names[standby];
+}
+
 const char *event_node_state_name(enum event_node_state state) {
     static const char *const names[] = {"INIT", "RUNNING", "SUCCEEDED", "FAILED"};
     return names[state];

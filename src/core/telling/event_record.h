@@ -32,6 +32,22 @@ enum event_watchdog {
     EVENT_WATCHDOG_KILL,
 };
 
+/* What a record of the standby workers tells. */
+enum event_standby {
+    EVENT_STANDBY_NONE,
+    EVENT_STANDBY_READY, /* all that are wanted wait */
+    EVENT_STANDBY_USED,  /* workers have been started from standby */
+    EVENT_STANDBY_DIRTY, /* there are none any more */
+};
+
+/* How many standby workers a record is about, and of how many. */
+struct event_standby_record {
+    enum event_standby what;
+    int count;
+    int total;
+    const char *reason; /* DIRTY: "dirty", "late", "ended" or "deaths"; else NULL */
+};
+
 /* The agent at the time of a record. Strings are borrowed and never NULL. */
 struct event_agent {
     const char *run_id;
@@ -75,7 +91,8 @@ struct event_record {
     bool has_duration;
     struct duration duration;
     enum event_watchdog watchdog;
-    const struct event_timer_record *timer; /* set with TIMER_EXPIRED and KILL */
+    const struct event_timer_record *timer;     /* set with TIMER_EXPIRED and KILL */
+    const struct event_standby_record *standby; /* NULL: the record is about something else */
 };
 
 /* A record of a rendezvous, as RdzvEvent in torch/distributed/elastic/events/api.py.
@@ -138,6 +155,7 @@ const struct worker_failure *event_plan_failure(const struct worker_group *worke
 /* The names in the records, for example "SUCCEEDED" and "timer expired". */
 const char *event_state_name(enum event_state state);
 const char *event_watchdog_name(enum event_watchdog watchdog);
+const char *event_standby_name(enum event_standby standby); /* "standby.ready" */
 const char *event_node_state_name(enum event_node_state state);
 
 #endif

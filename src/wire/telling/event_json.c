@@ -75,9 +75,21 @@ static void write_watchdog_details(const struct event_record *record, struct tex
     text_append(out, "}");
 }
 
+static void write_standby_details(const struct event_standby_record *standby, struct text *out) {
+    text_append(out, "{\"standby_event\": ");
+    write_text(event_standby_name(standby->what), out);
+    text_append_format(out, ", \"count\": %d, \"total\": %d", standby->count, standby->total);
+    if (standby->reason != NULL) {
+        write_member("reason", standby->reason, out);
+    }
+    text_append(out, "}");
+}
+
 static void write_details(const struct event_record *record, struct text *out) {
     struct text details = {0};
-    if (record->watchdog != EVENT_WATCHDOG_NONE) {
+    if (record->standby != NULL) {
+        write_standby_details(record->standby, &details);
+    } else if (record->watchdog != EVENT_WATCHDOG_NONE) {
         write_watchdog_details(record, &details);
     } else {
         write_status_details(record, &details);
@@ -88,7 +100,9 @@ static void write_details(const struct event_record *record, struct text *out) {
 
 static void write_name(const struct event_record *record, struct text *out) {
     text_append(out, "{\"name\": ");
-    if (record->watchdog != EVENT_WATCHDOG_NONE) {
+    if (record->standby != NULL) {
+        write_text(event_standby_name(record->standby->what), out);
+    } else if (record->watchdog != EVENT_WATCHDOG_NONE) {
         write_text(event_watchdog_name(record->watchdog), out);
     } else {
         text_append_format(
@@ -105,8 +119,8 @@ static void write_worker_id(const struct event_worker *worker, struct text *out)
 }
 
 static void write_duration(const struct event_record *record, struct text *out) {
-    if (record->watchdog != EVENT_WATCHDOG_NONE) {
-        return; /* the watchdog's records have no such member */
+    if (record->watchdog != EVENT_WATCHDOG_NONE || record->standby != NULL) {
+        return; /* these records have no such member */
     }
     if (record->has_duration) {
         text_append_format(out, ", \"duration_ms\": %.6f",

@@ -38,7 +38,7 @@ static void step(struct fixture *fixture, struct agent_event event) {
 
 static bool tells(struct fixture *fixture, const char *line) {
     struct text out = {0};
-    agent_metrics_write(fixture->metrics, &fixture->machine, NULL, &out);
+    agent_metrics_write(fixture->metrics, &fixture->machine, NULL, NULL, &out);
     bool is_there = strstr(text_string(&out), line) != NULL;
     text_clear(&out);
     return is_there;

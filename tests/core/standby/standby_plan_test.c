@@ -196,6 +196,7 @@ static void given_spares_are_told_of_and_warmed_again(void **state) {
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
     expect(&scene, "tell_used 2/2; arm_timer at=5.000");
+    assert_int_equal(standby_plan_used(scene.plan), 2);
     take_records(&scene, 2.5, 100);
     expect(&scene, "warm rank=0; arm_timer at=7.500");
     take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
@@ -257,6 +258,7 @@ static void a_dirty_spare_is_the_last_one(void **state) {
     take_ready(&scene, 0);
     take_rank(&scene, STANDBY_EVENT_SPARE_DIRTY, 1);
     expect(&scene, "tell_off dirty rank=1; end_all; disarm_timer");
+    assert_int_equal(standby_plan_off(scene.plan), STANDBY_OFF_DIRTY);
     take_end(&scene, 1, false, 77);
     expect(&scene, "");
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
@@ -363,6 +365,8 @@ static void no_plan_has_no_spares(void **state) {
     (void)state;
     assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
     assert_int_equal(standby_plan_count(NULL, STANDBY_READY), 0);
+    assert_int_equal(standby_plan_used(NULL), 0);
+    assert_int_equal(standby_plan_off(NULL), STANDBY_OFF_NONE);
     standby_plan_free(NULL);
 }
 

@@ -152,6 +152,25 @@ static void a_raw_error_is_the_error_file_or_what_stands_for_none(void **state) 
         "\"retryability\": \"False\"}}");
 }
 
+static void a_record_of_standby_workers_says_how_many(void **state) {
+    (void)state;
+    struct text out = {0};
+    struct event_record record = agent_record(EVENT_STATE_RUNNING);
+    struct event_standby_record standby = {EVENT_STANDBY_USED, 3, 4, NULL};
+    record.standby = &standby;
+    event_json_write(&record, &out);
+    assert_true(text_starts_with(text_string(&out), "{\"name\": \"standby.used\""));
+    assert_non_null(
+        strstr(text_string(&out), "\"metadata\": \"{\\\"standby_event\\\": \\\"standby.used\\\", "
+                                  "\\\"count\\\": 3, \\\"total\\\": 4}\""));
+    assert_null(strstr(text_string(&out), "duration_ms"));
+    text_clear(&out);
+    standby = (struct event_standby_record){EVENT_STANDBY_DIRTY, 0, 4, "late"};
+    event_json_write(&record, &out);
+    assert_non_null(strstr(text_string(&out), "\\\"reason\\\": \\\"late\\\""));
+    text_clear(&out);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_rendezvous_has_a_duration_and_no_place_yet),
     cmocka_unit_test(a_failed_worker_names_its_end),
@@ -159,6 +178,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_rendezvous_own_record_is_flat),
     cmocka_unit_test(text_that_is_no_utf8_stays_one_line_of_json),
     cmocka_unit_test(a_raw_error_is_the_error_file_or_what_stands_for_none),
+    cmocka_unit_test(a_record_of_standby_workers_says_how_many),
 };
 
 TEST_MAIN(tests)
