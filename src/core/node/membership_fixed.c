@@ -3,9 +3,11 @@
 
 /* How long the store may take for the last requests of a fixed node. */
 #define FLUSHING_MILLISECONDS 1000
+/* How long the host stays for nodes that have still to read how the job has ended. */
+#define PARTING_MILLISECONDS 500
 
 static membership_handler join_fixed, restart_fixed, fail_fixed, leave_fixed, flush, fail_barrier,
-    stay_in_barrier, go_when_alone, follow_peer_restart, follow_peer_failure;
+    stay_in_barrier, go_when_alone, stop_parting, follow_peer_restart, follow_peer_failure;
 
 /* Fixed nodes: core/round/round_exchange decides together with the other nodes. The nodes tell
  * each other that they failed, but not why. Events without a handler are ignored. */
@@ -18,6 +20,7 @@ static membership_handler *const handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_LEAVE_ASKED] = leave_fixed, /* the job cannot go on without this node */
     [MEMBERSHIP_EVENT_END_ASKED] = flush,
     [MEMBERSHIP_EVENT_LEFT] = go_when_alone,
+    [MEMBERSHIP_EVENT_TIMER_FIRED] = stop_parting,
     [MEMBERSHIP_EVENT_PLACED] = membership_place,
     [MEMBERSHIP_EVENT_NOT_PLACED] = membership_fail_round,
     [MEMBERSHIP_EVENT_BARRIER_PASSED] = membership_pass_barrier,
@@ -90,13 +93,37 @@ static void stay_in_barrier(struct membership_step *step) {
         (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
 }
 
+/* The end of the job is in the store, which ends with this node. The others end their connections
+ * as soon as they have read it; without this moment some would find the store gone. */
+static void part(struct membership_step *step) {
+    step->membership->end.is_parting = true;
+    membership_push(step,
+        (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
+    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_ARM_TIMER,
+                              .deadline = instant_after(step->event->now,
+                                  duration_from_milliseconds(PARTING_MILLISECONDS))});
+}
+
+static void settle_fixed(struct membership_step *step) {
+    step->membership->end.is_asked = false;
+    membership_settle(step);
+}
+
+static void stop_parting(struct membership_step *step) {
+    if (step->membership->end.is_asked && step->membership->end.is_parting) {
+        settle_fixed(step);
+    }
+}
+
 /* No other node is connected any more, or the last requests are answered. A node that has left the
  * barrier for a restart ignores both. */
 static void go_when_alone(struct membership_step *step) {
     struct membership_end *ending = &step->membership->end;
-    if (ending->is_asked) {
-        ending->is_asked = false;
-        membership_settle(step);
+    if (ending->is_asked && ending->has_passed && step->membership->is_host &&
+        !ending->is_parting) {
+        part(step);
+    } else if (ending->is_asked) {
+        settle_fixed(step);
     } else if (step->membership->stage == MEMBERSHIP_BARRIER) {
         membership_end_barrier(step, false);
     }

@@ -197,6 +197,7 @@ struct membership_end {
     bool is_asked;   /* the agent waits for SETTLED */
     bool has_begun;  /* LINGER, FLUSH or SETTLED was wanted */
     bool has_passed; /* the node has passed the exit barrier */
+    bool is_parting; /* fixed nodes: the host gives the others a moment to hear the last word */
     /* This node hosts the store, the record was closed, and other nodes may still work. */
     bool is_needed;
     bool has_failed; /* the job has failed: its report should not wait for long */

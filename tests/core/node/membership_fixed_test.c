@@ -4,6 +4,8 @@
 #include "core/node/membership_step.h"
 #include "node_fixture.h"
 
+#define PARTING "linger seconds=9.22337e+09; arm_timer at=0.500"
+
 static struct round_effect placed(int attempt) {
     return (struct round_effect){.kind = ROUND_EFFECT_JOINED,
         .joined = {.group_rank = 1,
@@ -149,6 +151,33 @@ static void a_host_that_was_late_passes_the_barrier_with_the_others(void **state
     desk_clear(&desk);
 }
 
+static struct desk parting_desk(void) {
+    struct desk desk = joined_desk();
+    take_hosting(&desk, 29500);
+    take_kind(&desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked");
+    take_fixed(
+        &desk, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED}, "agent: barrier_passed");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "flush seconds=1");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, PARTING);
+    return desk;
+}
+
+static void a_host_stays_until_the_others_have_read_that_the_job_is_done(void **state) {
+    (void)state;
+    struct desk desk = parting_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    desk_clear(&desk);
+}
+
+static void a_host_stays_only_a_moment_for_who_does_not_go(void **state) {
+    (void)state;
+    struct desk desk = parting_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "settled");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "");
+    desk_clear(&desk);
+}
+
 /* The lingering is not over when the node is called back: its end is no news to who works. */
 static void a_host_that_is_called_back_does_not_end_when_nobody_is_connected(void **state) {
     (void)state;
@@ -224,6 +253,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_barrier_may_end_without_the_others),
     cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
     cmocka_unit_test(a_host_that_was_late_passes_the_barrier_with_the_others),
+    cmocka_unit_test(a_host_stays_until_the_others_have_read_that_the_job_is_done),
+    cmocka_unit_test(a_host_stays_only_a_moment_for_who_does_not_go),
     cmocka_unit_test(a_host_that_is_called_back_does_not_end_when_nobody_is_connected),
     cmocka_unit_test(the_end_waits_a_second_at_most_for_what_the_store_has_not_answered),
     cmocka_unit_test(a_failed_join_is_told_as_the_round_tells_it),
