@@ -101,6 +101,22 @@ static enum failure_code try_scale_up(const char *text, struct text *reason) {
     return code;
 }
 
+static enum failure_code try_memory(const char *text, struct text *reason) {
+    uint64_t bytes = 0;
+    int percent = 0;
+    enum failure_code code = option_parse_memory(text, &bytes, &percent, reason);
+    require((code == FAILURE_NONE) == ((bytes > 0) != (percent > 0)));
+    require(percent >= 0 && percent <= 100 && bytes <= UINT64_C(1) << 62);
+    return code;
+}
+
+static enum failure_code try_scratch(const char *text, struct text *reason) {
+    uint64_t bytes = 0;
+    enum failure_code code = option_parse_scratch(text, &bytes, reason);
+    require(bytes == 0 || (bytes >= OPTION_SCRATCH_LEAST && bytes <= UINT64_C(1) << 62));
+    return code;
+}
+
 static enum failure_code try_commas(const char *text, struct text *reason) {
     struct text_list items = {0};
     (void)reason;
@@ -113,7 +129,7 @@ static enum failure_code try_commas(const char *text, struct text *reason) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static enum failure_code (*const grammars[])(const char *, struct text *) = {try_node_range,
         try_worker_count, try_streams, try_rank_list, try_signals, try_endpoint, try_conf,
-        try_commas, try_scale_up};
+        try_commas, try_scale_up, try_memory, try_scratch};
     if (size == 0) {
         return 0;
     }

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--scratch: a directory in memory that outlives the restarts of workers, and never the job."""
 
+import errno
+import fcntl
 import os
 import pathlib
+import platform
 import signal
+import sys
 
 import pytest
 
@@ -11,6 +15,8 @@ from support.leaks import processes_with, wait_until_gone
 from support.nodes import free_port
 
 PLACE = pathlib.Path("/dev/shm")
+DENY = pathlib.Path(__file__).resolve().parent.parent / "support" / "deny_system_call.py"
+FLOCK = {"x86_64": 73, "aarch64": 32}
 
 # Notes where the directory is, and what an earlier start has left there.
 WORKER = r"""#!/bin/sh
@@ -152,3 +158,27 @@ def test_a_new_round_finds_it_and_a_new_node_has_its_own(muster, scratch):
     assert [end.status for end in ends] == [0, 0], ends
     assert ends[1].out.splitlines() == ["start 0 finds ", "start 0 finds 0"], ends
     assert ends[0].out.splitlines() == ["start 0 finds "], ends
+
+
+def is_nobodys(directory):
+    try:
+        fd = os.open(directory, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+@pytest.mark.skipif(platform.machine() not in FLOCK, reason="the number of flock is known for two architectures only")
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOLCK])
+def test_a_directory_that_cannot_be_locked_does_not_stay(muster, error):
+    before = set(PLACE.glob("muster-scratch-*"))
+    command = [DENY, FLOCK[platform.machine()], error, muster.binary, "run", "--scratch", "1M", "--no-python", "true"]
+    end = muster.start(command, program=sys.executable).finish()
+    assert end.status == 1 and f"takes no directory: {os.strerror(error)}" in end.err, end
+    assert [path for path in set(PLACE.glob("muster-scratch-*")) - before if is_nobodys(path)] == []

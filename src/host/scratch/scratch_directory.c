@@ -58,7 +58,7 @@ static int make_in(const char *place, struct scratch_directory *out_directory) {
         error = errno;
         bool is_taken =
             is_made ? error == EWOULDBLOCK || error == ENOENT || error == ESTALE : error == EEXIST;
-        if (is_made && !is_taken) {
+        if (is_made) {
             (void)rmdir(path);
         }
         free(path);
