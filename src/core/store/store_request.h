@@ -42,6 +42,12 @@ enum store_operation {
 #define STORE_STOP_WAITING 0
 #define STORE_WAIT_CANCELLED 1
 
+/* The number in a PING that only shows that its sender is there. Nobody waits for the answer, so it
+ * may come a second later, and wakes neither side. */
+#define STORE_SIGN_OF_LIFE 0x6c696665U
+#define STORE_SIGN_BYTES 5        /* with its operation */
+#define STORE_SIGN_ANSWER_BYTES 4 /* the same number */
+
 /* The fields that an operation does not use are zero. */
 struct store_request {
     enum store_operation operation;

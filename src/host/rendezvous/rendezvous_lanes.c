@@ -4,27 +4,7 @@
 #include "core/store/connection_silence.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-/* Signs of life. */
-
-static void sign_answered(void *context, const struct store_client_result *result) {
-    struct rendezvous_lanes *lanes = context;
-    (void)result; /* an end of the connection is told to `ended` */
-    lanes->is_sign_under_way = false;
-}
-
-/* A store that has not answered the last one has enough to acknowledge. */
-static void give_sign(struct rendezvous_lanes *lanes) {
-    if (lanes->is_sign_under_way) {
-        return;
-    }
-    lanes->is_sign_under_way = true;
-    rendezvous_lanes_send(lanes, RENDEZVOUS_LANE_ASKER,
-        &(struct store_client_call){.request = {.operation = STORE_PING},
-            .is_unhurried = true,
-            .timeout = DURATION_FOREVER,
-            .done = sign_answered,
-            .context = lanes});
-}
+/* Looks at the store's machine. */
 
 static void look(void *context) {
     struct rendezvous_lanes *lanes = context;
@@ -32,7 +12,6 @@ static void look(void *context) {
     if (pause.nanoseconds == DURATION_FOREVER.nanoseconds) {
         return; /* the lanes are dropped, or perhaps no longer there */
     }
-    give_sign(lanes);
     struct instant now = event_loop_now(lanes->loop);
     event_timer_set_between(lanes->look, instant_after(now, connection_silence_earliest(pause)),
         instant_after(now, pause));

@@ -28,7 +28,6 @@ struct rendezvous_lanes {
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
     int connected_count;
     struct event_timer *look;         /* NULL while the lanes are dropped */
-    bool is_sign_under_way;           /* a sign of life */
     void (*connected)(void *context); /* all three are connected */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);

@@ -59,7 +59,6 @@ struct store_call *store_call_new(const struct store_client_call *call, struct i
     made->request =
         (struct store_request){.operation = call->request.operation, .count = call->request.count};
     made->waits_first = call->waits_first;
-    made->is_unhurried = call->is_unhurried;
     made->deadline = instant_after(now, call->timeout);
     made->done = call->done;
     made->context = call->context;

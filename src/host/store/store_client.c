@@ -63,18 +63,11 @@ static struct instant refusals_end(const struct store_client *client) {
     return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
 }
 
-static bool leaves_reply(const struct store_client *client) {
-    return client->link != NULL && store_link_leaves_reply(client->link);
-}
-
 /* Sets the timer to whatever is due first. */
 static void arm(struct store_client *client) {
     struct instant due = store_call_queue_deadline(&client->queue);
     bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
     if (!is_dialling && client->active == NULL && client->queue.first != NULL) {
-        due = event_loop_now(client->loop);
-    }
-    if (client->queue.first != NULL && leaves_reply(client)) {
         due = event_loop_now(client->loop);
     }
     if (client->active != NULL) {
@@ -181,9 +174,6 @@ static void send_active(struct store_client *client) {
     if (client->active != NULL && is_drained &&
         store_operation_reply_kind(expected.operation) == STORE_REPLY_NONE) {
         finish_without_reply(client);
-    } else if (client->active == call && call->is_unhurried && is_drained &&
-               client->queue.first == NULL) {
-        store_link_leave_reply(client->link);
     }
 }
 
@@ -410,6 +400,10 @@ struct duration store_client_look(struct store_client *client) {
         enter(client);
         store_link_collect(client->link);
         pause = is_ready(client) ? judge_silence(client) : DURATION_FOREVER;
+        if (is_ready(client) && client->active == NULL && client->queue.first == NULL) {
+            store_link_sign(client->link);
+        }
+        pause = is_ready(client) ? pause : DURATION_FOREVER;
         leave(client);
     }
     return pause;
@@ -419,9 +413,6 @@ static void timer_fired(void *context) {
     struct store_client *client = context;
     enter(client);
     struct instant now = event_loop_now(client->loop);
-    if (client->queue.first != NULL && leaves_reply(client)) {
-        store_link_collect(client->link);
-    }
     if (client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING) {
         dial_due(client, now);
     }

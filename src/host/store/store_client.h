@@ -71,9 +71,6 @@ struct store_client_call {
      * time is up is cancelled and the connection stays usable. Any other request that is not
      * answered in time ends the connection, because its answer could come later. */
     struct duration timeout;
-    /* A PING whose answer nobody waits for: it is taken with whatever comes next, so that it does
-     * not wake this process. */
-    bool is_unhurried;
     /* Called exactly once, never from inside store_client_send. For operations without a reply it
      * is called when the request has been given to the kernel. May be NULL. */
     void (*done)(void *context, const struct store_client_result *result);
@@ -93,9 +90,9 @@ void store_client_free(struct store_client *client);
 
 void store_client_send(struct store_client *client, const struct store_client_call *call);
 
-/* Takes an answer that nobody waits for, and looks whether the server's machine is still there
- * (core/store/connection_silence). If it is gone, the connection ends: `lost` is called with
- * FAILURE_TIMEOUT before this returns. Returns after how long to look again
+/* Looks whether the server's machine is still there (core/store/connection_silence), and sends a
+ * sign of life where no other request is under way. If the machine is gone, the connection ends:
+ * `lost` is called with FAILURE_TIMEOUT before this returns. Returns after how long to look again
  * (connection_silence_pause); for ever when there is no connection, or when it has ended. */
 struct duration store_client_look(struct store_client *client);
 

@@ -14,7 +14,8 @@
 #include "host/network/tcp_stream.h"
 #include "wire/store/store_request_codec.h"
 
-#define PING_REPLY_BYTES sizeof(uint32_t)
+/* That are not answered. */
+#define SIGNS_MAXIMUM 4
 
 struct store_link {
     struct tcp_stream stream; /* first, so that a stream is its link */
@@ -29,7 +30,8 @@ struct store_link {
     bool is_proving; /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
-    bool leaves_reply;
+    int signs;        /* of life that are not answered; other replies come behind their answers */
+    size_t left;      /* so many bytes may stay in the kernel */
     bool is_freed;    /* the owner has freed it */
     bool is_released; /* the loop has released it; the memory is freed when both are true */
 };
@@ -137,12 +139,33 @@ static void handle_reply(struct store_link *link, const struct store_reply *repl
     }
 }
 
+/* The answer to a sign of life. */
+static size_t take_answer(struct store_link *link, struct slice input, size_t *out_needed) {
+    uint32_t number = 0;
+    if (input.length < STORE_SIGN_ANSWER_BYTES) {
+        *out_needed = STORE_SIGN_ANSWER_BYTES;
+        return 0;
+    }
+    for (int i = STORE_SIGN_ANSWER_BYTES - 1; i >= 0; i--) {
+        number = number << 8 | input.data[i];
+    }
+    if (number != STORE_SIGN_OF_LIFE) {
+        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+        return 0;
+    }
+    link->signs--;
+    return STORE_SIGN_ANSWER_BYTES;
+}
+
 /* Decodes one reply at the front of `input`. Returns how many bytes it took; 0 when it is not
  * complete. */
 static size_t take_reply(struct store_link *link, struct slice input, size_t *out_needed) {
     if (link->is_proving) {
         struct store_proof_step step = store_proof_continue(&link->proof, link->key, input);
         return take_step(link, &step, out_needed);
+    }
+    if (link->signs > 0) {
+        return take_answer(link, input, out_needed);
     }
     if (!link->expects_reply) {
         end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
@@ -162,16 +185,17 @@ static size_t take_reply(struct store_link *link, struct slice input, size_t *ou
     return decoded.consumed;
 }
 
-static void stop_leaving(struct store_link *link) {
-    if (link->leaves_reply) {
-        link->leaves_reply = false;
-        tcp_stream_expect(&link->stream, 1);
+/* Whatever is more than the answers to signs of life is more than what is left. */
+static void leave_answers(struct store_link *link, bool is_all_taken) {
+    size_t left = is_all_taken ? (size_t)link->signs * STORE_SIGN_ANSWER_BYTES : 0;
+    if (left != link->left && !link->stream.is_closed) {
+        link->left = left;
+        tcp_stream_expect(&link->stream, left + 1);
     }
 }
 
 static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
     struct store_link *link = link_of(stream);
-    stop_leaving(link);
     size_t consumed = 0;
     size_t length = 1;
     while (length > 0 && consumed < input.length && !stream->is_closed) {
@@ -179,6 +203,7 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
         length = take_reply(link, rest, out_needed);
         consumed += length;
     }
+    leave_answers(link, consumed == input.length);
     return consumed;
 }
 
@@ -297,18 +322,19 @@ void store_link_end_silent(struct store_link *link, struct duration silent_for) 
     link->owner->ended(link->context, &failure);
 }
 
-void store_link_leave_reply(struct store_link *link) {
-    link->leaves_reply = true;
-    tcp_stream_expect(&link->stream, PING_REPLY_BYTES + 1);
-}
-
-bool store_link_leaves_reply(const struct store_link *link) {
-    return link->leaves_reply;
+void store_link_sign(struct store_link *link) {
+    const struct store_request sign = {.operation = STORE_PING, .nonce = STORE_SIGN_OF_LIFE};
+    struct bytes bytes = {0};
+    if (link->signs < SIGNS_MAXIMUM && store_request_encode(&sign, &bytes) == FAILURE_NONE) {
+        link->signs++;
+        leave_answers(link, true);
+        tcp_stream_send(&link->stream, bytes_slice(&bytes)); /* may end the link */
+    }
+    bytes_clear(&bytes);
 }
 
 void store_link_collect(struct store_link *link) {
-    if (link->leaves_reply) {
-        stop_leaving(link);
+    if (link->signs > 0) {
         tcp_stream_catch_up(&link->stream);
     }
 }

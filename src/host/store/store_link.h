@@ -64,14 +64,11 @@ struct duration store_link_silence(const struct store_link *link);
  * called with FAILURE_TIMEOUT. */
 void store_link_end_silent(struct store_link *link, struct duration silent_for);
 
-/* Nobody waits for the reply to the PING that was sent last: it stays in the kernel, so that it
- * does not wake this process, until store_link_collect. The end of the connection is told at once
- * all the same. Nothing else may be sent meanwhile. */
-void store_link_leave_reply(struct store_link *link);
-bool store_link_leaves_reply(const struct store_link *link);
-
-/* A reply that was left is taken now if it is there, and else when it comes. Does nothing where
- * none was left. */
+/* Sends a sign of life (STORE_SIGN_OF_LIFE), unless many are not answered. No reply may be
+ * expected. Its answers stay in the kernel, so that they do not wake this process, until something
+ * else comes or store_link_collect takes them. The end of the connection is told at once all the
+ * same. */
+void store_link_sign(struct store_link *link);
 void store_link_collect(struct store_link *link);
 
 /* Sends the bytes. True when all of them were given to the kernel; else `drained` (or `ended`)

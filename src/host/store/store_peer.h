@@ -62,6 +62,8 @@ struct store_peer {
     struct store_connection connection;
     struct store_presence_holder holder;
     struct connection_silence silence; /* while it holds a presence key */
+    bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
+    bool leaves_signs;                 /* a single one stays in the kernel until the next look */
     struct store_reader reader;
     union tcp_address address;
 };

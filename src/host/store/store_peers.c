@@ -184,6 +184,9 @@ struct duration store_peers_look(struct store_peers *peers) {
     struct duration limit = peers->silence_timeout;
     struct duration pause = duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS);
     for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        if (peer->leaves_signs) {
+            tcp_stream_catch_up(&peer->stream);
+        }
         if (peer->holder.first == NULL || peer->stream.is_closed) {
             continue;
         }

@@ -71,6 +71,21 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
+static void note_sign(struct store_peer *peer, const struct store_request *request) {
+    peer->gives_signs = peer->gives_signs ||
+                        (request->operation == STORE_PING && request->nonce == STORE_SIGN_OF_LIFE);
+}
+
+/* A sign of life alone need not wake the server, which looks at such a client every second. */
+static void leave_signs(struct store_peer *peer, bool is_all_taken) {
+    bool leaves =
+        is_all_taken && peer->gives_signs && peer->holder.first != NULL && !peer->stream.is_held;
+    if (leaves != peer->leaves_signs && !peer->stream.is_closed) {
+        peer->leaves_signs = leaves;
+        tcp_stream_expect(&peer->stream, leaves ? STORE_SIGN_BYTES + 1 : 1);
+    }
+}
+
 /* Reports writes by clients without a presence key. Clients with one tell the host about their
  * writes in their own way. Each node that joins asks the store to create the record before it
  * announces its presence, which writes nothing where there is a record. */
@@ -91,6 +106,7 @@ static void apply(struct store_peer *peer, const struct store_request *request) 
     store_table_apply(peers->table, &peer->connection, request, &peers->effects);
     tally_add(peers->operations, 1);
     update_presence(peer, request);
+    note_sign(peer, request);
     report_watched_write(peer, request);
     store_service_carry_out(peers);
 }
@@ -147,6 +163,7 @@ size_t store_service_receive(struct tcp_stream *stream, struct slice input, size
     if (has_enough(peer)) {
         tcp_stream_hold(stream);
     }
+    leave_signs(peer, consumed == input.length);
     peers->current = NULL;
     return consumed;
 }

@@ -90,6 +90,36 @@ static void handshake_makes_it_ready_and_requests_are_answered(void **state) {
     tear_down(&fixture);
 }
 
+static void what_follows_signs_of_life_gets_its_own_reply(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    turn_until(&fixture, &fixture.ready);
+    for (int i = 0; i < 20; i++) { /* more than may be unanswered */
+        store_link_sign(fixture.link);
+    }
+    struct store_request count = {.operation = STORE_COUNT_KEYS};
+    store_link_expect(fixture.link, &count);
+    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}));
+    turn_until(&fixture, &fixture.replies);
+    assert_int_equal(fixture.reply.kind, STORE_REPLY_INTEGER);
+    assert_int_equal(fixture.reply.integer, 0);
+    assert_int_equal(fixture.replies, 1); /* answers to signs are nobody's replies */
+    tear_down(&fixture);
+}
+
+static void the_end_is_told_while_an_answer_is_left(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    turn_until(&fixture, &fixture.ready);
+    store_link_sign(fixture.link);
+    store_server_renew(fixture.server, NULL);
+    turn_until(&fixture, &fixture.endings);
+    assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
+    tear_down(&fixture);
+}
+
 static void end_is_reported_once_and_the_link_stays_until_freed(void **state) {
     (void)state;
     struct fixture fixture;
@@ -119,6 +149,8 @@ static void closed_port_ends_it(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(handshake_makes_it_ready_and_requests_are_answered),
+    cmocka_unit_test(what_follows_signs_of_life_gets_its_own_reply),
+    cmocka_unit_test(the_end_is_told_while_an_answer_is_left),
     cmocka_unit_test(end_is_reported_once_and_the_link_stays_until_freed),
     cmocka_unit_test(closed_port_ends_it),
 };
