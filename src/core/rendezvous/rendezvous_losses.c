@@ -1,42 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_losses.h"
 
+/* After so many further losses a node that is no longer in the record is forgotten. */
+#define REMEMBERED 4096
+
 void rendezvous_losses_clear(struct rendezvous_losses *losses) {
     heartbeat_watch_clear(&losses->heartbeats);
-    node_table_clear(&losses->gone);
+    rendezvous_losses_forget_all(losses);
     *losses = (struct rendezvous_losses){0};
 }
 
 /* Reported by the backend. */
 
+static size_t find_gone(
+    const struct rendezvous_losses *losses, const struct node_identity *identity) {
+    size_t had_finished = node_table_find(&losses->gone, identity);
+    return had_finished != NODE_TABLE_ABSENT ? had_finished
+                                             : node_table_find(&losses->gone_earlier, identity);
+}
+
 bool rendezvous_losses_include(
     const struct rendezvous_losses *losses, const struct node_identity *identity) {
-    return node_table_find(&losses->gone, identity) != NODE_TABLE_ABSENT;
+    return find_gone(losses, identity) != NODE_TABLE_ABSENT;
 }
 
 void rendezvous_losses_note(
     struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished) {
     if (!rendezvous_losses_include(losses, identity)) {
         node_table_put(&losses->gone, identity, has_finished);
+        losses->gone_count++;
     }
 }
 
 void rendezvous_losses_forget(
     struct rendezvous_losses *losses, const struct rendezvous_state *seen) {
     struct node_table kept = {0};
-    for (size_t i = 0; i < seen->count && losses->gone.numbers != NULL; i++) {
-        const struct node_identity *identity = &seen->nodes[i].identity;
-        size_t had_finished = node_table_find(&losses->gone, identity);
+    if (losses->gone_count < REMEMBERED) {
+        return;
+    }
+    for (size_t i = 0; i < seen->count; i++) {
+        size_t had_finished = find_gone(losses, &seen->nodes[i].identity);
         if (had_finished != NODE_TABLE_ABSENT) {
-            node_table_put(&kept, identity, had_finished);
+            node_table_put(&kept, &seen->nodes[i].identity, had_finished);
         }
     }
-    node_table_clear(&losses->gone);
+    node_table_clear(&losses->gone_earlier);
+    losses->gone_earlier = losses->gone;
     losses->gone = kept;
+    losses->gone_count = 0;
 }
 
 void rendezvous_losses_forget_all(struct rendezvous_losses *losses) {
     node_table_clear(&losses->gone);
+    node_table_clear(&losses->gone_earlier);
+    losses->gone_count = 0;
 }
 
 /* Judged by heartbeats. */
@@ -66,7 +83,7 @@ static enum rendezvous_loss judge_gone(
 enum rendezvous_loss rendezvous_losses_judge(const struct rendezvous_losses *losses,
     const struct rendezvous_view *view, const struct rendezvous_node *node,
     const struct rendezvous_settings *settings, bool has_presence) {
-    size_t gone = node_table_find(&losses->gone, &node->identity);
+    size_t gone = find_gone(losses, &node->identity);
     bool is_muster = node_identity_is_muster(&node->identity);
     if (gone != NODE_TABLE_ABSENT) {
         return judge_gone(gone != 0, node, &view->seen);

@@ -15,8 +15,11 @@
 
 /* A zeroed struct is valid: no node is known to be gone. */
 struct rendezvous_losses {
-    /* Nodes that the backend has reported. The number says whether the node's workers were done. */
+    /* Nodes that the backend has reported, the last ones and those before them. The number says
+     * whether the node's workers were done. */
     struct node_table gone;
+    struct node_table gone_earlier;
+    size_t gone_count; /* reported since the last were made those before */
     struct heartbeat_watch heartbeats;
 };
 
@@ -30,8 +33,9 @@ enum rendezvous_loss {
 
 void rendezvous_losses_clear(struct rendezvous_losses *losses);
 
-/* `note` remembers that a node is gone. `forget` drops the nodes that are no longer in the record.
- */
+/* `note` remembers that a node is gone, also when it is no longer in the record: where the record
+ * is lost, a node may write one again that still has it. `forget` drops nodes that are not in the
+ * record, when there are thousands. */
 void rendezvous_losses_note(
     struct rendezvous_losses *losses, const struct node_identity *identity, bool has_finished);
 void rendezvous_losses_forget(

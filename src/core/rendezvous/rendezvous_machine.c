@@ -219,7 +219,10 @@ static void take_lost(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     bool was_open = rendezvous_link_close(&machine->link);
     rendezvous_failure_end(&machine->failure);
-    rendezvous_losses_forget_all(&machine->losses);
+    if (!machine->link
+             .is_host) { /* a host is told of each loss once, whatever its own connection */
+        rendezvous_losses_forget_all(&machine->losses);
+    }
     switch (machine->purpose.goal) {
     case RENDEZVOUS_GOAL_TAKE_PART:
         lose_record(step, was_open);

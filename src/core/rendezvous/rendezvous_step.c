@@ -65,6 +65,8 @@ struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
 static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_heartbeats) {
     struct rendezvous_machine *machine = step->machine;
     rendezvous_view_count_on(&machine->view);
+    /* Who holds a later record than the one that is written again learns of the loss from it. */
+    is_quiet = is_quiet && !rendezvous_view_may_miss_rounds(&machine->view);
     rendezvous_link_write(&machine->link, is_heartbeats, step->event->now);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE,
                                    .write = {&machine->view.draft, is_quiet}});

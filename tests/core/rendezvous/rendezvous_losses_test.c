@@ -75,6 +75,35 @@ static void silence_is_judged_by_time_in_which_this_node_was_looking(void **stat
                                "(pid 1) is gone");
 }
 
+static void a_host_that_stood_still_remembers_whose_loss_it_was_told_of(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    bench->holds_requests = true; /* it was about to see to it */
+    tell_gone(bench, "a", false);
+    bench->held = RENDEZVOUS_EFFECT_KIND_COUNT;
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                          .lost = {.reason = "stood still", .is_own_doing = true}});
+    bench->holds_requests = false;
+    bench_connect(bench, true, true);
+    bench_wait(bench, 1);
+    struct node_identity a = muster_node("a");
+    assert_null(rendezvous_state_find(&bench->record, &a));
+}
+
+static void a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back(void **state) {
+    struct bench *bench = *state;
+    struct node_identity a = muster_node("a");
+    bench_run(bench, "abm", true, true);
+    tell_gone(bench, "a", false);
+    bench_wait(bench, 1);
+    assert_null(rendezvous_state_find(&bench->record, &a));
+    /* the record was lost, and who wrote it again knew an old one */
+    rendezvous_state_obtain(&bench->record, &a)->is_redundant = true;
+    bench_change(bench);
+    bench_wait(bench, 1);
+    assert_null(rendezvous_state_find(&bench->record, &a));
+}
+
 static void who_comes_back_without_presence_takes_its_former_self_out(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "abm", false, false);
@@ -177,6 +206,8 @@ static void a_thousand_nodes_of_the_largest_record_are_taken_out_at_once(void **
 
 static const struct CMUnitTest tests[] = {
     ON_BENCH(silence_is_judged_by_time_in_which_this_node_was_looking),
+    ON_BENCH(a_host_that_stood_still_remembers_whose_loss_it_was_told_of),
+    ON_BENCH(a_node_that_is_gone_is_gone_also_when_a_record_brings_it_back),
     ON_BENCH(who_comes_back_without_presence_takes_its_former_self_out),
     ON_BENCH(losses_are_not_heeded_where_only_failures_count),
     ON_BENCH(a_silent_node_of_torchruns_may_be_in_its_exit_barrier),
