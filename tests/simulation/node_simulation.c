@@ -175,6 +175,38 @@ static void a_storm_over_a_job_whose_store_forgets(void **state) {
     whole_play_share(forgetting, 600, NULL);
 }
 
+/* Agents stand still for longer than the others wait for them. No worker runs beside a new world,
+ * which whole_guardian.c checks in every storm; here nothing else excuses it. */
+static struct whole_settings standing_still(uint64_t seed) {
+    struct whole_settings settings = storm(seed);
+    settings.is_hosted = seed % 3 != 0;
+    settings.rendezvous.keep_alive_interval = duration_from_seconds(1 + (double)(seed % 5));
+    settings.rendezvous.keep_alive_max_attempt = 2 + (int)(seed / 5 % 3);
+    settings.fault_count = 20;
+    settings.weather.message_is_lost = 0; /* it might be the last sign of life */
+    settings.weather.faults = (struct whole_faults){.worker_fails = 20,
+        .agent_is_stopped = 40,
+        .machine_goes_off = 5,
+        .another_comes = 15,
+        .clock_jumps = 10};
+    return settings;
+}
+
+static int fences;
+
+static const char *count_fences(
+    const struct whole_settings *settings, const struct whole_outcome *outcome) {
+    (void)settings;
+    fences += outcome->fences;
+    return NULL;
+}
+
+static void no_worker_of_an_agent_that_stands_still_runs_beside_a_new_world(void **state) {
+    (void)state;
+    whole_play_share(standing_still, 600, count_fences);
+    assert_true(fences > 0);
+}
+
 /* Bad networks: nobody who is there gives up, and everybody gets together again. */
 
 static const char *check_nobody_gave_up(
@@ -379,6 +411,9 @@ static struct whole_settings dying_host(uint64_t seed) {
     settings.weather.faults.worker_hangs = 0;
     settings.weather.faults.agent_is_stopped = 0;
     settings.weather.faults.link_breaks = 0;
+    if (settings.host_falls_silent) {
+        settings.weather.faults.connection_resets = 0; /* who was just heard is waited for twice */
+    }
     return settings;
 }
 
@@ -482,6 +517,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_lost_node_leaves_behind_costs_nothing),
     cmocka_unit_test(a_last_failure_stands_soon_when_everybody_is_there),
     cmocka_unit_test(a_storm_over_a_job_whose_store_forgets),
+    cmocka_unit_test(no_worker_of_an_agent_that_stands_still_runs_beside_a_new_world),
     cmocka_unit_test(silent_machines_are_out_soon_after_the_silence_timeout),
     cmocka_unit_test(nobody_gives_up_because_of_a_bad_network),
     cmocka_unit_test(nobody_gives_up_though_every_link_is_bad),

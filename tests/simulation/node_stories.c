@@ -102,7 +102,7 @@ static void fixed_nodes_finish_together(void **state) {
         "10.010 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=40.010\n"
         "10.010 all_gone -> disarm_timer; enter_barrier attempt=0\n"
         "10.016 barrier_passed -> announce_success; finish succeeded\n"
-        "10.016 exits with 0\n");
+        "10.017 exits with 0\n");
 }
 
 static void a_fixed_node_follows_a_restart_asked_for_elsewhere(void **state) {
@@ -128,7 +128,7 @@ static void a_fixed_node_follows_a_restart_asked_for_elsewhere(void **state) {
         "15.017 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.017\n"
         "15.017 all_gone -> disarm_timer; enter_barrier attempt=1\n"
         "15.023 barrier_passed -> announce_success; finish succeeded\n"
-        "15.023 exits with 0\n");
+        "15.024 exits with 0\n");
 }
 
 static void a_fixed_node_ends_with_the_job(void **state) {
@@ -234,20 +234,20 @@ static void those_who_are_left_go_on_without_a_lost_node(void **state) {
         "0.032 \"round 0 of job 'job': this node is rank 0 of 3 nodes\"\n"
         "0.036 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "0.037 workers_started\n"
-        "9.125 \"joining the job's next round: node node2 (pid 102) is gone\"\n"
-        "9.125 round_over -> signal_workers 15; arm_timer at=39.124\n"
-        "9.126 worker 0 ends with -15\n"
-        "9.126 worker_exited rank=0 signal=15\n"
-        "9.126 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "9.126 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
+        "8.518 \"joining the job's next round: node node2 (pid 102) is gone\"\n"
+        "8.518 round_over -> signal_workers 15; arm_timer at=38.518\n"
+        "8.519 worker 0 ends with -15\n"
+        "8.519 worker_exited rank=0 signal=15\n"
+        "8.519 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "8.519 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
         "gone\"\n"
-        "9.137 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
-        "9.138 workers_started\n"
-        "19.138 worker 0 ends with 0\n"
-        "19.138 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=49.137\n"
-        "19.138 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "19.148 barrier_passed -> announce_success; finish succeeded\n"
-        "19.153 exits with 0\n");
+        "8.530 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "8.531 workers_started\n"
+        "18.531 worker 0 ends with 0\n"
+        "18.531 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=48.531\n"
+        "18.531 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "18.541 barrier_passed -> announce_success; finish succeeded\n"
+        "18.546 exits with 0\n");
 }
 
 static void a_node_that_comes_is_let_in(void **state) {
@@ -293,24 +293,24 @@ static void a_node_that_was_cut_off_comes_back(void **state) {
         "0.040 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "0.041 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.117 is silent for the store\n"
-        "9.117 finds the store silent\n"
-        "9.117 \"joining the job's next round: the store is out of reach\"\n"
-        "9.117 round_over -> signal_workers 15; arm_timer at=39.116\n"
-        "9.118 worker 0 ends with -15\n"
-        "9.118 worker_exited rank=0 signal=15\n"
-        "9.118 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "8.510 is silent for the store\n"
+        "8.510 finds the store silent\n"
+        "8.510 \"joining the job's next round: the store is out of reach\"\n"
+        "8.510 round_over -> signal_workers 15; arm_timer at=38.510\n"
+        "8.511 worker 0 ends with -15\n"
+        "8.511 worker_exited rank=0 signal=15\n"
+        "8.511 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "13.000 link mended\n"
-        "15.117 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "14.510 \"still no connection to the job's store at the store, 6 s after it was lost; this "
         "node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "16.160 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
-        "16.170 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
-        "16.171 workers_started\n"
-        "36.171 worker 0 ends with 0\n"
-        "36.171 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=66.170\n"
-        "36.171 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "36.177 barrier_passed -> announce_success; finish succeeded\n"
-        "36.181 exits with 0\n");
+        "15.553 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
+        "15.563 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "15.564 workers_started\n"
+        "35.564 worker 0 ends with 0\n"
+        "35.564 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=65.564\n"
+        "35.564 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "35.570 barrier_passed -> announce_success; finish succeeded\n"
+        "35.574 exits with 0\n");
 }
 
 static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
@@ -327,12 +327,14 @@ static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
         "0.040 joined ticket=1 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "0.041 workers_started\n"
         "5.000 is stopped\n"
+        "13.843 its guardian ends its workers\n"
+        "13.873 worker 0 ends with -9\n"
         "35.000 goes on\n"
         "35.000 \"joining the job's next round: the store has let go\"\n"
         "35.000 round_over -> signal_workers 15; arm_timer at=65.000\n"
-        "35.001 worker 0 ends with -15\n"
-        "35.001 worker_exited rank=0 signal=15\n"
-        "35.001 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "35.000 hears that it stood still\n"
+        "35.000 worker_exited rank=0 signal=9\n"
+        "35.000 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "35.043 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
         "35.053 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
         "35.054 workers_started\n"
@@ -379,22 +381,22 @@ static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state)
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.360 finds the store silent\n"
-        "9.360 \"joining the job's next round: the store is out of reach\"\n"
-        "9.360 round_over -> signal_workers 15; arm_timer at=39.359\n"
-        "9.361 worker 0 ends with -15\n"
-        "9.361 worker_exited rank=0 signal=15\n"
-        "9.361 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "15.360 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "8.510 finds the store silent\n"
+        "8.510 \"joining the job's next round: the store is out of reach\"\n"
+        "8.510 round_over -> signal_workers 15; arm_timer at=38.510\n"
+        "8.511 worker 0 ends with -15\n"
+        "8.511 worker_exited rank=0 signal=15\n"
+        "8.511 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "14.510 \"still no connection to the job's store at the store, 6 s after it was lost; this "
         "node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "21.360 \"still no connection to the job's store at the store, 12 s after it was lost; "
+        "20.510 \"still no connection to the job's store at the store, 12 s after it was lost; "
         "this node gives up in 18 s at the latest (--host-timeout)\"\n"
-        "27.360 \"still no connection to the job's store at the store, 18 s after it was lost; "
+        "26.510 \"still no connection to the job's store at the store, 18 s after it was lost; "
         "this node gives up in 12 s at the latest (--host-timeout)\"\n"
-        "33.360 \"still no connection to the job's store at the store, 24 s after it was lost; "
+        "32.510 \"still no connection to the job's store at the store, 24 s after it was lost; "
         "this node gives up in 6 s at the latest (--host-timeout)\"\n"
-        "39.360 join_failed ticket=2 -> announce_leave; finish join_failed\n"
-        "39.360 exits with 1\n");
+        "38.510 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "38.510 exits with 1\n");
 }
 
 /* The host's agent is gone when its machine is back: what refuses a connection is no host. */
@@ -413,20 +415,20 @@ static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) 
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
-        "9.197 is silent for the store\n"
-        "9.197 finds the store silent\n"
-        "9.197 \"joining the job's next round: the store is out of reach\"\n"
-        "9.197 round_over -> signal_workers 15; arm_timer at=39.197\n"
-        "9.198 worker 0 ends with -15\n"
-        "9.198 worker_exited rank=0 signal=15\n"
-        "9.198 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
-        "15.000 link mended\n"
-        "15.197 \"still no connection to the job's store at the store, 6 s after it was lost; this "
+        "8.510 is silent for the store\n"
+        "8.510 finds the store silent\n"
+        "8.510 \"joining the job's next round: the store is out of reach\"\n"
+        "8.510 round_over -> signal_workers 15; arm_timer at=38.510\n"
+        "8.511 worker 0 ends with -15\n"
+        "8.511 worker_exited rank=0 signal=15\n"
+        "8.511 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
+        "14.510 \"still no connection to the job's store at the store, 6 s after it was lost; this "
         "node gives up in 24 s at the latest (--host-timeout)\"\n"
-        "21.197 \"still no connection to the job's store at the store, 12 s after it was lost; "
+        "15.000 link mended\n"
+        "20.510 \"still no connection to the job's store at the store, 12 s after it was lost; "
         "this node gives up in 18 s at the latest (--host-timeout)\"\n"
-        "21.199 join_failed ticket=2 -> announce_leave; finish join_failed\n"
-        "21.199 exits with 1\n");
+        "20.512 join_failed ticket=2 -> announce_leave; finish join_failed\n"
+        "20.512 exits with 1\n");
 }
 
 static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {

@@ -125,6 +125,16 @@ void whole_disconnect(struct whole_cluster *cluster, struct whole_node *node) {
     perform_record(cluster, node, &effects);
 }
 
+void whole_give_up_connection(struct whole_cluster *cluster, struct whole_node *node) {
+    whole_disconnect(cluster, node);
+    node->is_calling_roll = false;
+    whole_node_post(cluster, node,
+        &(struct node_event){.part = NODE_RENDEZVOUS,
+            .rendezvous = {.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                .lost = {
+                    .reason = "this agent stood still", .is_silent = true, .is_own_doing = true}}});
+}
+
 /* The round, of nodes that come and go and of fixed ones. */
 
 static bool are_fixed(const struct whole_cluster *cluster) {

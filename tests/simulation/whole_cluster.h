@@ -153,6 +153,7 @@ struct whole_outcome {
     double failed_at; /* when the first failure for good was told to others; -1: never */
     double gathered_after;
     double first_world;
+    int fences;             /* how often a guardian ended workers of an agent that stood still */
     int false_losses;       /* how often an end took the other one for gone that was there */
     double longest_restart; /* from a worker's failure until the write of the next round */
     double longest_loss;    /* from the end of a participant until it was out of the record */

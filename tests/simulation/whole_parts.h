@@ -28,6 +28,8 @@
 #define WHOLE_WARMING_SECONDS 3
 #define WHOLE_TERMINATE 15
 #define WHOLE_KILL 9
+/* From SIGKILL by the guardian until the workers are gone. */
+#define WHOLE_KILL_LONGEST (50 * WHOLE_MILLISECOND)
 
 struct whole_worker {
     bool is_alive;
@@ -59,6 +61,9 @@ struct whole_node {
     bool is_off;
     bool is_stopped;
     bool was_stopped;
+    bool is_fenced; /* its guardian has ended its workers, and it has not heard so */
+    bool is_stopped_in_world;
+    int64_t stopped_at;
     bool is_cut_to_store;
     bool is_cut_to_node;
     int loss_to_store; /* of a thousand packets, until … */
@@ -253,6 +258,8 @@ void whole_perform_round(
     struct whole_cluster *cluster, struct whole_node *node, const struct round_effect *effect);
 void whole_cancel_roll(struct whole_cluster *cluster, struct whole_node *node);
 void whole_disconnect(struct whole_cluster *cluster, struct whole_node *node);
+/* The node stood still, and no longer trusts what it is connected to. */
+void whole_give_up_connection(struct whole_cluster *cluster, struct whole_node *node);
 void whole_publish_cause(
     struct whole_cluster *cluster, struct whole_node *node, const struct membership_effect *effect);
 void whole_look_for_cause(struct whole_cluster *cluster, struct whole_node *node, int64_t round);
@@ -288,6 +295,8 @@ void whole_store_begin_anew(struct whole_cluster *cluster);
 /* whole_workers.c */
 void whole_start_workers(struct whole_cluster *cluster, struct whole_node *node);
 void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node, int signal);
+/* By the guardian. */
+void whole_kill_sessions(struct whole_cluster *cluster, struct whole_node *node);
 void whole_look_at_workers(struct whole_cluster *cluster, struct whole_node *node);
 /* Worker `rank` ends by itself. */
 void whole_end_worker(
@@ -299,6 +308,15 @@ void whole_sweep_workers(struct whole_node *node);
 void whole_plan_finish(struct whole_cluster *cluster, struct whole_node *node);
 bool whole_has_processes(const struct whole_node *node);
 bool whole_has_workers(const struct whole_node *node);
+
+/* whole_guardian.c */
+/* The agent stands still from now on. */
+void whole_guardian_misses(struct whole_cluster *cluster, struct whole_node *node);
+/* The agent goes on. */
+void whole_guardian_speaks(struct whole_cluster *cluster, struct whole_node *node);
+/* Before it hears of its workers' ends the agent hears what the guardian has said about them. */
+void whole_hear_guardian(struct whole_cluster *cluster, struct whole_node *node);
+void whole_check_beside(struct whole_cluster *cluster, const struct whole_node *started);
 
 /* whole_torch_node.c, whole_torch_record.c */
 struct whole_torch *whole_torch_new(void);

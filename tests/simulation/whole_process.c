@@ -70,6 +70,7 @@ void whole_stop_process(struct whole_cluster *cluster, struct whole_node *node, 
     node->is_stopped = node->was_stopped = true;
     node->stops++;
     whole_note(cluster, node, "is stopped");
+    whole_guardian_misses(cluster, node);
     struct whole_happening *end = whole_schedule(cluster, cluster->now + duration, NULL, stop_ends);
     end->subject = node;
     end->life = node->stops;
@@ -91,6 +92,7 @@ void whole_resume_process(struct whole_cluster *cluster, struct whole_node *node
         heap_insert(&cluster->heap, &happening->item, ++time);
     }
     node->inbox_last = NULL;
+    whole_guardian_speaks(cluster, node);
     whole_wake_streams(cluster, node);
 }
 

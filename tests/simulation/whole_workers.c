@@ -56,6 +56,7 @@ static void tell_if_all_gone(struct whole_cluster *cluster, struct whole_node *n
 static void exit_is_heard(struct whole_cluster *cluster, struct whole_happening *happening) {
     struct whole_node *node = happening->node;
     int code = (int)happening->number;
+    whole_hear_guardian(cluster, node);
     node->unheard_exits--;
     if (node->is_torch) {
         tell_if_all_gone(cluster, node);
@@ -248,6 +249,7 @@ static void note_start(struct whole_cluster *cluster, struct whole_node *node) {
         cluster->now - cluster->signalled_at <= WHOLE_SETTLING_SECONDS * WHOLE_SECOND) {
         whole_complain(cluster, "%s starts workers though a node was told to end", node->name);
     }
+    whole_check_beside(cluster, node);
     if (cluster->settings.kind != MEMBERSHIP_ALONE) {
         whole_world_of(cluster, node->world)->started += node->worker_count;
     }
@@ -359,6 +361,20 @@ void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node
         }
     }
     tell_if_all_gone(cluster, node);
+}
+
+void whole_kill_sessions(struct whole_cluster *cluster, struct whole_node *node) {
+    for (int rank = 0; rank < node->worker_count; rank++) {
+        const struct whole_worker *worker = &node->workers[rank];
+        if (!worker->is_stuck && (worker->is_alive || worker->has_orphan)) {
+            struct whole_happening *end = whole_schedule(cluster,
+                cluster->now + whole_between(cluster, 1, WHOLE_KILL_LONGEST), NULL, session_ends);
+            end->subject = node;
+            end->rank = rank;
+            end->life = node->group_life;
+            end->number = WHOLE_KILL;
+        }
+    }
 }
 
 static void look_is_over(struct whole_cluster *cluster, struct whole_happening *happening) {
