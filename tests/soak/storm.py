@@ -405,11 +405,15 @@ class Storm:
         """Waits for the agents, whom nothing keeps any more from ending well, and looks at what is left."""
         self.signal(self.hanging.intersection(self.processes()), signal.SIGKILL)
         (self.notes / "go").touch()
-        patience = self.plan.conf["join_timeout"] + 20 + 2 * self.plan.shutdown_timeout + 20
-        deadline = time.monotonic() + patience
         mine = [agent for agent in self.agents if agent.kind == "muster"]
-        while any(agent.is_running() for agent in mine) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        self.wait_for(mine)
+        theirs = [agent for agent in self.agents if agent.kind == "torchrun" and agent.is_running()]
+        if theirs and any(agent.is_running() for agent in mine):
+            # In its exit barrier a node of torchrun's waits 300 s for one that was killed. No option shortens that, and
+            # the other nodes of the round wait with it.
+            self.say(f"torchrun's nodes are killed, which others wait for: {[agent.name for agent in theirs]}")
+            self.signal([agent.process.pid for agent in theirs], signal.SIGKILL)
+            self.wait_for(mine)
         self.say(f"the ends: {[(agent.name, agent.process.poll()) for agent in self.agents]}")
         notes, found = read_notes(self.notes), []
         started = {note.node for note in notes}
@@ -426,6 +430,11 @@ class Storm:
         if self.plan.kind != "torchrun":  # whose nodes restart by themselves, and keep their store
             found += check_ranks(notes) + check_worlds(notes, self.bound())
         return found
+
+    def wait_for(self, agents):
+        deadline = time.monotonic() + self.plan.conf["join_timeout"] + 40 + 2 * self.plan.shutdown_timeout
+        while any(agent.is_running() for agent in agents) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def bound(self):
         """For how long two worlds may overlap: until a node knows that it is alone, and its workers have ended."""
