@@ -84,28 +84,6 @@ def watch_imports(found):
     return lambda: setattr(machinery, "_find_spec", find)
 
 
-def record(fd, told):
-    """Says hello, and from then on writes a line for each import, before the module runs: modules that import each
-    other can only be imported again in the order in which they began."""
-    pid, getpid, write, fstat, left = os.getpid(), os.getpid, os.write, os.fstat, [RECORD_MAXIMUM]
-    fd = move_up(fd)
-    file = fstat(fd)[1:3]
-
-    def found(name, origin):
-        try:
-            line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
-            # Not in a child, and not into what the program opens after it has closed all descriptors.
-            if len(line) <= left[0] and getpid() == pid and fstat(fd)[1:3] == file:
-                left[0] -= write(fd, line)
-        except (OSError, ValueError):
-            left[0] = 0
-
-    if "signal" in told:  # The stacks of all threads go to the end of the record when the agent sends this signal.
-        borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
-    write(fd, b"hello 1 %d\n" % pid)
-    watch_imports(found)
-
-
 def program():
     """(directory that sys.path will begin with or None, module that is run with -m or None)"""
     argument, place, module = sys.argv[0], os.getcwd(), None
@@ -130,6 +108,44 @@ def own_code(place):
         return max((len(path) for path in paths if file.startswith(path.rstrip("/") + "/")), default=0)
 
     return lambda file: longest(own, file) > longest(libraries, file)
+
+
+def record(fd, told):
+    """Says hello, and from then on writes a line for each import, before the module runs: modules that import each
+    other can only be imported again in the order in which they began. When the program has changed its environment
+    nothing more is written, since what it imports then may depend on that."""
+    pid, getpid, write, fstat, getframe = os.getpid(), os.getpid, os.write, os.fstat, sys._getframe
+    fd, left, environ = move_up(fd), [RECORD_MAXIMUM], os.environ._data
+    file, known, is_own = fstat(fd)[1:3], dict(environ), own_code(program()[0])
+
+    def is_library(frame):
+        """Whether this is the code of a library's module that is being imported."""
+        path = frame.f_code.co_filename
+        if frame.f_code.co_name != "<module>" or not path.startswith(("/", "<frozen")) or is_own(path):
+            return False
+        return frame.f_globals.get("__name__") != "__main__"
+
+    def found(name, origin):
+        try:
+            if environ != known:
+                frame = getframe(1)
+                while frame is not None and not is_library(frame):
+                    frame = frame.f_back
+                if frame is None and not all(is_of_round(os.fsdecode(pair[0])) for pair in environ.items() ^ known.items()):
+                    left[0] = 0
+                known.clear()
+                known.update(environ)
+            line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
+            # Not in a child, and not into what the program opens after it has closed all descriptors.
+            if len(line) <= left[0] and getpid() == pid and fstat(fd)[1:3] == file:
+                left[0] -= write(fd, line)
+        except (OSError, ValueError, RuntimeError):
+            left[0] = 0
+
+    if "signal" in told:  # The stacks of all threads go to the end of the record when the agent sends this signal.
+        borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
+    write(fd, b"hello 1 %d\n" % pid)
+    watch_imports(found)
 
 
 def set_autogroup(nice):
@@ -369,8 +385,8 @@ def main():
         fd = int(told["fd"])
         if told["role"] == "record" and os.readlink("/proc/self/fd/%d" % fd).startswith("/memfd:"):
             record(fd, told)
-    except (KeyError, OSError, ValueError):
-        pass  # Descriptors did not get here through a wrapper: the agent hears no hello.
+    except Exception:
+        pass  # A wrapper did not pass the descriptors on, for example. The agent hears no hello.
     return error
 
 

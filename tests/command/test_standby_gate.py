@@ -106,6 +106,32 @@ def test_a_worker_that_becomes_one_at_the_gate_records_what_is_new(keeper, scrat
     assert "wave" in outcome.modules() and "colorsys" not in outcome.modules()
 
 
+CHANGES = {
+    "script": ("os.environ['X'] = '1'", False),
+    "own module": ("import sets_it", False),
+    "removal": ("del os.environ['HOME']", False),
+    "function of a library": ("import library; library.set_it()", False),
+    "library": ("import library_sets", True),
+    "names of the round": ("os.environ['MASTER_PORT'] = '1'", True),
+    "the same value": ("os.environ['HOME'] = os.environ['HOME']", True),
+    "and back": ("os.environ['X'] = '1'; del os.environ['X']", True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("later", ["import wave", "import library; library.import_it()"])
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "exec(open('script.py').read())"]], ids=" ".join)
+def test_nothing_is_learned_after_the_program_changed_its_environment(keeper, scratch, library, change, later, words):
+    text, is_learned = CHANGES[change]
+    write(library, {
+        "library.py": "import os\ndef set_it(): os.environ['X'] = '1'\ndef import_it(): import wave\n",
+        "library_sets.py": "import os\nos.environ['X'] = '1'\nimport colorsys\n",
+    })
+    write(scratch, {"script.py": f"import os, sys, cmd\n{text}\n{later}\n", "sets_it.py": "import os\nos.environ['X'] = '1'\n"})
+    learned = keeper.recorded(words, PYTHONPATH=library).modules()
+    assert "cmd" in learned and ("wave" in learned) == is_learned
+
+
 @pytest.mark.parametrize("options", [["-S"], ["-I"], ["-E"]], ids=" ".join)
 def test_an_interpreter_that_does_not_reach_the_hook_says_no_hello(keeper, scratch, options):
     write(scratch, {"script.py": MARKED})
