@@ -148,9 +148,11 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
 }
 
-static enum failure_code prepare_standby(struct agent *agent, struct failure *failure) {
+/* A job does without them rather than not at all. */
+static void prepare_standby(struct agent *agent) {
+    struct failure failure = {0};
     if (node_machine_standby(agent->node) == NULL) {
-        return FAILURE_NONE;
+        return;
     }
     struct agent_standby_settings settings = {
         .config = agent->config,
@@ -160,7 +162,9 @@ static enum failure_code prepare_standby(struct agent *agent, struct failure *fa
         .post = agent_post,
         .context = agent,
     };
-    return agent_standby_new(agent->loop, &settings, &agent->standby, failure);
+    if (agent_standby_new(agent->loop, &settings, &agent->standby, &failure) != FAILURE_NONE) {
+        log_warning(agent->log, "there are no standby workers in this job: %s", failure.message);
+    }
 }
 
 static enum failure_code prepare_workers(struct agent *agent, struct failure *failure) {
@@ -276,9 +280,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = open_rendezvous(agent, failure);
     }
     if (code == FAILURE_NONE) {
-        code = prepare_standby(agent, failure);
-    }
-    if (code == FAILURE_NONE) {
+        prepare_standby(agent);
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {

@@ -338,6 +338,16 @@ def test_a_job_without_standby_workers_is_as_before(muster, scratch):
     assert end.status == 0, end
 
 
+def test_a_job_runs_without_standby_workers_where_their_hook_has_no_place(muster, scratch):
+    job = Job(muster, scratch, "--log-dir", "logs", TMPDIR=scratch / "missing")
+    first = job.attempt(0)
+    assert job.said("there are no standby workers in this job: cannot make a directory in") == 1
+    kill(first[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+
+
 def test_there_is_no_standby_worker_where_there_is_no_restart(muster, scratch):
     job = Job(muster, scratch, restarts=1)
     kill(job.attempt(0)[0]["pid"])

@@ -17,6 +17,8 @@
 
 /* How long a standby worker may take to go through its gate. A healthy one takes milliseconds. */
 #define PASSAGE_MILLISECONDS 1000
+/* How long a dead disk may hold up the beginning and the end of a job. */
+#define DISK_PATIENCE_SECONDS 5
 
 /* The first line of a record is shorter. */
 #define HELLO_MAXIMUM 64
@@ -69,12 +71,13 @@ static enum failure_code open_hook(struct agent_standby *standby, struct failure
         return FAILURE_NONE;
     }
     enum failure_code code =
-        hook_directory_open("/proc/self/exe", temporary_directory(), &standby->hook, failure);
+        hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
+            temporary_directory(), &standby->hook, failure);
     if (code == FAILURE_NONE && standby->hook.is_private) {
         guardian_remove_at_end(
             standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);
     }
-    return code == FAILURE_NONE ? code : failure_wrap(failure, "--standby");
+    return code;
 }
 
 enum failure_code agent_standby_new(struct event_loop *loop,
@@ -123,7 +126,7 @@ void agent_standby_free(struct agent_standby *standby) {
         forget_record(&standby->places[rank]);
         text_list_clear(&standby->places[rank].environment);
     }
-    hook_directory_close(&standby->hook);
+    hook_directory_close_within(duration_from_seconds(DISK_PATIENCE_SECONDS), &standby->hook);
     learned_list_clear(&standby->learned);
     event_timer_free(standby->timer);
     event_timer_free(standby->passage);
@@ -224,14 +227,15 @@ static void give_away(struct agent_standby *standby, int local_rank) {
 static void take_back(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     const char *reason = standby_spare_words(place->spare)->reason;
-    if (reason != NULL) {
+    bool is_dirty = reason != NULL;
+    if (is_dirty) {
         standby_tell_dirty(standby->settings.log, local_rank, reason);
     }
     process_family_take_back(standby->starter.family, standby_spare_pid(place->spare));
     forget_record(place);
     forget_spare(place);
-    post_rank(standby, reason != NULL ? STANDBY_EVENT_SPARE_DIRTY : STANDBY_EVENT_SPARE_REFUSED,
-        local_rank);
+    post_rank(
+        standby, is_dirty ? STANDBY_EVENT_SPARE_DIRTY : STANDBY_EVENT_SPARE_REFUSED, local_rank);
 }
 
 static void settle(struct agent_standby *standby, int local_rank, bool has_gone_through) {
@@ -373,6 +377,9 @@ static void passage_is_late(void *context) {
 /* Effects. */
 
 void agent_standby_perform(struct agent_standby *standby, const struct standby_effect *effect) {
+    if (standby == NULL) {
+        return;
+    }
     switch (effect->kind) {
     case STANDBY_EFFECT_WARM:
         warm(standby, effect->local_rank);

@@ -2,6 +2,7 @@
 #include "agent/workers/worker_start.h"
 
 #include "agent/scratch/agent_scratch.h"
+#include "core/standby/standby_environment.h"
 #include "core/workers/worker_command.h"
 
 enum failure_code worker_start_environment(const struct agent_workers_settings *settings,
@@ -14,6 +15,7 @@ enum failure_code worker_start_environment(const struct agent_workers_settings *
             "--virtual-local-rank: CUDA_VISIBLE_DEVICES=%s names no device for local rank %d",
             text_list_variable(settings->environment, "CUDA_VISIBLE_DEVICES"), local_rank);
     }
+    standby_environment_undress(out_environment);
     if (timer_file != NULL) {
         text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", timer_file);
     }

@@ -27,15 +27,25 @@ static bool is_of_round(const char *entry) {
     return false;
 }
 
-static void drop_names_of_round(struct text_list *environment) {
+static bool is_said_to_another(const char *entry) {
+    return is_named(entry, STANDBY_VARIABLE);
+}
+
+static void drop(struct text_list *environment, bool (*is_unwanted)(const char *entry)) {
     struct text_list kept = {0};
     for (size_t i = 0; i < environment->count; i++) {
-        if (!is_of_round(environment->items[i])) {
+        if (!is_unwanted(environment->items[i])) {
             text_list_add(&kept, environment->items[i]);
         }
     }
     text_list_clear(environment);
     *environment = kept;
+}
+
+void standby_environment_undress(struct text_list *environment) {
+    if (text_list_variable(environment, STANDBY_VARIABLE) != NULL) {
+        drop(environment, is_said_to_another);
+    }
 }
 
 void standby_environment_dress(struct text_list *environment, enum standby_role role,
@@ -49,7 +59,7 @@ void standby_environment_dress(struct text_list *environment, enum standby_role 
         text_append_format(&value, ";signal=%d", evidence_signal);
     }
     if (role == STANDBY_SPARE) {
-        drop_names_of_round(environment);
+        drop(environment, is_of_round);
     }
     if (hook_directory != NULL) {
         path = text_list_variable(environment, PATH_VARIABLE);

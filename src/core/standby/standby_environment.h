@@ -24,6 +24,10 @@ enum standby_role {
 void standby_environment_dress(struct text_list *environment, enum standby_role role,
     const char *hook_directory, int evidence_signal);
 
+/* Takes STANDBY_VARIABLE out of an environment. An agent that is started by a worker inherits what
+ * was said to that worker. */
+void standby_environment_undress(struct text_list *environment);
+
 /* Whether a standby worker that was started with the environment of worker `before` may become
  * worker `now`. Neither is dressed. */
 bool standby_environment_fits(const struct text_list *before, const struct text_list *now);

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "host/loop/errands.h"
 #include "host/loop/owned_tree.h"
 #include "host/standby/hook_text.h"
 
@@ -96,4 +97,65 @@ void hook_directory_close(struct hook_directory *directory) {
     }
     free(directory->path);
     *directory = (struct hook_directory){0};
+}
+
+/* On a thread that a dead disk may hold up. */
+
+struct hook_errand {
+    char *temporary;
+    struct hook_directory directory;
+    enum failure_code code;
+    struct failure failure;
+};
+
+static void free_errand(void *subject) {
+    struct hook_errand *errand = subject;
+    free(errand->temporary);
+    free(errand->directory.path);
+    free(errand);
+}
+
+static void run_open(void *subject) {
+    struct hook_errand *errand = subject;
+    errand->code = hook_directory_open(
+        "/proc/self/exe", errand->temporary, &errand->directory, &errand->failure);
+}
+
+static void run_close(void *subject) {
+    struct hook_errand *errand = subject;
+    hook_directory_close(&errand->directory);
+}
+
+enum failure_code hook_directory_open_within(struct duration patience, const char *temporary,
+    struct hook_directory *out_directory, struct failure *failure) {
+    struct hook_errand *errand = memory_allocate(sizeof *errand);
+    errand->temporary = memory_duplicate_string(temporary);
+    const struct errand_task task = {run_open, free_errand, errand};
+    enum failure_code code = errand_run_within(&task, patience, NULL, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "cannot make a directory in %s", temporary);
+    }
+    code = errand->code;
+    if (code == FAILURE_NONE) {
+        *out_directory = errand->directory;
+        errand->directory.path = NULL;
+    } else if (failure != NULL) {
+        *failure = errand->failure;
+    }
+    free_errand(errand);
+    return code;
+}
+
+void hook_directory_close_within(struct duration patience, struct hook_directory *directory) {
+    if (!directory->is_private) {
+        hook_directory_close(directory);
+        return;
+    }
+    struct hook_errand *errand = memory_allocate(sizeof *errand);
+    errand->directory = *directory;
+    *directory = (struct hook_directory){0};
+    const struct errand_task task = {run_close, free_errand, errand};
+    if (errand_run_within(&task, patience, NULL, NULL) == FAILURE_NONE) {
+        free_errand(errand);
+    }
 }

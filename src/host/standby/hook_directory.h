@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/duration.h"
 #include "base/failure.h"
 #include "host/loop/owned_tree.h"
 
@@ -24,5 +25,12 @@ __attribute__((warn_unused_result)) enum failure_code hook_directory_open(const 
 
 /* Removes a private directory with what Python has put beside the hook. */
 void hook_directory_close(struct hook_directory *directory);
+
+/* The same for a disk that may be dead: on a thread that is left behind after `patience`. The first
+ * one then fails with FAILURE_TIMEOUT. */
+__attribute__((warn_unused_result)) enum failure_code hook_directory_open_within(
+    struct duration patience, const char *temporary, struct hook_directory *out_directory,
+    struct failure *failure);
+void hook_directory_close_within(struct duration patience, struct hook_directory *directory);
 
 #endif

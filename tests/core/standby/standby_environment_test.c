@@ -96,6 +96,20 @@ static void only_the_names_of_the_round_may_differ(void **state) {
     text_list_clear(&now);
 }
 
+static void what_was_said_to_another_goes(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    size_t count = list.count;
+    standby_environment_undress(&list);
+    assert_int_equal(list.count, count);
+    text_list_add(&list, "MUSTER_STANDBY=fd=3;role=record;pythonpath=0");
+    text_list_add(&list, "MUSTER_STANDBY_OF_MINE=1");
+    standby_environment_undress(&list);
+    assert_int_equal(list.count, count + 1);
+    assert_null(text_list_variable(&list, "MUSTER_STANDBY"));
+    text_list_clear(&list);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_worker_that_records_keeps_its_environment),
     cmocka_unit_test(a_standby_worker_knows_nothing_of_the_round),
@@ -103,6 +117,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(python_is_told_on_which_signal_to_say_its_stacks),
     cmocka_unit_test(a_program_that_is_not_python_gets_no_path),
     cmocka_unit_test(only_the_names_of_the_round_may_differ),
+    cmocka_unit_test(what_was_said_to_another_goes),
 };
 
 TEST_MAIN(tests)

@@ -67,10 +67,30 @@ static void a_directory_that_cannot_be_made_is_told(void **state) {
     assert_non_null(strstr(failure.message, "/no/such"));
 }
 
+static void it_is_made_and_removed_on_a_thread_as_well(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    struct hook_directory directory;
+    struct failure failure;
+    temporary_tree_init(&tree);
+    assert_int_equal(
+        hook_directory_open_within(duration_from_seconds(60), tree.root, &directory, &failure),
+        FAILURE_NONE);
+    assert_true(text_starts_with(directory.path, tree.root));
+    hook_directory_close_within(duration_from_seconds(60), &directory);
+    assert_null(directory.path);
+    assert_int_equal(rmdir(tree.root), 0);
+    assert_int_equal(
+        hook_directory_open_within(duration_from_seconds(60), tree.root, &directory, &failure),
+        FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, tree.root));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_installed_hook_is_used_where_there_is_one),
     cmocka_unit_test(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone),
     cmocka_unit_test(a_directory_that_cannot_be_made_is_told),
+    cmocka_unit_test(it_is_made_and_removed_on_a_thread_as_well),
 };
 
 TEST_MAIN(tests)
