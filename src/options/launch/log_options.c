@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options/launch/log_options.h"
 
+#include <string.h>
+
 #include "core/workers/log_plan.h"
 #include "options/launch/option_values.h"
+
+#define PREFIX_TEMPLATE_MAXIMUM 4096
 
 static bool asks_for_files(const struct launch_streams *streams) {
     bool asks = streams->for_all != 0;
@@ -67,11 +71,37 @@ static enum failure_code apply_files(struct option_result *options, struct launc
     return check_log_files(options, config);
 }
 
-static void apply_prefix(const struct option_result *options, const struct text_list *environment,
-    struct launch_config *config) {
+/* It stands before every line, so a long one is a mistake. */
+static enum failure_code check_prefix(
+    struct option_result *options, const char *template, bool is_option) {
+    size_t length = template == NULL ? 0 : strlen(template);
+    if (length <= PREFIX_TEMPLATE_MAXIMUM) {
+        return FAILURE_NONE;
+    }
+    struct text reason = {0};
+    text_append_format(&reason,
+        "the template has %zu bytes, and %d are the most; it stands before each line", length,
+        PREFIX_TEMPLATE_MAXIMUM);
+    if (is_option) {
+        option_result_reject(options, "log_line_prefix_template", "%s", text_string(&reason));
+    } else {
+        option_result_reject(
+            options, NULL, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE: %s", text_string(&reason));
+    }
+    text_clear(&reason);
+    return FAILURE_INVALID;
+}
+
+static enum failure_code apply_prefix(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
     const char *template = option_result_text(options, "log_line_prefix_template");
-    if (*template == '\0') {
+    bool is_option = *template != '\0';
+    if (!is_option) {
         template = text_list_variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    }
+    enum failure_code code = check_prefix(options, template, is_option);
+    if (code != FAILURE_NONE) {
+        return code;
     }
     config->log_line_prefix_template = option_copy_unless_empty(template);
     struct text_list unknown = {0};
@@ -83,6 +113,7 @@ static void apply_prefix(const struct option_result *options, const struct text_
                 unknown.items[i]));
     }
     text_list_clear(&unknown);
+    return FAILURE_NONE;
 }
 
 enum failure_code log_options_apply(struct option_result *options,
@@ -95,7 +126,7 @@ enum failure_code log_options_apply(struct option_result *options,
         code = apply_files(options, config);
     }
     if (code == FAILURE_NONE) {
-        apply_prefix(options, environment, config);
+        code = apply_prefix(options, environment, config);
     }
     return code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "launch_line.h"
 #include "options/launch/log_options.h"
 
@@ -9,6 +11,17 @@ static void broken_values_are_mistakes(void **state) {
     expect_mistake("-r 7 t.py", "argument -r/--redirects: ", "'7'");
     expect_mistake("-t 0:9 t.py", "argument -t/--tee: ", "'0:9'");
     expect_mistake("--local-ranks-filter 0,x t.py", "--local-ranks-filter", "'0,x'");
+}
+
+static void a_prefix_has_an_end(void **state) {
+    (void)state;
+    char line[5000] = "--log-line-prefix-template ";
+    size_t length = strlen(line);
+    memset(line + length, 'x', 4096);
+    snprintf(line + length + 4096, sizeof line - length - 4096, " t.py");
+    assert_int_equal(strlen(config_of(line)->log_line_prefix_template), 4096);
+    snprintf(line + length + 4096, sizeof line - length - 4096, "y t.py");
+    expect_mistake(line, "--log-line-prefix-template", "4097 bytes, and 4096 are the most");
 }
 
 static void logs_take_streams_ranks_and_filters(void **state) {
@@ -54,6 +67,7 @@ static void unknown_macros_are_warned_about(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(broken_values_are_mistakes, clear),
+    cmocka_unit_test_teardown(a_prefix_has_an_end, clear),
     cmocka_unit_test_teardown(logs_take_streams_ranks_and_filters, clear),
     cmocka_unit_test_teardown(without_log_files_nothing_can_be_filtered, clear),
     cmocka_unit_test_teardown(prefix_templates_come_from_two_places, clear),
