@@ -222,17 +222,11 @@ static void warn_about_threads(const struct agent *agent) {
     }
 }
 
-/* The loop does not run yet, but a signal ends the wait. */
-static bool wait_for_disk(void *context, struct duration waited) {
-    struct agent *agent = context;
+static void tell_of_disk(void *context) {
+    const struct agent *agent = context;
     const char *log_dir = agent->config->log_dir;
-    event_loop_run_ready(agent->loop);
-    if (!agent->has_told_of_disk && duration_seconds(waited) >= SILENT_DISK_SECONDS) {
-        agent->has_told_of_disk = true;
-        log_warning(agent->log, "waiting for the log directory %s: its disk does not answer",
-            log_dir != NULL ? log_dir : "in the directory for temporary files");
-    }
-    return agent->outcome.kind != AGENT_OUTCOME_SIGNALLED;
+    log_warning(agent->log, "waiting for the log directory %s: its disk does not answer",
+        log_dir != NULL ? log_dir : "in the directory for temporary files");
 }
 
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
@@ -248,7 +242,8 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
         agent_signal_received, agent, &agent->signals, failure);
     if (code == FAILURE_NONE) {
-        const struct errand_watch watch = {wait_for_disk, agent};
+        const struct errand_watch watch = {
+            agent->loop, duration_from_seconds(SILENT_DISK_SECONDS), tell_of_disk, agent};
         code =
             agent_prepare(agent->config, agent->environment, &watch, &agent->preparation, failure);
     }

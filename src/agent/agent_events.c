@@ -347,6 +347,7 @@ void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
     if (agent->node == NULL) { /* it is still being prepared */
         agent->outcome = (struct agent_outcome){.kind = AGENT_OUTCOME_SIGNALLED, .signal = signal};
+        event_loop_stop(agent->loop);
         return;
     }
     if (node_machine_agent(agent->node)->phase == AGENT_DONE) {

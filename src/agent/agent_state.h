@@ -61,7 +61,6 @@ struct agent {
     enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
     size_t owed_count;
     struct agent_outcome outcome;
-    bool has_told_of_disk; /* which does not answer */
 };
 
 #endif

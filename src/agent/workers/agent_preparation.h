@@ -23,7 +23,7 @@ struct agent_preparation {
 
 /* FAILURE_INVALID with what to do about it, or FAILURE_SYSTEM. The caller clears the result.
  * `environment` is what the workers inherit.
- * `watch` is asked while the disk of the log directory does not answer; it may be NULL. */
+ * `watch` is for a disk of the log directory that does not answer; it may be NULL. */
 __attribute__((warn_unused_result)) enum failure_code agent_prepare(
     const struct launch_config *config, const struct text_list *environment,
     const struct errand_watch *watch, struct agent_preparation *out_preparation,

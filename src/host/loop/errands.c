@@ -8,9 +8,8 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "host/loop/clock.h"
 #include "host/loop/quiet_thread.h"
-
-#define WATCH_MILLISECONDS 100
 
 static const char thread_name[] = "muster-errands";
 
@@ -230,12 +229,13 @@ void errands_free(struct errands *errands) {
     free(errands);
 }
 
-/* Without a loop. */
+/* For a caller that waits. */
 
 struct wait {
     struct errand_task task; /* unchanging */
     pthread_mutex_t mutex;   /* over all that follows */
     pthread_cond_t changed;
+    struct event_wake *wake; /* NULL: nobody's loop is to be woken */
     bool is_done;
     bool is_left; /* the thread frees it */
 };
@@ -265,6 +265,9 @@ static void *run_alone(void *context) {
     wait->is_done = true;
     bool is_left = wait->is_left;
     pthread_cond_broadcast(&wait->changed);
+    if (wait->wake != NULL) {
+        event_wake_send(wait->wake);
+    }
     pthread_mutex_unlock(&wait->mutex);
     if (is_left) {
         wait->task.free(wait->task.subject);
@@ -273,62 +276,103 @@ static void *run_alone(void *context) {
     return NULL;
 }
 
-static struct instant monotonic_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (struct instant){now.tv_sec * NANOSECONDS_PER_SECOND + now.tv_nsec};
+static bool is_done(struct wait *wait) {
+    pthread_mutex_lock(&wait->mutex);
+    bool is = wait->is_done;
+    pthread_mutex_unlock(&wait->mutex);
+    return is;
 }
 
-/* Under the mutex. Returns at `when` at the latest. */
-static void wait_until(struct wait *wait, struct instant when) {
+static enum failure_code out_of_patience(struct duration patience, struct failure *failure) {
+    return failure_set(
+        failure, FAILURE_TIMEOUT, "no answer within %g s", duration_seconds(patience));
+}
+
+static enum failure_code wait_without_loop(
+    struct wait *wait, struct duration patience, struct failure *failure) {
+    struct instant deadline = instant_after(clock_now(), patience);
     const struct timespec until = {
-        (time_t)(when.nanoseconds / NANOSECONDS_PER_SECOND),
-        (long)(when.nanoseconds % NANOSECONDS_PER_SECOND),
+        (time_t)(deadline.nanoseconds / NANOSECONDS_PER_SECOND),
+        (long)(deadline.nanoseconds % NANOSECONDS_PER_SECOND),
     };
+    pthread_mutex_lock(&wait->mutex);
     while (!wait->is_done &&
            pthread_cond_timedwait(&wait->changed, &wait->mutex, &until) != ETIMEDOUT) {
     }
+    bool is_over = !wait->is_done;
+    pthread_mutex_unlock(&wait->mutex);
+    return is_over ? out_of_patience(patience, failure) : FAILURE_NONE;
 }
 
-/* Under the mutex, which is free while the watch is asked. */
-static enum failure_code watch_until_done(struct wait *wait, struct duration patience,
+/* A wait with a loop. */
+struct watched_wait {
+    struct event_loop *loop;
+    bool is_out_of_patience;
+};
+
+static void stop_loop(void *context) {
+    event_loop_stop(context);
+}
+
+static void patience_ends(void *context) {
+    struct watched_wait *watched = context;
+    watched->is_out_of_patience = true;
+    event_loop_stop(watched->loop);
+}
+
+static enum failure_code wait_with_loop(struct wait *wait, struct duration patience,
     const struct errand_watch *watch, struct failure *failure) {
-    struct instant began = monotonic_now();
-    struct instant deadline = instant_after(began, patience);
-    struct duration step =
-        watch == NULL ? patience : duration_from_milliseconds(WATCH_MILLISECONDS);
-    for (struct instant now = began; !wait->is_done; now = monotonic_now()) {
-        if (!instant_is_before(now, deadline)) {
-            return failure_set(
-                failure, FAILURE_TIMEOUT, "no answer within %g s", duration_seconds(patience));
-        }
-        struct instant next = instant_after(now, step);
-        wait_until(wait, instant_is_before(deadline, next) ? deadline : next);
-        pthread_mutex_unlock(&wait->mutex);
-        bool goes_on =
-            watch == NULL || watch->goes_on(watch->context, instant_until(began, monotonic_now()));
-        pthread_mutex_lock(&wait->mutex);
-        if (!goes_on && !wait->is_done) {
-            return failure_set(failure, FAILURE_CANCELLED, "given up");
-        }
+    struct watched_wait watched = {.loop = watch->loop};
+    struct instant now = event_loop_now(watch->loop);
+    struct event_timer *end = event_timer_new(watch->loop, patience_ends, &watched);
+    struct event_timer *silence = event_timer_new(watch->loop, watch->is_silent, watch->context);
+    event_timer_set(end, instant_after(now, patience));
+    event_timer_set(silence, instant_after(now, watch->silence));
+    if (!is_done(wait)) { /* else it was done before the loop could be woken */
+        event_loop_run(watch->loop);
     }
-    return FAILURE_NONE;
+    event_timer_free(end);
+    event_timer_free(silence);
+    if (is_done(wait)) {
+        return FAILURE_NONE;
+    }
+    return watched.is_out_of_patience ? out_of_patience(patience, failure)
+                                      : failure_set(failure, FAILURE_CANCELLED, "given up");
+}
+
+/* Leaves the task to the thread, if it is not done meanwhile. */
+static enum failure_code end_wait(struct wait *wait, enum failure_code code) {
+    pthread_mutex_lock(&wait->mutex);
+    wait->wake = NULL;
+    wait->is_left = code != FAILURE_NONE && !wait->is_done;
+    bool is_done_late = code != FAILURE_NONE && wait->is_done;
+    pthread_mutex_unlock(&wait->mutex);
+    return is_done_late ? FAILURE_NONE : code;
 }
 
 enum failure_code errand_run_within(const struct errand_task *task, struct duration patience,
     const struct errand_watch *watch, struct failure *failure) {
     pthread_t thread;
     struct wait *wait = wait_new(task);
-    enum failure_code code = quiet_thread_start(thread_name, run_alone, wait, &thread, failure);
+    struct event_wake *wake = NULL;
+    enum failure_code code = FAILURE_NONE;
+    if (watch != NULL) {
+        code = event_wake_new(watch->loop, stop_loop, watch->loop, &wake, failure);
+        wait->wake = wake;
+    }
+    if (code == FAILURE_NONE) {
+        code = quiet_thread_start(thread_name, run_alone, wait, &thread, failure);
+    }
     if (code != FAILURE_NONE) {
+        event_wake_free(wake);
         task->free(task->subject);
         wait_free(wait);
         return code;
     }
-    pthread_mutex_lock(&wait->mutex);
-    code = watch_until_done(wait, patience, watch, failure);
-    wait->is_left = code != FAILURE_NONE;
-    pthread_mutex_unlock(&wait->mutex);
+    code = watch == NULL ? wait_without_loop(wait, patience, failure)
+                         : wait_with_loop(wait, patience, watch, failure);
+    code = end_wait(wait, code);
+    event_wake_free(wake);
     if (code == FAILURE_NONE) {
         pthread_join(thread, NULL);
         wait_free(wait);

@@ -50,17 +50,20 @@ void errands_answer_finished(struct errands *errands);
 /* Gives the errand up: there will be no answer. */
 void errands_drop(struct errands *errands, struct errand *errand);
 
-/* What a caller does while it waits: `goes_on` is called ten times a second, and returns false when
- * the caller does not want to wait any longer. */
+/* What a caller does while it waits: its loop runs. Whoever does not want to wait any longer stops
+ * it (event_loop_stop). */
 struct errand_watch {
-    bool (*goes_on)(void *context, struct duration waited);
+    struct event_loop *loop;
+    struct duration silence;          /* after so long … */
+    void (*is_silent)(void *context); /* … this is called once */
     void *context;
 };
 
-/* For a caller whose loop does not run: waits until the task is done, and then leaves the subject
- * to the caller. `watch` may be NULL. FAILURE_TIMEOUT when that takes longer than `patience`,
- * FAILURE_CANCELLED when the watch did not go on, FAILURE_SYSTEM when no thread can be started. The
- * subject is not the caller's any more after a failure. */
+/* For a caller whose loop does not run yet, or no longer: waits until the task is done, and then
+ * leaves the subject to the caller. `watch` may be NULL. FAILURE_TIMEOUT when that takes longer
+ * than `patience`, FAILURE_CANCELLED when the watch's loop was stopped, FAILURE_SYSTEM when no
+ * thread can be started or no loop be woken. The subject is not the caller's any more after a
+ * failure. */
 __attribute__((warn_unused_result)) enum failure_code errand_run_within(
     const struct errand_task *task, struct duration patience, const struct errand_watch *watch,
     struct failure *failure);

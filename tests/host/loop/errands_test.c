@@ -213,24 +213,45 @@ static void without_a_loop_what_hangs_is_left_behind(void **state) {
     tear_down(&fixture, 1);
 }
 
-static bool goes_on_twice(void *context, struct duration waited) {
-    int *count = context;
-    assert_true(waited.nanoseconds > 0);
-    return ++*count < 3;
+static void stop(void *context) {
+    const struct fixture *fixture = context;
+    event_loop_stop(fixture->loop);
 }
 
-static void without_a_loop_the_caller_may_give_up(void **state) {
+static void who_waits_hears_of_the_silence_and_may_give_up(void **state) {
     (void)state;
     struct fixture fixture;
-    int count = 0;
-    const struct errand_watch watch = {goes_on_twice, &count};
     set_up(&fixture);
+    const struct errand_watch watch = {fixture.loop, duration_from_milliseconds(1), stop, &fixture};
     struct errand_task task = make_task(&fixture, 0, &fixture.gate);
     assert_int_equal(
         errand_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_CANCELLED);
-    assert_int_equal(count, 3);
     open_gate(&fixture, 1);
     tear_down(&fixture, 1);
+}
+
+static void do_nothing(void *context) {
+    (void)context;
+}
+
+static void a_loop_that_waits_is_told_of_the_end(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure = {0};
+    set_up(&fixture);
+    const struct errand_watch watch = {
+        fixture.loop, duration_from_seconds(60), do_nothing, &fixture};
+    struct errand_task task = make_task(&fixture, 0, NULL);
+    assert_int_equal(
+        errand_run_within(&task, duration_from_seconds(60), &watch, NULL), FAILURE_NONE);
+    assert_true(((struct subject *)task.subject)->is_done);
+    free_subject(task.subject);
+    task = make_task(&fixture, 1, &fixture.gate);
+    assert_int_equal(errand_run_within(&task, duration_from_milliseconds(20), &watch, &failure),
+        FAILURE_TIMEOUT);
+    assert_string_equal(failure.message, "no answer within 0.02 s");
+    open_gate(&fixture, 1);
+    tear_down(&fixture, 2);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -241,7 +262,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(errands_may_hang_when_the_loop_goes),
     cmocka_unit_test(without_a_loop_the_subject_comes_back),
     cmocka_unit_test(without_a_loop_what_hangs_is_left_behind),
-    cmocka_unit_test(without_a_loop_the_caller_may_give_up),
+    cmocka_unit_test(who_waits_hears_of_the_silence_and_may_give_up),
+    cmocka_unit_test(a_loop_that_waits_is_told_of_the_end),
 };
 
 TEST_MAIN(tests)
