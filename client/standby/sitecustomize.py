@@ -131,7 +131,8 @@ def record(fd, told):
                 frame = getframe(1)
                 while frame is not None and not is_library(frame):
                     frame = frame.f_back
-                if frame is None and not all(is_of_round(os.fsdecode(pair[0])) for pair in environ.items() ^ known.items()):
+                names = {os.fsdecode(pair[0]) for pair in environ.items() ^ known.items()}
+                if frame is None and not all(map(is_of_round, names)):
                     left[0] = 0
                 known.clear()
                 known.update(environ)

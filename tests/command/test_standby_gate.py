@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the hook of standby workers learns, when it refuses to become a worker, and what it does at the gate."""
 
+import ast
 import os
 import pathlib
 import shutil
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from support.gatekeeper import BODY_IN_FILE, EVIDENCE_SIGNAL, ROUND, Gatekeeper, memory_file, read_file, u32
+from support.gatekeeper import BODY_IN_FILE, EVIDENCE_SIGNAL, HOOK, ROUND, Gatekeeper, memory_file, read_file, u32
 
 # Runs once more each time the program does.
 MARKED = "open('marks', 'a').write('x')\nimport os\nprint(os.environ.get('RANK'))\n"
@@ -48,6 +49,10 @@ def library(scratch):
 def learn(keeper, library, script="script.py"):
     """What a worker that ran the script recorded."""
     return keeper.recorded([script], PYTHONPATH=library).modules()
+
+
+def test_the_hook_is_python_3_8():
+    ast.parse(HOOK.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
 # What is learned.
@@ -120,14 +125,19 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("later", ["import wave", "import library; library.import_it()"])
-@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "exec(open('script.py').read())"]], ids=" ".join)
+@pytest.mark.parametrize("words", [
+    ["script.py"], ["-m", "script"], ["-c", "exec(open('script.py').read())"],
+], ids=" ".join)
 def test_nothing_is_learned_after_the_program_changed_its_environment(keeper, scratch, library, change, later, words):
     text, is_learned = CHANGES[change]
     write(library, {
         "library.py": "import os\ndef set_it(): os.environ['X'] = '1'\ndef import_it(): import wave\n",
         "library_sets.py": "import os\nos.environ['X'] = '1'\nimport colorsys\n",
     })
-    write(scratch, {"script.py": f"import os, sys, cmd\n{text}\n{later}\n", "sets_it.py": "import os\nos.environ['X'] = '1'\n"})
+    write(scratch, {
+        "script.py": f"import os, sys, cmd\n{text}\n{later}\n",
+        "sets_it.py": "import os\nos.environ['X'] = '1'\n",
+    })
     learned = keeper.recorded(words, PYTHONPATH=library).modules()
     assert "cmd" in learned and ("wave" in learned) == is_learned
 
@@ -140,7 +150,7 @@ def test_an_interpreter_that_does_not_reach_the_hook_says_no_hello(keeper, scrat
 
 
 def test_a_wrapper_that_cleans_the_environment_says_no_hello(keeper, scratch):
-    write(scratch, {"script.py": "import os; print(sorted(os.environ))", "wrapper": "#!/bin/sh\nexec env -i python3 \"$@\""})
+    write(scratch, {"script.py": "pass", "wrapper": "#!/bin/sh\nexec env -i python3 \"$@\""})
     (scratch / "wrapper").chmod(0o755)
     keeper.python = str(scratch / "wrapper")
     assert keeper.recorded(["script.py"]).record == ""
@@ -380,7 +390,8 @@ def test_the_environment_is_that_of_a_cold_start(keeper, scratch, in_file):
         sys.stdout.buffer.write(repr(sorted(lines)).encode())
         """})
     lasting = {f"NAME_{number}": "x" * 1000 for number in range(200 if in_file else 20)}
-    lasting |= {"EQUAL": "a=b", "EMPTY": "", "BYTES": os.fsdecode(b"\xff"), "LOCAL_RANK": "1", "TORCHELASTIC_ERROR_FILE": "old"}
+    lasting |= {"EQUAL": "a=b", "EMPTY": "", "BYTES": os.fsdecode(b"\xff"), "LOCAL_RANK": "1"}
+    lasting["TORCHELASTIC_ERROR_FILE"] = "old"
     names = {**ROUND, "TORCHELASTIC_ERROR_FILE": "new", "TORCHELASTIC_RESTART_COUNT": "7"}
     cold = keeper.cold(["script.py"], names={**lasting, **names})
     spare = keeper.spare(["script.py"], **lasting)
@@ -394,7 +405,8 @@ def test_what_a_wrapper_and_imports_do_to_the_environment_stays(keeper, scratch,
     write(library, {"one.py": "import os\nos.environ['SET_BY_IMPORT'] = 'x'\nos.environ.pop('KEPT_UNTIL_IMPORT')\n"})
     write(scratch, {
         "script.py": "import one, os\nprint(sorted(os.environ.items()))\n",
-        "wrapper": f"#!/bin/sh\nunset UNSET\nexport SET=y CHANGED=new RANK=9 CARD=$LOCAL_RANK\nexec {sys.executable} \"$@\"\n",
+        "wrapper": "#!/bin/sh\nunset UNSET\nexport SET=y CHANGED=new RANK=9 CARD=$LOCAL_RANK\n"
+                   f"exec {sys.executable} \"$@\"\n",
     })
     (scratch / "wrapper").chmod(0o755)
     keeper.python = str(scratch / "wrapper")
@@ -471,7 +483,8 @@ def test_a_list_that_is_none_ends_the_standby_worker(keeper, scratch):
 def test_two_standby_workers_share_no_randomness(keeper, scratch):
     write(scratch, {"script.py": """
         import random, tempfile, uuid, secrets
-        print(random.random(), hash("x"), uuid.uuid4(), next(tempfile._get_candidate_names()), secrets.token_hex(), sep="\\n")
+        name = next(tempfile._get_candidate_names())
+        print(random.random(), hash("x"), uuid.uuid4(), name, secrets.token_hex(), sep="\\n")
         """})
     learned = keeper.recorded(["script.py"]).modules()
     one, two = (keeper.warm(["script.py"], learned).out.splitlines() for _ in range(2))
@@ -479,18 +492,24 @@ def test_two_standby_workers_share_no_randomness(keeper, scratch):
 
 
 def test_garbage_collection_is_as_before_and_due_nothing(keeper, scratch):
-    write(scratch, {"script.py": "import gc; print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.collect(1) < 50)"})
+    write(scratch, {"script.py": """
+        import gc
+        print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.collect(1) < 50)
+        """})
     learned = keeper.recorded(["-c", "import json, http.client, unittest"]).modules()
     assert keeper.warm(["script.py"], learned).visible() == keeper.cold(["script.py"]).visible()
 
 
 def test_the_users_sitecustomize_is_found_as_ever(keeper, scratch):
-    for text in ("print('of the user', __name__, __file__)\nimport sys, json\nprint(sys.modules[__name__].__file__)\n",
-                 "import no_such_module\n", "raise ValueError('wrong')\n", "import sys\nsys.marked = 1\n", "import gc; gc.disable()\n"):
-        write(scratch, {"custom/sitecustomize.py": text, "custom/usercustomize.py": "print('usercustomize')\n", "script.py": """
-            import gc, sys
-            print(getattr(sys, "marked", 0), getattr(sys.modules.get("sitecustomize"), "__file__", None), gc.isenabled())
-            """})
+    own = "print('of the user', __name__, __file__)\nimport sys, json\nprint(sys.modules[__name__].__file__)\n"
+    script = """
+        import gc, sys
+        print(getattr(sys, "marked", 0), sys.modules.get("sitecustomize"), gc.isenabled())
+        """
+    for text in (own, "import no_such_module\n", "raise ValueError('wrong')\n", "import sys\nsys.marked = 1\n",
+                 "import gc; gc.disable()\n"):
+        user = {"custom/sitecustomize.py": text, "custom/usercustomize.py": "print('usercustomize')\n"}
+        write(scratch, {"script.py": script, **user})
         words, names = ["script.py"], {"PYTHONPATH": scratch / "custom"}
         cold, recorded = keeper.cold(words, **names), keeper.recorded(words, **names)
         assert recorded.visible() == cold.visible()
@@ -542,7 +561,10 @@ def assert_evidence(scratch, process, record):
 
 @pytest.mark.parametrize("layout", ["venv", "copied venv", "PYTHONHOME", "relocated"])
 def test_interpreters_lie_anywhere(keeper, scratch, layout):
-    write(scratch, {"script.py": "import json, sys, sysconfig; print(sys.prefix, sys.executable, sys.path, sysconfig.get_path('purelib'))"})
+    write(scratch, {"script.py": """
+        import json, sys, sysconfig
+        print(sys.prefix, sys.executable, sys.path, sysconfig.get_path("purelib"))
+        """})
     names = {}
     if layout.endswith("venv"):
         copies = ["--copies"] if layout == "copied venv" else []

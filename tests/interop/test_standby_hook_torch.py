@@ -16,11 +16,13 @@ LOADER = """
             return 8
         def __getitem__(self, at):
             info = get_worker_info()
-            return torch.tensor([at, info.id, info.num_workers, int(os.environ["RANK"]), int("PYTHONPATH" in os.environ)])
+            names = [int(os.environ["RANK"]), int("PYTHONPATH" in os.environ)]
+            return torch.tensor([at, info.id, info.num_workers, *names])
 
     if __name__ == "__main__":
         torch.manual_seed(1)
-        for batch in DataLoader(Numbers(), batch_size=2, num_workers=int(sys.argv[2]), shuffle=True, multiprocessing_context=sys.argv[1]):
+        how = {"num_workers": int(sys.argv[2]), "multiprocessing_context": sys.argv[1]}
+        for batch in DataLoader(Numbers(), batch_size=2, shuffle=True, **how):
             print(batch.tolist())
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plays the agent for the hook of standby workers: runs a Python program cold, cold with the hook, and through the gate.
+"""Plays the agent for the hook of standby workers: runs a program cold, cold with the hook, and through the gate.
 
 The three ways to run a program must not be told apart by what it writes and how it ends.
 """
