@@ -222,11 +222,9 @@ static void warn_about_threads(const struct agent *agent) {
     }
 }
 
-static void tell_of_disk(void *context) {
+static void tell_of_disk(void *context, const char *what) {
     const struct agent *agent = context;
-    const char *log_dir = agent->config->log_dir;
-    log_warning(agent->log, "waiting for the log directory %s: its disk does not answer",
-        log_dir != NULL ? log_dir : "in the directory for temporary files");
+    log_warning(agent->log, "waiting for %s: its disk does not answer", what);
 }
 
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
@@ -242,7 +240,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
         agent_signal_received, agent, &agent->signals, failure);
     if (code == FAILURE_NONE) {
-        const struct errand_watch watch = {
+        const struct agent_preparation_watch watch = {
             agent->loop, duration_from_seconds(SILENT_DISK_SECONDS), tell_of_disk, agent};
         code =
             agent_prepare(agent->config, agent->environment, &watch, &agent->preparation, failure);

@@ -145,6 +145,18 @@ def test_a_signal_ends_an_agent_that_waits_for_the_first_log_directory(muster, s
     assert not list(scratch.glob("pid.*"))
 
 
+def test_a_signal_ends_an_agent_that_waits_for_the_interpreter(muster, scratch, dead_disk):
+    (scratch / "dead").touch()
+    script = muster.script("train.py", "print('up')\n")
+    running = muster.start(["run", "--nproc-per-node", 1, script], env=dead_disk("/python3"))
+    words = "waiting for the training script and the interpreter on PATH: its disk does not answer"
+    running.wait_until(lambda: words in running.err(), "the agent's words")
+    running.signal(15)
+    end = running.finish(timeout=20)
+    assert end.status == 1, end
+    assert "stopped by SIGTERM" in end.err, end
+
+
 @pytest.mark.timeout(120)
 def test_an_agent_does_not_wait_for_ever_for_the_first_log_directory(muster, scratch, dead_disk):
     (scratch / "dead").touch()

@@ -14,7 +14,7 @@
 #include "host/machine/machine_topology.h"
 #include "host/loop/random_seed.h"
 
-/* How long the disk of the log directory may take. */
+/* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
 
 static enum failure_code count_cpus(int *out_count, struct failure *failure) {
@@ -131,39 +131,119 @@ static char *find_on_path(const char *path, const char *name) {
     return NULL;
 }
 
-static enum failure_code prepare_python(const struct launch_config *config,
-    const struct text_list *environment, struct agent_preparation *preparation,
-    struct failure *failure) {
-    if (config->entry == LAUNCH_ENTRY_PROGRAM) {
-        return FAILURE_NONE;
+/* What is looked for on the disks of the script and of PATH: by another thread, for they may be
+ * dead. */
+struct look {
+    char *path;       /* NULL: no interpreter is looked for, or there is no PATH */
+    char *script;     /* NULL: none is looked for */
+    char *python;     /* the interpreter, or NULL */
+    int script_error; /* an errno, or 0 */
+};
+
+static void free_look(void *subject) {
+    struct look *look = subject;
+    free(look->path);
+    free(look->script);
+    free(look->python);
+    free(look);
+}
+
+static void run_look(void *subject) {
+    struct look *look = subject;
+    look->python = find_on_path(look->path, "python3");
+    if (look->python == NULL) {
+        look->python = find_on_path(look->path, "python");
     }
-    if (config->python != NULL) {
-        preparation->python = memory_duplicate_string(config->python);
-        return FAILURE_NONE;
+    if (look->script != NULL && access(look->script, R_OK) != 0) {
+        look->script_error = errno;
     }
-    const char *path = text_list_variable(environment, "PATH");
-    preparation->python = find_on_path(path, "python3");
-    if (preparation->python == NULL) {
-        preparation->python = find_on_path(path, "python");
-    }
-    if (preparation->python == NULL) {
+}
+
+/* Waits for a disk of which `what` tells. */
+struct disk_wait {
+    const struct agent_preparation_watch *watch;
+    const char *what;
+};
+
+static void disk_is_silent(void *context) {
+    const struct disk_wait *wait = context;
+    wait->watch->is_silent(wait->watch->context, wait->what);
+}
+
+static struct errand_watch watch_of(struct disk_wait *wait) {
+    return (struct errand_watch){wait->watch->loop, wait->watch->silence, disk_is_silent, wait};
+}
+
+static bool needs_python(const struct launch_config *config) {
+    return config->entry != LAUNCH_ENTRY_PROGRAM && config->python == NULL;
+}
+
+static enum failure_code judge_look(const struct launch_config *config, struct look *look,
+    struct agent_preparation *preparation, struct failure *failure) {
+    if (look->python == NULL) {
         return failure_set(failure, FAILURE_INVALID,
             "no python3 or python on PATH; set PYTHON_EXEC, or give --no-python for a program of "
             "another kind");
     }
+    if (look->script_error != 0) {
+        return failure_set_system(failure, look->script_error,
+            "cannot read the training script '%s' (-m runs a module, --no-python a program)",
+            config->script);
+    }
+    preparation->python = look->python;
+    look->python = NULL;
     return FAILURE_NONE;
 }
 
 /* Only where the interpreter is the one found here: $PYTHON_EXEC may run in a container with other
  * files. */
-static enum failure_code check_script(const struct launch_config *config, struct failure *failure) {
+static enum failure_code look_for_program(const struct launch_config *config,
+    const struct text_list *environment, const struct agent_preparation_watch *watch,
+    struct agent_preparation *preparation, struct failure *failure) {
     bool is_script = config->entry == LAUNCH_ENTRY_SCRIPT || config->entry == LAUNCH_ENTRY_RUN_PATH;
-    if (!is_script || config->python != NULL || access(config->script, R_OK) == 0) {
-        return FAILURE_NONE;
+    struct look *look = memory_allocate(sizeof *look);
+    look->path = memory_duplicate_string(text_list_variable(environment, "PATH"));
+    look->script = is_script ? memory_duplicate_string(config->script) : NULL;
+    struct disk_wait wait = {watch,
+        is_script ? "the training script and the interpreter on PATH" : "the interpreter on PATH"};
+    const struct errand_watch errand_watch =
+        watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
+    const struct errand_task task = {run_look, free_look, look};
+    enum failure_code code = errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS),
+        watch != NULL ? &errand_watch : NULL, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "cannot look for %s", wait.what);
     }
-    return failure_set_system(failure, errno,
-        "cannot read the training script '%s' (-m runs a module, --no-python a program)",
-        config->script);
+    code = judge_look(config, look, preparation, failure);
+    free_look(look);
+    return code;
+}
+
+static enum failure_code prepare_python(const struct launch_config *config,
+    const struct text_list *environment, const struct agent_preparation_watch *watch,
+    struct agent_preparation *preparation, struct failure *failure) {
+    if (needs_python(config)) {
+        return look_for_program(config, environment, watch, preparation, failure);
+    }
+    if (config->entry != LAUNCH_ENTRY_PROGRAM) {
+        preparation->python = memory_duplicate_string(config->python);
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code open_logs(const struct launch_config *config,
+    const struct agent_preparation_watch *watch, struct agent_preparation *preparation,
+    struct failure *failure) {
+    char *what = text_format("the log directory %s",
+        config->log_dir != NULL ? config->log_dir : "in the directory for temporary files");
+    struct disk_wait wait = {watch, what};
+    const struct errand_watch errand_watch =
+        watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
+    enum failure_code code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
+        watch != NULL ? &errand_watch : NULL, config->log_dir, preparation->run_id,
+        &preparation->logs, failure);
+    free(what);
+    return code;
 }
 
 static enum failure_code prepare_names(const struct launch_config *config,
@@ -185,22 +265,18 @@ static enum failure_code prepare_names(const struct launch_config *config,
 }
 
 enum failure_code agent_prepare(const struct launch_config *config,
-    const struct text_list *environment, const struct errand_watch *watch,
+    const struct text_list *environment, const struct agent_preparation_watch *watch,
     struct agent_preparation *out_preparation, struct failure *failure) {
     struct agent_preparation preparation = {0};
     enum failure_code code = prepare_devices(config, &preparation, failure);
     if (code == FAILURE_NONE) {
-        code = prepare_python(config, environment, &preparation, failure);
-    }
-    if (code == FAILURE_NONE) {
-        code = check_script(config, failure);
+        code = prepare_python(config, environment, watch, &preparation, failure);
     }
     if (code == FAILURE_NONE) {
         code = prepare_names(config, &preparation, failure);
     }
     if (code == FAILURE_NONE) {
-        code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS), watch,
-            config->log_dir, preparation.run_id, &preparation.logs, failure);
+        code = open_logs(config, watch, &preparation, failure);
     }
     if (code != FAILURE_NONE) {
         agent_preparation_clear(&preparation);

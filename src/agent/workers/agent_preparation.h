@@ -21,12 +21,20 @@ struct agent_preparation {
     struct log_directory logs;
 };
 
-/* FAILURE_INVALID with what to do about it, or FAILURE_SYSTEM. The caller clears the result.
- * `environment` is what the workers inherit.
- * `watch` is for a disk of the log directory that does not answer; it may be NULL. */
+/* Who waits for disks that do not answer: their loop runs meanwhile, and ends the wait when it is
+ * stopped. */
+struct agent_preparation_watch {
+    struct event_loop *loop;
+    struct duration silence;                            /* after so long … */
+    void (*is_silent)(void *context, const char *what); /* … they are told what is waited for */
+    void *context;
+};
+
+/* FAILURE_INVALID with what to do about it, FAILURE_SYSTEM, or as errand_run_within. The caller
+ * clears the result. `environment` is what the workers inherit. `watch` may be NULL. */
 __attribute__((warn_unused_result)) enum failure_code agent_prepare(
     const struct launch_config *config, const struct text_list *environment,
-    const struct errand_watch *watch, struct agent_preparation *out_preparation,
+    const struct agent_preparation_watch *watch, struct agent_preparation *out_preparation,
     struct failure *failure);
 
 void agent_preparation_clear(struct agent_preparation *preparation);
