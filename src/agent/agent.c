@@ -130,6 +130,11 @@ static enum failure_code open_token(struct agent *agent, struct failure *failure
     return job_token_open(config->job_token, config->token_file, &agent->token, failure);
 }
 
+static bool warm_standby(void *context, struct slice list_text) {
+    const struct agent *agent = context;
+    return agent_standby_invite(agent->standby, list_text);
+}
+
 static enum failure_code open_rendezvous(struct agent *agent, struct failure *failure) {
     struct agent_rendezvous_settings settings = {
         .config = agent->config,
@@ -144,8 +149,15 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .recorded =
             agent_event_log_wants_rendezvous(agent->event_log) ? agent_rendezvous_recorded : NULL,
         .recorded_context = agent,
+        .warm = warm_standby,
+        .warm_context = agent,
     };
     return agent_rendezvous_new(agent->loop, &settings, &agent->rendezvous, failure);
+}
+
+static void publish_list(void *context, struct slice list_text) {
+    const struct agent *agent = context;
+    agent_rendezvous_publish_learned_list(agent->rendezvous, list_text);
 }
 
 /* A job does without them rather than not at all. */
@@ -160,6 +172,7 @@ static void prepare_standby(struct agent *agent) {
         .log = agent->log,
         .guardian = agent_guardian_process(agent->guardian),
         .post = agent_post,
+        .publish = publish_list,
         .context = agent,
     };
     if (agent_standby_new(agent->loop, &settings, &agent->standby, &failure) != FAILURE_NONE) {

@@ -4,6 +4,7 @@
 #define MUSTER_TESTS_AGENT_STANDBY_FIXTURE_H
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -32,6 +33,8 @@ struct standby_fixture {
     struct agent_standby_starter starter;
     enum standby_play play;
     bool refuses_to_spawn;
+    bool is_hook_missing; /* the probe says nothing */
+    struct text published;
     struct text told;    /* the events that were posted */
     struct text settled; /* local rank and + or - */
 };
@@ -103,11 +106,45 @@ static inline enum failure_code standby_fixture_spawn(void *context, int local_r
     return FAILURE_NONE;
 }
 
+static inline enum failure_code standby_fixture_foresee(
+    void *context, int local_rank, struct text_list *out_environment, struct failure *failure) {
+    (void)context;
+    (void)local_rank;
+    (void)failure;
+    text_list_add(out_environment, "PATH=/bin");
+    return FAILURE_NONE;
+}
+
+/* What the hook does in an empty program. */
+static inline enum failure_code standby_fixture_probe(void *context,
+    const struct text_list *environment, const int descriptors[4], struct process *out_process,
+    struct failure *failure) {
+    struct standby_fixture *fixture = context;
+    char hello[64];
+    if (fixture->refuses_to_spawn) {
+        return failure_set(failure, FAILURE_SYSTEM, "no more processes");
+    }
+    assert_string_equal(
+        text_list_variable(environment, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=0");
+    pid_t pid = fork();
+    if (pid == 0) {
+        snprintf(hello, sizeof hello, "hello 1 %d\n", (int)getpid());
+        size_t length = fixture->is_hook_missing ? 0 : strlen(hello);
+        _exit(write(descriptors[3], hello, length) == (ssize_t)length ? 0 : 1);
+    }
+    *out_process = (struct process){.pid = pid, .pidfd = -1};
+    return FAILURE_NONE;
+}
+
+static inline void standby_fixture_publish(void *context, struct slice list_text) {
+    struct standby_fixture *fixture = context;
+    text_append_bytes(&fixture->published, (const char *)list_text.data, list_text.length);
+}
+
 static inline void standby_fixture_post(void *context, const struct node_event *event) {
     struct standby_fixture *fixture = context;
-    assert_int_equal(event->part, NODE_STANDBY);
     text_append(&fixture->told, fixture->told.length == 0 ? "" : "; ");
-    standby_event_describe(&event->standby, &fixture->told);
+    node_event_describe(event, &fixture->told);
     event_loop_stop(fixture->loop);
 }
 
@@ -139,9 +176,10 @@ static inline void standby_fixture_spare_exited(
     event_loop_stop(fixture->loop);
 }
 
-static inline void standby_fixture_init(struct standby_fixture *fixture, enum standby_play play) {
+static inline void standby_fixture_open(
+    struct standby_fixture *fixture, enum standby_play play, enum launch_entry entry) {
     *fixture = (struct standby_fixture){.play = play};
-    fixture->config.entry = LAUNCH_ENTRY_PROGRAM;
+    fixture->config.entry = entry;
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     const struct process_family_events events = {
         standby_fixture_worker_exited, standby_fixture_gone, standby_fixture_spare_exited, fixture};
@@ -150,12 +188,17 @@ static inline void standby_fixture_init(struct standby_fixture *fixture, enum st
     const struct agent_standby_settings settings = {.config = &fixture->config,
         .worker_count = 1,
         .post = standby_fixture_post,
+        .publish = standby_fixture_publish,
         .context = fixture};
     assert_int_equal(
         agent_standby_new(fixture->loop, &settings, &fixture->standby, NULL), FAILURE_NONE);
-    fixture->starter = (struct agent_standby_starter){
-        fixture->family, standby_fixture_spawn, standby_fixture_settled, fixture};
+    fixture->starter = (struct agent_standby_starter){fixture->family, standby_fixture_spawn,
+        standby_fixture_foresee, standby_fixture_probe, standby_fixture_settled, fixture};
     agent_standby_attach(fixture->standby, &fixture->starter);
+}
+
+static inline void standby_fixture_init(struct standby_fixture *fixture, enum standby_play play) {
+    standby_fixture_open(fixture, play, LAUNCH_ENTRY_PROGRAM);
 }
 
 static inline void standby_fixture_clear(struct standby_fixture *fixture) {
@@ -168,6 +211,7 @@ static inline void standby_fixture_clear(struct standby_fixture *fixture) {
     assert_true(event_loop_free(fixture->loop));
     text_clear(&fixture->told);
     text_clear(&fixture->settled);
+    text_clear(&fixture->published);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 

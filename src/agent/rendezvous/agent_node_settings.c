@@ -124,6 +124,8 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
     };
     if (kind == MEMBERSHIP_CHANGING) {
         name_node(&settings.node.rendezvous, settings.address);
+        settings.node.rendezvous.warming_patience =
+            settings.node.standby.is_wanted ? config->standby_timeout : (struct duration){0};
     }
     *out_settings = settings;
     return FAILURE_NONE;

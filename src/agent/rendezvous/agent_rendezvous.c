@@ -331,6 +331,12 @@ void agent_rendezvous_perform(
     }
 }
 
+void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, struct slice text) {
+    if (rendezvous->record != NULL) {
+        agent_record_publish_learned_list(rendezvous->record, text);
+    }
+}
+
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {
     if (rendezvous->record != NULL) {
         agent_record_give_up(rendezvous->record, reason);

@@ -66,6 +66,10 @@ void agent_rendezvous_note_effect(
 void agent_rendezvous_perform(
     struct agent_rendezvous *rendezvous, const struct node_effect *effect);
 
+/* What the workers of this job have imported, for nodes that join later. Where nodes do not come
+ * and go, nobody wants it. */
+void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, struct slice text);
+
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason);

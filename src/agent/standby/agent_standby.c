@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/standby/standby_probe.h"
 #include "agent/standby/standby_spare.h"
 #include "agent/standby/standby_telling.h"
 #include "base/memory.h"
@@ -19,9 +20,6 @@
 #define PASSAGE_MILLISECONDS 1000
 /* How long a dead disk may hold up the beginning and the end of a job. */
 #define DISK_PATIENCE_SECONDS 5
-
-/* The first line of a record is shorter. */
-#define HELLO_MAXIMUM 64
 
 /* What is known of the worker of a rank. */
 struct place {
@@ -42,6 +40,7 @@ struct agent_standby {
     struct hook_directory hook;
     struct learned_list learned;
     struct place *places; /* by local rank */
+    struct standby_probe probe;
 };
 
 static void post(struct agent_standby *standby, struct standby_event event) {
@@ -126,6 +125,7 @@ void agent_standby_free(struct agent_standby *standby) {
         forget_record(&standby->places[rank]);
         text_list_clear(&standby->places[rank].environment);
     }
+    (void)standby_probe_end(&standby->probe);
     hook_directory_close_within(duration_from_seconds(DISK_PATIENCE_SECONDS), &standby->hook);
     learned_list_clear(&standby->learned);
     event_timer_free(standby->timer);
@@ -296,6 +296,56 @@ static void warm(struct agent_standby *standby, int local_rank) {
     }
 }
 
+/* Before this node joins. */
+
+static void join_cold(struct agent_standby *standby) {
+    standby->settings.post(
+        standby->settings.context, &(struct node_event){.part = NODE_RENDEZVOUS,
+                                       .rendezvous = {.kind = RENDEZVOUS_EVENT_WARMED}});
+}
+
+/* The interpreter has run the empty program. */
+static void take_probe(struct agent_standby *standby) {
+    if (standby_probe_end(&standby->probe)) {
+        post(standby, (struct standby_event){.kind = STANDBY_EVENT_INVITED,
+                          .modules = learned_list_count(&standby->learned)});
+    } else {
+        log_warning(standby->settings.log,
+            "this node has no standby workers before it joins: its Python does not run their hook");
+        join_cold(standby);
+    }
+}
+
+static enum failure_code foresee_all(struct agent_standby *standby, struct failure *failure) {
+    enum failure_code code = FAILURE_NONE;
+    for (int rank = 0; rank < standby->settings.worker_count && code == FAILURE_NONE; rank++) {
+        struct text_list *environment = &standby->places[rank].environment;
+        text_list_clear(environment);
+        code = standby->starter.foresee(standby->starter.context, rank, environment, failure);
+    }
+    return code;
+}
+
+bool agent_standby_invite(struct agent_standby *standby, struct slice list_text) {
+    struct failure failure = {0};
+    if (standby == NULL || standby->hook.path == NULL || standby->probe.pid != 0 ||
+        agent_standby_learn(standby, list_text) == 0) {
+        return false;
+    }
+    if (foresee_all(standby, &failure) != FAILURE_NONE ||
+        standby_probe_start(&standby->probe, &standby->starter, &standby->places[0].environment,
+            standby->hook.path, &failure) != FAILURE_NONE) {
+        log_warning(standby->settings.log, "this node has no standby workers before it joins: %s",
+            failure.message);
+        return false;
+    }
+    log_info(standby->settings.log,
+        "the job runs: this node makes its standby workers ready before it joins, for %g s at most "
+        "(--standby-timeout)",
+        duration_seconds(standby->settings.config->standby_timeout));
+    return true;
+}
+
 /* Nothing more is told of it. */
 static void end_spare(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
@@ -307,6 +357,10 @@ static void end_spare(struct agent_standby *standby, int local_rank) {
 
 void agent_standby_spare_exited(
     struct agent_standby *standby, pid_t pid, const struct process_exit *how) {
+    if (standby->probe.pid == pid) {
+        take_probe(standby);
+        return;
+    }
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         struct place *place = &standby->places[rank];
         if (place->spare == NULL || standby_spare_pid(place->spare) != pid) {
@@ -395,6 +449,11 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_LOOK:
         look(standby);
         break;
+    case STANDBY_EFFECT_PUBLISH:
+        standby->settings.publish(standby->settings.context, learned_list_text(&standby->learned));
+        break;
+    case STANDBY_EFFECT_WARMED: /* the rendezvous' */
+        break;
     case STANDBY_EFFECT_ARM_TIMER:
         event_timer_set(standby->timer, effect->deadline);
         break;
@@ -419,21 +478,11 @@ struct hang_evidence_dump agent_standby_dump(
     const struct agent_standby *standby, int local_rank, pid_t pid) {
     const struct place *place =
         standby == NULL || local_rank < 0 ? NULL : &standby->places[local_rank];
-    struct hang_evidence_dump dump = {0};
-    if (place == NULL || place->record == -1 || place->worker != pid) {
-        return dump;
-    }
-    struct bytes record = {0};
-    struct slice imports;
-    int64_t greeter;
-    memory_file_read(place->record, HELLO_MAXIMUM, &record);
-    if (standby_record_read_hello(bytes_slice(&record), &greeter, &imports) == FAILURE_NONE &&
-        greeter == (int64_t)pid) {
-        dump =
-            (struct hang_evidence_dump){place->record, standby->settings.config->evidence_signal};
-    }
-    bytes_clear(&record);
-    return dump;
+    bool can_answer = place != NULL && place->record != -1 && place->worker == pid &&
+                      standby_probe_has_hello(place->record, pid);
+    return can_answer ? (struct hang_evidence_dump){place->record,
+                            standby->settings.config->evidence_signal}
+                      : (struct hang_evidence_dump){0};
 }
 
 /* What was learned. */

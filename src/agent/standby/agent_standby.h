@@ -28,8 +28,10 @@ struct agent_standby_settings {
     int worker_count;
     const struct log *log;
     struct guardian *guardian;
-    /* Takes the events of NODE_STANDBY. */
+    /* Takes events. */
     void (*post)(void *context, const struct node_event *event);
+    /* What was learned is for new nodes, too; borrowed. */
+    void (*publish)(void *context, struct slice list_text);
     void *context;
 };
 
@@ -44,6 +46,13 @@ struct agent_standby_starter {
     struct process_family *family;
     /* Starts the program of a worker. Descriptors are as in struct process_request. */
     enum failure_code (*spawn)(void *context, int local_rank, const struct text_list *environment,
+        const int descriptors[4], struct process *out_process, struct failure *failure);
+    /* The environment that a worker of this rank will have, as far as it is known before the node
+     * has a place in the job; the caller clears it. */
+    enum failure_code (*foresee)(
+        void *context, int local_rank, struct text_list *out_environment, struct failure *failure);
+    /* Starts the workers' interpreter as it is started for them, but with an empty program. */
+    enum failure_code (*probe)(void *context, const struct text_list *environment,
         const int descriptors[4], struct process *out_process, struct failure *failure);
     /* Ends the wait that agent_standby_give has begun: the worker runs, or is to be started. */
     void (*settled)(void *context, int local_rank, bool has_gone_through);
@@ -88,6 +97,12 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
  * or is no Python. The descriptor stays here. */
 struct hang_evidence_dump agent_standby_dump(
     const struct agent_standby *standby, int local_rank, pid_t pid);
+
+/* This node is new, and `list_text` is what the workers of a running job have imported. Makes
+ * standby workers ready; RENDEZVOUS_EVENT_WARMED follows. False: there will be none, and no event.
+ * First the interpreter is run with an empty program, since it is not known on this node whether
+ * the way to it leads through the hook. */
+bool agent_standby_invite(struct agent_standby *standby, struct slice list_text);
 
 /* What has been learned so far in this job: for those who pass it on. NULL for NULL. */
 const struct learned_list *agent_standby_learned(const struct agent_standby *standby);

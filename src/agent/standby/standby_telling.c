@@ -68,6 +68,8 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
     case STANDBY_EFFECT_END_ALL:
     case STANDBY_EFFECT_LOOK:
     case STANDBY_EFFECT_ARM_TIMER:
+    case STANDBY_EFFECT_PUBLISH:
+    case STANDBY_EFFECT_WARMED:
     case STANDBY_EFFECT_DISARM_TIMER:
     case STANDBY_EFFECT_COUNT:
         break;

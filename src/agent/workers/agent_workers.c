@@ -358,6 +358,19 @@ static enum failure_code start_spare(void *context, int local_rank,
         &workers->settings, local_rank, environment, descriptors, out_process, failure);
 }
 
+static enum failure_code foresee_environment(
+    void *context, int local_rank, struct text_list *out_environment, struct failure *failure) {
+    const struct agent_workers *workers = context;
+    return worker_start_foresee(&workers->settings, (int)workers->count, local_rank,
+        workers->timer_file, out_environment, failure);
+}
+
+static enum failure_code start_probe(void *context, const struct text_list *environment,
+    const int descriptors[4], struct process *out_process, struct failure *failure) {
+    const struct agent_workers *workers = context;
+    return worker_start_probe(&workers->settings, environment, descriptors, out_process, failure);
+}
+
 static enum failure_code open_parts(
     struct agent_workers *workers, struct event_loop *loop, struct failure *failure) {
     struct process_family_events events = {worker_exited, attempt_is_over, spare_exited, workers};
@@ -365,7 +378,7 @@ static enum failure_code open_parts(
         process_family_new(loop, &events, workers->settings.guardian, &workers->family, failure);
     if (code == FAILURE_NONE) {
         const struct agent_standby_starter starter = {
-            workers->family, start_spare, place_settled, workers};
+            workers->family, start_spare, foresee_environment, start_probe, place_settled, workers};
         agent_standby_attach(workers->settings.standby, &starter);
         code = errands_new(loop, &workers->errands, failure);
     }

@@ -42,3 +42,28 @@ enum failure_code worker_start_process(const struct agent_workers_settings *sett
     text_list_clear(&arguments);
     return code;
 }
+
+enum failure_code worker_start_foresee(const struct agent_workers_settings *settings,
+    int worker_count, int local_rank, const char *timer_file, struct text_list *out_environment,
+    struct failure *failure) {
+    const struct node_placement placement = {
+        .run_id = settings->preparation->run_id,
+        .master_address = "",
+        .local_world_size = worker_count,
+    };
+    return worker_start_environment(
+        settings, &placement, local_rank, NULL, timer_file, out_environment, failure);
+}
+
+enum failure_code worker_start_probe(const struct agent_workers_settings *settings,
+    const struct text_list *environment, const int descriptors[4], struct process *out_process,
+    struct failure *failure) {
+    struct agent_workers_settings probing = *settings;
+    struct launch_config config = *settings->config;
+    char nothing[] = "/dev/null";
+    config.entry = LAUNCH_ENTRY_SCRIPT;
+    config.script = nothing;
+    config.script_arguments = (struct text_list){0};
+    probing.config = &config;
+    return worker_start_process(&probing, 0, environment, descriptors, out_process, failure);
+}

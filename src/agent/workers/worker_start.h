@@ -23,4 +23,15 @@ __attribute__((warn_unused_result)) enum failure_code worker_start_process(
     const struct text_list *environment, const int descriptors[4], struct process *out_process,
     struct failure *failure);
 
+/* The environment that a worker will have, as far as it is known before the node has a place in the
+ * job; the caller clears it. */
+__attribute__((warn_unused_result)) enum failure_code worker_start_foresee(
+    const struct agent_workers_settings *settings, int worker_count, int local_rank,
+    const char *timer_file, struct text_list *out_environment, struct failure *failure);
+
+/* Starts the interpreter of the workers as it is started for them, but with an empty program. */
+__attribute__((warn_unused_result)) enum failure_code worker_start_probe(
+    const struct agent_workers_settings *settings, const struct text_list *environment,
+    const int descriptors[4], struct process *out_process, struct failure *failure);
+
 #endif

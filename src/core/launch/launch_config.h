@@ -192,6 +192,8 @@ struct launch_config {
     /* On which Python workers say their stacks where there are standby workers; 0: none. */
     int evidence_signal;
     enum launch_standby standby;
+    struct duration
+        standby_timeout;           /* for which a new node warms before it joins a running world */
     struct duration standby_after; /* how long no worker may have imported anything before that */
     bool is_virtual_local_rank;
     /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */

@@ -262,7 +262,15 @@ static void step_standby(struct node_machine *machine, const struct standby_even
     struct standby_effects effects;
     standby_plan_step(machine->standby, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
-        append(machine, NODE_STANDBY)->standby = effects.items[i];
+        struct node_effect *effect = append(machine, NODE_STANDBY);
+        effect->standby = effects.items[i];
+        effect->is_internal = effects.items[i].kind == STANDBY_EFFECT_WARMED;
+        if (effect->is_internal && machine->rendezvous != NULL) {
+            (void)put(&machine->following,
+                &(struct node_event){
+                    .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_WARMED}},
+                event->now, machine->current->wall_now);
+        }
     }
 }
 
@@ -308,14 +316,22 @@ static enum standby_event_kind standby_event_of(
     return STANDBY_EVENT_COUNT;
 }
 
+/* One node of those that come and go. */
+static bool tells_new_nodes(const struct node_membership *membership) {
+    return membership->settings.kind == MEMBERSHIP_CHANGING &&
+           membership->knowledge.placement.group_rank == 0;
+}
+
 static void tell_standby(
     struct node_machine *machine, enum agent_phase before, struct instant now) {
     const struct agent_machine *agent = &machine->agent;
     enum standby_event_kind kind = standby_event_of(agent, before);
     if (machine->standby != NULL && kind != STANDBY_EVENT_COUNT) {
         bool may_restart = agent->may_lose_peers || restart_policy_remaining(&agent->restarts) > 0;
-        step_standby(
-            machine, &(struct standby_event){.kind = kind, .now = now, .may_restart = may_restart});
+        step_standby(machine, &(struct standby_event){.kind = kind,
+                                  .now = now,
+                                  .is_first = tells_new_nodes(&machine->membership),
+                                  .may_restart = may_restart});
     }
 }
 

@@ -42,6 +42,10 @@ struct standby_plan {
     bool is_scarce;   /* there was not enough memory at the last look */
     bool has_told_scarce;
     bool has_told_silent;
+    bool is_invited; /* and not all spares have been warmed */
+    bool has_begun;  /* an attempt */
+    bool is_first;
+    size_t published;   /* modules that new nodes have been told of */
     bool is_ready_news; /* a spare has become ready, which was not told yet */
     struct instant armed;
     struct standby_effect *effects;
@@ -228,6 +232,13 @@ static struct duration longer(struct duration pause) {
     return is_longest ? longest : (struct duration){2 * pause.nanoseconds};
 }
 
+static void publish(struct standby_plan *plan) {
+    if (plan->is_first && plan->looking.modules != plan->published) {
+        plan->published = plan->looking.modules;
+        push(plan, STANDBY_EFFECT_PUBLISH);
+    }
+}
+
 static void note_records(struct standby_plan *plan, const struct standby_event *event) {
     struct looking *looking = &plan->looking;
     int64_t missing = plan->settings.after.nanoseconds - event->records.quiet.nanoseconds;
@@ -245,6 +256,7 @@ static void note_records(struct standby_plan *plan, const struct standby_event *
     looking->pause = longer(looking->pause);
     looking->next = instant_after(event->now, looking->pause);
     note_silence(plan);
+    publish(plan);
     note_memory(plan, event->records.memory);
     if (!plan->is_scarce) {
         replace_outdated(plan);
@@ -299,18 +311,40 @@ static void forget_given(struct standby_plan *plan) {
     }
 }
 
+static void warm(struct standby_plan *plan, int rank, struct instant now) {
+    struct spare *spare = &plan->spares[rank];
+    spare->state = STANDBY_WARMING;
+    spare->modules = plan->looking.modules;
+    spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
+    push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
+}
+
+/* Nothing else runs on this node for the job yet. */
+static void warm_all(struct standby_plan *plan, const struct standby_event *event) {
+    plan->is_invited = true;
+    plan->looking.modules = event->modules;
+    for (int rank = 0; rank < plan->settings.worker_count && !plan->has_begun; rank++) {
+        plan->spares[rank].has_hello = true;
+        warm(plan, rank, event->now);
+    }
+}
+
+static void end_invitation(struct standby_plan *plan) {
+    if (plan->is_invited && standby_plan_count(plan, STANDBY_WARMING) == 0) {
+        plan->is_invited = false;
+        push(plan, STANDBY_EFFECT_WARMED);
+    }
+}
+
 /* One at a time, and only beside workers that run and import nothing. */
 static void warm_next(struct standby_plan *plan, struct instant now) {
     if (!plan->looking.is_quiet || standby_plan_count(plan, STANDBY_WARMING) > 0) {
         return;
     }
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        struct spare *spare = &plan->spares[rank];
+        const struct spare *spare = &plan->spares[rank];
         if (spare->state == STANDBY_DUE && !instant_is_before(now, spare->not_before)) {
-            spare->state = STANDBY_WARMING;
-            spare->modules = plan->looking.modules;
-            spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
-            push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
+            warm(plan, rank, now);
             return;
         }
     }
@@ -361,10 +395,12 @@ static void note_timer(struct standby_plan *plan, struct instant now) {
 static void take(struct standby_plan *plan, const struct standby_event *event) {
     switch (event->kind) {
     case STANDBY_EVENT_ATTEMPT_BEGAN:
+        plan->has_begun = true;
         forget_given(plan);
         break;
     case STANDBY_EVENT_WORKERS_STARTED:
         tell_used(plan);
+        plan->is_first = event->is_first;
         begin_looking(plan, event);
         break;
     case STANDBY_EVENT_WORKERS_ENDING:
@@ -379,6 +415,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_RECORDS:
         note_records(plan, event);
+        break;
+    case STANDBY_EVENT_INVITED:
+        warm_all(plan, event);
         break;
     case STANDBY_EVENT_SPARE_READY:
         note_ready(plan, event);
@@ -418,6 +457,7 @@ void standby_plan_step(struct standby_plan *plan, const struct standby_event *ev
     if (is_heard(plan, event->kind)) {
         take(plan, event);
     }
+    end_invitation(plan);
     if (plan->off == STANDBY_OFF_NONE) {
         warm_next(plan, event->now);
         tell_ready(plan);

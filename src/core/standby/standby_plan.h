@@ -26,6 +26,9 @@
  * said it, and then RECORDS.
  * - When the workers are started, the performer gives the spares that are READY their place, if
  * they fit. It answers each by SPARE_GIVEN or SPARE_REFUSED; the latter has been ended.
+ * - INVITED comes at most once, and before the first attempt. The way to the interpreter is known
+ * to lead through the hook then. All spares are warmed at once, since no worker runs that they
+ * could disturb.
  * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
 #ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
 #define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
@@ -68,6 +71,8 @@ enum standby_event_kind {
     /* told by the performer */
     STANDBY_EVENT_HELLO,
     STANDBY_EVENT_RECORDS,
+    STANDBY_EVENT_INVITED, /* this node is new, and knows what the workers of a running job import
+                            */
     STANDBY_EVENT_SPARE_READY,
     STANDBY_EVENT_SPARE_DIRTY,
     STANDBY_EVENT_SPARE_ENDED,
@@ -80,7 +85,9 @@ enum standby_event_kind {
 struct standby_event {
     enum standby_event_kind kind;
     struct instant now;
+    bool is_first; /* WORKERS_STARTED: this node tells new nodes what the workers import */
     union {
+        size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
         int local_rank;   /* HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
         struct {
@@ -104,6 +111,8 @@ enum standby_effect_kind {
     STANDBY_EFFECT_END_SPARE,
     STANDBY_EFFECT_END_ALL,
     STANDBY_EFFECT_LOOK,
+    STANDBY_EFFECT_PUBLISH, /* tell new nodes what was learned */
+    STANDBY_EFFECT_WARMED,  /* answers INVITED: no spare is being warmed any more */
     STANDBY_EFFECT_ARM_TIMER,
     STANDBY_EFFECT_DISARM_TIMER,
     STANDBY_EFFECT_TELL_READY,  /* all spares that are wanted are ready */

@@ -10,6 +10,7 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
     [STANDBY_EVENT_JOB_ENDING] = "job_ending",
     [STANDBY_EVENT_HELLO] = "hello",
     [STANDBY_EVENT_RECORDS] = "records",
+    [STANDBY_EVENT_INVITED] = "invited",
     [STANDBY_EVENT_SPARE_READY] = "spare_ready",
     [STANDBY_EVENT_SPARE_DIRTY] = "spare_dirty",
     [STANDBY_EVENT_SPARE_ENDED] = "spare_ended",
@@ -23,6 +24,8 @@ static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
     [STANDBY_EFFECT_END_SPARE] = "end_spare",
     [STANDBY_EFFECT_END_ALL] = "end_all",
     [STANDBY_EFFECT_LOOK] = "look",
+    [STANDBY_EFFECT_PUBLISH] = "publish",
+    [STANDBY_EFFECT_WARMED] = "warmed",
     [STANDBY_EFFECT_ARM_TIMER] = "arm_timer",
     [STANDBY_EFFECT_DISARM_TIMER] = "disarm_timer",
     [STANDBY_EFFECT_TELL_READY] = "tell_ready",
@@ -59,6 +62,9 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
     case STANDBY_EVENT_RECORDS:
         text_append_format(out, " quiet=%.3f modules=%zu memory=%" PRIu64,
             duration_seconds(event->records.quiet), event->records.modules, event->records.memory);
+        break;
+    case STANDBY_EVENT_INVITED:
+        text_append_format(out, " modules=%zu", event->modules);
         break;
     case STANDBY_EVENT_SPARE_READY:
         text_append_format(
@@ -101,6 +107,8 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
         break;
     case STANDBY_EFFECT_END_ALL:
     case STANDBY_EFFECT_LOOK:
+    case STANDBY_EFFECT_PUBLISH:
+    case STANDBY_EFFECT_WARMED:
     case STANDBY_EFFECT_DISARM_TIMER:
     case STANDBY_EFFECT_TELL_SCARCE:
     case STANDBY_EFFECT_TELL_SILENT:

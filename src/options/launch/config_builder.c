@@ -223,6 +223,13 @@ static enum failure_code build_standby(struct building *building) {
         return FAILURE_INVALID;
     }
     config->standby_after = duration_from_seconds(seconds);
+    double timeout = option_result_value(building->options, "standby_timeout")->number;
+    if (!(timeout >= 0)) {
+        option_result_reject(building->options, "standby_timeout",
+            "invalid value %s: give seconds, 0 or more", text_of(building, "standby_timeout"));
+        return FAILURE_INVALID;
+    }
+    config->standby_timeout = duration_from_seconds(timeout);
     config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
                       : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
                                                      : LAUNCH_STANDBY_OFF;

@@ -403,8 +403,7 @@ static const struct option_definition definitions[] = {
         .is_addition = true,
         .help = "What to look at before a worker is killed that hangs: off, basic for its threads, "
                 "files, sockets and Python stacks, full for debuggers (py-spy, gdb) too, which "
-                "stop it meanwhile. It goes to hang_evidence.txt beside the worker's logs. "
-                "Default: basic.",
+                "stop it. It goes to hang_evidence.txt beside the worker's logs. Default: basic.",
     },
     {
         .destination = "evidence_timeout",
@@ -421,8 +420,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "50",
         .is_addition = true,
-        .help = "The number of the real-time signal on which Python workers write down their "
-                "stacks, with --standby: 34 to 64, or off. Default: 50.",
+        .help = "Signal on which Python workers say their stacks, 34 to 64 or off. Default: 50.",
     },
     {
         .destination = "standby",
@@ -444,6 +442,15 @@ static const struct option_definition definitions[] = {
         .is_addition = true,
         .help = "Seconds, also fractions, for which no worker has imported anything before such "
                 "processes are started. Default: 2.5.",
+    },
+    {
+        .destination = "standby_timeout",
+        .names = {"--standby-timeout", "--standby_timeout"},
+        .kind = OPTION_FLOAT,
+        .reads_environment = true,
+        .default_text = "30",
+        .is_addition = true,
+        .help = "Seconds by which a new node may join later to have them ready. Default: 30.",
     },
     {
         .destination = "exit_code",

@@ -281,10 +281,75 @@ static void without_standby_workers_nothing_is_added(void **state) {
     text_list_clear(&environment);
 }
 
+#define LIST "json\t/usr/lib/json.py\n"
+
+static bool invite(struct standby_fixture *fixture, const char *list) {
+    return agent_standby_invite(fixture->standby, slice_from_string(list));
+}
+
+static void a_new_node_warms_when_its_interpreter_runs_the_hook(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
+    assert_true(invite(&fixture, LIST));
+    assert_false(invite(&fixture, LIST));
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "invited modules=1");
+    agent_standby_perform(
+        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_PUBLISH});
+    assert_string_equal(text_string(&fixture.published), LIST);
+    agent_standby_perform(
+        fixture.standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=0") > 0); /* it has the environment that was foreseen */
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "spare_given rank=0");
+    standby_fixture_clear(&fixture);
+}
+
+/* A standby worker would run the program at once. */
+static void a_new_node_whose_interpreter_does_not_run_the_hook_joins_without(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
+    fixture.is_hook_missing = true;
+    assert_true(invite(&fixture, LIST));
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "warmed");
+    standby_fixture_clear(&fixture);
+}
+
+static void where_nothing_can_be_warmed_nobody_waits(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
+    assert_false(invite(&fixture, "nonsense"));
+    fixture.refuses_to_spawn = true;
+    assert_false(invite(&fixture, LIST));
+    assert_false(agent_standby_invite(NULL, slice_from_string(LIST)));
+    standby_fixture_clear(&fixture);
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL); /* no Python */
+    assert_false(invite(&fixture, LIST));
+    standby_fixture_clear(&fixture);
+}
+
+static void a_probe_that_does_not_end_goes_with_the_agent(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_open(&fixture, STANDBY_PLAY_WELL, LAUNCH_ENTRY_SCRIPT);
+    assert_true(invite(&fixture, LIST));
+    standby_fixture_clear(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_standby_worker_that_is_ready_becomes_the_worker),
     cmocka_unit_test(only_a_worker_that_has_said_hello_can_be_asked_for_its_stacks),
     cmocka_unit_test(a_hello_of_another_process_is_none),
+    cmocka_unit_test(a_new_node_warms_when_its_interpreter_runs_the_hook),
+    cmocka_unit_test(a_new_node_whose_interpreter_does_not_run_the_hook_joins_without),
+    cmocka_unit_test(where_nothing_can_be_warmed_nobody_waits),
+    cmocka_unit_test(a_probe_that_does_not_end_goes_with_the_agent),
     cmocka_unit_test(one_that_does_not_fit_is_ended_and_not_given),
     cmocka_unit_test(a_dirty_one_is_told_of_once),
     cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),

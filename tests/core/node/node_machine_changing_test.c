@@ -49,6 +49,34 @@ static void a_node_joins_works_and_leaves_with_the_others(void **state) {
     play_close(&play);
 }
 
+/* A node that makes standby workers ready before it joins. */
+
+static void tell_standby(struct play *play, struct standby_event event) {
+    play_post(play, (struct node_event){.part = NODE_STANDBY, .standby = event});
+}
+
+static void a_new_node_joins_when_its_standby_workers_are_ready(void **state) {
+    (void)state;
+    struct play play;
+    play_open(&play, MEMBERSHIP_CHANGING, 1);
+    play.settings.standby = (struct standby_settings){
+        .is_wanted = true, .worker_count = 1, .after = duration_from_seconds(2)};
+    play.settings.rendezvous.warming_patience = duration_from_seconds(30);
+    node_machine_free(play.node);
+    play.node = node_machine_new(&play.settings);
+    play_write_round(&play, 1, "a");
+    play_agent_kind(&play, AGENT_EVENT_START);
+    play_connect(&play, false);
+    play_expect(&play, "connect 600.000; warm 30.000");
+    tell_standby(&play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 7});
+    play_expect(&play, "warm rank=0");
+    tell_standby(
+        &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100}});
+    play_expect(&play,
+        "tell_ready 1/1 bytes=100; write round 1 complete [" OTHER ":0] wait [" ME "] spare []");
+    play_close(&play);
+}
+
 /* Rounds. */
 
 static void a_round_that_ends_is_followed_by_the_next_at_no_cost(void **state) {
@@ -327,6 +355,7 @@ static void the_others_go_on_without_a_node_that_leaves(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_new_node_joins_when_its_standby_workers_are_ready),
     cmocka_unit_test(a_node_joins_works_and_leaves_with_the_others),
     cmocka_unit_test(a_round_that_ends_is_followed_by_the_next_at_no_cost),
     cmocka_unit_test(no_worker_is_started_for_a_round_that_is_over),

@@ -361,6 +361,86 @@ static void auto_leaves_most_of_the_memory_to_others(void **state) {
     tear_down(&scene);
 }
 
+static void invite(struct scene *scene) {
+    take(scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
+}
+
+static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    invite(&scene);
+    expect(&scene, "warm rank=0; warm rank=1; arm_timer at=120.000");
+    take_ready(&scene, 1);
+    expect(&scene, "");
+    take_ready(&scene, 0);
+    expect(&scene, "warmed; tell_ready 2/2 bytes=2000; disarm_timer");
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 0);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    expect(&scene, "tell_used 2/2; arm_timer at=2.500");
+    tear_down(&scene);
+}
+
+static void a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    invite(&scene);
+    take_ready(&scene, 0);
+    take_end(&scene, 1, true, SIGNAL_NUMBER_KILL);
+    assert_int_equal(strncmp(text_string(&scene.said), "warmed", 6), 0);
+    tear_down(&scene);
+    set_up(&scene, false);
+    invite(&scene);
+    take_rank(&scene, STANDBY_EVENT_SPARE_DIRTY, 1);
+    expect(&scene, "tell_off dirty rank=1; end_all; warmed; disarm_timer");
+    tear_down(&scene);
+}
+
+static void an_invitation_that_comes_too_late_warms_nothing(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    invite(&scene);
+    expect(&scene, "warmed");
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_ABSENT), 2);
+    tear_down(&scene);
+}
+
+static void start_first(struct scene *scene, bool is_first) {
+    take_kind(scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take(scene,
+        (struct standby_event){
+            .kind = STANDBY_EVENT_WORKERS_STARTED, .is_first = is_first, .may_restart = true});
+    wait_seconds(scene, 2.5);
+    take_kind(scene, STANDBY_EVENT_TIMER_FIRED);
+    take_rank(scene, STANDBY_EVENT_HELLO, 0);
+}
+
+static void what_was_learned_is_published_once_by_one_node(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start_first(&scene, true);
+    take_records(&scene, 1, 100);
+    assert_null(strstr(text_string(&scene.said), "publish"));
+    take_records(&scene, 2.5, 100);
+    assert_int_equal(strncmp(text_string(&scene.said), "publish", 7), 0);
+    take_records(&scene, 2.5, 100);
+    assert_null(strstr(text_string(&scene.said), "publish"));
+    take_records(&scene, 2.5, 101);
+    assert_int_equal(strncmp(text_string(&scene.said), "publish", 7), 0);
+    tear_down(&scene);
+    set_up(&scene, false);
+    start_first(&scene, false);
+    take_records(&scene, 2.5, 100);
+    assert_null(strstr(text_string(&scene.said), "publish"));
+    tear_down(&scene);
+}
+
 static void no_plan_has_no_spares(void **state) {
     (void)state;
     assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
@@ -388,6 +468,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_last_attempt_needs_no_spares),
     cmocka_unit_test(the_end_of_the_job_ends_all),
     cmocka_unit_test(auto_leaves_most_of_the_memory_to_others),
+    cmocka_unit_test(a_new_node_warms_all_at_once_and_says_when_all_are_ready),
+    cmocka_unit_test(a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready),
+    cmocka_unit_test(an_invitation_that_comes_too_late_warms_nothing),
+    cmocka_unit_test(what_was_learned_is_published_once_by_one_node),
     cmocka_unit_test(no_plan_has_no_spares),
 };
 

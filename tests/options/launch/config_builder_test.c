@@ -94,6 +94,10 @@ static void standby_is_a_choice_and_a_time(void **state) {
     assert_int_equal(config_of("--standby auto t.py")->standby, LAUNCH_STANDBY_AUTO);
     assert_int_equal(config_of("--standby on t.py")->standby, LAUNCH_STANDBY_ON);
     assert_true(duration_seconds(config_of("--standby-after 0.2 t.py")->standby_after) == 0.2);
+    assert_true(duration_seconds(config_of("t.py")->standby_timeout) == 30);
+    assert_true(duration_seconds(config_of("--standby-timeout 0 t.py")->standby_timeout) == 0);
+    expect_mistake(
+        "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
     expect_mistake("--standby yes t.py", "--standby: ", "'auto'");
     expect_mistake("--standby-after 0 t.py", "--standby-after/--standby_after: ", "above 0");
 }

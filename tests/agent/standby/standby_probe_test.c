@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "../standby_fixture.h"
+#include "agent/standby/standby_probe.h"
+#include "host/standby/memory_file.h"
+
+static bool run_probe(struct standby_fixture *fixture) {
+    struct text_list environment = {0};
+    struct standby_probe probe = {0};
+    assert_int_equal(
+        standby_probe_start(&probe, &fixture->starter, &environment, NULL, NULL), FAILURE_NONE);
+    assert_true(probe.pid > 0);
+    event_loop_run(fixture->loop); /* until its end */
+    bool has_hello = standby_probe_end(&probe);
+    assert_int_equal(probe.pid, 0);
+    assert_false(standby_probe_end(&probe));
+    return has_hello;
+}
+
+static void it_tells_whether_the_hook_was_reached(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    assert_true(run_probe(&fixture));
+    fixture.is_hook_missing = true;
+    assert_false(run_probe(&fixture));
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_cannot_be_started_leaves_nothing(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list environment = {0};
+    struct standby_probe probe = {0};
+    struct failure failure;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    fixture.refuses_to_spawn = true;
+    assert_int_equal(standby_probe_start(&probe, &fixture.starter, &environment, NULL, &failure),
+        FAILURE_SYSTEM);
+    assert_false(standby_probe_end(&probe));
+    standby_fixture_clear(&fixture);
+}
+
+static void only_the_own_hello_counts(void **state) {
+    (void)state;
+    int record;
+    assert_int_equal(memory_file_new("test", true, &record, NULL), FAILURE_NONE);
+    assert_false(standby_probe_has_hello(record, 7));
+    assert_int_equal(write(record, "hello 1 7\n", 10), 10);
+    assert_true(standby_probe_has_hello(record, 7));
+    assert_false(standby_probe_has_hello(record, 8));
+    close(record);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(it_tells_whether_the_hook_was_reached),
+    cmocka_unit_test(one_that_cannot_be_started_leaves_nothing),
+    cmocka_unit_test(only_the_own_hello_counts),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A node that joins a running job makes its standby workers ready first: real agents, a module that takes its time."""
+
+import sys
+
+import pytest
+
+from support.nodes import Node, free_port
+
+# What happens is told in one file, in that order.
+TELL = """
+import os
+def tell(what):
+    with open(os.environ["STORY"], "a") as file:
+        file.write(f"{what} {os.environ['NODE']}\\n")
+"""
+# A library: it lies outside the program's directory.
+LIBRARY = TELL + """
+import time
+tell("imports")
+time.sleep(0.5)
+"""
+WORKER = TELL + """
+import signal, sys, time
+import slow_library
+def end(*_):
+    tell("ended")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+tell(f"runs/{os.environ['WORLD_SIZE']}" if "RANK" in os.environ else "ghost")
+while not os.path.exists("end"):
+    time.sleep(0.01)
+"""
+
+
+class Job:
+    def __init__(self, muster, scratch, nnodes="1:2"):
+        self.muster, self.scratch, self.nnodes, self.port = muster, scratch, nnodes, free_port()
+        library = scratch / "lib" / "site-packages"
+        library.mkdir(parents=True)
+        (library / "slow_library.py").write_text(LIBRARY)
+        (scratch / "worker.py").write_text(WORKER)
+        self.path, self.nodes = library, []
+
+    def start(self, name, *options, standby="on", python=sys.executable):
+        running = self.muster.start(
+            ["run", "--nnodes", self.nnodes, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}",
+             "--rdzv-id", "job", "--rdzv-conf", "last_call_timeout=1", "--local-addr", name, "--nproc-per-node", 2,
+             "--max-restarts", 3, "--standby", standby, "--standby-after", 0.2, *options, "worker.py"],
+            env={"NODE": name, "STORY": self.scratch / "story", "PYTHONPATH": self.path, "PYTHON_EXEC": python,
+                 "LOGLEVEL": "INFO"})
+        self.nodes.append(Node(name, running))
+        return self.nodes[-1]
+
+    def story(self):
+        path = self.scratch / "story"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def wait_for(self, line, count=2):
+        self.nodes[0].running.wait_until(lambda: self.story().count(line) == count, f"{count} times {line!r}", 60)
+
+    def start_first(self, **how):
+        """A world of one node whose list is published."""
+        one = self.start("one", **how)
+        if how.get("standby") == "off":
+            self.wait_for("runs/2 one")
+        else:
+            one.wait_for_log("standby workers ready: 2 of 2", timeout=60)
+        return one
+
+    def end(self):
+        (self.scratch / "end").touch()
+        for node in self.nodes:
+            end = node.finish(60)
+            assert end.status == 0, end
+        assert not [line for line in self.story() if line.startswith("ghost")], self.story()
+
+
+@pytest.fixture
+def job(muster, scratch):
+    return Job(muster, scratch)
+
+
+def test_the_world_runs_on_until_the_new_nodes_standby_workers_are_ready(job):
+    job.start_first()
+    two = job.start("two")
+    job.wait_for("runs/4 two")
+    job.wait_for("runs/4 one")
+    job.end()
+    story = job.story()
+    assert story.count("imports two") == 2, story
+    assert max(at for at, line in enumerate(story) if line == "imports two") < story.index("ended one"), story
+    assert story.count("ended one") == 2, "the world was interrupted once"
+    assert "the job runs: this node makes its standby workers ready before it joins, for 30 s at most" in two.err()
+    assert "started from standby: 2 of 2 workers" in two.err()
+
+
+def test_without_a_list_a_node_joins_at_once(job):
+    job.start_first(standby="off")
+    two = job.start("two")
+    job.wait_for("runs/4 two")
+    job.end()
+    story = job.story()
+    assert story.index("ended one") < story.index("imports two"), story
+    assert "the job runs" not in two.err()
+
+
+def test_a_node_that_shall_not_wait_joins_at_once(job):
+    job.start_first()
+    two = job.start("two", "--standby-timeout", 0)
+    job.wait_for("runs/4 two")
+    job.end()
+    story = job.story()
+    assert story.index("ended one") < story.index("imports two"), story
+    assert "the job runs" not in two.err()
+
+
+def test_who_is_not_ready_in_time_joins_cold(job):
+    job.start_first()
+    job.path.joinpath("slow_library.py").write_text(LIBRARY + "time.sleep(3 if 'RANK' not in os.environ else 0)\n")
+    two = job.start("two", "--standby-timeout", 0.5)
+    job.wait_for("runs/4 two")
+    job.end()
+    assert "the job runs" in two.err() and "started from standby" not in two.err()
+
+
+def test_a_node_whose_python_does_not_run_the_hook_joins_cold_and_without_a_ghost(job, muster):
+    job.start_first()
+    wrapper = muster.script("python", f'#!/bin/sh\nexec env -u MUSTER_STANDBY {sys.executable} "$@"\n')
+    two = job.start("two", python=wrapper)
+    job.wait_for("runs/4 two")
+    job.end()
+    assert "this node has no standby workers before it joins: its Python does not run their hook" in two.err()
+
+
+def test_a_node_beyond_the_maximum_is_warm_when_its_turn_comes(job):
+    job.start_first()
+    two = job.start("two")
+    job.wait_for("runs/4 two")
+    three = job.start("three")
+    three.wait_for_log("standby workers ready: 2 of 2", timeout=60)
+    assert not [line for line in job.story() if line.startswith("runs") and line.endswith("three")]
+    two.kill()
+    job.nodes.remove(two)
+    job.wait_for("runs/4 three")
+    job.end()
+    assert "started from standby: 2 of 2 workers" in three.err()
