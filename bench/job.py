@@ -59,7 +59,7 @@ class Agent:
         environment = {**os.environ, **job.environment, "TMPDIR": str(job.directory), "OMP_NUM_THREADS": "1"}
         environment.update(NOTES=str(job.notes_file), NODE=node)
         words = [*job.launcher.words, *job.options, "--local-addr", on.address if on else "127.0.0.1"]
-        words += ["--no-python", str(job.worker)]
+        words += job.worker_words
         with open(self.output, "wb") as output:
             self.started = time.monotonic_ns()
             self.process = subprocess.Popen(
@@ -83,19 +83,31 @@ class Agent:
 class Job:
     """Agents of one launcher that meet at one endpoint, with one worker each. Use it in a `with`."""
 
+    workers = 1  # of each agent
+
     def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", **environment):
         self.launcher, self.environment = launcher, environment
-        self.directory = pathlib.Path(directory) / f"{launcher.name}-{time.monotonic_ns()}"
+        self.directory = pathlib.Path(directory) / f"{launcher.name.split()[0]}-{time.monotonic_ns()}"
         self.directory.mkdir()
-        self.worker = shutil.copy(build / "bench" / "noting_worker", self.directory)  # where a chroot sees it
+        self.worker = shutil.copy(self.program(build), self.directory)  # where a chroot sees it
+        self.worker_words = self.command(str(self.worker))
         self.notes_file = self.directory / "notes"
         self.notes_file.touch()
+        self.noted, self.unread = [], open(self.notes_file, encoding="ascii")
         self.port = free_port()
-        self.options = ["--nnodes", str(nodes), "--nproc-per-node", "1", "--max-restarts", "1000"]
+        self.options = ["--nnodes", str(nodes), "--nproc-per-node", str(self.workers), "--max-restarts", "1000"]
         self.options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{address}:{self.port}", "--rdzv-id", "bench"]
         if conf:
             self.options += ["--rdzv-conf", conf]
         self.agents = {}
+
+    def program(self, build):
+        """Path of the worker that is copied into the job's directory."""
+        return build / "bench" / "noting_worker"
+
+    def command(self, worker):
+        """What follows the launcher's options, to start that copy."""
+        return ["--no-python", worker]
 
     def __enter__(self):
         return self
@@ -106,10 +118,11 @@ class Job:
             agent.process.kill()
         for pid in {note.pid for note in self.notes()}:  # a killed torchrun leaves its workers
             with contextlib.suppress(OSError):
-                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(os.fsencode(self.worker)):
+                if os.fsencode(self.worker) in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
                     os.kill(pid, signal.SIGKILL)
         for agent in self.agents.values():
             agent.process.wait()
+        self.unread.close()
 
     def start(self, node, on=None):
         self.agents[node] = Agent(self, node, on)
@@ -140,9 +153,11 @@ class Job:
         return answer
 
     def notes(self):
-        lines = self.notes_file.read_text().splitlines()
-        words = [line.split() for line in lines]
-        return [Note(what, int(time), node, rank, int(world), int(pid)) for what, time, node, rank, world, pid in words]
+        """All notes so far, in the order of writing. Each was one write, so no line is read in halves."""
+        for line in self.unread:
+            what, time, node, rank, world, pid = line.split()
+            self.noted.append(Note(what, int(time), node, rank, int(world), int(pid)))
+        return self.noted
 
     def world(self, nodes, since=0):
         """The newest note of each of these nodes' workers, if they make up a world that began after an instant."""
