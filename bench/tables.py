@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Puts the figures of bench/results/ into docs/performance.md and README.md, between their markers."""
+"""Puts the figures of bench/results/ into docs/performance.md and README.md, between their markers, and draws the
+picture of a recovery."""
 
 import json
 import math
@@ -8,12 +9,16 @@ import pathlib
 import re
 
 import measure
+import picture
+from recovery import FOUR_WORKERS, JOINING, STANDBY
 
 MARKER = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
 # The rows of the README's table: what a user feels. docs/performance.md has them all.
 HEADLINES = (
+    FOUR_WORKERS,
+    JOINING,
     "no-op job, 2 workers, wall time",
     "worker exit to first instruction of the last worker of the new group, 4 shell workers",
     "4 agents, one worker fails: all new workers running",
@@ -60,14 +65,18 @@ def load(root):
 
 
 def short_table(results):
-    lines = ["| | torchrun | Muster | better |", "|---|---|---|---|"]
     rows = {measured["name"]: measured for result in results.values() for measured in result["rows"]}
-    for name in HEADLINES:
-        measured = rows.get(name)
-        if measured is None or measure.ratio(measured) is None:
-            continue
-        sides = [shown(measured, measure.median(measured["sides"][side])) for side in ("torchrun", "muster")]
-        lines.append(f"| {name} | {sides[0]} | {sides[1]} | {times(measured)} |")
+    shown_rows = [rows[name] for name in HEADLINES if name in rows and measure.ratio(rows[name]) is not None]
+    sides = ["torchrun", "muster"]
+    if any(measured["sides"].get(STANDBY) for measured in shown_rows):
+        sides.append(STANDBY)
+    names = {"torchrun": "torchrun", "muster": "Muster", STANDBY: "Muster `--standby on`"}
+    lines = [f"| | {' | '.join(names[side] for side in sides)} | better |", "|---" * (len(sides) + 2) + "|"]
+    for measured in shown_rows:
+        medians = [measure.median(measured["sides"].get(side)) for side in sides]
+        cells = ["" if median is None else shown(measured, median) for median in medians]
+        better = filter(None, [times(measured, side) for side in sides[1:]])
+        lines.append(f"| {measured['name']} | {' | '.join(cells)} | {'; '.join(better)} |")
     return lines
 
 
@@ -98,9 +107,21 @@ def full_table(result):
     return lines
 
 
-def render(kind, results):
+def picture_lines(root, results):
+    """Draws the picture and shows it, where there are figures for it."""
+    drawn = picture.draw(results["recovery"]) if "recovery" in results else None
+    if drawn is None:
+        return []
+    (root / "docs/standby.svg").write_text(drawn, encoding="utf-8")
+    told = "The phases between the death of a worker and the next training step: torchrun, Muster, Muster with standby workers"
+    return [f"![{told}](docs/standby.svg)"]
+
+
+def render(kind, root, results):
     if kind == "short":
         return short_table(results)
+    if kind == "picture":
+        return picture_lines(root, results)
     if kind in results:
         return full_table(results[kind])
     return ["Not measured yet."]
@@ -114,7 +135,7 @@ def write_all(root):
             continue
         text = path.read_text(encoding="utf-8")
         replaced = MARKER.sub(
-            lambda match: match[1] + "\n".join(render(match[2], results)) + "\n" + match[3], text
+            lambda match: match[1] + "".join(line + "\n" for line in render(match[2], root, results)) + match[3], text
         )
         path.write_text(replaced, encoding="utf-8")
 

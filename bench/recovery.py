@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From the death of a worker of real training to the next training step, and what standby workers cost."""
+
+import contextlib
+import time
+
+import measure
+from launch import scratch
+from training import BOUND, WARMING_BOUND, Training, proportional_memory
+
+STANDBY = "muster --standby on"
+FOUR_WORKERS = "4 DDP workers, one killed: first step of the last new worker"
+TWO_NODES = "2 nodes with 2 DDP workers each, one killed: first step of the last new worker"
+JOINING = "a node with 2 DDP workers joins 2 others: last step of the old world to first step of the new"
+PHASES = {
+    "seen": "from the kill until the agent says so",
+    "gone": "from there until all old workers are gone",
+    "script": "from there to the first line of the last new worker",
+    "group": "from there until the last has its process group",
+    "first": "from there to the first step of the last",
+}
+UNSHARED = "torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which its next attempt hangs or fails"
+QUIET = 8  # seconds of training before the first spare, where the two are compared
+
+
+class Bench:
+    def __init__(self, launchers, quick):
+        self.quick = quick
+        self.muster = next(launcher for launcher in launchers if launcher.name == "muster")
+        self.standby = self.muster_with("on")
+        self.launchers = [launcher for launcher in launchers if launcher is not self.muster]
+        self.launchers += [self.muster, self.standby]
+        self.memory = []
+
+    def muster_with(self, standby, *options):
+        words = [*self.muster.words, "--standby", standby, *options]
+        return measure.Launcher(f"muster --standby {standby}", words)
+
+    def repetitions(self, count):
+        return min(count, 2) if self.quick else count
+
+    @contextlib.contextmanager
+    def job(self, launcher, nodes, workers, started=1, **settings):
+        """A job of which so many nodes have been started."""
+        with scratch() as directory, Training(launcher, directory, nodes, workers, **settings) as job:
+            job.start_host("node0")
+            for number in range(1, started):
+                job.start(f"node{number}")
+            yield job
+
+    def recoveries(self, launcher, nodes, workers, count):
+        """The Recovery after each of so many kills; a job that does not recover is followed by a new one."""
+        found = []
+        while len(found) < count:
+            with self.job(launcher, nodes, workers, started=nodes) as job:
+                while len(found) < count and None not in found[-1:]:
+                    world = job.await_settled(nodes * workers, job.killed)
+                    if launcher is self.standby:
+                        job.await_spares()
+                        self.memory = self.memory or job.memory_of_spares()
+                    found.append(job.kill_one(world))
+        return found
+
+    def kills(self, name, wanted, nodes, workers, counts):
+        """A row for the whole recovery, and one for each phase of it."""
+        found = {
+            launcher.name: self.recoveries(launcher, nodes, workers, self.repetitions(count))
+            for launcher, count in zip(self.launchers, counts[-len(self.launchers) :])
+        }
+        reached = {side: [one for one in recoveries if one] for side, recoveries in found.items()}
+        whole = {side: [one and one.whole() for one in recoveries] for side, recoveries in found.items()}
+        warm = [one.warm for one in reached[STANDBY]]
+        size = nodes * workers
+        note = f"with standby workers, all {size} were ready in {warm.count(size)} of {len(warm)} kills; {UNSHARED}"
+        yield measure.row(name, "ms", "less", wanted, whole, note, bound=1000 * BOUND)
+        for phase, told in PHASES.items():
+            sides = {side: [getattr(one, phase) for one in recoveries] for side, recoveries in reached.items()}
+            yield measure.row(f"{name.split(',')[0]}: {told}", "ms", "less", "", sides)
+
+    def four_workers(self):
+        yield from self.kills(FOUR_WORKERS, "median at most 120 ms, worst 250 ms", 1, 4, (5, 5, 10))
+
+    def two_nodes(self):
+        yield from self.kills(TWO_NODES, "at most 200 ms", 2, 2, (3, 3, 5))
+
+    def joining(self):
+        def once(launcher):
+            with self.job(launcher, "1:2", 2, conf="last_call_timeout=1") as job:
+                job.await_settled(2)
+                if launcher is self.standby:
+                    job.await_spares()
+                joined = job.start("node1").started
+                firsts = job.await_training(4, joined)
+                return firsts and job.interruption(firsts)
+
+        sides = {launcher.name: [once(launcher) for _ in range(self.repetitions(2))] for launcher in self.launchers}
+        yield measure.row(JOINING, "ms", "less", "at most 300 ms", sides, UNSHARED, bound=1000 * BOUND)
+
+    def speed_while_warming(self):
+        """Two workers that never pause keep both cores busy, so that a spare can only warm at their cost."""
+        launcher = self.muster_with("on", "--standby-after", str(QUIET))
+
+        def once():
+            with self.job(launcher, 1, 2, pause=0) as job:
+                firsts = job.await_settled(2)
+                trained = max(note.time for note in firsts.values()) + 10**9
+                job.wait_until(lambda: job.spares(job.agents["node0"]), WARMING_BOUND, "a spare", 0.1)
+                begun = time.monotonic_ns()
+                job.await_spares()
+                return 100 * job.rate(begun, time.monotonic_ns()) / job.rate(trained, begun)
+
+        name = "training speed while spares warm, of that before, 2 DDP workers on all cores"
+        sides = {STANDBY: [once() for _ in range(self.repetitions(2))]}
+        yield measure.row(name, "%", "more", "at least 95 %", sides)
+
+    def first_start(self):
+        """What a job pays before anything has failed: the choices take turns."""
+        choices = [self.muster, self.muster_with("auto"), self.standby]
+        sides = {launcher.name: [] for launcher in choices}
+        for _ in range(self.repetitions(4)):
+            for launcher in choices:
+                with self.job(launcher, 1, 2) as job:
+                    firsts = job.await_training(2) or job.fail("no first step")
+                    last = max(note.time for note in firsts.values())
+                    sides[launcher.name].append((last - job.agents["node0"].started) / 10**6)
+        name = "2 DDP workers: start of the launcher to the first step of attempt 0"
+        yield measure.row(name, "ms", "less", "within noise of each other", sides)
+
+    def memory_of_spares(self):
+        """Of four the job of four workers has told, of eight one of its own."""
+        with self.job(self.standby, 1, 8) as job:
+            job.await_settled(8)
+            job.await_spares()
+            eight = job.memory_of_spares()
+        for count, figures in ((4, self.memory), (8, eight)):
+            yield measure.row(f"memory of a spare (PSS), {count} DDP workers", "MiB", "less", "", {STANDBY: figures})
+
+    PARTS = (four_workers, two_nodes, joining, speed_while_warming, first_start, memory_of_spares)
+
+
+def measure_all(launchers, quick):
+    if measure.peer_program("python3") is None:
+        print("  not measured: the recovery of real training needs PyTorch (make peers)")
+        return
+    bench = Bench(launchers, quick)
+    for part in Bench.PARTS:
+        yield from part(bench)
