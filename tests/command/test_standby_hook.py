@@ -13,9 +13,13 @@ import pytest
 from support.gatekeeper import Gatekeeper
 
 
-@pytest.fixture(params=["system", "peer"])
+# Other versions of Python to try: paths of interpreters, with colons between them.
+OTHERS = [path for path in os.environ.get("STANDBY_PYTHONS", "").split(":") if path]
+
+
+@pytest.fixture(params=["system", "peer", *OTHERS])
 def keeper(request, scratch):
-    python = sys.executable
+    python = {"system": sys.executable}.get(request.param, request.param)
     if request.param == "peer":
         python = request.getfixturevalue("peer").python
     keeper = Gatekeeper(python, scratch)
