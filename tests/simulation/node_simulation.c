@@ -2,75 +2,23 @@
 /* Thousands of seeded jobs of whole nodes that come and go. What must hold at every moment, and
  * that a job gets together and ends when it is left in peace, is checked by the cluster; here is
  * what becomes of jobs of one kind. */
+#include "node_storm.h"
 #include "whole_seeds.h"
-
-/* Nodes that come and go. */
-
-static const struct whole_faults rough = {
-    .worker_fails = 30,
-    .agent_is_killed = 15,
-    .machine_goes_off = 8,
-    .agent_is_stopped = 12,
-    .link_breaks = 12,
-    .connection_resets = 5,
-    .reads_slowly = 5,
-    .is_signalled = 8,
-    .another_comes = 15,
-    .one_flaps = 2,
-    .clock_jumps = 10,
-    .worker_hangs = 1,
-};
-
-static struct whole_settings storm(uint64_t seed) {
-    struct whole_settings settings = {
-        .seed = seed,
-        .kind = MEMBERSHIP_CHANGING,
-        .nodes = 2 + (int)(seed % 6),
-        .max_restarts = 1000,
-        .shutdown_timeout = 5,
-        .start_spread = 15,
-        .is_storm = true,
-        .fault_count = 4 + (int)(seed % 17),
-        .storm_seconds = 30,
-        .gather_seconds = 150,
-        .finish_seconds = 1,
-        .finishes_in_storm = seed % 10 == 9,
-        .weather = {.faults = rough,
-            .worker_is_stubborn = 3,
-            .leaves_orphan = 3,
-            .message_is_lost = seed % 3 == 0 ? 1 : 0},
-        .transcript_of = -1,
-    };
-    rendezvous_settings_init(&settings.rendezvous);
-    settings.rendezvous.minimum_nodes = 1 + (int)(seed / 6 % 3);
-    int most = settings.rendezvous.minimum_nodes + (int)(seed / 18 % 5);
-    settings.rendezvous.maximum_nodes = most < 2 ? 2 : most;
-    settings.rendezvous.join_timeout = duration_from_seconds(60);
-    settings.rendezvous.exit_barrier_timeout = duration_from_seconds(60);
-    settings.rendezvous.last_call_timeout = duration_from_seconds(seed % 2 == 0 ? 1 : 3);
-    return settings;
-}
-
-static struct whole_settings hosted(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
-    settings.is_hosted = true;
-    return settings;
-}
 
 static void a_storm_over_a_job_whose_host_sees_who_goes(void **state) {
     (void)state;
-    whole_play_share(hosted, 2000, NULL);
+    whole_play_share(node_storm_hosted, 2000, NULL);
 }
 
 static void a_storm_over_a_job_with_heartbeats_only(void **state) {
     (void)state;
-    whole_play_share(storm, 800, NULL);
+    whole_play_share(node_storm, 800, NULL);
 }
 
 /* Nobody waits for somebody's next poll: with messages that take 40 ms at most, all is known within
  * a few of them. */
 static struct whole_settings failing_and_dying(uint64_t seed) {
-    struct whole_settings settings = hosted(seed);
+    struct whole_settings settings = node_storm_hosted(seed);
     settings.fault_count = 30;
     settings.weather = (struct whole_weather){
         .faults = {
@@ -95,7 +43,7 @@ static void failures_and_deaths_are_known_everywhere_at_once(void **state) {
 /* What a lost node leaves behind. With heartbeats only, nobody who saw a restart charged may be
  * left when the loss is known. */
 static struct whole_settings leaving_failures_behind(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.losses_spread = true;
     settings.max_restarts = seed % 3 == 0 ? 0 : 1000;
     settings.is_hosted = settings.max_restarts > 0 || seed % 4 != 0;
@@ -119,7 +67,7 @@ static void what_a_lost_node_leaves_behind_costs_nothing(void **state) {
 }
 
 static struct whole_settings giving_up(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 4 != 0;
     settings.max_restarts = (int)(seed % 2);
     settings.weather = (struct whole_weather){.faults = {.worker_fails = 1}};
@@ -156,7 +104,7 @@ static void silent_machines_are_out_soon_after_the_silence_timeout(void **state)
 
 /* Nobody is lost here: where all are gone who have seen the record, nobody can write it again. */
 static struct whole_settings forgetting(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.weather.faults = (struct whole_faults){.worker_fails = 30,
         .agent_is_stopped = 12,
@@ -173,38 +121,6 @@ static struct whole_settings forgetting(uint64_t seed) {
 static void a_storm_over_a_job_whose_store_forgets(void **state) {
     (void)state;
     whole_play_share(forgetting, 600, NULL);
-}
-
-/* Agents stand still for longer than the others wait for them. No worker runs beside a new world,
- * which whole_guardian.c checks in every storm; here nothing else excuses it. */
-static struct whole_settings standing_still(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
-    settings.is_hosted = seed % 3 != 0;
-    settings.rendezvous.keep_alive_interval = duration_from_seconds(1 + (double)(seed % 5));
-    settings.rendezvous.keep_alive_max_attempt = 2 + (int)(seed / 5 % 3);
-    settings.fault_count = 20;
-    settings.weather.message_is_lost = 0; /* it might be the last sign of life */
-    settings.weather.faults = (struct whole_faults){.worker_fails = 20,
-        .agent_is_stopped = 40,
-        .machine_goes_off = 5,
-        .another_comes = 15,
-        .clock_jumps = 10};
-    return settings;
-}
-
-static int fences;
-
-static const char *count_fences(
-    const struct whole_settings *settings, const struct whole_outcome *outcome) {
-    (void)settings;
-    fences += outcome->fences;
-    return NULL;
-}
-
-static void no_worker_of_an_agent_that_stands_still_runs_beside_a_new_world(void **state) {
-    (void)state;
-    whole_play_share(standing_still, 600, count_fences);
-    assert_true(fences > 0);
 }
 
 /* Bad networks: nobody who is there gives up, and everybody gets together again. */
@@ -224,7 +140,7 @@ static const char *check_nobody_gave_up(
 /* Links lose up to half of the packets for up to 20 s, are cut in one direction or both, and
  * connections are reset. */
 static struct whole_settings losing_packets(uint64_t seed) {
-    struct whole_settings settings = hosted(seed);
+    struct whole_settings settings = node_storm_hosted(seed);
     settings.nodes = 2 + (int)(seed % 8);
     settings.rendezvous.minimum_nodes = 1;
     settings.rendezvous.maximum_nodes = settings.nodes;
@@ -256,7 +172,7 @@ static void nobody_gives_up_though_every_link_is_bad(void **state) {
 /* Policies. */
 
 static struct whole_settings waiting_for_replacements(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_WAIT;
     return settings;
@@ -268,7 +184,7 @@ static void a_storm_over_a_job_that_waits_for_replacements(void **state) {
 }
 
 static struct whole_settings heeding_failures_only(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
     return settings;
@@ -280,7 +196,7 @@ static void a_storm_over_a_job_that_heeds_only_failures(void **state) {
 }
 
 static struct whole_settings never_growing(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
     return settings;
@@ -292,7 +208,7 @@ static void a_storm_over_a_job_that_never_grows(void **state) {
 }
 
 static struct whole_settings growing_slowly(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.rendezvous.scale_up_interval = duration_from_seconds(20);
     return settings;
@@ -316,7 +232,7 @@ static const struct whole_faults rough_for_torchrun = {
 };
 
 static struct whole_settings mixed(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.torch_nodes = 1 + (int)(seed / 2 % 3);
     settings.nodes += settings.torch_nodes;
@@ -334,7 +250,7 @@ static void a_storm_over_a_job_with_torchruns_nodes_in_it(void **state) {
 /* torchrun's nodes are silent in their exit barrier. Others of their kind take them for dead there,
  * so there is only one. */
 static struct whole_settings finishing_slowly(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.torch_nodes = 1;
     settings.rendezvous.minimum_nodes = 2;
@@ -353,7 +269,7 @@ static void a_silent_node_in_the_exit_barrier_is_waited_for(void **state) {
 /* What must not happen at all. */
 
 static struct whole_settings jumping_clocks(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.rendezvous.minimum_nodes = settings.nodes;
     settings.rendezvous.maximum_nodes = settings.nodes;
@@ -376,7 +292,7 @@ static void wall_clocks_that_jump_evict_nobody(void **state) {
 }
 
 static struct whole_settings too_many(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 2 == 0;
     settings.nodes = settings.rendezvous.maximum_nodes + 1 + (int)(seed % 4);
     settings.finishes_in_storm = false;
@@ -404,7 +320,7 @@ static void nodes_beyond_the_maximum_wait_and_leave_with_the_job(void **state) {
 }
 
 static struct whole_settings dying_host(uint64_t seed) {
-    struct whole_settings settings = hosted(seed);
+    struct whole_settings settings = node_storm_hosted(seed);
     settings.host_dies = true;
     settings.host_falls_silent = seed % 3 == 0;
     settings.finishes_in_storm = false;
@@ -434,7 +350,7 @@ static void everybody_ends_soon_after_the_host(void **state) {
 /* Size. */
 
 static struct whole_settings fifty_nodes(uint64_t seed) {
-    struct whole_settings settings = storm(seed);
+    struct whole_settings settings = node_storm(seed);
     settings.is_hosted = seed % 4 != 0;
     settings.nodes = 50;
     settings.rendezvous.minimum_nodes = 20;
@@ -449,7 +365,7 @@ static void a_storm_over_fifty_nodes(void **state) {
 }
 
 static struct whole_settings starting_together(uint64_t seed, int nodes) {
-    struct whole_settings settings = hosted(seed);
+    struct whole_settings settings = node_storm_hosted(seed);
     settings.nodes = nodes;
     settings.workers = 1;
     settings.rendezvous.minimum_nodes = nodes;
@@ -517,7 +433,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_lost_node_leaves_behind_costs_nothing),
     cmocka_unit_test(a_last_failure_stands_soon_when_everybody_is_there),
     cmocka_unit_test(a_storm_over_a_job_whose_store_forgets),
-    cmocka_unit_test(no_worker_of_an_agent_that_stands_still_runs_beside_a_new_world),
     cmocka_unit_test(silent_machines_are_out_soon_after_the_silence_timeout),
     cmocka_unit_test(nobody_gives_up_because_of_a_bad_network),
     cmocka_unit_test(nobody_gives_up_though_every_link_is_bad),

@@ -339,6 +339,7 @@ static void check_behind(struct whole_cluster *cluster, struct whole_node *node)
 void whole_check_progress(struct whole_cluster *cluster) {
     for (int i = 0; !whole_store_is_stopped(cluster) && i < cluster->node_count; i++) {
         check_patience(cluster, cluster->nodes[i]);
+        whole_check_standby(cluster, cluster->nodes[i]);
         if (cluster->settings.kind == MEMBERSHIP_CHANGING) {
             check_behind(cluster, cluster->nodes[i]);
         }

@@ -116,6 +116,7 @@ struct whole_settings {
     bool finishes_in_storm;
     bool host_dies;         /* at some time; then everybody must end */
     bool host_falls_silent; /* when it does */
+    bool has_standby;       /* nodes keep standby workers */
     bool losses_spread;     /* workers whose peers are lost fail, soon */
     struct whole_weather weather;
 
@@ -153,6 +154,7 @@ struct whole_outcome {
     double failed_at; /* when the first failure for good was told to others; -1: never */
     double gathered_after;
     double first_world;
+    int given;              /* workers that were started from standby */
     int fences;             /* how often a guardian ended workers of an agent that stood still */
     int false_losses;       /* how often an end took the other one for gone that was there */
     double longest_restart; /* from a worker's failure until the write of the next round */

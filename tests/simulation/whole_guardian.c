@@ -100,6 +100,9 @@ void whole_check_beside(struct whole_cluster *cluster, const struct whole_node *
     bool is_undisturbed = faults->link_breaks + faults->link_loses + faults->connection_resets +
                               faults->record_is_lost + faults->store_begins_anew ==
                           0;
+    if (started->world != cluster->store.record.round) {
+        return; /* it stood still itself, and does not know yet that its world is over */
+    }
     for (int i = 0; i < cluster->node_count; i++) {
         const struct whole_node *node = cluster->nodes[i];
         if (!node->is_alive || !node->is_stopped || !node->is_stopped_in_world ||

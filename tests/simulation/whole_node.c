@@ -46,6 +46,7 @@ void whole_timer_fires(struct whole_cluster *cluster, struct whole_happening *ha
             .membership = {.kind = MEMBERSHIP_EVENT_TIMER_FIRED}},
         [NODE_RENDEZVOUS] = {.part = NODE_RENDEZVOUS,
             .rendezvous = {.kind = RENDEZVOUS_EVENT_TIMER_FIRED}},
+        [NODE_STANDBY] = {.part = NODE_STANDBY, .standby = {.kind = STANDBY_EVENT_TIMER_FIRED}},
         [NODE_ROUND] = {.part = NODE_ROUND, .round = {.kind = ROUND_EVENT_TIMER_FIRED}},
     };
     struct whole_node *node = happening->node;
@@ -200,6 +201,7 @@ static void perform_membership(struct whole_cluster *cluster, struct whole_node 
         break;
     case MEMBERSHIP_EFFECT_SETTLED:
         whole_check_node_end(cluster, node);
+        whole_check_no_spare(cluster, node);
         whole_end_process(cluster, node, WHOLE_EXITS);
         break;
     default:
@@ -230,7 +232,13 @@ static void perform(
             whole_perform_round(cluster, node, &effect->round);
         }
         break;
-    case NODE_STANDBY: /* the nodes here have no standby workers */
+    case NODE_STANDBY:
+        if (effect->standby.kind == STANDBY_EFFECT_ARM_TIMER) {
+            arm_timer(cluster, node, NODE_STANDBY, effect->standby.deadline);
+        } else {
+            whole_perform_standby(cluster, node, &effect->standby);
+        }
+        break;
     case NODE_PART_COUNT:
         break;
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the files of the whole cluster share. whole_cluster.c keeps the time and the nodes,
  * whole_node.c performs what a node's machines want, whole_process.c keeps its process,
- * whole_backend.c does so at the store's side, whole_workers.c plays processes, whole_guardian.c
- * the process that guards them, whole_ways.h has how the store is reached, whole_store.c is the
- * store, whole_torch_node.c and whole_torch_record.c torchrun's nodes, whole_storm.c what befalls
- * them all; whole_checks.c and whole_worlds.c look whether it goes right. */
+ * whole_backend.c does so at the store's side, whole_workers.c plays processes, whole_standby.c
+ * those that wait to become workers, whole_guardian.c the process that guards them, whole_ways.h
+ * has how the store is reached, whole_store.c is the store, whole_torch_node.c and
+ * whole_torch_record.c torchrun's nodes, whole_storm.c what befalls them all; whole_checks.c and
+ * whole_worlds.c look whether it goes right. */
 #ifndef MUSTER_TESTS_WHOLE_PARTS_H
 #define MUSTER_TESTS_WHOLE_PARTS_H
 
@@ -39,7 +40,17 @@ struct whole_worker {
     bool is_done;     /* exited with 0 */
     int signals;      /* it was sent */
     int stop_signals; /* the same, but SIGKILL */
+    bool is_started;  /* in the present attempt */
+    bool is_from_standby;
     uint64_t life;
+};
+
+/* A standby worker. A zeroed one is none. */
+struct whole_spare {
+    uint64_t life;
+    bool is_ready; /* as the agent has heard */
+    bool is_dead;  /* which the agent may not have heard */
+    bool is_awaited;
 };
 
 struct whole_torch;
@@ -98,6 +109,8 @@ struct whole_node {
     /* its workers, and their store */
     int worker_count;
     struct whole_worker workers[WHOLE_WORKERS_MAXIMUM];
+    struct whole_spare spares[WHOLE_WORKERS_MAXIMUM];
+    bool has_said_hello[WHOLE_WORKERS_MAXIMUM];
     uint64_t group_life; /* which start of them this is */
     int64_t started_at;
     int64_t workers_gone_at;
@@ -295,6 +308,8 @@ void whole_store_begin_anew(struct whole_cluster *cluster);
 /* whole_workers.c */
 void whole_start_workers(struct whole_cluster *cluster, struct whole_node *node);
 void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node, int signal);
+/* A worker whose standby worker has not come through its gate. */
+void whole_start_cold(struct whole_cluster *cluster, struct whole_node *node, int rank);
 /* By the guardian. */
 void whole_kill_sessions(struct whole_cluster *cluster, struct whole_node *node);
 void whole_look_at_workers(struct whole_cluster *cluster, struct whole_node *node);
@@ -308,6 +323,23 @@ void whole_sweep_workers(struct whole_node *node);
 void whole_plan_finish(struct whole_cluster *cluster, struct whole_node *node);
 bool whole_has_processes(const struct whole_node *node);
 bool whole_has_workers(const struct whole_node *node);
+
+/* whole_standby.c */
+void whole_perform_standby(
+    struct whole_cluster *cluster, struct whole_node *node, const struct standby_effect *effect);
+enum whole_passage {
+    WHOLE_PASSAGE_NONE,    /* the worker is to be started cold */
+    WHOLE_PASSAGE_AWAITED, /* it is started later, unless the passage is given up */
+    WHOLE_PASSAGE_THROUGH, /* the standby worker has become the worker */
+};
+enum whole_passage whole_pass_gate(
+    struct whole_cluster *cluster, struct whole_node *node, int rank);
+/* The workers are being stopped. */
+void whole_give_up_passages(struct whole_cluster *cluster, struct whole_node *node);
+/* By the guardian. */
+void whole_kill_spares(struct whole_cluster *cluster, struct whole_node *node);
+void whole_check_standby(struct whole_cluster *cluster, const struct whole_node *node);
+void whole_check_no_spare(struct whole_cluster *cluster, const struct whole_node *node);
 
 /* whole_guardian.c */
 /* The agent stands still from now on. */

@@ -3,6 +3,7 @@
 #include "whole_parts.h"
 
 #define FIRST_PID 100
+#define STANDBY_AFTER_SECONDS 2.5
 
 static void close_connections(struct whole_cluster *cluster, struct whole_node *node) {
     for (struct whole_connection *each = node->connections; each != NULL;
@@ -132,6 +133,10 @@ static struct node_settings settings_of(
             .identity = node->identity,
             .warming_patience = warming_patience(settings),
             .seed = random_next(&cluster->random)},
+        .standby = {.is_wanted = settings->has_standby,
+            .is_auto = settings->seed % 2 == 0,
+            .worker_count = node->worker_count,
+            .after = duration_from_seconds(STANDBY_AFTER_SECONDS)},
         .round = {.role = "default",
             .local_world_size = node->worker_count,
             .is_uniform = settings->is_uniform,

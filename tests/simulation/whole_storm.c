@@ -298,6 +298,7 @@ static void storm_ends(struct whole_cluster *cluster, struct whole_happening *ha
     for (int i = 0; i < cluster->node_count; i++) {
         struct whole_node *node = cluster->nodes[i];
         whole_mend_link(cluster, node);
+        node->slow_until = cluster->now;
         whole_resume_process(cluster, node);
         live += will_stay(node) ? 1 : 0;
     }

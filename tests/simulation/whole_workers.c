@@ -36,6 +36,7 @@ void whole_sweep_workers(struct whole_node *node) {
     for (int rank = 0; rank < node->worker_count; rank++) {
         node->workers[rank].is_alive = node->workers[rank].has_orphan = false;
         node->workers[rank].life = 0;
+        node->spares[rank] = (struct whole_spare){0};
     }
     node->group_life = 0;
 }
@@ -218,7 +219,11 @@ void whole_plan_finish(struct whole_cluster *cluster, struct whole_node *node) {
 
 static void start_worker(struct whole_cluster *cluster, struct whole_node *node, int rank) {
     const struct whole_weather *weather = &cluster->settings.weather;
+    if (node->workers[rank].is_alive || node->workers[rank].is_started) {
+        whole_complain(cluster, "%s starts worker %d twice in an attempt", node->name, rank);
+    }
     node->workers[rank] = (struct whole_worker){
+        .is_started = true,
         .is_alive = true,
         .is_stubborn = !node->is_torch && whole_is_likely(cluster, weather->worker_is_stubborn),
         .is_stuck = !node->is_torch && whole_is_likely(cluster, weather->worker_is_stuck),
@@ -258,6 +263,30 @@ static void note_start(struct whole_cluster *cluster, struct whole_node *node) {
     }
 }
 
+static bool is_any_awaited(const struct whole_node *node) {
+    for (int rank = 0; rank < node->worker_count; rank++) {
+        if (node->spares[rank].is_awaited) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_start(struct whole_cluster *cluster, struct whole_node *node) {
+    node->is_start_over = true;
+    note_start(cluster, node);
+    if (!node->is_torch) {
+        whole_tell_agent(cluster, node, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
+    }
+}
+
+void whole_start_cold(struct whole_cluster *cluster, struct whole_node *node, int rank) {
+    start_worker(cluster, node, rank);
+    if (!node->is_start_over && !is_any_awaited(node)) {
+        end_start(cluster, node);
+    }
+}
+
 static void workers_start(struct whole_cluster *cluster, struct whole_happening *happening) {
     struct whole_node *node = happening->node;
     int count = node->worker_count;
@@ -268,16 +297,16 @@ static void workers_start(struct whole_cluster *cluster, struct whole_happening 
         count = (int)whole_between(cluster, 0, count - 1);
     }
     for (int rank = 0; rank < count; rank++) {
-        start_worker(cluster, node, rank);
+        enum whole_passage passage = whole_pass_gate(cluster, node, rank);
+        if (passage != WHOLE_PASSAGE_AWAITED) {
+            start_worker(cluster, node, rank);
+            node->workers[rank].is_from_standby = passage == WHOLE_PASSAGE_THROUGH;
+        }
     }
     if (count < node->worker_count) {
         fail_start(cluster, node, count);
-        return;
-    }
-    node->is_start_over = true;
-    note_start(cluster, node);
-    if (!node->is_torch) {
-        whole_tell_agent(cluster, node, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
+    } else if (!is_any_awaited(node)) {
+        end_start(cluster, node);
     }
 }
 
@@ -339,6 +368,7 @@ static void count_signal(struct whole_cluster *cluster, const struct whole_node 
 
 void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node, int signal) {
     node->is_start_over = true;
+    whole_give_up_passages(cluster, node);
     if (node->stop_asked_at < 0) {
         node->stop_asked_at = cluster->now;
     }
@@ -364,6 +394,7 @@ void whole_signal_workers(struct whole_cluster *cluster, struct whole_node *node
 }
 
 void whole_kill_sessions(struct whole_cluster *cluster, struct whole_node *node) {
+    whole_kill_spares(cluster, node);
     for (int rank = 0; rank < node->worker_count; rank++) {
         const struct whole_worker *worker = &node->workers[rank];
         if (!worker->is_stuck && (worker->is_alive || worker->has_orphan)) {
