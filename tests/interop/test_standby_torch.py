@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs of real PyTorch workers whose places standby workers take: they train as they would without."""
+
+import json
+import os
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.timeout(600)
+
+# Each attempt trains a few steps from its own seed, tells the losses bit for bit, and waits.
+TRAINING = """
+import json, os, time
+{imports}
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+environ = os.environ
+rank, attempt = int(environ["RANK"]), int(environ["TORCHELASTIC_RESTART_COUNT"])
+torch.manual_seed(100 * attempt + rank)
+dist.init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+losses = []
+for _ in range(6):
+    loss = model(torch.randn(16, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item().hex())
+with open("story", "a") as file:
+    with open("/proc/self/environ") as own:
+        was_spare = "role=spare" in own.read()
+    told = {{"attempt": attempt, "rank": rank, "pid": os.getpid(), "warm": was_spare, "losses": losses, "text": "{text}"}}
+    file.write(json.dumps(told) + "\\n")
+while not os.path.exists("end"):
+    time.sleep(0.02)
+dist.destroy_process_group()
+"""
+
+
+class Training:
+    """A job of two workers; each node is started with options of its own."""
+
+    def __init__(self, muster, peer, folder, imports="", nodes=([],), **environment):
+        self.directory = muster.scratch / folder
+        self.directory.mkdir()
+        self.imports = imports
+        self.write_script("as started")
+        self.environment = {"PYTHON_EXEC": peer.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO", **environment}
+        self.agents = [self.start(muster, len(nodes), options) for options in nodes]
+
+    def start(self, muster, nodes, options):
+        words = ["run", "--nproc-per-node", 2 // nodes, "--nnodes", nodes, "--max-restarts", 3]
+        words += ["--rdzv-backend", "c10d", "--rdzv-endpoint", self.directory / "record", "--rdzv-conf", "store_type=file"]
+        words += ["--rdzv-id", "job", "--local-addr", "127.0.0.1", *options, "worker.py"]
+        return muster.start(words, env=self.environment, cwd=self.directory)
+
+    def write_script(self, text):
+        (self.directory / "worker.py").write_text(TRAINING.format(imports=self.imports, text=text))
+
+    def attempt(self, number):
+        """What the two workers of an attempt have told, by rank."""
+        path = self.directory / "story"
+
+        def told():
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            stories = [json.loads(line) for line in lines if line.endswith("\n")]
+            return sorted((one for one in stories if one["attempt"] == number), key=lambda one: one["rank"])
+
+        self.agents[0].wait_until(lambda: len(told()) >= 2, f"attempt {number} to train", timeout=120)
+        assert [one["rank"] for one in told()] == [0, 1]
+        return told()
+
+    def await_spares(self, times, agents=None):
+        for agent in agents or self.agents:
+            said = lambda: agent.err().count("standby workers ready")  # noqa: B023, E731
+            agent.wait_until(lambda: said() >= times, "the standby workers", timeout=240)  # noqa: B023
+
+    def kill(self, attempt, rank):
+        os.kill(self.attempt(attempt)[rank]["pid"], signal.SIGKILL)
+
+    def finish(self):
+        (self.directory / "end").touch()
+        ends = [agent.finish() for agent in self.agents]
+        assert [end.status for end in ends] == [0] * len(ends), ends
+        return "".join(end.err for end in ends)
+
+
+def losses(stories):
+    return [(one["attempt"], one["rank"], one["losses"]) for one in stories]
+
+
+def test_losses_are_the_same_bit_for_bit_whether_spares_take_the_places_or_not(muster, peer):
+    stories = {}
+    for standby in ("off", "on"):
+        job = Training(muster, peer, standby, nodes=[["--standby", standby]])
+        for attempt, victim in enumerate((0, 1, 1)):
+            job.attempt(attempt)
+            if standby == "on":
+                job.await_spares(attempt + 1)
+            job.kill(attempt, victim)
+        stories[standby] = [one for attempt in range(4) for one in job.attempt(attempt)]
+        job.finish()
+    assert losses(stories["on"]) == losses(stories["off"])
+    assert [one["warm"] for one in stories["off"]] == [False] * 8
+    assert [one["warm"] for one in stories["on"]] == [False] * 2 + [True] * 6
+    assert len({one["pid"] for one in stories["on"]}) == 8
+
+
+def test_a_node_without_spares_trains_with_one_that_has_them(muster, peer):
+    job = Training(muster, peer, "job", nodes=[["--standby", "on"], ["--standby", "off"]])
+    job.attempt(0)
+    job.await_spares(1, job.agents[:1])
+    job.kill(0, 1)
+    assert sorted(one["warm"] for one in job.attempt(1)) == [False, True]
+    job.finish()
+
+
+def test_a_script_that_was_edited_meanwhile_runs_as_it_is_then(muster, peer):
+    job = Training(muster, peer, "job", nodes=[["--standby", "on"]])
+    job.attempt(0)
+    job.await_spares(1)
+    job.write_script("edited")
+    job.kill(0, 0)
+    assert [(one["warm"], one["text"]) for one in job.attempt(1)] == [(True, "edited")] * 2
+    job.finish()
+
+
+def test_a_package_that_reads_the_rank_at_import_ends_standby_and_nothing_else(muster, peer):
+    packages = muster.scratch / "packages"
+    packages.mkdir()
+    (packages / "reads_rank.py").write_text('import os\nRANK = os.environ["RANK"]\n')
+    job = Training(muster, peer, "job", "import reads_rank", [["--standby", "on"]], PYTHONPATH=packages)
+    job.attempt(0)
+    job.agents[0].wait_until(lambda: "reads_rank" in job.agents[0].err(), "the warning", timeout=240)
+    job.kill(0, 0)
+    assert [one["warm"] for one in job.attempt(1)] == [False, False]
+    said = job.finish()
+    assert said.count("reads_rank") == 1, said
