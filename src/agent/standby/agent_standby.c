@@ -266,6 +266,8 @@ static void spare_spoke(void *context, int local_rank) {
     } else if (words->is_ready) {
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY,
                           .ready = {local_rank, (uint64_t)words->memory_kib * 1024}});
+    } else if (words->has_reached_hook) {
+        post_rank(standby, STANDBY_EVENT_SPARE_HELLO, local_rank);
     }
 }
 

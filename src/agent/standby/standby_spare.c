@@ -42,7 +42,8 @@ static void hear(void *context, const struct gate_message *message) {
     struct standby_spare *spare = context;
     switch (message->kind) {
     case GATE_MESSAGE_HELLO:
-        return;
+        spare->words.has_reached_hook = true;
+        break;
     case GATE_MESSAGE_READY:
         spare->words.is_ready = true;
         spare->words.memory_kib = message->ready.memory_kib;

@@ -17,6 +17,7 @@ struct standby_spare;
 
 /* What it has said so far. */
 struct standby_spare_words {
+    bool has_reached_hook;
     bool is_ready;
     uint32_t memory_kib; /* that it takes; set when it is ready */
     char *reason;        /* why it cannot be used; NULL: it can */

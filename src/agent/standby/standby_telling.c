@@ -20,7 +20,8 @@ static void tell_off(const struct log *log, const struct standby_effect *effect)
     int rank = effect->off.local_rank;
     switch (effect->off.why) {
     case STANDBY_OFF_LATE:
-        log_warning(log, "the standby worker of local rank %d was not ready within %d s; %s", rank,
+        log_warning(log,
+            "the standby worker of local rank %d did not reach its hook within %d s; %s", rank,
             STANDBY_WARMING_SECONDS, consequence);
         break;
     case STANDBY_OFF_ENDED:

@@ -14,7 +14,8 @@
 
 struct spare {
     enum standby_state state;
-    bool has_hello;
+    bool has_hello;            /* a worker of the rank has said hello */
+    bool has_reached_hook;     /* WARMING: the spare has */
     struct instant not_before; /* DUE: after a death */
     struct instant deadline;   /* WARMING */
     size_t modules;            /* in the list when it was started */
@@ -119,16 +120,6 @@ static void turn_off(
     end_all(plan);
 }
 
-static void end_late(struct standby_plan *plan, struct instant now) {
-    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        const struct spare *spare = &plan->spares[rank];
-        if (spare->state == STANDBY_WARMING && !instant_is_before(now, spare->deadline)) {
-            turn_off(plan, STANDBY_OFF_LATE, rank, (struct process_exit){0});
-            return;
-        }
-    }
-}
-
 static bool is_waiting(const struct spare *spare) {
     return spare->state == STANDBY_WARMING || spare->state == STANDBY_READY;
 }
@@ -137,21 +128,53 @@ static struct duration backoff(int deaths) {
     return duration_from_seconds((double)STANDBY_BACKOFF_SECONDS * (double)(1 << (deaths - 1)));
 }
 
+static void count_death(
+    struct standby_plan *plan, int local_rank, struct process_exit how, struct instant now) {
+    struct spare *spare = &plan->spares[local_rank];
+    if (++plan->deaths >= STANDBY_DEATHS_MAXIMUM) {
+        turn_off(plan, STANDBY_OFF_DEATHS, local_rank, how);
+        return;
+    }
+    spare->state = STANDBY_DUE;
+    spare->not_before = instant_after(now, backoff(plan->deaths));
+}
+
 /* The kernel kills what takes too much memory; that may be over soon. What ends by itself before it
  * is ready has gone another way than the hook's. */
 static void note_end(struct standby_plan *plan, const struct standby_event *event) {
-    struct spare *spare = &plan->spares[event->ended.local_rank];
+    const struct spare *spare = &plan->spares[event->ended.local_rank];
     if (!is_waiting(spare)) {
         return; /* it was ended meanwhile */
     }
-    bool has_left = spare->state == STANDBY_WARMING && !event->ended.exit.is_signal;
-    if (has_left) {
+    if (spare->state == STANDBY_WARMING && !event->ended.exit.is_signal) {
         turn_off(plan, STANDBY_OFF_ENDED, event->ended.local_rank, event->ended.exit);
-    } else if (++plan->deaths >= STANDBY_DEATHS_MAXIMUM) {
-        turn_off(plan, STANDBY_OFF_DEATHS, event->ended.local_rank, event->ended.exit);
     } else {
-        spare->state = STANDBY_DUE;
-        spare->not_before = instant_after(event->now, backoff(plan->deaths));
+        count_death(plan, event->ended.local_rank, event->ended.exit, event->now);
+    }
+}
+
+/* One that has not reached the hook may have run the program. */
+static void end_late(struct standby_plan *plan, struct instant now) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        const struct spare *spare = &plan->spares[rank];
+        bool is_late = spare->state == STANDBY_WARMING && !instant_is_before(now, spare->deadline);
+        if (is_late && !spare->has_reached_hook) {
+            turn_off(plan, STANDBY_OFF_LATE, rank, (struct process_exit){0});
+            return;
+        }
+        if (is_late) {
+            push(plan, STANDBY_EFFECT_END_SPARE)->local_rank = rank;
+            count_death(plan, rank, (struct process_exit){.is_signal = true}, now);
+        }
+    }
+}
+
+static void note_spare_hello(struct standby_plan *plan, const struct standby_event *event) {
+    struct spare *spare = &plan->spares[event->local_rank];
+    if (spare->state == STANDBY_WARMING && !spare->has_reached_hook) {
+        spare->has_reached_hook = true;
+        spare->deadline =
+            instant_after(event->now, duration_from_seconds(STANDBY_PATIENCE_SECONDS));
     }
 }
 
@@ -314,6 +337,7 @@ static void forget_given(struct standby_plan *plan) {
 static void warm(struct standby_plan *plan, int rank, struct instant now) {
     struct spare *spare = &plan->spares[rank];
     spare->state = STANDBY_WARMING;
+    spare->has_reached_hook = false;
     spare->modules = plan->looking.modules;
     spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
     push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
@@ -418,6 +442,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_INVITED:
         warm_all(plan, event);
+        break;
+    case STANDBY_EVENT_SPARE_HELLO:
+        note_spare_hello(plan, event);
         break;
     case STANDBY_EVENT_SPARE_READY:
         note_ready(plan, event);

@@ -15,20 +15,21 @@
  * - Spares are warmed while the workers run, when no worker has imported anything for `after`, and
  *   only one at a time.
  * - A spare that is dirty says why, and there are no more spares in this job. The same holds for a
- *   spare that is not ready in time, that ends with a status of its own before it is ready, and
- * when three have died.
+ *   spare that does not reach the hook in time, that ends with a status of its own before it is
+ *   ready, and when three have died. One that has reached the hook, but is not ready for very long,
+ *   counts as one that has died.
  *
  * The contract with the performer:
  * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY or SPARE_ENDED, also when it could
- *   not be started.
+ *   not be started. SPARE_HELLO may come before that.
  * - END_SPARE and END_ALL end spares. Nothing more is told about these.
  * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
- * said it, and then RECORDS.
+ *   said it, and then RECORDS.
  * - When the workers are started, the performer gives the spares that are READY their place, if
- * they fit. It answers each by SPARE_GIVEN or SPARE_REFUSED; the latter has been ended.
+ *   they fit. It answers each by SPARE_GIVEN or SPARE_REFUSED; the latter has been ended.
  * - INVITED comes at most once, and before the first attempt. The way to the interpreter is known
- * to lead through the hook then. All spares are warmed at once, since no worker runs that they
- * could disturb.
+ *   to lead through the hook then. All spares are warmed at once, since no worker runs that they
+ *   could disturb.
  * - At most one timer is armed; ARM_TIMER replaces it. A plan that is off has none. */
 #ifndef MUSTER_CORE_STANDBY_STANDBY_PLAN_H
 #define MUSTER_CORE_STANDBY_STANDBY_PLAN_H
@@ -40,8 +41,11 @@
 #include "base/duration.h"
 #include "core/workers/process_exit.h"
 
-/* How long a spare may take until it is ready. */
+/* How long a spare may take until it has reached the hook. */
 #define STANDBY_WARMING_SECONDS 120
+/* How long it may then take until it is ready. It has the lowest priority, and on a machine that is
+ * busy it may have little of a CPU. */
+#define STANDBY_PATIENCE_SECONDS 1800
 /* The longest time between two looks at the records. */
 #define STANDBY_LOOK_SECONDS 300
 /* A spare is replaced when the workers have imported more modules than this since it was started.
@@ -73,6 +77,7 @@ enum standby_event_kind {
     STANDBY_EVENT_RECORDS,
     STANDBY_EVENT_INVITED, /* this node is new, and knows what the workers of a running job import
                             */
+    STANDBY_EVENT_SPARE_HELLO, /* it has reached the hook, and cannot run the program by itself */
     STANDBY_EVENT_SPARE_READY,
     STANDBY_EVENT_SPARE_DIRTY,
     STANDBY_EVENT_SPARE_ENDED,
@@ -89,7 +94,7 @@ struct standby_event {
     union {
         size_t modules;   /* INVITED: in the list of all that was learned */
         bool may_restart; /* WORKERS_STARTED: there may be another attempt after this one */
-        int local_rank;   /* HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
+        int local_rank;   /* HELLO, SPARE_HELLO, SPARE_DIRTY, SPARE_GIVEN, SPARE_REFUSED */
         struct {
             struct duration quiet; /* since the last import of any worker */
             size_t modules;        /* in the list of all that was learned */
@@ -127,7 +132,7 @@ enum standby_effect_kind {
 enum standby_off {
     STANDBY_OFF_NONE,
     STANDBY_OFF_DIRTY,  /* the performer knows why */
-    STANDBY_OFF_LATE,   /* a spare was not ready in time */
+    STANDBY_OFF_LATE,   /* a spare did not reach the hook in time */
     STANDBY_OFF_ENDED,  /* a spare ended with a status of its own */
     STANDBY_OFF_DEATHS, /* too many have died */
     STANDBY_OFF_COUNT,

@@ -11,6 +11,7 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
     [STANDBY_EVENT_HELLO] = "hello",
     [STANDBY_EVENT_RECORDS] = "records",
     [STANDBY_EVENT_INVITED] = "invited",
+    [STANDBY_EVENT_SPARE_HELLO] = "spare_hello",
     [STANDBY_EVENT_SPARE_READY] = "spare_ready",
     [STANDBY_EVENT_SPARE_DIRTY] = "spare_dirty",
     [STANDBY_EVENT_SPARE_ENDED] = "spare_ended",
@@ -54,6 +55,7 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
         text_append(out, event->may_restart ? "" : " last");
         break;
     case STANDBY_EVENT_HELLO:
+    case STANDBY_EVENT_SPARE_HELLO:
     case STANDBY_EVENT_SPARE_DIRTY:
     case STANDBY_EVENT_SPARE_GIVEN:
     case STANDBY_EVENT_SPARE_REFUSED:

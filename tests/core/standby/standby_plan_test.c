@@ -279,7 +279,7 @@ static void a_spare_that_ends_by_itself_has_gone_another_way(void **state) {
     tear_down(&scene);
 }
 
-static void a_spare_that_is_never_ready_ends_them_all(void **state) {
+static void a_spare_that_does_not_reach_the_hook_ends_them_all(void **state) {
     (void)state;
     struct scene scene;
     set_up(&scene, false);
@@ -288,6 +288,24 @@ static void a_spare_that_is_never_ready_ends_them_all(void **state) {
     wait_seconds(&scene, STANDBY_WARMING_SECONDS);
     take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
     expect(&scene, "tell_off late rank=0; end_all");
+    tear_down(&scene);
+}
+
+static void a_spare_that_has_reached_the_hook_may_take_long(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_rank(&scene, STANDBY_EVENT_SPARE_HELLO, 0);
+    wait_seconds(&scene, STANDBY_WARMING_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    wait_seconds(&scene, STANDBY_PATIENCE_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(strncmp(text_string(&scene.said), "end_spare rank=0", 16), 0);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
     tear_down(&scene);
 }
 
@@ -463,7 +481,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(spares_that_are_far_behind_are_replaced),
     cmocka_unit_test(a_dirty_spare_is_the_last_one),
     cmocka_unit_test(a_spare_that_ends_by_itself_has_gone_another_way),
-    cmocka_unit_test(a_spare_that_is_never_ready_ends_them_all),
+    cmocka_unit_test(a_spare_that_does_not_reach_the_hook_ends_them_all),
+    cmocka_unit_test(a_spare_that_has_reached_the_hook_may_take_long),
     cmocka_unit_test(spares_that_die_are_made_anew_later_and_later_and_then_no_more),
     cmocka_unit_test(the_last_attempt_needs_no_spares),
     cmocka_unit_test(the_end_of_the_job_ends_all),
