@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "base/memory.h"
 #include "standby_fixture.h"
 
-#define HELLO "spare_hello rank=0"
 #define READY "spare_ready rank=0 bytes=262144"
 
 static const int own_streams[2] = {-1, -1};
@@ -25,16 +23,6 @@ static void warm(struct standby_fixture *fixture) {
     agent_standby_perform(
         fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_WARM, .local_rank = 0});
     event_loop_run(fixture->loop);
-    while (text_equals(text_string(&fixture->told), HELLO)) {
-        text_clear(&fixture->told);
-        event_loop_run(fixture->loop);
-    }
-    if (text_starts_with(text_string(&fixture->told), HELLO "; ")) {
-        char *rest = memory_duplicate_string(fixture->told.data + strlen(HELLO "; "));
-        text_clear(&fixture->told);
-        text_append(&fixture->told, rest);
-        free(rest);
-    }
 }
 
 static pid_t give(struct standby_fixture *fixture, const char *variable) {
