@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "core/standby/standby_environment.h"
 #include "host/standby/memory_file.h"
-#include "host/standby/out_of_memory_score.h"
+#include "host/standby/spare_treatment.h"
 #include "host/standby/standby_gate.h"
 
 /* Of the fourth descriptors that a process is started with. */
@@ -117,7 +117,7 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
     if (code == FAILURE_NONE) {
         spare->pid = process.pid;
         process_family_add_spare(order->starter->family, &process);
-        out_of_memory_score_prefer(spare->pid);
+        spare_treatment_end_first(spare->pid);
         code = standby_gate_send_list(spare->gate, order->list, failure);
     }
     if (code != FAILURE_NONE && spare->pid != 0) {
@@ -180,9 +180,15 @@ bool standby_spare_send(struct standby_spare *spare, const struct text_list *env
         .descriptors = {STDIN_FILENO, own_unless_given(streams[0], STDOUT_FILENO),
             own_unless_given(streams[1], STDERR_FILENO), record},
     };
-    out_of_memory_score_inherit(spare->pid);
+    spare_treatment_end_as_usual(spare->pid);
     bool is_sent =
         directory != NULL && standby_gate_send_go(spare->gate, &passage, &failure) == FAILURE_NONE;
     free(directory);
     return is_sent;
+}
+
+void standby_spare_hurry(const struct standby_spare *spare) {
+    if (spare != NULL) {
+        spare_treatment_share_as_usual(spare->pid);
+    }
 }
