@@ -60,18 +60,13 @@ static void timer_fired(void *context) {
 
 static void passage_is_late(void *context);
 
-static const char *temporary_directory(void) {
-    const char *directory = getenv("TMPDIR");
-    return directory == NULL || *directory == '\0' ? "/tmp" : directory;
-}
-
 static enum failure_code open_hook(struct agent_standby *standby, struct failure *failure) {
     if (!standby_is_for_python(standby->settings.config)) {
         return FAILURE_NONE;
     }
     enum failure_code code =
         hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-            temporary_directory(), &standby->hook, failure);
+            hook_directory_usual_parent(), &standby->hook, failure);
     if (code == FAILURE_NONE && standby->hook.is_private) {
         guardian_remove_at_end(
             standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);

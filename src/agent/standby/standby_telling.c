@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/standby/standby_telling.h"
 
+#include "core/standby/standby_choice.h"
 #include "core/workers/signal_name.h"
 
 #define BYTES_PER_MIB (1024.0 * 1024.0)

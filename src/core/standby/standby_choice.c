@@ -21,3 +21,7 @@ bool standby_is_wanted(const struct launch_config *config, int worker_count, int
     }
     return false;
 }
+
+bool standby_leaves_memory(uint64_t available, int worker_count, uint64_t size) {
+    return available / STANDBY_MEMORY_PART / (uint64_t)worker_count >= size;
+}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/standby/standby_choice.h"
 
 /* Looks at quiet workers of which none has said hello, before that is told. */
 #define SILENT_LOOKS 3
@@ -135,10 +136,6 @@ static bool is_waiting(const struct spare *spare) {
     return spare->state == STANDBY_WARMING || spare->state == STANDBY_READY;
 }
 
-static struct duration backoff(int deaths) {
-    return duration_from_seconds((double)STANDBY_BACKOFF_SECONDS * (double)(1 << (deaths - 1)));
-}
-
 static void count_death(
     struct standby_plan *plan, int local_rank, struct process_exit how, struct instant now) {
     struct spare *spare = &plan->spares[local_rank];
@@ -147,7 +144,8 @@ static void count_death(
         return;
     }
     spare->state = STANDBY_DUE;
-    spare->not_before = instant_after(now, backoff(plan->deaths));
+    int seconds = STANDBY_BACKOFF_SECONDS << (plan->deaths - 1);
+    spare->not_before = instant_after(now, duration_from_seconds(seconds));
 }
 
 /* The kernel kills what takes too much memory; that may be over soon. What ends by itself before it
@@ -222,14 +220,9 @@ static void note_silence(struct standby_plan *plan) {
     }
 }
 
-static bool has_memory(const struct standby_plan *plan, uint64_t available) {
-    uint64_t workers = (uint64_t)plan->settings.worker_count;
-    return !plan->settings.is_auto || plan->largest == 0 ||
-           available / STANDBY_MEMORY_PART / workers >= plan->largest;
-}
-
 static void note_memory(struct standby_plan *plan, uint64_t available) {
-    plan->is_scarce = !has_memory(plan, available);
+    plan->is_scarce = plan->settings.is_auto &&
+                      !standby_leaves_memory(available, plan->settings.worker_count, plan->largest);
     if (plan->is_scarce && !plan->has_told_scarce) {
         plan->has_told_scarce = true;
         push(plan, STANDBY_EFFECT_TELL_SCARCE);

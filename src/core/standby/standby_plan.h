@@ -57,8 +57,6 @@
 /* After the first death of a spare; it doubles with each. */
 #define STANDBY_BACKOFF_SECONDS 60
 #define STANDBY_DEATHS_MAXIMUM 3
-/* With --standby auto, spares may take this part of the memory that is available. */
-#define STANDBY_MEMORY_PART 20
 
 enum standby_state {
     STANDBY_ABSENT,

@@ -41,9 +41,17 @@ static void auto_wants_python_and_two_cpus_for_each_worker(void **state) {
     assert_true(standby_is_wanted(&config, 4, 8));
 }
 
+static void most_of_the_memory_is_left(void **state) {
+    (void)state;
+    assert_true(standby_leaves_memory(0, 4, 0)); /* the size of one is not known */
+    assert_true(standby_leaves_memory(4000 * STANDBY_MEMORY_PART, 4, 1000));
+    assert_false(standby_leaves_memory(4000 * STANDBY_MEMORY_PART - 1, 4, 1000));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(off_is_off),
     cmocka_unit_test(nobody_waits_in_a_job_that_never_starts_its_workers_again),
+    cmocka_unit_test(most_of_the_memory_is_left),
     cmocka_unit_test(auto_wants_python_and_two_cpus_for_each_worker),
 };
 
