@@ -6,10 +6,11 @@
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_LEARNED_LIST_H
 
 #include "base/bytes.h"
+#include "core/standby/learned_list.h"
 #include "host/rendezvous/rendezvous_backend.h"
 
 /* Longer texts are neither written nor believed. */
-#define AGENT_LEARNED_LIST_MAXIMUM (200 * 1024)
+#define AGENT_LEARNED_LIST_MAXIMUM LEARNED_LIST_SHARED_MAXIMUM
 
 struct agent_learned_list;
 

@@ -450,7 +450,8 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
         look(standby);
         break;
     case STANDBY_EFFECT_PUBLISH:
-        standby->settings.publish(standby->settings.context, learned_list_text(&standby->learned));
+        standby->settings.publish(
+            standby->settings.context, learned_list_shared_text(&standby->learned));
         break;
     case STANDBY_EFFECT_WARMED: /* the rendezvous' */
         break;

@@ -68,3 +68,14 @@ size_t learned_list_count(const struct learned_list *list) {
 struct slice learned_list_text(const struct learned_list *list) {
     return (struct slice){(const uint8_t *)list->text.data, list->text.length};
 }
+
+struct slice learned_list_shared_text(const struct learned_list *list) {
+    struct slice text = learned_list_text(list);
+    if (text.length > LEARNED_LIST_SHARED_MAXIMUM) {
+        text.length = LEARNED_LIST_SHARED_MAXIMUM;
+        while (text.length > 0 && text.data[text.length - 1] != '\n') {
+            text.length--;
+        }
+    }
+    return text;
+}

@@ -64,13 +64,13 @@ static void what_cannot_be_a_module_is_left_out(void **state) {
     learned_list_clear(&list);
 }
 
-static void the_text_never_grows_beyond_its_limit(void **state) {
+static void the_text_never_grows_beyond_its_limits(void **state) {
     (void)state;
     struct learned_list list;
     char origin[LEARNED_LIST_ORIGIN_MAXIMUM];
     memset(origin, 'o', sizeof origin);
     learned_list_init(&list);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1100; i++) {
         char *name = text_format("module%d", i);
         (void)learned_list_add(
             &list, slice_from_string(name), (struct slice){(const uint8_t *)origin, sizeof origin});
@@ -78,6 +78,10 @@ static void the_text_never_grows_beyond_its_limit(void **state) {
     }
     assert_true(list.text.length <= LEARNED_LIST_TEXT_MAXIMUM);
     assert_true(list.text.length > LEARNED_LIST_TEXT_MAXIMUM - 2 * LEARNED_LIST_ORIGIN_MAXIMUM);
+    struct slice shared = learned_list_shared_text(&list);
+    assert_true(shared.length <= LEARNED_LIST_SHARED_MAXIMUM);
+    assert_true(shared.length > LEARNED_LIST_SHARED_MAXIMUM - 2 * LEARNED_LIST_ORIGIN_MAXIMUM);
+    assert_int_equal(shared.data[shared.length - 1], '\n');
     learned_list_clear(&list);
 }
 
@@ -86,7 +90,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_text_of_a_list_makes_the_same_list),
     cmocka_unit_test(a_line_that_is_cut_off_is_not_read),
     cmocka_unit_test(what_cannot_be_a_module_is_left_out),
-    cmocka_unit_test(the_text_never_grows_beyond_its_limit),
+    cmocka_unit_test(the_text_never_grows_beyond_its_limits),
 };
 
 TEST_MAIN(tests)
