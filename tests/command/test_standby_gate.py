@@ -15,6 +15,8 @@ import pytest
 
 from support.gatekeeper import BODY_IN_FILE, EVIDENCE_SIGNAL, HOOK, ROUND, Gatekeeper, memory_file, read_file, u32
 
+pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
+
 # Runs once more each time the program does.
 MARKED = "open('marks', 'a').write('x')\nimport os\nprint(os.environ.get('RANK'))\n"
 

@@ -12,6 +12,8 @@ import pytest
 
 from support.gatekeeper import Gatekeeper
 
+pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
+
 
 # Other versions of Python to try: paths of interpreters, with colons between them.
 OTHERS = [path for path in os.environ.get("STANDBY_PYTHONS", "").split(":") if path]
