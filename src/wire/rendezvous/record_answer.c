@@ -192,17 +192,21 @@ static void count_on(
 }
 
 /* When the change that this node waits for is counted but not told, the node that counted it has
- * died in between. This node then tells the change itself, which also ends its own wait. */
+ * died in between. This node then tells the change itself, which also ends its own wait. A count
+ * that was asked before the watcher heard of a change may lack that change, and says nothing of a
+ * deleted counter: to count on would number a change that nobody tells, for which others wait. */
 static void take_change_count(struct rendezvous_record_store *store,
     const struct store_reply *reply, struct record_effects *effects) {
     if (!is_count(store, reply->integer, 0, effects)) {
         return;
     }
-    if (reply->integer < store->changes.known) {
+    if (reply->integer < store->changes.known_then) {
         count_on(store, reply->integer, effects);
         return;
     }
-    store->changes.known = reply->integer;
+    if (reply->integer > store->changes.known) {
+        store->changes.known = reply->integer;
+    }
     if (store->changes.awaited != 0 && store->changes.awaited <= store->changes.known) {
         record_store_ask(store, RECORD_QUESTION_TELL_CHANGE, store->changes.awaited, effects);
     }

@@ -108,7 +108,7 @@ void record_store_send(struct rendezvous_record_store *store, struct record_ques
     store->pending = memory_reserve(
         store->pending, &store->pending_capacity, store->pending_count + 1, sizeof *store->pending);
     store->pending[store->pending_count++] =
-        (struct record_pending){store->last_tag, question.kind};
+        (struct record_pending){store->last_tag, question.kind, store->changes.known};
 }
 
 void record_store_ask(struct rendezvous_record_store *store, enum record_question_kind kind,
@@ -282,10 +282,10 @@ void rendezvous_record_store_disconnect(
 
 /* Removes and returns the pending request with this tag; false when it was dropped meanwhile. */
 static bool take_pending(
-    struct rendezvous_record_store *store, uint64_t tag, enum record_question_kind *out_kind) {
+    struct rendezvous_record_store *store, uint64_t tag, struct record_pending *out_pending) {
     for (size_t i = 0; i < store->pending_count; i++) {
         if (store->pending[i].tag == tag) {
-            *out_kind = store->pending[i].kind;
+            *out_pending = store->pending[i];
             store->pending[i] = store->pending[--store->pending_count];
             return true;
         }
@@ -320,20 +320,21 @@ void rendezvous_record_store_take_end(struct rendezvous_record_store *store, enu
 
 void rendezvous_record_store_take_reply(struct rendezvous_record_store *store, uint64_t tag,
     const struct store_reply *reply, struct record_effects *effects) {
-    enum record_question_kind kind;
-    if (take_pending(store, tag, &kind)) {
-        record_answer_take(store, kind, reply, effects);
+    struct record_pending pending;
+    if (take_pending(store, tag, &pending)) {
+        store->changes.known_then = pending.known_changes;
+        record_answer_take(store, pending.kind, reply, effects);
     }
 }
 
 void rendezvous_record_store_take_failure(struct rendezvous_record_store *store, uint64_t tag,
     enum failure_code code, const char *message, struct record_effects *effects) {
-    enum record_question_kind kind;
-    if (!take_pending(store, tag, &kind) || code == FAILURE_CANCELLED) {
+    struct record_pending pending;
+    if (!take_pending(store, tag, &pending) || code == FAILURE_CANCELLED) {
         return;
     }
     if (code == FAILURE_LIMIT) {
-        record_answer_take_excess(store, kind, message, effects);
+        record_answer_take_excess(store, pending.kind, message, effects);
     } else {
         end(store, code, message, effects);
     }

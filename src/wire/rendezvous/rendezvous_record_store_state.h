@@ -21,6 +21,7 @@ enum record_phase {
 struct record_pending {
     uint64_t tag;
     enum record_question_kind kind;
+    int64_t known_changes; /* when it was sent */
 };
 
 struct rendezvous_record_store {
@@ -48,9 +49,10 @@ struct rendezvous_record_store {
         bool is_quiet; /* the write under way does not tell the watchers */
     } record;
     struct {
-        int64_t known;   /* the count of changes that was read last */
-        int64_t awaited; /* the number of the change waited for; 0: none */
-        int64_t own;     /* the number of the last change that this node made itself */
+        int64_t known;      /* of the changes counted so far, as read or as told by the watcher */
+        int64_t known_then; /* when the question was sent that is answered now */
+        int64_t awaited;    /* the number of the change waited for; 0: none */
+        int64_t own;        /* the number of the last change that this node made itself */
     } changes;
     struct {
         bool is_served;

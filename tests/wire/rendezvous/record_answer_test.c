@@ -79,6 +79,25 @@ static void a_counter_that_was_deleted_counts_on(void **state) {
     lone_tear_down(&node);
 }
 
+/* The watcher's lane may be faster than the one on which the count was asked before. */
+static void a_count_from_before_the_last_change_is_no_deleted_counter(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_be_up(&node, true);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
+    uint64_t change = lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+    lone_reply(&node, change, lone_byte(STORE_STOP_WAITING));
+    (void)lone_told(&node, RENDEZVOUS_EVENT_CHANGED);
+    lone_reply(&node, count, lone_integer(7));
+    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/9");
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
 static void a_new_change_has_a_number_that_can_be_waited_for(void **state) {
     (void)state;
     static const int64_t counts[] = {INT64_MAX, INT64_MIN, 0};
@@ -199,6 +218,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_that_makes_no_sense_is_named),
     cmocka_unit_test(a_counter_of_changes_that_counts_nothing_is_named),
     cmocka_unit_test(a_counter_that_was_deleted_counts_on),
+    cmocka_unit_test(a_count_from_before_the_last_change_is_no_deleted_counter),
     cmocka_unit_test(a_new_change_has_a_number_that_can_be_waited_for),
     cmocka_unit_test(an_answer_of_another_kind_ends_it),
     cmocka_unit_test(a_wait_that_the_store_calls_off_ends_it),
