@@ -12,8 +12,6 @@ import pytest
 from support.nodes import free_port
 from support.probes import SERVING, Probe
 
-import pytest
-
 # Each worker notes what it is in a line of its own, and lives until it is told to end.
 WORKER = """
 import json, os, sys, time
@@ -27,7 +25,8 @@ with open("story", "a") as file:
         "input": os.readlink("/proc/self/fd/0"), "score": open("/proc/self/oom_score_adj").read().strip(),
         "born": os.stat("/proc/self").st_ctime,
     }) + "\\n")
-print("attempt", environment["TORCHELASTIC_RESTART_COUNT"], "rank", environment["RANK"], flush=True)
+line = "attempt %s rank %s\\n" % (environment["TORCHELASTIC_RESTART_COUNT"], environment["RANK"])
+print(line, end="", flush=True)  # in one piece
 while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
     time.sleep(0.01)
 """
@@ -270,13 +269,13 @@ esac
 
 def test_a_script_that_is_edited_meanwhile_runs_as_it_is_then(muster, scratch):
     job, first, spares = ready_job(muster, scratch)
-    (scratch / "worker.py").write_text(WORKER.replace('print("attempt"', 'print("edited attempt"'))
+    (scratch / "worker.py").write_text(WORKER.replace('"attempt %s', '"edited attempt %s'))
     kill(first[0]["pid"])
     second = job.attempt(1)
     assert {line["pid"] for line in second} == set(spares)
     end = job.end(1)
     assert end.status == 0, end
-    assert end.out.count("edited attempt") == 2
+    assert end.out.count("edited attempt 1") == 2
 
 
 def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster, scratch):

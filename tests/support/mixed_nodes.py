@@ -73,7 +73,8 @@ class World:
         names = [b"member." + facts["name"].encode() for facts in self.members]
         with RawClient(port, address) as store:
             store.send(request(CHECK, len(names), *names))
-            assert store.receive(1) == b"\x00", f"not all of {names} have met at {address}:{port}"
+            met = {facts["name"]: facts["has_met"] for facts in self.members}
+            assert store.receive(1) == b"\x00", f"not all have met at {address}:{port}: {met}"
 
 
 class MixedJob:
