@@ -225,6 +225,7 @@ static void enter_world(struct membership_step *step) {
     membership->knowledge.node = text_take(&node);
     membership->knowledge.placement.node = NULL; /* it belongs to the round before */
     membership->round = told->world.round;
+    membership->is_last_round = rendezvous_state_has_foreign_participant(told->world.state);
     text_append_format(&membership->note,
         "round %lld of job '%s': this node is rank %d of %d nodes%s%s",
         (long long)told->world.round, membership->settings.run_id, told->world.group_rank,
@@ -430,6 +431,7 @@ static void believe_failure(struct membership_step *step) {
 /* When the record is closed without a failure, the workers may finish, as among torchrun's nodes.
  */
 static void note_closing(struct membership_step *step) {
+    step->membership->is_last_round = true;
     text_append(&step->membership->note,
         "the job's record was closed; workers here may finish, but not restart");
     membership_note(step, LOG_LEVEL_INFO);
@@ -461,11 +463,12 @@ static void fail_barrier(struct membership_step *step) {
     membership_end_barrier(step, false);
 }
 
-/* Where losses are ignored, the barrier may wait for a node that is gone: then only its connections
- * tell the host that it is alone. */
+/* Where no new round follows a loss, the barrier may wait for a node that is gone: then only its
+ * connections tell the host that it is alone. */
 static void stay_in_barrier(struct membership_step *step) {
+    const struct node_membership *membership = step->membership;
     membership_stay_in_barrier(step);
-    if (step->membership->settings.ignores_losses) {
+    if (membership->settings.ignores_losses || membership->is_last_round) {
         membership_push(step, (struct membership_effect){
                                   .kind = MEMBERSHIP_EFFECT_LINGER, .patience = DURATION_FOREVER});
     }

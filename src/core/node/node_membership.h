@@ -222,6 +222,9 @@ struct node_membership {
     int64_t ticket; /* of the last JOIN_ASKED */
     int attempt;    /* of the last JOIN_ASKED */
     int64_t round;  /* of the last world */
+    /* Changing: a node that is lost now is no reason for a new round, because a node of torchrun's
+     * is in this one, or the record is closed. */
+    bool is_last_round;
     bool is_host;
     bool is_store_used; /* alone: workers of an earlier attempt have used the store */
     struct membership_settling settling;

@@ -153,6 +153,11 @@ static void a_host_that_is_done_keeps_the_store_until_nobody_needs_it(void **sta
     desk_clear(&desk);
 }
 
+/* LINGER is told when nobody else is connected. */
+#define STAYS_UNTIL_ALONE                                                                          \
+    "note 1 of 2 nodes had come; this node hosts the job's store, and keeps it until they are "    \
+    "done; linger seconds=9.22337e+09"
+
 static void where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node(void **state) {
     (void)state;
     struct desk desk = desk_joined();
@@ -160,13 +165,44 @@ static void where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node(voi
     take_hosting(&desk, 0);
     take_kind(
         &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
-    take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come",
-        "note 1 of 2 nodes had come; this node hosts the job's store, and keeps it until they are "
-        "done; linger seconds=9.22337e+09");
+    take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come", STAYS_UNTIL_ALONE);
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
     take_kind(&desk, MEMBERSHIP_EVENT_SUCCESS_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "disconnect; linger seconds=30");
     take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
+static void a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_was_closed(
+    void **state) {
+    (void)state;
+    struct desk desk = desk_joined();
+    take_hosting(&desk, 0);
+    take_told(&desk, RENDEZVOUS_EFFECT_CLOSED, "",
+        "note the job's record was closed; workers here may finish, but not restart");
+    take_kind(
+        &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
+    take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come", STAYS_UNTIL_ALONE);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
+    desk_clear(&desk);
+}
+
+static void a_host_that_is_done_awaits_no_lost_node_of_torchruns(void **state) {
+    (void)state;
+    struct rendezvous_node nodes[] = {
+        {.identity = identity_of("me"), .is_participant = true},
+        {.identity = {.address = "theirs", .pid = 7}, .is_participant = true},
+    };
+    struct rendezvous_state with_torchrun = {
+        .round = 4, .is_complete = true, .nodes = nodes, .count = 2};
+    struct desk desk = desk_joining();
+    take_world_of(&desk, &with_torchrun, WORLD_4);
+    take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=1 restarts=0 nodes=2");
+    take_hosting(&desk, 0);
+    take_kind(
+        &desk, MEMBERSHIP_EVENT_BARRIER_ASKED, "round: barrier_asked; rendezvous: done_asked");
+    take_round(&desk, ROUND_EFFECT_BARRIER_LATE, "1 of 2 nodes had come", STAYS_UNTIL_ALONE);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "agent: barrier_failed");
     desk_clear(&desk);
 }
 
@@ -399,6 +435,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_has_not_waited_for_the_others_leaves_it_to_them_to_close_the_record),
     cmocka_unit_test(a_host_that_is_done_keeps_the_store_until_nobody_needs_it),
     cmocka_unit_test(where_losses_are_ignored_a_host_that_is_done_awaits_no_lost_node),
+    cmocka_unit_test(a_host_that_is_done_awaits_no_node_that_was_lost_after_the_record_was_closed),
+    cmocka_unit_test(a_host_that_is_done_awaits_no_lost_node_of_torchruns),
     cmocka_unit_test(a_record_that_is_closed_well_ends_the_barrier_too),
     cmocka_unit_test(a_barrier_that_ends_when_nobody_waits_in_it_is_no_news),
     cmocka_unit_test(who_failed_is_written_down_before_the_record_says_that_somebody_did),

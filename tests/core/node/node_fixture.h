@@ -147,18 +147,26 @@ static inline void take_signalled(struct desk *desk, enum rendezvous_effect_kind
 }
 
 /* This node is rank 0 of two in the round. */
-static inline void take_world(
-    struct desk *desk, int64_t round, const char *reason, const char *expected) {
-    struct rendezvous_state state = {.round = round, .is_complete = true};
+static inline void take_world_of(
+    struct desk *desk, const struct rendezvous_state *state, const char *expected) {
     struct rendezvous_effect effect = {
         .kind = RENDEZVOUS_EFFECT_WORLD,
-        .world = {.state = &state, .identity = identity_of("me"), .round = round, .node_count = 2},
+        .world = {.state = state,
+            .identity = identity_of("me"),
+            .round = state->round,
+            .node_count = 2},
     };
-    strncpy(state.reason, reason, sizeof state.reason - 1);
     take(desk,
         (struct membership_event){
             .kind = MEMBERSHIP_EVENT_WORLD, .rendezvous = {.effect = &effect}},
         expected);
+}
+
+static inline void take_world(
+    struct desk *desk, int64_t round, const char *reason, const char *expected) {
+    struct rendezvous_state state = {.round = round, .is_complete = true};
+    strncpy(state.reason, reason, sizeof state.reason - 1);
+    take_world_of(desk, &state, expected);
 }
 
 /* What the round exchange tells. */
