@@ -178,6 +178,18 @@ def test_a_node_that_is_done_is_not_taken_for_dead(make_mixed_job, early, host):
     assert (job.starts(1), job.starts(2)) == starts
 
 
+def test_a_host_that_is_done_does_not_wait_for_a_torchrun_node_that_has_failed(make_mixed_job):
+    job = make_mixed_job()
+    host = job.start("muster", 1, "--exit-barrier-timeout", 2, is_host=True)
+    failing = job.start("torchrun", 2, is_host=False)
+    job.wait_for_world({1: 1, 2: 1})
+    job.fail(2)
+    job.wait_until(lambda: failing.running.process.poll() is not None, "the end of torchrun's node")
+    job.let_go()
+    job.finish({1: 0, 2: 1})
+    assert "1 of 2 nodes had come to the exit barrier within 2 s" in host.running.err(), job
+
+
 def test_a_torchrun_node_that_is_stopped_is_left_behind(make_mixed_job):
     job = make_mixed_job(nodes="1:2")
     job.start("muster", 1, is_host=True)
