@@ -141,6 +141,7 @@ static bool park_the_waiting(struct rendezvous_step *step) {
     return rendezvous_draft_write(step, false);
 }
 
+/* A node that waits needs to know: where no further round follows, its patience has an end. */
 static bool mark_draining(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
@@ -149,7 +150,7 @@ static bool mark_draining(struct rendezvous_step *step) {
         return false;
     }
     rendezvous_draft_begin(step)->is_draining = true;
-    return rendezvous_draft_write(step, true);
+    return rendezvous_draft_write(step, rendezvous_state_waiting(seen) == 0);
 }
 
 /* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes

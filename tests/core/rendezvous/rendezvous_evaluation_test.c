@@ -70,6 +70,20 @@ static void a_node_that_is_done_says_so_and_keeps_newcomers_out(void **state) {
     assert_int_equal(bench->record.round, 1);
 }
 
+/* Where no further round follows, a node that waits does so for join_timeout only. */
+static void a_node_that_is_done_says_so_aloud_where_another_one_waits(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.on_node_loss = RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+    bench->settings.rendezvous.scale_up = RENDEZVOUS_SCALE_UP_NEVER;
+    bench_run(bench, "ma", true, false);
+    place(&bench->record, muster_node("b"))->is_waiting = true;
+    bench_change(bench);
+    bench_forget(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_expect(bench, "present " ME " finished; write round 1 complete [" ME ":0 " A
+                        ":1] wait [b_1_1073741824] spare [] draining");
+}
+
 /* Heartbeats. */
 
 static void the_host_beats_for_all_of_its_kind(void **state) {
@@ -250,6 +264,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(in_a_closed_record_all_stand_alike),
     ON_BENCH(a_node_that_was_taken_out_stops_and_asks_to_come_back),
     ON_BENCH(a_node_that_is_done_says_so_and_keeps_newcomers_out),
+    ON_BENCH(a_node_that_is_done_says_so_aloud_where_another_one_waits),
     ON_BENCH(the_host_beats_for_all_of_its_kind),
     ON_BENCH(without_presence_each_beats_for_itself),
     ON_BENCH(a_lost_heartbeat_is_written_again),
