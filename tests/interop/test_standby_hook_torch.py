@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """PyTorch programs cannot tell whether they were started cold, cold with the hook, or as a standby worker."""
 
+import re
 import textwrap
 
 import pytest
@@ -93,6 +94,13 @@ def keeper(peer, scratch):
         yield keeper
 
 
+def shown(run):
+    """What a run shows. Python's own resource tracker now and then warns of a semaphore that is just being removed."""
+    status, out, err = run.visible()
+    warning = rb"^\S*resource_tracker\.py:\d+: UserWarning: .*\n  warnings\.warn.*\n"
+    return status, out, re.sub(warning, b"", err, flags=re.MULTILINE)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("text, arguments", [
     (LOADER, ["fork", 2]), (LOADER, ["spawn", 1]), (LOADER, ["forkserver", 1]), (SPAWN, []), (SAVE, []), (GROUP, []),
@@ -102,11 +110,11 @@ def test_a_pytorch_program_runs_as_if_started_cold(keeper, scratch, text, argume
     words, names = ["script.py", *arguments], {"OMP_NUM_THREADS": "1"}
     cold = keeper.cold(words, **names)
     recorded = keeper.recorded(words, **names)
-    assert recorded.visible() == cold.visible()
+    assert shown(recorded) == shown(cold)
     spare = keeper.spare(words, **names)
     modules, skipped, _, _ = spare.warm(recorded.modules())
     assert modules > 1000 and skipped < 20
     spare.open_gate(keeper.streams())
     warm = spare.finish()
-    assert warm.visible() == cold.visible()
+    assert shown(warm) == shown(cold)
     assert "torch" not in warm.modules()
