@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An agent that runs out of descriptors says so and ends; what it prints is what it meant to print."""
 
-from support.nodes import free_port
+from support.ports import free_port
 
 LIMITS = [4, 5, *range(11, 65)]
 

@@ -5,11 +5,7 @@ import signal
 import socket
 import time
 
-
-def free_port():
-    with socket.socket(socket.AF_INET6) as listener:
-        listener.bind(("::", 0))
-        return listener.getsockname()[1]
+from support.ports import free_port
 
 
 def start_alone(muster, port, script):

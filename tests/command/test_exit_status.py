@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from support.nodes import free_port
+from support.ports import free_port
 
 LOCALLY = ["run", "--standalone", "--nproc-per-node", 2, "--no-python"]
 

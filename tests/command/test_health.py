@@ -15,7 +15,7 @@ import sys
 import pytest
 
 from support import timers
-from support.nodes import free_port
+from support.ports import free_port
 from support.probes import SERVING, Probe
 
 # Ends when `go` is there, however it is asked to. One that fails waits until the other can be asked.

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from support.network import require_network
-from support.nodes import Job, free_port, wait_until
+from support.nodes import Job, wait_until
+from support.ports import free_port
 from support.store import GET, SET, RawClient, request
 
 TOKEN = "a secret of this job's nodes"

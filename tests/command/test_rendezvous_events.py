@@ -4,7 +4,8 @@
 import json
 import re
 
-from support.nodes import free_port, wait_until
+from support.nodes import wait_until
+from support.ports import free_port
 
 
 def told(scratch, node):

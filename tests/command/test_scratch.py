@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from support.leaks import processes_with, wait_until_gone
-from support.nodes import free_port
+from support.ports import free_port
 
 PLACE = pathlib.Path("/dev/shm")
 DENY = pathlib.Path(__file__).resolve().parent.parent / "support" / "deny_system_call.py"

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from support.nodes import free_port, wait_until
+from support.nodes import wait_until
+from support.ports import free_port
 
 # Notes each signal, and lives on for a while so that a second one would be noted, too.
 WORKER = """\

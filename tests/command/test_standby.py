@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support.nodes import free_port
+from support.ports import free_port
 from support.probes import SERVING, Probe
 
 # Each worker notes what it is in a line of its own, and lives until it is told to end.

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from support.nodes import Node, free_port
+from support.nodes import Node
+from support.ports import free_port
 
 # What happens is told in one file, in that order.
 TELL = """

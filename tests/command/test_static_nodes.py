@@ -2,16 +2,10 @@
 """Several nodes with fixed ranks: agents on loopback, one job."""
 
 import signal
-import socket
 
 import pytest
 
-
-def free_port():
-    """The nodes of a static job are told the port before anybody has bound it."""
-    with socket.socket(socket.AF_INET6) as listener:
-        listener.bind(("::", 0))
-        return listener.getsockname()[1]
+from support.ports import free_port
 
 
 class Job:

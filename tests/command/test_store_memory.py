@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from support.nodes import free_port
+from support.ports import free_port
 from support.store import DELETE, MULTI_SET, Server, request, wait_until
 
 # Writes keys until the store refuses one. Then the first attempt fails.

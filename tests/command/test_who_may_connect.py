@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from support.nodes import free_port, wait_until
+from support.nodes import wait_until
+from support.ports import free_port
 
 # A worker: how it finds its store, where its agent listens, and which of the store's addresses it reaches.
 WORKER = """\

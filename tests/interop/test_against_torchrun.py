@@ -2,16 +2,14 @@
 """The same jobs under torchrun and muster: what workers see, what is left on disk, what is reported."""
 
 import json
-import random
 import re
-import socket
 import time
 
 import pytest
 
 import chosen_differences
 from support.binary import ROOT
-from support.nodes import free_port
+from support.ports import free_port
 from support.side_by_side import SideBySide, normalise
 
 pytestmark = pytest.mark.timeout(180)
@@ -126,16 +124,6 @@ def test_workers_see_the_same_environment(pair, case):
         theirs, ours = (side.facts(rank) for side in sides)
         for fact in theirs.keys() - {"environment"}:
             assert ours[fact] == theirs[fact], fact
-
-
-def free_port():
-    """A port for the static rendezvous, which must be known beforehand: free a moment ago, and outside
-    the range from which the kernel serves others."""
-    while True:
-        port = random.randrange(20000, 30000)
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
 
 
 FAIL_ONCE = """

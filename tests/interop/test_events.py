@@ -9,7 +9,7 @@ import pytest
 
 import chosen_differences
 from support import timers
-from support.nodes import free_port
+from support.ports import free_port
 from support.side_by_side import Side, SideBySide
 
 pytestmark = pytest.mark.timeout(180)

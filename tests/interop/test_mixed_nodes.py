@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Agents of both kinds, muster's and torchrun's, in one static job of real PyTorch workers."""
 
-import socket
-
 import pytest
+
+from support.ports import free_port
 
 ALL_REDUCE = """
 import os, torch, torch.distributed as distributed
@@ -14,12 +14,6 @@ with open(f"sum.{distributed.get_rank()}", "w") as out:
     print(int(total.item()), os.environ["WORLD_SIZE"], os.environ["GROUP_RANK"], file=out)
 distributed.barrier()
 """
-
-
-def free_port():
-    with socket.socket(socket.AF_INET6) as listener:
-        listener.bind(("::", 0))
-        return listener.getsockname()[1]
 
 
 @pytest.mark.parametrize("kinds", [("muster", "torchrun"), ("torchrun", "muster"), ("muster", "muster")])

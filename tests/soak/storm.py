@@ -17,7 +17,7 @@ from support.binary import clean_environment
 from support.disks import Disk
 from support.leaks import processes_with
 from support.lossy_network import BUILD, LossyNetwork
-from support.nodes import free_port
+from support.ports import free_port
 from support.peers import Peer, find_peer
 
 WORKER = BUILD / "tests" / "soak_worker"

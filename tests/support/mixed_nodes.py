@@ -17,7 +17,8 @@ import shutil
 import time
 
 from support.binary import ROOT
-from support.nodes import exists, free_port
+from support.nodes import exists
+from support.ports import free_port
 from support.store import CHECK, RawClient, request
 
 # So that a test does not take minutes; torchrun's own defaults are 30, 600 and 5 s.

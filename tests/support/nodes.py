@@ -13,9 +13,9 @@ Worlds are told apart by the address of their workers' store, which is another o
 """
 
 import os
-import random
-import socket
 import time
+
+from support.ports import free_port
 
 # Settings with which a node is missed within two seconds where nothing but its heartbeats tell.
 IMPATIENT = ["keep_alive_interval=1", "keep_alive_max_attempt=2"]
@@ -31,18 +31,6 @@ echo "node=$NODE rank=$RANK/$WORLD_SIZE local=$LOCAL_RANK/$LOCAL_WORLD_SIZE grou
 read -r status <order.$$
 exit "$status"
 """
-
-
-def free_port():
-    """Nodes are told the port before anybody has bound it; so it is none that the kernel gives to others."""
-    while True:
-        port = random.randrange(10000, 32000)
-        with socket.socket(socket.AF_INET6) as listener:
-            try:
-                listener.bind(("::", port))
-            except OSError:
-                continue
-            return port
 
 
 def exists(pid):

@@ -13,6 +13,7 @@
  * cannot be read, "missing" is not there, and the others hold their names. */
 static int gate[2];
 static atomic_int waiting_count;
+static atomic_int passed_count;
 
 static enum failure_code read_made_up(
     const char *path, size_t ceiling, struct bytes *out_bytes, struct failure *failure) {
@@ -26,6 +27,7 @@ static enum failure_code read_made_up(
     if (strcmp(path, "hangs") == 0) {
         atomic_fetch_add(&waiting_count, 1);
         assert_int_equal(read(gate[0], &byte, 1), 1);
+        atomic_fetch_add(&passed_count, 1);
     }
     assert_true(ceiling > strlen(path));
     return bytes_append(out_bytes, path, strlen(path));
@@ -45,6 +47,7 @@ struct fixture {
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     atomic_store(&waiting_count, 0);
+    atomic_store(&passed_count, 0);
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
@@ -65,12 +68,17 @@ static void tear_down(struct fixture *fixture) {
     close(gate[1]);
 }
 
-static void open_gate(void) {
-    assert_int_equal(write(gate[1], "x", 1), 1);
-}
-
 static void await_waiting(int count) {
     while (atomic_load(&waiting_count) != count) {
+        usleep(1000);
+    }
+}
+
+/* Returns when the one that waited is through, and needs the gate no longer. */
+static void open_gate(void) {
+    await_waiting(1);
+    assert_int_equal(write(gate[1], "x", 1), 1);
+    while (atomic_load(&passed_count) != 1) {
         usleep(1000);
     }
 }
