@@ -5,13 +5,6 @@
 
 static const char *const start_methods[] = {"spawn", "fork", "forkserver", NULL};
 static const char *const numa_bindings[] = {"node", "socket", "exclusive", "core-complex", NULL};
-static const char *const node_losses[] = {"restart", "wait", "torchrun", NULL};
-static const char *const timer_expiries[] = {"restart-worker", "exit-agent", NULL};
-static const char *const evidences[] = {"off", "basic", "full", NULL};
-static const char *const standbys[] = {"off", "auto", "on", NULL};
-static const char *const store_clients[] = {"user", "round", "any", NULL};
-static const char *const auths[] = {"token", "none", NULL};
-static const char *const exit_codes[] = {"torchrun", "worker", NULL};
 
 static const struct option_definition definitions[] = {
     {
@@ -240,36 +233,6 @@ static const struct option_definition definitions[] = {
         .help = "Address under which other nodes reach this one. Default: its full host name.",
     },
     {
-        .destination = "token_file",
-        .names = {"--token-file", "--token_file"},
-        .reads_environment = true,
-        .is_addition = true,
-        .help = "File with the job's token, a secret of at least 16 bytes that is the same on all "
-                "nodes. With a token nodes prove themselves to the job's store, and others are "
-                "turned away. Only this user may read it (mode 0600). Default: the token in "
-                "$MUSTER_JOB_TOKEN, which the workers do not get.",
-    },
-    {
-        .destination = "auth",
-        .names = {"--auth"},
-        .reads_environment = true,
-        .choices = auths,
-        .is_addition = true,
-        .help = "How nodes prove themselves: token, or none, as where nodes of torchrun take part. "
-                "Default: token where one is given.",
-    },
-    {
-        .destination = "worker_store_from",
-        .names = {"--worker-store-from", "--worker_store_from"},
-        .reads_environment = true,
-        .default_text = "user",
-        .choices = store_clients,
-        .is_addition = true,
-        .help = "Who may use the workers' store: user (on this machine processes of this user and "
-                "of root; on others everybody), round (on other machines only those of the "
-                "round's nodes; for all nodes alike), or any. Default: user.",
-    },
-    {
         .destination = "logs_specs",
         .names = {"--logs-specs", "--logs_specs"},
         .help =
@@ -302,167 +265,15 @@ static const struct option_definition definitions[] = {
                 "killed. Default: $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30.",
     },
     {
-        .destination = "exit_barrier_timeout",
-        .names = {"--exit-barrier-timeout", "--exit_barrier_timeout"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .is_addition = true,
-        .help =
-            "Seconds that a node whose workers are done waits for the other nodes; then it ends "
-            "with "
-            "status 0. The node that hosts the job's store stays as long as others work. Default: "
-            "$TORCH_ELASTIC_EXIT_BARRIER_TIMEOUT, else 300.",
-    },
-    {
         .destination = "virtual_local_rank",
         .names = {"--virtual-local-rank", "--virtual_local_rank"},
         .kind = OPTION_FLAG,
         .reads_environment = true,
         .help = "Every worker sees LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, its own GPU only.",
     },
-    {
-        .destination = "on_node_loss",
-        .names = {"--on-node-loss", "--on_node_loss"},
-        .reads_environment = true,
-        .default_text = "restart",
-        .choices = node_losses,
-        .is_addition = true,
-        .help =
-            "What the others do when a node is lost (c10d): restart at once without it, if enough "
-            "are left; wait for another to take its place, until join_timeout; or do as torchrun "
-            "does and notice when a worker fails. Default: restart.",
-    },
-    {
-        .destination = "scale_up",
-        .names = {"--scale-up", "--scale_up"},
-        .reads_environment = true,
-        .default_text = "immediate",
-        .is_addition = true,
-        .help =
-            "When nodes beyond the present ones join a running job (c10d), which restarts its "
-            "workers: immediate, never, or the seconds that have to lie between two such restarts. "
-            "Default: immediate.",
-    },
-    {
-        .destination = "settling_time",
-        .names = {"--settling-time", "--settling_time"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .default_text = "2",
-        .is_addition = true,
-        .help =
-            "With c10d: seconds for which this node's workers run on when another node was told to "
-            "end by a signal, since the same signal may be on its way to this node. Default: 2.",
-    },
-    {
-        .destination = "host_timeout",
-        .names = {"--host-timeout", "--host_timeout"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .is_addition = true,
-        .help =
-            "With c10d: seconds for which a node that has lost the host of the job's store looks "
-            "for it, before the node ends. Default: the host_timeout of --rdzv-conf, otherwise 30.",
-    },
-    {
-        .destination = "store_memory",
-        .names = {"--store-memory", "--store_memory"},
-        .reads_environment = true,
-        .default_text = "",
-        .is_addition = true,
-        .help = "How much memory each store that this agent serves may use: bytes, as 512M, or a "
-                "percentage of what the agent's cgroup or the machine has. Default: a quarter of "
-                "that, but not more than 4 GiB.",
-    },
-    {
-        .destination = "scratch",
-        .names = {"--scratch"},
-        .reads_environment = true,
-        .default_text = "",
-        .is_addition = true,
-        .help = "Give this node's workers a private directory in memory, $MUSTER_SCRATCH, that "
-                "outlives their restarts and goes with the job; they may put this much into it: "
-                "bytes, as 2G. Default: 0, none.",
-    },
-    {
-        .destination = "on_timer_expiry",
-        .names = {"--on-timer-expiry", "--on_timer_expiry"},
-        .reads_environment = true,
-        .default_text = "restart-worker",
-        .choices = timer_expiries,
-        .is_addition = true,
-        .help = "When a worker's timer expired and the worker was ended: treat it as any other "
-                "failure, or end this agent too, as torchrun does. Default: restart-worker.",
-    },
-    {
-        .destination = "evidence",
-        .names = {"--evidence"},
-        .reads_environment = true,
-        .default_text = "basic",
-        .choices = evidences,
-        .is_addition = true,
-        .help = "What to look at before a worker is killed that hangs: off, basic for its threads, "
-                "files, sockets and Python stacks, full for debuggers (py-spy, gdb) too, which "
-                "stop it. It goes to hang_evidence.txt beside the worker's logs. Default: basic.",
-    },
-    {
-        .destination = "evidence_timeout",
-        .names = {"--evidence-timeout", "--evidence_timeout"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .default_text = "2",
-        .is_addition = true,
-        .help = "Seconds, also fractions, by which that may delay a kill. Default: 2.",
-    },
-    {
-        .destination = "evidence_signal",
-        .names = {"--evidence-signal", "--evidence_signal"},
-        .reads_environment = true,
-        .default_text = "50",
-        .is_addition = true,
-        .help = "Signal on which Python workers say their stacks, 34 to 64 or off. Default: 50.",
-    },
-    {
-        .destination = "standby",
-        .names = {"--standby"},
-        .reads_environment = true,
-        .default_text = "off",
-        .choices = standbys,
-        .is_addition = true,
-        .help = "Keep one process for each worker that has imported what the workers import, and "
-                "takes a worker's place when all are started again: off, on, or auto where there "
-                "is room for them. Default: off.",
-    },
-    {
-        .destination = "standby_after",
-        .names = {"--standby-after", "--standby_after"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .default_text = "2.5",
-        .is_addition = true,
-        .help = "Seconds, also fractions, for which no worker has imported anything before such "
-                "processes are started. Default: 2.5.",
-    },
-    {
-        .destination = "standby_timeout",
-        .names = {"--standby-timeout", "--standby_timeout"},
-        .kind = OPTION_FLOAT,
-        .reads_environment = true,
-        .default_text = "30",
-        .is_addition = true,
-        .help = "Seconds by which a new node may join later to have them ready. Default: 30.",
-    },
-    {
-        .destination = "exit_code",
-        .names = {"--exit-code", "--exit_code"},
-        .reads_environment = true,
-        .default_text = "torchrun",
-        .choices = exit_codes,
-        .is_addition = true,
-        .help = "Exit status of a failed job: torchrun for 1 always, worker for that of the worker "
-                "that failed first (128 + N for signal N, also for one that ended the agent). "
-                "Default: torchrun.",
-    },
+/* clang-format off */
+#include "options/launch/launch_additions.def"
+    /* clang-format on */
     {
         .destination = "print_completion",
         .names = {"--print-completion", "--print_completion"},
