@@ -47,15 +47,15 @@ OPTIONS = {
     "master_addr": ([], WORDS | {"default": "127.0.0.1"}),
     "master_port": ([], NUMBER),
     "local_addr": ([], WORDS),
-    "token_file": ([], WORDS),  # Muster's own
-    "auth": ([], WORDS | {"choices": ["token", "none"]}),  # Muster's own
-    "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "round", "any"]}),  # Muster's own
     "logs_specs": ([], WORDS),
     "numa_binding": ([], WORDS | {"choices": ["node", "socket", "exclusive", "core-complex"]}),
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),
     "shutdown_timeout": ([], {"type": float}),  # torchrun: whole seconds
-    "exit_barrier_timeout": ([], {"type": float}),  # proposed for torchrun
     "virtual_local_rank": ([], None),
+    "token_file": ([], WORDS),  # Muster's own
+    "auth": ([], WORDS | {"choices": ["token", "none"]}),  # Muster's own
+    "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "round", "any"]}),  # Muster's own
+    "exit_barrier_timeout": ([], {"type": float}),  # proposed for torchrun
     "on_node_loss": ([], WORDS | {"default": "restart", "choices": ["restart", "wait", "torchrun"]}),  # Muster's own
     "scale_up": ([], WORDS | {"default": "immediate"}),  # Muster's own
     "settling_time": ([], {"type": float, "default": 2.0}),  # Muster's own
