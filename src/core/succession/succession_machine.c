@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/succession/succession_machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/succession/succession_step.h"
+
+struct succession_machine *succession_machine_new(const struct succession_settings *settings) {
+    struct succession_machine *machine = memory_allocate(sizeof *machine);
+    machine->settings = *settings;
+    return machine;
+}
+
+void succession_machine_free(struct succession_machine *machine) {
+    if (machine != NULL) {
+        rendezvous_state_clear(&machine->record);
+        rendezvous_state_clear(&machine->seen);
+        rendezvous_state_clear(&machine->appended);
+        free(machine->suspicion.renewal);
+        free(machine);
+    }
+}
+
+enum succession_state succession_machine_state(const struct succession_machine *machine) {
+    return machine->state;
+}
+
+bool succession_machine_is_appending(const struct succession_machine *machine) {
+    return machine->request == SUCCESSION_REQUEST_APPEND || machine->is_unresolved ||
+           (machine->state == SUCCESSION_HOST && machine->is_uncommitted);
+}
+
+/* Suspicion. */
+
+static void suspect_ended(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->suspicion.kind != SUCCESSION_SUSPICION_REFUSED) {
+        succession_forget_suspicion(machine);
+        machine->suspicion.kind = SUCCESSION_SUSPICION_REFUSED;
+    }
+    machine->state = SUCCESSION_SUSPECT;
+    succession_read(step);
+}
+
+static void look(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    moment_set_after(&machine->suspicion.look_at, step->event->now,
+        duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    succession_push(step,
+        (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = machine->entry.term});
+}
+
+static void suspect_silent(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->state = SUCCESSION_SUSPECT;
+    if (machine->suspicion.kind != SUCCESSION_SUSPICION_SILENT) {
+        free(machine->suspicion.renewal);
+        machine->suspicion = (struct succession_suspicion){
+            .kind = SUCCESSION_SUSPICION_SILENT, .unchanged_since = step->event->now};
+        look(step);
+    }
+}
+
+static void claim(struct succession_step *step) {
+    step->machine->state = SUCCESSION_CLAIM;
+    succession_append(step, true, &step->machine->record);
+}
+
+/* The register has no later entry. The host that this node cannot reach is claimed when it is this
+ * node's turn. */
+static void claim_in_turn(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct succession_suspicion *suspicion = &machine->suspicion;
+    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED && !suspicion->is_turn) {
+        int before = succession_turn(machine);
+        suspicion->is_turn = true;
+        if (before > 0) {
+            moment_set_after(&suspicion->turn_at, step->event->now,
+                duration_from_milliseconds((int64_t)before * SUCCESSION_TURN_MILLISECONDS));
+            return;
+        }
+    }
+    if (suspicion->is_turn && !suspicion->turn_at.is_set) {
+        claim(step);
+    } else if (suspicion->kind == SUCCESSION_SUSPICION_NONE) {
+        succession_dial(step);
+    }
+}
+
+/* Hosting. */
+
+static void host(struct succession_step *step, struct node_identity former) {
+    struct succession_machine *machine = step->machine;
+    succession_forget_suspicion(machine);
+    succession_leave_connection(step);
+    machine->state = SUCCESSION_HOST;
+    machine->is_uncommitted = false;
+    moment_set_after(
+        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
+                              .host = {machine->entry.term, former, &machine->record}});
+    succession_dial(step);
+}
+
+static void end_hosting(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->state = SUCCESSION_FOLLOW;
+    machine->is_uncommitted = false;
+    moment_clear(&machine->renew_at);
+    succession_push_kind(step, SUCCESSION_EFFECT_END_HOSTING);
+    succession_leave_connection(step);
+}
+
+static void commit(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+        machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved) {
+        succession_append(step, false, &machine->seen);
+    }
+}
+
+static void tell_committed(struct succession_step *step) {
+    const struct rendezvous_state *record = &step->machine->record;
+    if (step->machine->is_connected && record->is_complete) {
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_COMMITTED,
+                                  .round = record->round});
+    }
+}
+
+static bool is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known) {
+    return seen->round != known->round || seen->base != known->base ||
+           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete;
+}
+
+static void take_win(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct node_identity former = machine->entry.host;
+    machine->is_unresolved = false;
+    machine->entry.number++;
+    if (machine->is_claim) {
+        machine->entry.term++;
+        machine->entry.host = machine->settings.identity;
+        host(step, former);
+        return;
+    }
+    rendezvous_state_copy(&machine->appended, &machine->record);
+    machine->is_uncommitted = machine->is_uncommitted && is_news(&machine->seen, &machine->record);
+    tell_committed(step);
+    commit(step);
+}
+
+/* What the register says. */
+
+/* Whether the append that is unresolved was won: nobody else writes this node's name. */
+static bool is_own_win(
+    const struct succession_machine *machine, const struct succession_entry *entry) {
+    return machine->is_unresolved && entry->number == machine->entry.number + 1 &&
+           succession_is_same_process(&entry->host, &machine->settings.identity);
+}
+
+/* Where it is not connected, this node learns here that a round goes on without it. */
+static void leave_world_of_others(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->record.is_complete && succession_find_self(machine, &machine->record) == NULL) {
+        succession_fence(
+            step, "the others have gone on without this node, which cannot reach them");
+    }
+}
+
+static void follow(struct succession_step *step, const struct succession_entry *entry) {
+    struct succession_machine *machine = step->machine;
+    struct node_identity former = machine->entry.host;
+    bool is_own = succession_is_same_process(&entry->host, &machine->settings.identity);
+    bool is_still_host =
+        machine->state == SUCCESSION_HOST && is_own && entry->term == machine->entry.term;
+    bool was_silent = machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT;
+    machine->is_unresolved = false;
+    machine->entry = *entry;
+    rendezvous_state_copy(step->event->record, &machine->record);
+    if (is_still_host) {
+        commit(step);
+        return;
+    }
+    succession_forget_suspicion(machine);
+    if (machine->state == SUCCESSION_HOST) {
+        end_hosting(step);
+    }
+    succession_leave_connection(step);
+    if (was_silent) {
+        leave_world_of_others(step);
+    }
+    if (is_own) {
+        host(step, former);
+    } else {
+        machine->state = SUCCESSION_FOLLOW;
+        succession_dial(step);
+    }
+}
+
+static void take_entry(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    const struct succession_entry *entry = &step->event->entry;
+    if (is_own_win(machine, entry)) {
+        take_win(step);
+    } else if (entry->number > machine->entry.number) {
+        follow(step, entry);
+    } else if (machine->is_unresolved) {
+        succession_append(
+            step, machine->is_claim, machine->is_claim ? &machine->record : &machine->appended);
+    } else if (machine->state == SUCCESSION_HOST) {
+        commit(step);
+    } else {
+        claim_in_turn(step);
+    }
+}
+
+static void hear(struct succession_step *step) {
+    step->machine->heard_at = step->event->now;
+}
+
+static void take_read(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->request != SUCCESSION_REQUEST_READ) {
+        return;
+    }
+    machine->request = SUCCESSION_REQUEST_NONE;
+    hear(step);
+    if (step->event->is_there) {
+        take_entry(step);
+    } else if (machine->entry.number == 0) {
+        claim(step);
+    } else { /* the register has forgotten what it had: perhaps its file system is not there */
+        succession_retry_later(step);
+    }
+}
+
+static void take_won(struct succession_step *step) {
+    if (step->machine->request == SUCCESSION_REQUEST_APPEND) {
+        step->machine->request = SUCCESSION_REQUEST_NONE;
+        hear(step);
+        take_win(step);
+    }
+}
+
+static void take_lost_append(struct succession_step *step) {
+    if (step->machine->request == SUCCESSION_REQUEST_APPEND) {
+        step->machine->request = SUCCESSION_REQUEST_NONE;
+        hear(step);
+        follow(step, &step->event->entry);
+    }
+}
+
+static void take_unknown(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->request == SUCCESSION_REQUEST_APPEND) {
+        machine->request = SUCCESSION_REQUEST_NONE;
+        machine->is_unresolved = true;
+        succession_retry_later(step);
+    }
+}
+
+static void take_renewed(struct succession_step *step) {
+    hear(step);
+}
+
+static void take_renewal(struct succession_step *step) {
+    struct succession_suspicion *suspicion = &step->machine->suspicion;
+    const char *renewal = step->event->renewal;
+    hear(step);
+    if (suspicion->kind != SUCCESSION_SUSPICION_SILENT) {
+        return;
+    }
+    if (suspicion->renewal != NULL && !text_equals(suspicion->renewal, renewal)) {
+        suspicion->unchanged_since = step->event->now;
+    }
+    free(suspicion->renewal);
+    suspicion->renewal = memory_duplicate_string(renewal);
+}
+
+static void take_register_failure(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->request = SUCCESSION_REQUEST_NONE;
+    machine->suspicion.unchanged_since = step->event->now;
+    snprintf(machine->reason, sizeof machine->reason, "%s", step->event->failed.reason);
+    if (step->event->failed.is_final && machine->entry.number == 0) {
+        succession_give_up(step);
+    } else {
+        succession_retry_later(step);
+    }
+}
+
+/* What the rendezvous machine asks, and what the store says. */
+
+static void seek(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->is_seeking = true;
+    machine->deadline = step->event->deadline;
+    if (machine->entry.number == 0) {
+        succession_read(step);
+    } else if (machine->state != SUCCESSION_CLAIM) {
+        succession_dial(step);
+    }
+}
+
+static void take_seen(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    const struct rendezvous_state *record = step->event->record;
+    bool is_whole = record->is_complete && rendezvous_state_is_whole(record);
+    machine->is_uncommitted = (is_whole || record->is_closed) && is_news(record, &machine->record);
+    if (machine->is_uncommitted) {
+        rendezvous_state_copy(record, &machine->seen);
+    }
+    commit(step);
+}
+
+static void take_connected(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (!machine->is_seeking) {
+        return;
+    }
+    succession_forget_suspicion(machine);
+    machine->is_seeking = false;
+    machine->is_connected = true;
+    machine->was_connected = true;
+    machine->is_fenced = false;
+    hear(step);
+    succession_push_kind(step, SUCCESSION_EFFECT_TELL_CONNECTED);
+    if (machine->state == SUCCESSION_HOST) {
+        tell_committed(step);
+    }
+}
+
+static void take_connection_loss(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    enum succession_loss loss = step->event->loss;
+    bool was_connected = machine->is_connected;
+    if (was_connected) {
+        hear(step);
+        succession_leave_connection(step);
+    }
+    if (machine->state == SUCCESSION_CLAIM || (was_connected && loss != SUCCESSION_LOSS_SILENT)) {
+        return; /* SEEK follows */
+    }
+    if (machine->state == SUCCESSION_HOST) {
+        succession_retry_later(step);
+    } else if (loss == SUCCESSION_LOSS_REFUSED) {
+        suspect_ended(step);
+    } else if (loss == SUCCESSION_LOSS_SILENT) {
+        suspect_silent(step);
+        succession_dial(step);
+    } else {
+        succession_retry_later(step);
+    }
+}
+
+/* Time. */
+
+/* What has waited for the register, or for a store that is not served yet. */
+static void try_again(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    moment_clear(&machine->retry_at);
+    if (machine->state == SUCCESSION_CLAIM && machine->request == SUCCESSION_REQUEST_NONE) {
+        machine->state = SUCCESSION_SUSPECT;
+    }
+    if (machine->state == SUCCESSION_HOST && !machine->is_unresolved) {
+        commit(step);
+        succession_dial(step);
+    } else if (machine->is_seeking || machine->is_unresolved) {
+        succession_read(step);
+    }
+}
+
+static void watch_suspected(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct succession_suspicion *suspicion = &machine->suspicion;
+    struct instant now = step->event->now;
+    if (moment_has_come(&suspicion->turn_at, now)) {
+        moment_clear(&suspicion->turn_at);
+        succession_read(step);
+    }
+    if (moment_has_come(&suspicion->look_at, now)) {
+        look(step);
+    }
+    if (suspicion->kind == SUCCESSION_SUSPICION_SILENT && suspicion->renewal != NULL &&
+        !suspicion->is_turn &&
+        !instant_is_before(
+            now, instant_after(suspicion->unchanged_since, machine->settings.silence_timeout))) {
+        suspicion->is_turn = true;
+        succession_read(step);
+    }
+}
+
+/* A node that stood still may have been deposed meanwhile. */
+static bool has_stood_still(const struct succession_step *step) {
+    const struct moment *armed = &step->machine->armed;
+    return armed->is_set &&
+           instant_is_before(
+               instant_after(armed->at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS)),
+               step->event->now);
+}
+
+static void renew(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state != SUCCESSION_HOST ||
+        !moment_has_come(&machine->renew_at, step->event->now)) {
+        return;
+    }
+    moment_set_after(
+        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    if (has_stood_still(step)) {
+        succession_read(step);
+    }
+    succession_push(step,
+        (struct succession_effect){.kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});
+}
+
+static void give_up_in_time(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->is_seeking && !machine->is_connected &&
+        !instant_is_before(step->event->now, machine->deadline)) {
+        succession_give_up(step);
+    }
+}
+
+static struct instant fence_time(const struct succession_machine *machine) {
+    return instant_after(machine->heard_at, machine->settings.fence_timeout);
+}
+
+static void take_timer(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    if (moment_has_come(&machine->retry_at, now)) {
+        try_again(step);
+    }
+    watch_suspected(step);
+    renew(step);
+    if (!instant_is_before(now, fence_time(machine))) {
+        succession_fence(step,
+            "neither the host of the job's store nor its register was heard of for "
+            "fence_timeout");
+    }
+    give_up_in_time(step);
+}
+
+static void arm_timer(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct instant now = step->event->now;
+    struct moment next = {0};
+    moment_wake(&machine->suspicion.turn_at, now, &next);
+    moment_wake(&machine->suspicion.look_at, now, &next);
+    moment_wake(&machine->renew_at, now, &next);
+    moment_wake(&machine->retry_at, now, &next);
+    if (machine->is_seeking && !machine->is_connected) {
+        struct moment deadline = {true, machine->deadline};
+        moment_wake(&deadline, now, &next);
+    }
+    if (machine->was_connected && !machine->is_connected && !machine->is_fenced) {
+        struct moment fence_at = {true, fence_time(machine)};
+        moment_wake(&fence_at, now, &next);
+    }
+    if (next.is_set) {
+        succession_push(step,
+            (struct succession_effect){.kind = SUCCESSION_EFFECT_ARM_TIMER, .deadline = next.at});
+    }
+    machine->armed = next;
+}
+
+static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_step *step) = {
+    [SUCCESSION_EVENT_SEEK] = seek,
+    [SUCCESSION_EVENT_SEEN] = take_seen,
+    [SUCCESSION_EVENT_READ] = take_read,
+    [SUCCESSION_EVENT_WON] = take_won,
+    [SUCCESSION_EVENT_LOST] = take_lost_append,
+    [SUCCESSION_EVENT_UNKNOWN] = take_unknown,
+    [SUCCESSION_EVENT_RENEWED] = take_renewed,
+    [SUCCESSION_EVENT_RENEWAL] = take_renewal,
+    [SUCCESSION_EVENT_FAILED] = take_register_failure,
+    [SUCCESSION_EVENT_CONNECTED] = take_connected,
+    [SUCCESSION_EVENT_CONNECTION_LOST] = take_connection_loss,
+    [SUCCESSION_EVENT_TIMER_FIRED] = take_timer,
+};
+
+void succession_machine_step(struct succession_machine *machine,
+    const struct succession_event *event, struct succession_effects *effects) {
+    effects->count = 0;
+    struct succession_step step = {.machine = machine, .event = event, .effects = effects};
+    handlers[event->kind](&step);
+    arm_timer(&step);
+}

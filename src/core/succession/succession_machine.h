@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who hosts the job's store, as one node decides it with an external register. The register is a
+ * sequence of write-once entries. Each has a number and a term, names the host of that term, and
+ * has the record of the last round that is committed. The register decides who is host: of two
+ * nodes that append the same number, one wins. This machine is under
+ * core/rendezvous/rendezvous_machine, which asks to be connected and is told of a connection, and
+ * never learns where the store is. It knows no bytes and no addresses: the performer keeps those of
+ * the entry that it was given last.
+ *
+ *                 | FOLLOW              | SUSPECT              | CLAIM          | HOST
+ * ----------------+---------------------+----------------------+----------------+-------------------
+ * SEEK            | DIAL the host of    | as for FOLLOW        | waits          | DIAL itself
+ *                 | the entry; READ, if |                      |                |
+ *                 | there is none yet   |                      |                |
+ * READ: none      | claims the first    |                      |                | ends hosting
+ *                 | term: APPEND        |                      |                |
+ * READ: the same  | DIAL                | its turn: APPEND;    | APPEND again   | APPEND again,
+ * what entry as before |                     | else waits for it    |                | is not
+ * answered READ, LOST: a   | DIAL its host; HOST | as for FOLLOW        | as for FOLLOW; | an own
+ * entry was later entry     | where that is this  |                      | an own one was | won;
+ * else ends | node                |                      | won            | hosting, DIAL WON | |
+ * | HOST, DIAL     | TELL_COMMITTED |                     |                      | itself         |
+ * UNKNOWN         |                     |                      | READ           | READ
+ * CONNECTED       | tells it            | tells it; FOLLOW     |                | tells it
+ * CONNECTION_LOST:|                     |                      |                |
+ *  it was there   | tells it            |                      |                | tells it
+ *  refused        | SUSPECT, READ       | READ                 |                | DIAL itself again
+ *  silent         | SUSPECT, LOOK, DIAL | DIAL; claims when the|                | DIAL itself again
+ *                 |                     | renewal has stood    |                |
+ *                 |                     | still                |                |
+ * SEEN: a new     | keeps it            | keeps it             | keeps it       | APPEND, if it is
+ * round is whole, |                     |                      |                | not committed
+ * or it is closed |                     |                      |                |
+ * FAILED          | tries again in a moment, until the deadline of SEEK                  | APPEND
+ * again in a |                                                                      | moment
+ *
+ * A host that is refused is a process that has ended: the nodes of the committed world claim in the
+ * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
+ * are not in it after them. A host that is silent may be there: its entry is claimed only when its
+ * renewal has not changed for silence_timeout by the clock of this node. So a node that alone has
+ * lost the host does not depose it.
+ *
+ * A host makes the record of a whole round an entry of its own term before anybody starts workers
+ * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
+ * follows. So of two worlds only one is ever told.
+ *
+ * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
+ * workers end, since the others may have gone on without it. The same holds for a node that reads
+ * of a later round without it.
+ *
+ * The contract with the performer:
+ * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; RENEW by RENEWED
+ *   or FAILED; LOOK by RENEWAL or FAILED. At most one READ or APPEND is under way.
+ * - APPEND takes the record of the effect and, for a claim, this node as the host; its number is
+ *   that of the entry known before, and one.
+ * - DIAL is answered by CONNECTED or CONNECTION_LOST, and replaces an earlier DIAL. HOST starts the
+ *   store, seeded with the record, at the address that this node has announced; a DIAL to this node
+ *   itself follows it. END_HOSTING ends it, and every connection to it. DIAL, END_HOSTING and
+ *   TELL_LOST end the connection that was there without a CONNECTION_LOST.
+ * - TELL_CONNECTED and TELL_LOST hand what the performer has told on to the rendezvous machine.
+ * - The machine has one timer. ARM_TIMER replaces it. */
+#ifndef MUSTER_CORE_SUCCESSION_SUCCESSION_MACHINE_H
+#define MUSTER_CORE_SUCCESSION_SUCCESSION_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "core/rendezvous/moment.h"
+#include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_state.h"
+
+#define SUCCESSION_TURN_MILLISECONDS 20
+/* The last turn: later nodes share it, and those that find the entry claimed do not append. */
+#define SUCCESSION_TURNS_MAXIMUM 4
+/* How often the host renews its term, and how often a node that suspects it looks. */
+#define SUCCESSION_RENEWAL_SECONDS 1
+#define SUCCESSION_RETRY_MILLISECONDS 250
+
+enum succession_state {
+    SUCCESSION_FOLLOW,
+    SUCCESSION_SUSPECT,
+    SUCCESSION_CLAIM,
+    SUCCESSION_HOST,
+    SUCCESSION_STATE_COUNT,
+};
+
+enum succession_event_kind {
+    SUCCESSION_EVENT_SEEK, /* the rendezvous machine asks for a connection until a deadline */
+    SUCCESSION_EVENT_SEEN, /* the rendezvous machine has seen this record */
+    /* told by the register */
+    SUCCESSION_EVENT_READ,
+    SUCCESSION_EVENT_WON,
+    SUCCESSION_EVENT_LOST,
+    SUCCESSION_EVENT_UNKNOWN,
+    SUCCESSION_EVENT_RENEWED,
+    SUCCESSION_EVENT_RENEWAL,
+    SUCCESSION_EVENT_FAILED,
+    /* told by the store */
+    SUCCESSION_EVENT_CONNECTED,
+    SUCCESSION_EVENT_CONNECTION_LOST,
+    SUCCESSION_EVENT_TIMER_FIRED,
+    SUCCESSION_EVENT_KIND_COUNT,
+};
+
+/* An entry as the machine sees it. */
+struct succession_entry {
+    int64_t number;
+    int64_t term;
+    struct node_identity host;
+};
+
+enum succession_loss {
+    SUCCESSION_LOSS_ENDED,   /* a connection that was there has ended */
+    SUCCESSION_LOSS_REFUSED, /* nobody listens at the host's address */
+    SUCCESSION_LOSS_SILENT,  /* there was no answer */
+    SUCCESSION_LOSS_OTHER,   /* an answer that is no store's of this job */
+};
+
+/* Pointers are borrowed for the call. */
+struct succession_event {
+    enum succession_event_kind kind;
+    struct instant now;
+    union {
+        struct instant deadline; /* SEEK */
+        struct {
+            bool is_there; /* READ: false: the register has no entry yet */
+            struct succession_entry entry;
+            /* READ, LOST: what is committed; SEEN: the record of the store. */
+            const struct rendezvous_state *record;
+        };
+        const char *renewal; /* RENEWAL; "": the host has not renewed its term yet */
+        enum succession_loss loss;
+        struct { /* FAILED: nothing was appended */
+            const char *reason;
+            bool is_final; /* it will be the same until the user has done something */
+        } failed;
+    };
+};
+
+enum succession_effect_kind {
+    SUCCESSION_EFFECT_READ,
+    SUCCESSION_EFFECT_APPEND,
+    SUCCESSION_EFFECT_RENEW,
+    SUCCESSION_EFFECT_LOOK,
+    SUCCESSION_EFFECT_DIAL,
+    SUCCESSION_EFFECT_HOST,
+    SUCCESSION_EFFECT_END_HOSTING,
+    SUCCESSION_EFFECT_TELL_COMMITTED, /* the keys of this round may be used: it is committed */
+    SUCCESSION_EFFECT_ARM_TIMER,
+    /* told to the rendezvous machine */
+    SUCCESSION_EFFECT_TELL_CONNECTED,
+    SUCCESSION_EFFECT_TELL_LOST, /* the host is sought: a world runs on */
+    SUCCESSION_EFFECT_FENCED,    /* no longer: the workers are to end */
+    SUCCESSION_EFFECT_GAVE_UP,   /* at the deadline of SEEK */
+    SUCCESSION_EFFECT_KIND_COUNT,
+};
+
+struct succession_effect {
+    enum succession_effect_kind kind;
+    union {
+        struct {
+            bool is_claim; /* else it commits in the term of this node */
+            int64_t number;
+            int64_t term;
+            const struct rendezvous_state *record; /* the machine's; good until the next step */
+        } append;
+        struct {
+            int64_t term;
+            struct node_identity former; /* the host of the term before; an empty address: none */
+            const struct rendezvous_state *record; /* the machine's */
+        } host;
+        struct {
+            bool is_self;
+            struct instant deadline;
+        } dial;
+        int64_t term;            /* RENEW, LOOK */
+        int64_t round;           /* TELL_COMMITTED */
+        struct instant deadline; /* ARM_TIMER */
+        const char *reason;      /* FENCED, GAVE_UP: the machine's */
+    };
+};
+
+#define SUCCESSION_EFFECTS_MAXIMUM 8
+
+struct succession_effects {
+    struct succession_effect items[SUCCESSION_EFFECTS_MAXIMUM];
+    size_t count;
+};
+
+struct succession_settings {
+    struct node_identity identity; /* of this node, as it names itself as a host */
+    struct duration silence_timeout;
+    struct duration fence_timeout;
+};
+
+struct succession_machine;
+
+/* The caller frees the machine with succession_machine_free, which accepts NULL. */
+struct succession_machine *succession_machine_new(const struct succession_settings *settings);
+void succession_machine_free(struct succession_machine *machine);
+
+/* Takes one event. It empties `effects` first, and then fills it with what is to be done, in order.
+ */
+void succession_machine_step(struct succession_machine *machine,
+    const struct succession_event *event, struct succession_effects *effects);
+
+enum succession_state succession_machine_state(const struct succession_machine *machine);
+/* Whether an entry that this node is to append is not answered yet. */
+bool succession_machine_is_appending(const struct succession_machine *machine);
+
+#endif

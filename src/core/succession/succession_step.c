@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/succession/succession_step.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+/* Effects. */
+
+void succession_push(struct succession_step *step, struct succession_effect effect) {
+    assert(step->effects->count < SUCCESSION_EFFECTS_MAXIMUM);
+    step->effects->items[step->effects->count++] = effect;
+}
+
+void succession_push_kind(struct succession_step *step, enum succession_effect_kind kind) {
+    succession_push(step, (struct succession_effect){.kind = kind});
+}
+
+void succession_read(struct succession_step *step) {
+    if (step->machine->request == SUCCESSION_REQUEST_NONE) {
+        step->machine->request = SUCCESSION_REQUEST_READ;
+        succession_push_kind(step, SUCCESSION_EFFECT_READ);
+    }
+}
+
+/* A dial is given up after silence_timeout, so that the host comes to be suspected. */
+void succession_dial(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->is_seeking && !machine->is_connected) {
+        struct instant end = instant_after(step->event->now, machine->settings.silence_timeout);
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_DIAL,
+                                  .dial = {machine->state == SUCCESSION_HOST,
+                                      instant_earlier(end, machine->deadline)}});
+    }
+}
+
+void succession_append(
+    struct succession_step *step, bool is_claim, const struct rendezvous_state *record) {
+    struct succession_machine *machine = step->machine;
+    machine->request = SUCCESSION_REQUEST_APPEND;
+    machine->is_claim = is_claim;
+    machine->is_unresolved = false;
+    rendezvous_state_copy(record, &machine->appended);
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_APPEND,
+                              .append = {.is_claim = is_claim,
+                                  .number = machine->entry.number + 1,
+                                  .term = machine->entry.term + (is_claim ? 1 : 0),
+                                  .record = &machine->appended}});
+}
+
+void succession_retry_later(struct succession_step *step) {
+    moment_set_after(&step->machine->retry_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RETRY_MILLISECONDS));
+}
+
+static void tell_lost(struct succession_step *step) {
+    step->machine->is_connected = false;
+    succession_push_kind(step, SUCCESSION_EFFECT_TELL_LOST);
+}
+
+/* The store of another term is not the job's any more. SEEK follows. */
+void succession_leave_connection(struct succession_step *step) {
+    if (step->machine->is_connected) {
+        tell_lost(step);
+    }
+}
+
+/* Workers of a node that is not connected end when the others may have gone on without it. */
+void succession_fence(struct succession_step *step, const char *reason) {
+    struct succession_machine *machine = step->machine;
+    if (!machine->is_fenced && machine->was_connected && !machine->is_connected) {
+        machine->is_fenced = true;
+        succession_push(
+            step, (struct succession_effect){.kind = SUCCESSION_EFFECT_FENCED, .reason = reason});
+    }
+}
+
+/* Who is who. A process keeps its address and its process id when it changes its name. */
+
+bool succession_is_same_process(
+    const struct node_identity *left, const struct node_identity *right) {
+    return left->pid == right->pid && text_equals(left->address, right->address);
+}
+
+const struct rendezvous_node *succession_find_self(
+    const struct succession_machine *machine, const struct rendezvous_state *record) {
+    for (size_t i = 0; i < record->count; i++) {
+        if (succession_is_same_process(&record->nodes[i].identity, &machine->settings.identity)) {
+            return &record->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+/* How many nodes claim before this one. */
+int succession_turn(const struct succession_machine *machine) {
+    const struct rendezvous_node *self = succession_find_self(machine, &machine->record);
+    int before = 0;
+    for (size_t i = 0; i < machine->record.count && before < SUCCESSION_TURNS_MAXIMUM; i++) {
+        const struct rendezvous_node *other = &machine->record.nodes[i];
+        bool is_earlier = self == NULL || !self->is_participant || other->rank < self->rank;
+        if (other->is_participant && is_earlier && other != self &&
+            !succession_is_same_process(&other->identity, &machine->entry.host)) {
+            before++;
+        }
+    }
+    return before;
+}
+
+void succession_forget_suspicion(struct succession_machine *machine) {
+    free(machine->suspicion.renewal);
+    machine->suspicion = (struct succession_suspicion){.kind = SUCCESSION_SUSPICION_NONE};
+    if (machine->state == SUCCESSION_SUSPECT) {
+        machine->state = SUCCESSION_FOLLOW;
+    }
+}
+
+void succession_give_up(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->is_seeking) {
+        machine->is_seeking = false;
+        if (machine->reason[0] == '\0') {
+            snprintf(machine->reason, sizeof machine->reason, "no node hosts the job's store");
+        }
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_GAVE_UP, .reason = machine->reason});
+    }
+}

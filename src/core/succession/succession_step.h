@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One step of a succession machine: the machine, the event, the effects, and the actions that
+ * several of its handlers share. What is decided when is in succession_machine. */
+#ifndef MUSTER_CORE_SUCCESSION_SUCCESSION_STEP_H
+#define MUSTER_CORE_SUCCESSION_SUCCESSION_STEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/succession/succession_machine.h"
+
+#define SUCCESSION_REASON_SIZE 256
+
+enum succession_request {
+    SUCCESSION_REQUEST_NONE,
+    SUCCESSION_REQUEST_READ,
+    SUCCESSION_REQUEST_APPEND,
+};
+
+enum succession_suspicion_kind {
+    SUCCESSION_SUSPICION_NONE,
+    SUCCESSION_SUSPICION_REFUSED,
+    SUCCESSION_SUSPICION_SILENT,
+};
+
+/* Of the host that this node cannot reach. */
+struct succession_suspicion {
+    enum succession_suspicion_kind kind;
+    struct moment turn_at; /* to claim, when the host has refused */
+    bool is_turn;          /* the next READ that finds nothing new is followed by a claim */
+    struct moment look_at;
+    char *renewal; /* as it was seen last, NULL: not yet */
+    struct instant unchanged_since;
+};
+
+struct succession_machine {
+    struct succession_settings settings;
+    enum succession_state state;
+    struct succession_entry entry;  /* the last one known; number 0: none */
+    struct rendezvous_state record; /* what it has committed */
+    /* Host: the record of a round that is whole, and no entry yet; and what is being appended. */
+    struct rendezvous_state seen;
+    struct rendezvous_state appended;
+    bool is_uncommitted;
+    enum succession_request request;
+    bool is_claim;      /* the append under way, or the one that is unresolved */
+    bool is_unresolved; /* nobody knows whether the append was won */
+    bool is_seeking;
+    struct instant deadline; /* of SEEK */
+    bool is_connected;
+    bool was_connected;
+    struct succession_suspicion suspicion;
+    struct moment renew_at;
+    struct moment retry_at;
+    struct moment armed;     /* when the timer fires */
+    struct instant heard_at; /* of the host or of the register */
+    bool is_fenced;
+    char reason[SUCCESSION_REASON_SIZE];
+};
+
+struct succession_step {
+    struct succession_machine *machine;
+    const struct succession_event *event;
+    struct succession_effects *effects;
+};
+
+/* Appends an effect. `_kind` appends an effect without values. */
+void succession_push(struct succession_step *step, struct succession_effect effect);
+void succession_push_kind(struct succession_step *step, enum succession_effect_kind kind);
+
+/* Asks the register, unless a request is under way. */
+void succession_read(struct succession_step *step);
+/* Dials the host, if a connection is wanted. */
+void succession_dial(struct succession_step *step);
+/* Appends an entry after the one known: a claim of the next term, or a commit in this one. */
+void succession_append(
+    struct succession_step *step, bool is_claim, const struct rendezvous_state *record);
+void succession_retry_later(struct succession_step *step);
+
+/* The store that this node is connected to is not the job's any more. SEEK follows. */
+void succession_leave_connection(struct succession_step *step);
+/* Ends the workers of a node that is not connected: the others may have gone on without it. */
+void succession_fence(struct succession_step *step, const char *reason);
+/* Ends the search for a host. */
+void succession_give_up(struct succession_step *step);
+
+/* A process keeps its address and its process id when it changes its name. */
+bool succession_is_same_process(
+    const struct node_identity *left, const struct node_identity *right);
+const struct rendezvous_node *succession_find_self(
+    const struct succession_machine *machine, const struct rendezvous_state *record);
+/* How many nodes claim before this one. */
+int succession_turn(const struct succession_machine *machine);
+void succession_forget_suspicion(struct succession_machine *machine);
+
+#endif
