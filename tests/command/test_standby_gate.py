@@ -3,7 +3,6 @@
 
 import os
 import pathlib
-import shutil
 import stat
 import subprocess
 import sys
@@ -343,28 +342,6 @@ def test_garbage_collection_is_as_before_and_due_nothing(keeper, scratch):
     assert keeper.warm(["script.py"], learned).visible() == keeper.cold(["script.py"]).visible()
 
 
-def test_the_users_sitecustomize_is_found_as_ever(keeper, scratch):
-    own = "print('of the user', __name__, __file__)\nimport sys, json\nprint(sys.modules[__name__].__file__)\n"
-    script = """
-        import gc, sys
-        print(getattr(sys, "marked", 0), sys.modules.get("sitecustomize"), gc.isenabled())
-        """
-    for text in (own, "import no_such_module\n", "raise ValueError('wrong')\n", "import sys\nsys.marked = 1\n",
-                 "import gc; gc.disable()\n"):
-        user = {"custom/sitecustomize.py": text, "custom/usercustomize.py": "print('usercustomize')\n"}
-        write(scratch, {"script.py": script, **user})
-        words, names = ["script.py"], {"PYTHONPATH": scratch / "custom"}
-        cold, recorded = keeper.cold(words, **names), keeper.recorded(words, **names)
-        assert recorded.visible() == cold.visible()
-        assert keeper.warm(words, recorded.modules(), **names).visible() == cold.visible()
-
-
-def test_a_sitecustomize_that_reads_the_rank_is_named(keeper, scratch):
-    write(scratch, {"custom/sitecustomize.py": "import os\nos.getenv('RANK')\n", "script.py": MARKED})
-    reason = keeper.spare(["script.py"], PYTHONPATH=scratch / "custom").dirty({})
-    assert reason == "sitecustomize reads RANK while it is imported"
-
-
 def test_evidence_is_written_when_the_signal_comes(keeper, scratch):
     write(scratch, {"script.py": """
         import threading
@@ -398,33 +375,3 @@ def assert_evidence(scratch, process, record):
     text = read_file(record).decode()
     assert "hang_here" in text and text.count("hread 0x") == 2
     assert process.poll() is None
-
-
-# Where an interpreter may lie.
-
-@pytest.mark.parametrize("layout", ["venv", "copied venv", "PYTHONHOME", "relocated"])
-def test_interpreters_lie_anywhere(keeper, scratch, layout):
-    write(scratch, {"script.py": """
-        import json, sys, sysconfig
-        print(sys.prefix, sys.executable, sys.path, sysconfig.get_path("purelib"))
-        """})
-    names = {}
-    if layout.endswith("venv"):
-        copies = ["--copies"] if layout == "copied venv" else []
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", *copies, scratch / "env"], check=True)
-        keeper.python = str(scratch / "env/bin/python3")
-    elif layout == "PYTHONHOME":
-        names["PYTHONHOME"] = sys.base_prefix
-    else:
-        version = f"python3.{sys.version_info[1]}"
-        (scratch / "prefix/bin").mkdir(parents=True)
-        (scratch / "prefix/lib").mkdir()
-        shutil.copy(os.path.realpath(sys.executable), scratch / "prefix/bin/python3")
-        (scratch / "prefix/lib" / version).symlink_to(os.path.dirname(os.__file__))
-        keeper.python = str(scratch / "prefix/bin/python3")
-    cold, recorded = keeper.cold(["script.py"], **names), keeper.recorded(["script.py"], **names)
-    assert recorded.visible() == cold.visible() and cold.status == 0
-    spare = keeper.spare(["script.py"], **names)
-    assert spare.warm(recorded.modules())[0] > 3
-    spare.open_gate(keeper.streams())
-    assert spare.finish().visible() == cold.visible()

@@ -15,7 +15,7 @@ import subprocess
 
 from support.binary import ROOT
 
-HOOK = ROOT / "client/standby/sitecustomize.py"
+HOOK = ROOT / "client/standby"
 EVIDENCE_SIGNAL = signal.SIGRTMIN + 7
 # What a worker has and a standby worker has not, until the gate.
 ROUND = {
@@ -59,8 +59,7 @@ class Gatekeeper:
     def __init__(self, python, scratch, seconds=60):
         self.python, self.scratch, self.seconds = str(python), pathlib.Path(scratch), seconds
         self.hook = self.scratch / "hook directory"
-        self.hook.mkdir()
-        shutil.copy(HOOK, self.hook)
+        shutil.copytree(HOOK, self.hook, ignore=shutil.ignore_patterns("__pycache__"))
         self.closing = contextlib.ExitStack()
 
     def keep(self, fd):

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -13,9 +14,9 @@
 #include "base/text.h"
 #include "host/loop/errands.h"
 #include "host/loop/owned_tree.h"
-#include "host/standby/hook_text.h"
+#include "host/standby/hook_files.h"
 
-#define HOOK_NAME "sitecustomize.py"
+#define ENTRY_NAME "sitecustomize.py"
 
 /* <prefix>/share/muster/standby, where the program is <prefix>/bin/muster; the caller frees it. */
 static char *installed_path(const char *program) {
@@ -36,15 +37,15 @@ static char *installed_path(const char *program) {
 }
 
 static bool has_hook(const char *directory) {
-    char *path = text_format("%s/" HOOK_NAME, directory);
+    char *path = text_format("%s/" ENTRY_NAME, directory);
     bool is_there = access(path, R_OK) == 0;
     free(path);
     return is_there;
 }
 
-static enum failure_code write_hook(const char *directory, struct failure *failure) {
-    char *path = text_format("%s/" HOOK_NAME, directory);
-    struct slice rest = {hook_text, hook_text_length};
+/* Returns errno, or 0. */
+static int write_file(const char *path, const struct hook_file *file) {
+    struct slice rest = {file->text, file->length};
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int system_error = fd == -1 ? errno : 0;
     while (system_error == 0 && rest.length > 0) {
@@ -58,10 +59,24 @@ static enum failure_code write_hook(const char *directory, struct failure *failu
     if (fd != -1) {
         close(fd);
     }
-    enum failure_code code =
-        system_error == 0 ? FAILURE_NONE
-                          : failure_set_system(failure, system_error, "cannot write %s", path);
-    free(path);
+    return system_error;
+}
+
+static int make_directory(const char *path) {
+    return mkdir(path, 0700) == 0 ? 0 : errno;
+}
+
+static enum failure_code write_hook(const char *directory, struct failure *failure) {
+    enum failure_code code = FAILURE_NONE;
+    for (size_t i = 0; i < hook_file_count && code == FAILURE_NONE; i++) {
+        const struct hook_file *file = &hook_files[i];
+        char *path = text_format("%s/%s", directory, file->name);
+        int system_error = file->text == NULL ? make_directory(path) : write_file(path, file);
+        if (system_error != 0) {
+            code = failure_set_system(failure, system_error, "cannot write %s", path);
+        }
+        free(path);
+    }
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The directory that is put in front of PYTHONPATH, in which Python finds the hook of standby
- * workers (client/standby/sitecustomize.py). It is the installed one, <prefix>/share/muster/standby
- * beside <prefix>/bin/muster. Where that is missing, the hook that is part of this program is
+ * workers (client/standby). It is the installed one, <prefix>/share/muster/standby beside
+ * <prefix>/bin/muster. Where that is missing, the hook that is part of this program is
  * written into a new directory of this user's in the directory for temporary files. */
 #ifndef MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H
 #define MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H

@@ -6,7 +6,7 @@
 
 #include "host/loop/whole_file.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/hook_text.h"
+#include "host/standby/hook_files.h"
 #include "temporary_tree.h"
 
 static void the_installed_hook_is_used_where_there_is_one(void **state) {
@@ -33,12 +33,26 @@ static void the_installed_hook_is_used_where_there_is_one(void **state) {
     temporary_tree_clear(&tree);
 }
 
+static void assert_holds(const char *directory, const struct hook_file *file) {
+    struct stat status;
+    struct bytes text = {0};
+    char *path = text_format("%s/%s", directory, file->name);
+    if (file->text == NULL) {
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_mode & 07777, 0700);
+    } else {
+        assert_int_equal(whole_file_read(path, false, 1 << 20, &text, NULL), FAILURE_NONE);
+        assert_true(slice_equals(bytes_slice(&text), (struct slice){file->text, file->length}));
+    }
+    bytes_clear(&text);
+    free(path);
+}
+
 static void otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone(void **state) {
     (void)state;
     struct temporary_tree tree;
     struct hook_directory directory;
     struct stat status;
-    struct bytes text = {0};
     temporary_tree_init(&tree);
     assert_int_equal(
         hook_directory_open("/proc/self/exe", tree.root, &directory, NULL), FAILURE_NONE);
@@ -46,15 +60,14 @@ static void otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone
     assert_true(text_starts_with(directory.path, tree.root));
     assert_int_equal(stat(directory.path, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0700);
-    char *hook = text_format("%s/sitecustomize.py", directory.path);
-    assert_int_equal(whole_file_read(hook, false, 1 << 20, &text, NULL), FAILURE_NONE);
-    assert_true(slice_equals(bytes_slice(&text), (struct slice){hook_text, hook_text_length}));
+    assert_string_equal(hook_files[0].name, "sitecustomize.py");
+    for (size_t i = 0; i < hook_file_count; i++) {
+        assert_holds(directory.path, &hook_files[i]);
+    }
     char *cache = text_format("%s/__pycache__", directory.path);
     assert_int_equal(mkdir(cache, 0700), 0);
     hook_directory_close(&directory);
     assert_int_equal(rmdir(tree.root), 0); /* nothing is left in it */
-    bytes_clear(&text);
-    free(hook);
     free(cache);
 }
 

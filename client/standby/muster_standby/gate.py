@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The gate: the agent's socket, what comes through it, and the standard streams that change there."""
+import os
+import sys
+
+from muster_standby import borrow, move_up
+
+BODY_MAXIMUM = 1 << 26
+DESCRIPTORS = 4  # standard streams and the record
+
+
+class Dirty(Exception):
+    """Why this process would not become the worker that a cold start makes."""
+
+
+class Gate:
+    """One message is one byte for its kind, and a body."""
+
+    def __init__(self, fd):
+        self.kinds = borrow("_socket")
+        self.socket = self.kinds.socket(fileno=move_up(fd))
+        self.socket.setblocking(True)
+
+    def say(self, kind, *numbers):
+        self.socket.send(kind + b"".join(number.to_bytes(4, "little") for number in numbers))
+
+    def refuse(self, reason):
+        self.socket.send(b"D" + reason.encode("utf-8", "replace")[:1000])
+
+    def hear(self, kind):
+        """(body, descriptors) of the next message, which must be of this kind. The end of the agent is ours."""
+        space, flags = self.kinds.CMSG_SPACE(8 * 4), self.kinds.MSG_CMSG_CLOEXEC
+        message, passed, flags, _ = self.socket.recvmsg(1 << 18, space, flags)
+        if not message:
+            os._exit(0)
+        if message[:1] != kind or flags & (self.kinds.MSG_TRUNC | self.kinds.MSG_CTRUNC):
+            raise Dirty("the agent says %r, and not %r" % (message[:1], kind))
+        data = b"".join(data for level, what, data in passed if what == self.kinds.SCM_RIGHTS)
+        return message[1:], [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
+
+    def hear_list(self):
+        """[(name, origin)] of what is to be imported."""
+        _, (fd,) = self.hear(b"L")
+        lines = read_whole(fd, BODY_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+        os.close(fd)
+        return [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
+
+    def hear_go(self):
+        """(directory, [(name, value)], descriptors): what the worker is to have."""
+        message, fds = self.hear(b"G")
+        flags, body = int.from_bytes(message[:4], "little"), message[4:]
+        if flags & 1:
+            body = read_whole(fds[0], BODY_MAXIMUM)
+            os.close(fds.pop(0))
+        length = int.from_bytes(body[:4], "little")
+        directory, names = body[4 : 4 + length], body[4 + length :]
+        if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != DESCRIPTORS:
+            raise Dirty("the agent's message is cut off")
+        return directory, [pair.partition("=")[::2] for pair in os.fsdecode(names).split("\0")], fds
+
+
+def read_whole(fd, maximum):
+    """What a file in memory holds."""
+    size = os.fstat(fd).st_size
+    if size > maximum:
+        raise Dirty("%d bytes where at most %d are read" % (size, maximum))
+    data = os.pread(fd, size, 0)
+    if len(data) != size:
+        raise Dirty("a file became shorter")
+    return data
+
+
+def change_streams(fds, captured_maximum):
+    """Puts the worker's standard streams in the place of ours, what was printed while warming first."""
+    streams = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    for stream in streams[1:]:
+        stream.flush()
+    printed = [b""] + [read_whole(fd, captured_maximum) for fd in (1, 2)]
+    if os.fstat(1)[1:3] == os.fstat(2)[1:3]:
+        printed[2] = b""
+    for fd, stream in enumerate(streams):
+        reopen(stream, fd, fds[fd], printed[fd])
+
+
+def reopen(stream, fd, new, printed):
+    """Puts another file under a standard stream, and first of all into it what was printed while warming. The stream
+    remains the object that modules know, and learns of the new file what the interpreter would have learned."""
+    os.dup2(new, fd)
+    os.close(new)
+    while printed:
+        printed = printed[os.write(fd, printed) :]
+    old, lines = getattr(stream.buffer, "raw", stream.buffer), stream.line_buffering
+    buffer = raw = type(old)(fd, old.mode, closefd=False)
+    raw.name = old.name
+    if old is not stream.buffer:
+        size = raw._blksize if sys.version_info < (3, 14) else max(min(raw._blksize, 1 << 23), 1 << 17)
+        buffer = type(stream.buffer)(raw, size)
+        lines = lines or (raw.isatty() and not stream.write_through)
+    stream.__init__(buffer, stream.encoding, stream.errors, "\n", lines, stream.write_through)

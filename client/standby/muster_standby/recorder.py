@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A worker's record: a hello, and from then on a line for each import, before the module runs. Modules that import each
+other can only be imported again in the order in which they began. When the program has changed its environment nothing
+more is written, since what it imports then may depend on that."""
+import os
+import sys
+
+from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_importlib, program, watch_imports
+
+RECORD_MAXIMUM = 1 << 20
+
+
+class Recorder:
+    """In a worker that was started cold."""
+
+    def __init__(self, told):
+        self.fd, self.told = int(told["fd"]), told
+
+    def before(self):
+        pass
+
+    def after(self):
+        try:
+            if os.readlink("/proc/self/fd/%d" % self.fd).startswith("/memfd:"):
+                record(self.fd, self.told)
+        except Exception:
+            pass  # A wrapper did not pass the descriptors on, for example. The agent hears no hello.
+
+
+def record(fd, told):
+    pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
+    fd, left, may_depend = move_up(fd), [RECORD_MAXIMUM], watch_environment()
+    file = fstat(fd)[1:3]
+
+    def found(name, origin):
+        try:
+            if may_depend():
+                left[0] = 0
+            line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
+            # Not in a child, and not into what the program opens after it has closed all descriptors.
+            if len(line) <= left[0] and getpid() == pid and fstat(fd)[1:3] == file:
+                left[0] -= write(fd, line)
+        except (OSError, ValueError, RuntimeError):
+            left[0] = 0
+
+    if "signal" in told:  # The stacks of all threads go to the end of the record when the agent sends this signal.
+        borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
+    write(fd, b"hello 1 %d\n" % pid)
+    watch_imports(found)
+
+
+def watch_environment():
+    """A test whether the program has changed its environment since the last time, not counting the names of the round
+    and what a library changes while it is imported."""
+    environ, is_own, getframe = os.environ._data, own_code(program()[0]), sys._getframe
+    known = dict(environ)
+
+    def is_library(frame):
+        """Whether this is the code of a library's module that is being imported."""
+        path = frame.f_code.co_filename
+        if frame.f_code.co_name != "<module>" or not path.startswith(("/", "<frozen")) or is_own(path):
+            return False
+        return frame.f_globals.get("__name__") != "__main__"
+
+    def may_depend():
+        if environ == known:
+            return False
+        frame = getframe(1)
+        while frame is not None and not is_library(frame):
+            frame = frame.f_back
+        names = {os.fsdecode(pair[0]) for pair in environ.items() ^ known.items()}
+        known.clear()
+        known.update(environ)
+        return frame is None and not all(map(is_of_round, names))
+
+    pass_for_importlib(may_depend)
+    return may_depend

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A standby worker, from its hello to the gate and through it."""
+import os
+import sys
+
+from muster_standby import borrow, is_of_round, program
+from muster_standby.gate import Dirty, Gate, change_streams
+from muster_standby.recorder import record
+from muster_standby.warming import CAPTURED_MAXIMUM, Warming
+
+
+class Spare:
+    """Whatever goes wrong, this process ends rather than run the program."""
+
+    def __init__(self, told):
+        self.told, self.gate = told, None
+
+    def before(self):
+        self.do(self.begin)
+
+    def after(self):
+        self.do(self.become_worker)
+
+    def do(self, step):
+        try:
+            step()
+        except BaseException as failure:
+            try:
+                self.gate.refuse(str(failure) if isinstance(failure, Dirty) else repr(failure))
+            finally:
+                os._exit(77)
+
+    def begin(self):
+        self.gate = Gate(int(self.told["fd"]))
+        self.gc, self.warming = borrow("gc"), Warming()
+        self.gate.say(b"H", 1, os.getpid())
+        self.makes_way = set_autogroup(19)
+
+    def become_worker(self):
+        collects = self.gc.isenabled()
+        self.warm(self.gate.hear_list(), collects)
+        with open("/proc/self/statm") as file:
+            memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
+        cpu = int(sum(os.times()[:2]) * 1000)
+        self.gate.say(b"P", len(self.warming.loaded), self.warming.skipped, cpu, memory)
+        self.pass_gate(*self.gate.hear_go())
+        self.gate.say(b"R")
+        self.gate.socket.close()
+
+    def warm(self, listed, collects):
+        self.gc.disable()
+        self.warming.preload(listed)
+        if collects:
+            self.gc.enable()
+        self.gc.collect()  # What is due now would delay the program's first lines.
+        if self.makes_way and not set_autogroup(0):
+            raise Dirty("/proc/self/autogroup cannot be set back")
+        for complaint in self.warming.complaints():
+            raise Dirty(complaint)
+
+    def pass_gate(self, directory, names, fds):
+        if directory and directory != os.getcwdb():
+            os.chdir(directory)
+        # Other names are as they were when this process was started. What a wrapper around the interpreter or an
+        # imported module has made of them stays.
+        for name, value in names:
+            if is_of_round(name) and name not in os.environ:
+                os.environ[name] = value
+        if program()[0] != self.warming.place or any(self.warming.shadows()):
+            raise Dirty("the program's directory has changed")
+        change_streams(fds, CAPTURED_MAXIMUM)
+        record(fds[3], self.told)
+
+
+def set_autogroup(nice):
+    """Makes way for the workers that train, if this session is ours alone. Returns whether it could."""
+    for _ in range(50 if os.getsid(0) == os.getpid() else 0):
+        try:
+            fd = os.open("/proc/self/autogroup", os.O_WRONLY)
+            try:
+                return os.write(fd, b"%d" % nice) > 0
+            finally:
+                os.close(fd)
+        except BlockingIOError:  # The kernel allows ten changes a second, whoever makes them.
+            borrow("time").sleep(0.1)
+        except OSError:
+            return False
+    return False
