@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One entry of a job's register: who hosts the job's store in which term, and which world is
+ * committed. Entries are numbered 1, 2, … without a gap, and none is ever changed: whoever is first
+ * to write number n has chosen it. The register decides that and nothing else. What entries mean,
+ * and who may write one, is decided elsewhere; the committed record is bytes here. */
+#ifndef MUSTER_CORE_REGISTER_REGISTER_ENTRY_H
+#define MUSTER_CORE_REGISTER_REGISTER_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+
+/* Twelve digits, as an engine may put the number into a name. */
+#define REGISTER_ENTRY_HIGHEST_NUMBER INT64_C(999999999999)
+/* The longest texts, and the longest record: as text in an entry it has a third more bytes. */
+#define REGISTER_ENTRY_HOST_MAXIMUM 512
+#define REGISTER_ENTRY_ADDRESSES_MAXIMUM 4096
+#define REGISTER_ENTRY_SETTINGS_MAXIMUM 256
+#define REGISTER_ENTRY_RECORD_MAXIMUM ((size_t)700 << 10)
+/* 128 random bits as lower-case hexadecimal digits, and a NUL. */
+#define REGISTER_ENTRY_NONCE_SIZE 33
+
+enum register_entry_kind {
+    REGISTER_ENTRY_CLAIM,    /* its host has made itself the host of a new term */
+    REGISTER_ENTRY_COMMIT,   /* a world that its host may tell */
+    REGISTER_ENTRY_HANDOVER, /* its host was named by the host of the term before */
+    REGISTER_ENTRY_CLOSE,    /* the job is closed */
+};
+
+struct register_entry {
+    int64_t number; /* from 1 */
+    enum register_entry_kind kind;
+    int64_t term;    /* from 1, at most `number` */
+    char *host;      /* the identity of the node that hosts from this entry on; not empty */
+    char *addresses; /* where it listens, as nodes announce addresses; may be empty */
+    char *settings;  /* a digest of what all nodes must agree on; may be empty */
+    struct bytes record;
+    char nonce[REGISTER_ENTRY_NONCE_SIZE]; /* tells two entries of one number apart */
+};
+
+/* Frees what the entry owns, and zeroes it. A zeroed entry is empty. */
+void register_entry_clear(struct register_entry *entry);
+/* `out_entry` is uninitialized before. */
+void register_entry_copy(const struct register_entry *entry, struct register_entry *out_entry);
+
+/* Whether the two are one entry of one number. */
+bool register_entry_is_same(const struct register_entry *left, const struct register_entry *right);
+
+/* FAILURE_INVALID for an entry without a host or nonce, for numbers out of range, and for a nonce
+ * that is not 32 hexadecimal digits; FAILURE_LIMIT for one with a part that is too long. */
+__attribute__((warn_unused_result)) enum failure_code register_entry_check(
+    const struct register_entry *entry);
+
+/* "claim", "commit", "handover", "close". */
+const char *register_entry_kind_name(enum register_entry_kind kind);
+/* Returns false, and leaves `out_kind` as it is, for another name. */
+bool register_entry_kind_parse(const char *name, enum register_entry_kind *out_kind);
+
+/* Writes the nonce for 128 random bits. */
+void register_entry_write_nonce(
+    uint64_t high, uint64_t low, char out_nonce[REGISTER_ENTRY_NONCE_SIZE]);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "core/register/register_entry.h"
+
+static struct register_entry make_entry(void) {
+    struct register_entry entry = {
+        .number = 3,
+        .kind = REGISTER_ENTRY_COMMIT,
+        .term = 2,
+        .host = memory_duplicate_string("node1_17_0"),
+        .addresses = memory_duplicate_string("10.0.0.1:29400"),
+        .settings = memory_duplicate_string("digest"),
+    };
+    assert_int_equal(bytes_append(&entry.record, "rec\0rd", 6), FAILURE_NONE);
+    register_entry_write_nonce(1, UINT64_MAX, entry.nonce);
+    return entry;
+}
+
+static void nonce_is_thirty_two_digits(void **state) {
+    (void)state;
+    char nonce[REGISTER_ENTRY_NONCE_SIZE];
+    register_entry_write_nonce(0x0123456789abcdef, 15, nonce);
+    assert_string_equal(nonce, "0123456789abcdef000000000000000f");
+}
+
+static void copy_shares_nothing(void **state) {
+    (void)state;
+    struct register_entry entry = make_entry();
+    struct register_entry copy;
+    register_entry_copy(&entry, &copy);
+    entry.host[0] = 'X';
+    entry.record.data[0] = 'X';
+    assert_string_equal(copy.host, "node1_17_0");
+    assert_memory_equal(copy.record.data, "rec\0rd", 6);
+    assert_true(register_entry_is_same(&entry, &copy));
+    copy.nonce[0] = 'f';
+    assert_false(register_entry_is_same(&entry, &copy));
+    register_entry_clear(&entry);
+    register_entry_clear(&copy);
+    assert_null(copy.host);
+}
+
+static void entry_with_all_parts_is_fine(void **state) {
+    (void)state;
+    struct register_entry entry = make_entry();
+    assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
+    register_entry_clear(&entry);
+    assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
+}
+
+static void numbers_out_of_range_are_refused(void **state) {
+    (void)state;
+    static const int64_t pairs[][2] = {
+        {0, 0}, {0, 1}, {1, 0}, {1, 2}, {-1, -1}, {REGISTER_ENTRY_HIGHEST_NUMBER + 1, 1}};
+    struct register_entry entry = make_entry();
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        entry.number = pairs[i][0];
+        entry.term = pairs[i][1];
+        assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
+    }
+    entry.number = REGISTER_ENTRY_HIGHEST_NUMBER;
+    entry.term = REGISTER_ENTRY_HIGHEST_NUMBER;
+    assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
+    register_entry_clear(&entry);
+}
+
+static void other_nonces_are_refused(void **state) {
+    (void)state;
+    struct register_entry entry = make_entry();
+    entry.nonce[4] = 'A';
+    assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
+    entry.nonce[4] = '\0';
+    assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
+    register_entry_clear(&entry);
+}
+
+static char *letters(size_t count) {
+    char *text = memory_allocate(count + 1);
+    memset(text, 'a', count);
+    return text;
+}
+
+static void each_part_has_its_limit(void **state) {
+    (void)state;
+    struct register_entry entry = make_entry();
+    free(entry.host);
+    entry.host = letters(REGISTER_ENTRY_HOST_MAXIMUM + 1);
+    assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
+    entry.host[1] = '\0';
+    free(entry.addresses);
+    entry.addresses = letters(REGISTER_ENTRY_ADDRESSES_MAXIMUM + 1);
+    assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
+    entry.addresses[0] = '\0';
+    free(entry.settings);
+    entry.settings = letters(REGISTER_ENTRY_SETTINGS_MAXIMUM + 1);
+    assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
+    entry.settings[0] = '\0';
+    assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
+    bytes_clear(&entry.record);
+    assert_int_equal(bytes_grow(&entry.record, REGISTER_ENTRY_RECORD_MAXIMUM + 1), FAILURE_NONE);
+    entry.record.length = REGISTER_ENTRY_RECORD_MAXIMUM + 1;
+    assert_int_equal(register_entry_check(&entry), FAILURE_LIMIT);
+    register_entry_clear(&entry);
+}
+
+static void kinds_have_names(void **state) {
+    (void)state;
+    for (int kind = REGISTER_ENTRY_CLAIM; kind <= REGISTER_ENTRY_CLOSE; kind++) {
+        enum register_entry_kind read;
+        assert_true(register_entry_kind_parse(
+            register_entry_kind_name((enum register_entry_kind)kind), &read));
+        assert_int_equal(read, kind);
+    }
+    enum register_entry_kind kept = REGISTER_ENTRY_CLOSE;
+    assert_false(register_entry_kind_parse("depose", &kept));
+    assert_int_equal(kept, REGISTER_ENTRY_CLOSE);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nonce_is_thirty_two_digits),
+    cmocka_unit_test(copy_shares_nothing),
+    cmocka_unit_test(entry_with_all_parts_is_fine),
+    cmocka_unit_test(numbers_out_of_range_are_refused),
+    cmocka_unit_test(other_nonces_are_refused),
+    cmocka_unit_test(each_part_has_its_limit),
+    cmocka_unit_test(kinds_have_names),
+};
+
+TEST_MAIN(tests)

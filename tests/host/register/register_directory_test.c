@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "host/register/register_directory.h"
+#include "temporary_place.h"
+
+struct fixture {
+    char *path;
+    struct register_directory directory;
+    struct register_finding finding;
+};
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){.path = temporary_place_new()};
+    assert_int_equal(
+        register_directory_init(&fixture->directory, fixture->path, "job/1", "node1", NULL),
+        FAILURE_NONE);
+}
+
+static void tear_down(struct fixture *fixture) {
+    register_finding_clear(&fixture->finding);
+    register_directory_clear(&fixture->directory);
+    temporary_place_free(fixture->path);
+}
+
+static enum failure_code append(struct fixture *fixture, int64_t number, const char *text) {
+    register_finding_clear(&fixture->finding);
+    return register_directory_append(
+        &fixture->directory, number, slice_from_string(text), &fixture->finding);
+}
+
+static void expect_won(struct fixture *fixture, int64_t number, const char *text) {
+    assert_int_equal(append(fixture, number, text), FAILURE_NONE);
+    assert_true(fixture->finding.has_won);
+}
+
+static void expect_read(struct fixture *fixture, const char *text) {
+    register_finding_clear(&fixture->finding);
+    assert_int_equal(register_directory_read(&fixture->directory, &fixture->finding), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&fixture->finding.text), slice_from_string(text)));
+}
+
+static void expect_renewal(struct fixture *fixture, int64_t term, const char *text) {
+    register_finding_clear(&fixture->finding);
+    assert_int_equal(
+        register_directory_renewal(&fixture->directory, term, &fixture->finding), FAILURE_NONE);
+    assert_true(slice_equals(bytes_slice(&fixture->finding.text), slice_from_string(text)));
+}
+
+static void run_id_is_spelled_as_a_name(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_string_equal(fixture.directory.job, "muster-job%2f1");
+    assert_string_equal(fixture.directory.marker, "machine.node1");
+    tear_down(&fixture);
+}
+
+static void relative_path_is_refused(void **state) {
+    (void)state;
+    struct register_directory directory;
+    struct failure failure;
+    assert_int_equal(
+        register_directory_init(&directory, "shared", "1", "n", &failure), FAILURE_INVALID);
+    assert_non_null(strstr(failure.message, "'shared'"));
+    assert_int_equal(register_directory_init(&directory, "", "1", "n", &failure), FAILURE_INVALID);
+}
+
+static void run_id_too_long_is_refused(void **state) {
+    (void)state;
+    struct register_directory directory;
+    struct failure failure;
+    char id[300];
+    memset(id, '/', sizeof id);
+    id[100] = '\0';
+    assert_int_equal(
+        register_directory_init(&directory, "/shared", id, "n", &failure), FAILURE_INVALID);
+    assert_non_null(strstr(failure.message, "--rdzv-id"));
+    id[50] = '\0';
+    assert_int_equal(register_directory_init(&directory, "/s", id, "n", NULL), FAILURE_NONE);
+    register_directory_clear(&directory);
+}
+
+static void number_is_won_once(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_read(&fixture, "");
+    expect_won(&fixture, 1, "one");
+    expect_read(&fixture, "one");
+    assert_int_equal(append(&fixture, 1, "another"), FAILURE_NONE);
+    assert_false(fixture.finding.has_won);
+    assert_true(slice_equals(bytes_slice(&fixture.finding.text), slice_from_string("one")));
+    assert_non_null(
+        strstr(text_string(&fixture.finding.place), "/muster-job%2f1/entry.000000000001"));
+    tear_down(&fixture);
+}
+
+static void loser_learns_the_last_entry(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    expect_won(&fixture, 2, "two");
+    expect_won(&fixture, 3, "three");
+    assert_int_equal(append(&fixture, 2, "another"), FAILURE_NONE);
+    assert_false(fixture.finding.has_won);
+    assert_true(slice_equals(bytes_slice(&fixture.finding.text), slice_from_string("three")));
+    tear_down(&fixture);
+}
+
+static void number_without_the_one_before_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(append(&fixture, 2, "two"), FAILURE_MISSING);
+    assert_true(fixture.finding.is_final);
+    assert_non_null(strstr(fixture.finding.why.message, "entry.000000000001 is gone"));
+    expect_read(&fixture, "");
+    tear_down(&fixture);
+}
+
+static void old_entries_are_emptied_but_never_won_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char text[8];
+    char last[8];
+    int64_t count = REGISTER_DIRECTORY_KEPT_ENTRIES + 6;
+    set_up(&fixture);
+    for (int64_t number = 1; number <= count; number++) {
+        snprintf(text, sizeof text, "e%d", (int)number);
+        expect_won(&fixture, number, text);
+        register_directory_tidy(&fixture.directory, number, 1);
+    }
+    snprintf(last, sizeof last, "e%d", (int)count);
+    expect_read(&fixture, last);
+    for (int64_t number = 1; number <= count; number++) {
+        struct stat status;
+        char *path =
+            text_format("%s/%s/entry.%012d", fixture.path, fixture.directory.job, (int)number);
+        assert_int_equal(stat(path, &status), 0);
+        assert_int_equal(status.st_size > 0, number > count - REGISTER_DIRECTORY_KEPT_ENTRIES);
+        assert_int_equal(append(&fixture, number, "again"), FAILURE_NONE);
+        assert_false(fixture.finding.has_won);
+        assert_true(slice_equals(bytes_slice(&fixture.finding.text), slice_from_string(last)));
+        free(path);
+    }
+    tear_down(&fixture);
+}
+
+static void nothing_half_written_is_left(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    assert_int_equal(append(&fixture, 1, "lost"), FAILURE_NONE);
+    expect_read(&fixture, "one");
+    char *command = text_format("test -z \"$(ls '%s'/muster-*/ | grep '^new')\"", fixture.path);
+    assert_int_equal(system(command), 0);
+    free(command);
+    tear_down(&fixture);
+}
+
+static void make_file(struct fixture *fixture, const char *name, const char *text) {
+    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(close(fd), 0);
+    free(path);
+}
+
+static void what_only_looks_like_an_entry_is_none(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    make_file(&fixture, "entry.2", "no");
+    make_file(&fixture, "entry.00000000000x", "no");
+    make_file(&fixture, "entry.000000000000", "no");
+    make_file(&fixture, "entry.0000000000002", "no");
+    expect_read(&fixture, "one");
+    make_file(&fixture, "entry.000000000002", "");
+    register_finding_clear(&fixture.finding);
+    assert_int_equal(
+        register_directory_read(&fixture.directory, &fixture.finding), FAILURE_INVALID);
+    assert_non_null(strstr(fixture.finding.why.message, "entry.000000000002"));
+    assert_true(fixture.finding.is_final);
+    tear_down(&fixture);
+}
+
+static void renewal_is_of_a_term(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_renewal(&fixture, 1, "");
+    assert_int_equal(
+        register_directory_renew(&fixture.directory, 1, "a 1", &fixture.finding), FAILURE_NONE);
+    expect_renewal(&fixture, 1, "a 1");
+    expect_renewal(&fixture, 2, "");
+    assert_int_equal(
+        register_directory_renew(&fixture.directory, 1, "a 2", &fixture.finding), FAILURE_NONE);
+    assert_int_equal(
+        register_directory_renew(&fixture.directory, 2, "b 1", &fixture.finding), FAILURE_NONE);
+    expect_renewal(&fixture, 1, "a 2");
+    register_directory_tidy(&fixture.directory, 5, 3);
+    expect_renewal(&fixture, 1, "");
+    expect_renewal(&fixture, 2, "b 1");
+    tear_down(&fixture);
+}
+
+static void note_is_made_while_only_one_machine_has_come(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct register_directory other;
+    set_up(&fixture);
+    expect_read(&fixture, "");
+    assert_non_null(strstr(text_string(&fixture.finding.note), fixture.path));
+    expect_read(&fixture, "");
+    assert_non_null(strstr(text_string(&fixture.finding.note), fixture.path));
+    assert_int_equal(
+        register_directory_init(&other, fixture.path, "job/1", "node2", NULL), FAILURE_NONE);
+    register_finding_clear(&fixture.finding);
+    assert_int_equal(register_directory_read(&other, &fixture.finding), FAILURE_NONE);
+    assert_string_equal(text_string(&fixture.finding.note), "");
+    expect_read(&fixture, "");
+    assert_string_equal(text_string(&fixture.finding.note), "");
+    register_directory_clear(&other);
+    tear_down(&fixture);
+}
+
+static void jobs_of_one_directory_do_not_meet(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct register_directory other;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    assert_int_equal(
+        register_directory_init(&other, fixture.path, "job_1", "node1", NULL), FAILURE_NONE);
+    register_finding_clear(&fixture.finding);
+    assert_int_equal(register_directory_read(&other, &fixture.finding), FAILURE_NONE);
+    assert_int_equal(fixture.finding.text.length, 0);
+    register_directory_clear(&other);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(run_id_is_spelled_as_a_name),
+    cmocka_unit_test(relative_path_is_refused),
+    cmocka_unit_test(run_id_too_long_is_refused),
+    cmocka_unit_test(number_is_won_once),
+    cmocka_unit_test(loser_learns_the_last_entry),
+    cmocka_unit_test(number_without_the_one_before_is_refused),
+    cmocka_unit_test(old_entries_are_emptied_but_never_won_again),
+    cmocka_unit_test(nothing_half_written_is_left),
+    cmocka_unit_test(what_only_looks_like_an_entry_is_none),
+    cmocka_unit_test(renewal_is_of_a_term),
+    cmocka_unit_test(note_is_made_while_only_one_machine_has_come),
+    cmocka_unit_test(jobs_of_one_directory_do_not_meet),
+};
+
+TEST_MAIN(tests)
