@@ -96,7 +96,7 @@ def test_a_node_that_is_done_and_killed_is_not_missed(make_job):
     assert world.of("node1").is_running()
     world.of("node1").end()
     assert job.succeeds()
-    assert len(job.worlds()) == 1
+    assert job.is_newest(world)
 
 
 def test_a_node_that_is_done_does_the_work_of_one_that_is_killed(make_job):
@@ -123,7 +123,7 @@ def test_a_signal_ends_a_node_that_waits_for_the_others_to_be_done(make_job):
     assert world.of("node1").is_running()
     world.of("node1").end()
     assert job.started[0].finish().status == 0, job.tell()
-    assert len(job.worlds()) == 1
+    assert job.is_newest(world)
 
 
 def test_a_host_that_is_done_does_not_wait_for_a_lost_node_whose_loss_is_ignored(make_job):

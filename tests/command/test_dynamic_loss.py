@@ -55,13 +55,13 @@ def test_all_end_when_the_host_is_told_to_end(make_job):
     job = make_job("1:3")
     host = job.start_host()
     job.nodes("node2", "node3")
-    job.wait_for_world("node1", "node2", "node3")
+    world = job.wait_for_world("node1", "node2", "node3")
     host.signal(signal.SIGTERM)
     ends = job.finish()
     assert {name: end.status for name, end in ends.items()} == dict.fromkeys(ends, 1), job.tell()
     for name in ("node2", "node3"):
         assert "node node1, which hosts the job's store, has left" in ends[name].err, job.tell()
-    assert len(job.worlds()) == 1
+    assert job.is_newest(world)
 
 
 def test_all_nodes_can_be_told_to_end_at_once(make_job_anywhere):
@@ -120,10 +120,12 @@ def test_survivors_that_shall_wait_go_on_with_the_replacement(make_job, how):
     host.wait_for_log("wanted 2")
     first.of("node1").wait_until_gone()
     job.start("node3")
-    job.wait_for_world("node1", "node3").end()
+    second = job.wait_for_world("node1", "node3")
+    second.end()
     ends = job.statuses()
     assert (ends["node1"], ends["node3"]) == (0, 0), job.tell()
-    assert len(job.worlds()) == 2, job.tell()
+    stores = [world.store for world in job.worlds()]
+    assert stores[stores.index(first.store):] == [first.store, second.store], job.tell()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -210,7 +212,7 @@ def test_a_short_stall_is_forgiven(make_job):
     assert all(worker.is_running() for worker in world.workers), job.tell()
     world.end()
     assert job.succeeds()
-    assert len(job.worlds()) == 1
+    assert job.is_newest(world)
 
 
 def test_a_stalled_host_stops_all_workers_and_goes_on_with_all_nodes(make_job):

@@ -92,7 +92,7 @@ def test_a_standby_worker_is_the_worker_in_everything(muster, scratch):
     os.kill(first[0]["pid"], signal.SIGKILL)
     second = job.attempt(1)
     assert sorted(line["pid"] for line in second) == spares
-    assert job.said("started from standby: 2 of 2 workers") == 1
+    job.wait_for(lambda: job.said("started from standby: 2 of 2 workers") == 1)
     for before, after in zip(first, second):
         same = ("rank", "arguments", "directory", "names", "input", "score", "parent")
         assert {name: before[name] for name in same} == {name: after[name] for name in same}
@@ -125,7 +125,7 @@ def test_a_standby_worker_that_is_stopped_costs_a_second_and_no_restart(muster, 
     second = job.attempt(1)
     assert len({line["pid"] for line in second} & set(spares)) == 1
     assert spares[0] not in {line["pid"] for line in second}
-    assert job.said("does not answer; the worker is started anew") == 1
+    job.wait_for(lambda: job.said("does not answer; the worker is started anew") == 1)
     job.wait_for(lambda: job.said("started from standby: 1 of 2 workers") == 1)
     end = job.end(1)
     assert end.status == 0, end
@@ -230,7 +230,7 @@ def test_fifty_deaths_leave_nothing_behind(muster, scratch):
         assert len(pids_below(job.running.pid)) == 2
         kill(worker["pid"])
     job.attempt(50)
-    assert job.said("started from standby: 1 of 1 workers") == 50
+    job.wait_for(lambda: job.said("started from standby: 1 of 1 workers") == 50)
     assert max(descriptors[5:]) <= max(descriptors[:5])
     end = job.end(50)
     assert end.status == 0, end
@@ -283,7 +283,7 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     first = job.attempt(0)
     (scratch / "decimal.py").write_text("")
     job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
-    assert job.said("decimal") == 1
+    job.wait_for(lambda: job.said("decimal") == 1)
     kill(first[0]["pid"])
     job.attempt(1)
     end = job.end(1)

@@ -219,6 +219,10 @@ class Job:
             by_store.setdefault(worker.store, []).append(worker)
         return [World(workers) for workers in by_store.values()]
 
+    def is_newest(self, world):
+        """Whether no world came after this one. Where fewer nodes are enough, one may have come before it."""
+        return self.worlds()[-1].store == world.store
+
     def wait_for_world(self, *names, timeout=WAIT):
         """The newest world, once it is whole, is of these nodes, and was not waited for before."""
 
