@@ -20,6 +20,7 @@ void store_letter_free(struct store_letter *letter) {
     }
     free(letter->name);
     free(letter->value);
+    store_seeds_clear(&letter->seeds);
     free(letter);
 }
 

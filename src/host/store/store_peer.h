@@ -37,7 +37,9 @@ struct store_peers {
     struct store_effects presence_effects; /* effects of the host's own requests */
     struct tally *operations;              /* or NULL */
     struct store_server_observer observer;
-    char *watched_key; /* or NULL */
+    char *watched_key;   /* or NULL */
+    char *standby_key;   /* or NULL */
+    bool is_standing_by; /* only that key may be asked for */
     char *own_prefix;  /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
     struct duration silence_timeout;

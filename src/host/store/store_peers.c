@@ -71,13 +71,17 @@ static const struct tcp_stream_owner stream_owner = {
     .released = released,
 };
 
+static void set_own(struct store_peers *peers, const char *key, struct slice value) {
+    store_peers_apply_own(peers, &(struct store_request){.operation = STORE_SET,
+                                     .key = slice_from_string(key),
+                                     .value = value});
+}
+
 /* Sets the key by which clients can check that this server supports presence. */
 static void set_served_key(struct store_peers *peers) {
     const char *key = store_presence_served_key(peers->presence);
     if (key[0] != '\0') {
-        store_peers_apply_own(peers, &(struct store_request){.operation = STORE_SET,
-                                         .key = slice_from_string(key),
-                                         .value = slice_from_string("1")});
+        set_own(peers, key, slice_from_string("1"));
     }
 }
 
@@ -99,6 +103,8 @@ struct store_peers *store_peers_new(
         .guarded_prefix =
             slice_from_string(settings->guards_only_own_keys ? peers->own_prefix : "")};
     peers->watched_key = memory_duplicate_string(settings->watched_key);
+    peers->standby_key = memory_duplicate_string(settings->standby_key);
+    peers->is_standing_by = settings->standby_key != NULL;
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
         &peers->pool, &stream_owner, limits->queued_reply_bytes, limits->memory_bytes);
@@ -121,6 +127,7 @@ void store_peers_free(struct store_peers *peers) {
     store_table_free(peers->table);
     store_presence_free(peers->presence);
     free(peers->watched_key);
+    free(peers->standby_key);
     free(peers->own_prefix);
     store_effects_clear(&peers->effects);
     store_effects_clear(&peers->presence_effects);
@@ -225,4 +232,20 @@ void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix)
     store_service_carry_out(peers);
     set_served_key(peers);
     store_room_share(&peers->room, 0);
+}
+
+void store_peers_serve(struct store_peers *peers, const struct store_seeds *seeds) {
+    for (size_t i = 0; i < seeds->count; i++) {
+        set_own(peers, seeds->items[i].key, bytes_slice(&seeds->items[i].value));
+    }
+    peers->is_standing_by = false;
+}
+
+void store_peers_stand_by(struct store_peers *peers, struct slice answer) {
+    set_own(peers, peers->standby_key, answer);
+    peers->is_standing_by = true;
+}
+
+bool store_peers_are_standing_by(const struct store_peers *peers) {
+    return peers->is_standing_by;
 }

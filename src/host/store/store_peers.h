@@ -6,9 +6,11 @@
 #ifndef MUSTER_HOST_STORE_STORE_PEERS_H
 #define MUSTER_HOST_STORE_STORE_PEERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "host/loop/event_loop.h"
+#include "host/store/store_seeds.h"
 #include "host/store/store_server_settings.h"
 #include "host/network/tcp_address.h"
 
@@ -51,5 +53,13 @@ void store_peers_catch_up(struct store_peers *peers);
 /* Drops all keys and queues that do not start with the prefix; see store_table_renew. Presence is
  * not dropped. The key that says that presence is served is set again. */
 void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix);
+
+/* Begins to serve, with these keys. */
+void store_peers_serve(struct store_peers *peers, const struct store_seeds *seeds);
+
+/* From now on only PING and GET of the standby key are answered, the latter with this. */
+void store_peers_stand_by(struct store_peers *peers, struct slice answer);
+
+bool store_peers_are_standing_by(const struct store_peers *peers);
 
 #endif

@@ -216,6 +216,17 @@ void store_server_renew(struct store_server *server, const char *kept_prefix) {
     }
 }
 
+void store_server_serve(struct store_server *server, const struct store_seeds *seeds) {
+    store_peers_serve(server->peers, seeds);
+}
+
+void store_server_stand_by(struct store_server *server, struct slice answer) {
+    if (!store_peers_are_standing_by(server->peers)) {
+        store_server_renew(server, NULL);
+    }
+    store_peers_stand_by(server->peers, answer);
+}
+
 void store_server_drop(struct store_server *server, const char *name) {
     store_peers_drop(server->peers, name);
 }

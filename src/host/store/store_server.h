@@ -20,6 +20,7 @@
 
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
+#include "host/store/store_seeds.h"
 #include "host/store/store_server_settings.h"
 
 struct store_server;
@@ -49,6 +50,13 @@ int store_server_port(const struct store_server *server);
  * a dropped key. Requests that clients sent before the renewal and that have arrived are carried
  * out first, so that the last writes of a dead worker are dropped, too. */
 void store_server_renew(struct store_server *server, const char *kept_prefix);
+
+/* Begins to serve what stood by (see standby_key), with these keys. Connections stay. */
+void store_server_serve(struct store_server *server, const struct store_seeds *seeds);
+
+/* Needs a standby_key, of which `answer` is the value from now on. Where the store was served, this
+ * ends it: every connection is closed as at a renewal, and every key is forgotten. */
+void store_server_stand_by(struct store_server *server, struct slice answer);
 
 /* Closes the connection that holds the presence key `name`; the observer's `gone` is called. Does
  * nothing when no connection holds it. */

@@ -61,6 +61,10 @@ struct store_server_settings {
     /* A raw key: `watched_written` is called when a client without a presence key writes it.
      * Copied; NULL: none. */
     const char *watched_key;
+    /* A raw key. With it the store stands by at first: it serves nobody, and answers only PING and
+     * GET of this key, which has no value until store_server_stand_by. A client that asks for more
+     * is closed. store_server_serve begins to serve. Copied; NULL: the store serves at once. */
+    const char *standby_key;
     /* A client whose machine does not answer for about this long is closed (host/tcp_silence). With
      * a presence prefix only a client that holds a presence key is, and only at a second look
      * (core/store/connection_silence): it has to give signs of life. Every other client is then

@@ -111,6 +111,24 @@ static void apply(struct store_peer *peer, const struct store_request *request) 
     store_service_carry_out(peers);
 }
 
+/* Why a store that stands by closes a client, or NULL. */
+static const char *standby_objection(
+    const struct store_peers *peers, const struct store_request *request) {
+    bool is_asking = request->operation == STORE_GET &&
+                     slice_equals(request->key, slice_from_string(peers->standby_key));
+    bool is_greeting = request->operation == STORE_VALIDATE || request->operation == STORE_PING;
+    return is_asking || is_greeting
+               ? NULL
+               : "turned away: this node does not host the job's store at present";
+}
+
+/* Why a request closes its client, or NULL. */
+static const char *objection_to(
+    const struct store_peers *peers, const struct store_request *request) {
+    const char *objection = peers->is_standing_by ? standby_objection(peers, request) : NULL;
+    return objection != NULL ? objection : store_presence_objection(peers->presence, request);
+}
+
 /* Carries out one request at the front of `input`. Returns how many bytes it took; 0 when no
  * request is complete or the client has been closed. */
 static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
@@ -123,9 +141,8 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         return reading.decoded.consumed;
     }
     const struct store_request *request = &reading.decoded.request;
-    const char *objection = code == FAILURE_NONE
-                                ? store_presence_objection(peers->presence, request)
-                                : reading.decoded.reason;
+    const char *objection =
+        code == FAILURE_NONE ? objection_to(peers, request) : reading.decoded.reason;
     if (objection != NULL) {
         store_peer_dismiss(peer, objection);
         return 0;

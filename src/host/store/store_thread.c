@@ -53,12 +53,24 @@ static void report_connections(void *context, size_t count) {
     report(context, letter);
 }
 
+static void report_done(struct store_thread *thread, struct store_letter *letter_taken) {
+    letter_taken->kind = STORE_LETTER_DONE;
+    report(thread, letter_taken);
+}
+
 static void carry_out(struct store_thread *thread, struct store_letter *letter_taken) {
     switch (letter_taken->kind) {
     case STORE_LETTER_RENEW:
         store_server_renew(thread->server, letter_taken->name);
-        letter_taken->kind = STORE_LETTER_RENEWED;
-        report(thread, letter_taken);
+        report_done(thread, letter_taken);
+        return;
+    case STORE_LETTER_SERVE:
+        store_server_serve(thread->server, &letter_taken->seeds);
+        report_done(thread, letter_taken);
+        return;
+    case STORE_LETTER_STAND_BY:
+        store_server_stand_by(thread->server, slice_from_string(letter_taken->value));
+        report_done(thread, letter_taken);
         return;
     case STORE_LETTER_DROP:
         store_server_drop(thread->server, letter_taken->name);
@@ -66,7 +78,7 @@ static void carry_out(struct store_thread *thread, struct store_letter *letter_t
     case STORE_LETTER_STOP:
         event_loop_stop(thread->loop);
         break;
-    case STORE_LETTER_RENEWED:
+    case STORE_LETTER_DONE:
     case STORE_LETTER_BEAT:
     case STORE_LETTER_GONE:
     case STORE_LETTER_WATCHED_WRITTEN:
@@ -87,8 +99,10 @@ static void request_arrived(void *context) {
 
 static void tell(const struct store_server_observer *observer, const struct store_letter *letter) {
     switch (letter->kind) {
-    case STORE_LETTER_RENEWED:
-        letter->done(letter->context);
+    case STORE_LETTER_DONE:
+        if (letter->done != NULL) {
+            letter->done(letter->context);
+        }
         break;
     case STORE_LETTER_BEAT:
         observer->beat(observer->context, letter->name, letter->value);
@@ -103,6 +117,8 @@ static void tell(const struct store_server_observer *observer, const struct stor
         observer->connections(observer->context, letter->count);
         break;
     case STORE_LETTER_RENEW:
+    case STORE_LETTER_SERVE:
+    case STORE_LETTER_STAND_BY:
     case STORE_LETTER_DROP:
     case STORE_LETTER_STOP:
         break; /* these letters go to the store thread */
@@ -201,12 +217,29 @@ int store_thread_port(const struct store_thread *thread) {
     return thread->port;
 }
 
+static void ask_and_tell(struct store_thread *thread, struct store_letter *letter_taken,
+    void (*done)(void *context), void *context) {
+    letter_taken->done = done;
+    letter_taken->context = context;
+    ask(thread, letter_taken);
+}
+
 void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
     void (*done)(void *context), void *context) {
-    struct store_letter *letter = store_letter_new(STORE_LETTER_RENEW, kept_prefix, NULL);
-    letter->done = done;
-    letter->context = context;
-    ask(thread, letter);
+    ask_and_tell(thread, store_letter_new(STORE_LETTER_RENEW, kept_prefix, NULL), done, context);
+}
+
+void store_thread_serve(struct store_thread *thread, struct store_seeds *seeds_taken,
+    void (*done)(void *context), void *context) {
+    struct store_letter *letter = store_letter_new(STORE_LETTER_SERVE, NULL, NULL);
+    letter->seeds = *seeds_taken;
+    *seeds_taken = (struct store_seeds){0};
+    ask_and_tell(thread, letter, done, context);
+}
+
+void store_thread_stand_by(struct store_thread *thread, const char *answer,
+    void (*done)(void *context), void *context) {
+    ask_and_tell(thread, store_letter_new(STORE_LETTER_STAND_BY, NULL, answer), done, context);
 }
 
 void store_thread_drop(struct store_thread *thread, const char *name) {

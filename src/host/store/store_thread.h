@@ -8,6 +8,7 @@
 
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
+#include "host/store/store_seeds.h"
 #include "host/store/store_server_settings.h"
 
 struct store_thread;
@@ -28,6 +29,17 @@ int store_thread_port(const struct store_thread *thread);
  * keeps nothing). `done` is called on the caller's loop once the old store is gone. Several
  * requests are answered in their order. */
 void store_thread_renew(struct store_thread *thread, const char *kept_prefix,
+    void (*done)(void *context), void *context);
+
+/* Begins to serve what stood by (store_server_serve). The seeds are taken: the caller's list is
+ * empty then. `done`, unless it is NULL, is called on the caller's loop once clients are served. */
+void store_thread_serve(struct store_thread *thread, struct store_seeds *seeds_taken,
+    void (*done)(void *context), void *context);
+
+/* Stands by (store_server_stand_by; `answer` is copied). `done`, unless it is NULL, is called on
+ * the caller's loop once every connection of a store that was served is closed. What the observer
+ * is told before that is still about that store, and includes `gone` of every client of it. */
+void store_thread_stand_by(struct store_thread *thread, const char *answer,
     void (*done)(void *context), void *context);
 
 /* Closes the connection that holds the presence key `name` (copied), because its client has
