@@ -119,8 +119,6 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
     struct store_place place = store_under_test_place();
     struct rendezvous_backend_settings settings = {
         .path = place.path,
-        .host = place.host,
-        .port = place.port,
         .run_id = job->run_id,
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
@@ -131,7 +129,9 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
     node->job = job;
     node->backend = rendezvous_backend_new(loop, &settings);
     rendezvous_backend_connect(
-        node->backend, instant_after(event_loop_now(loop), PATIENCE), (struct duration){0});
+        node->backend, &(struct rendezvous_backend_trying){.host = place.host,
+                           .port = place.port,
+                           .deadline = instant_after(event_loop_now(loop), PATIENCE)});
 }
 
 static void job_begin(struct job *job, struct store_under_test *store) {

@@ -145,8 +145,6 @@ static inline void gone(void *context, const char *name, const char *value) {
 
 static inline struct rendezvous_backend *make_backend(struct node *node, int maximum_nodes) {
     struct rendezvous_backend_settings settings = {
-        .host = "127.0.0.1",
-        .port = store_thread_port(node->fixture->store),
         .run_id = "a job/with a name",
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
@@ -157,10 +155,16 @@ static inline struct rendezvous_backend *make_backend(struct node *node, int max
     return rendezvous_backend_new(node->fixture->loop, &settings);
 }
 
-static inline void connect_node(struct node *node) {
+static inline void begin_to_connect(struct node *node, int port) {
     rendezvous_backend_connect(node->backend,
-        instant_after(event_loop_now(node->fixture->loop), duration_from_seconds(20)),
-        (struct duration){0});
+        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
+            .port = port,
+            .deadline =
+                instant_after(event_loop_now(node->fixture->loop), duration_from_seconds(20))});
+}
+
+static inline void connect_node(struct node *node) {
+    begin_to_connect(node, store_thread_port(node->fixture->store));
     await(node->fixture, 1);
 }
 

@@ -155,8 +155,6 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
     const struct launch_config *config = record->settings->config;
     struct rendezvous_backend_settings backend = {
         .path = config->dynamic.file,
-        .host = agent_store_host_address(record->host),
-        .port = agent_store_host_port(record->host),
         .run_id = record->settings->preparation->run_id,
         .key = record->settings->key,
         .minimum_nodes = config->minimum_nodes,
@@ -245,11 +243,21 @@ struct rendezvous_backend *agent_record_backend(const struct agent_record *recor
 
 /* What is asked. */
 
+static void connect_to_store(struct agent_record *record, const struct rendezvous_effect *effect) {
+    rendezvous_backend_connect(
+        record->backend, &(struct rendezvous_backend_trying){
+                             .host = agent_store_host_address(record->host),
+                             .port = agent_store_host_port(record->host),
+                             .deadline = effect->deadline,
+                             .refusal_patience = effect->refusal_patience,
+                         });
+}
+
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect) {
     struct rendezvous_backend *backend = record->backend;
     switch (effect->kind) {
     case RENDEZVOUS_EFFECT_CONNECT:
-        rendezvous_backend_connect(backend, effect->deadline, effect->refusal_patience);
+        connect_to_store(record, effect);
         break;
     case RENDEZVOUS_EFFECT_PRESENT:
         rendezvous_backend_present(

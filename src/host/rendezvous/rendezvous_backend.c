@@ -163,22 +163,25 @@ static void ask(struct rendezvous_backend *backend, struct rendezvous_effect ask
     carry_out_call(backend, &effects);
 }
 
-void rendezvous_backend_connect(
-    struct rendezvous_backend *backend, struct instant deadline, struct duration refusal_patience) {
-    backend->connecting = (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
-        .refusal_patience = refusal_patience,
-        .deadline = deadline};
+static void connect_to(struct rendezvous_backend *backend, const char *host, int port) {
+    free(backend->lanes.host);
+    backend->lanes.host = memory_duplicate_string(host);
+    backend->lanes.port = port;
     drop_undelivered(backend);
     ask(backend, backend->connecting);
 }
 
+void rendezvous_backend_connect(
+    struct rendezvous_backend *backend, const struct rendezvous_backend_trying *trying) {
+    backend->connecting = (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+        .refusal_patience = trying->refusal_patience,
+        .deadline = trying->deadline};
+    connect_to(backend, trying->host, trying->port);
+}
+
 void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port) {
-    free(backend->lanes.host);
-    backend->lanes.host = memory_duplicate_string(host);
-    backend->lanes.port = port;
     if (!rendezvous_lanes_are_dropped(&backend->lanes)) {
-        rendezvous_backend_connect(
-            backend, backend->connecting.deadline, backend->connecting.refusal_patience);
+        connect_to(backend, host, port);
     }
 }
 
@@ -286,8 +289,6 @@ struct rendezvous_backend *rendezvous_backend_new(
     backend->lanes = (struct rendezvous_lanes){
         .loop = loop,
         .path = memory_duplicate_string(settings->path),
-        .host = memory_duplicate_string(settings->host),
-        .port = settings->port,
         .key = settings->key,
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,

@@ -34,9 +34,7 @@ struct rendezvous_backend_observer {
 };
 
 struct rendezvous_backend_settings {
-    const char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
-    const char *host; /* without brackets */
-    int port;
+    const char *path; /* path of a FileStore; NULL: a TCPStore, wherever connect says */
     const char *run_id;
     const struct store_key *key; /* of the job's token; NULL: there is none; outlives the backend */
     int minimum_nodes;           /* the other nodes compare it with theirs */
@@ -52,13 +50,21 @@ struct rendezvous_backend *rendezvous_backend_new(
 /* Accepts NULL. May be called from inside a callback. */
 void rendezvous_backend_free(struct rendezvous_backend *backend);
 
-/* Tries to connect until the deadline, or until `refusal_patience` (store_client_settings) has
- * passed; answered by connected, lost or broken. Drops earlier connections. */
-void rendezvous_backend_connect(
-    struct rendezvous_backend *backend, struct instant deadline, struct duration refusal_patience);
+/* How to connect. */
+struct rendezvous_backend_trying {
+    const char *host; /* of the TCPStore, without brackets; copied; a file has none */
+    int port;
+    struct instant deadline;
+    struct duration refusal_patience; /* see store_client_settings */
+};
 
-/* Sets a new address of the TCPStore; attempts to connect continue there at once. Not for a
- * connected backend. */
+/* Tries to connect until the deadline, or until `refusal_patience` has passed; answered by
+ * connected, lost or broken. Drops earlier connections. The store may be elsewhere each time. */
+void rendezvous_backend_connect(
+    struct rendezvous_backend *backend, const struct rendezvous_backend_trying *trying);
+
+/* The TCPStore is here, it has turned out: attempts to connect go on there at once. Does nothing
+ * without such attempts. Not for a connected backend. */
 void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port);
 
 /* How many of its connections are there. */

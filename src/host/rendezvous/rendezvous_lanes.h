@@ -19,7 +19,7 @@
 struct rendezvous_lanes {
     struct event_loop *loop;
     char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
-    char *host;
+    char *host; /* where the lanes are, or are to be opened next */
     int port;
     const struct store_key *key; /* or NULL */
     struct duration silence_timeout;

@@ -50,8 +50,6 @@ static void keep_record(
 
 static void add_node(struct fixture *fixture, int index) {
     struct rendezvous_backend_settings settings = {
-        .host = "127.0.0.1",
-        .port = store_thread_port(fixture->store),
         .run_id = "job",
         .minimum_nodes = 1,
         .maximum_nodes = 2,
@@ -68,8 +66,9 @@ static void add_node(struct fixture *fixture, int index) {
     };
     fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
     rendezvous_backend_connect(fixture->backends[index],
-        instant_after(event_loop_now(fixture->loop), duration_from_seconds(20)),
-        (struct duration){0});
+        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
+            .port = store_thread_port(fixture->store),
+            .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
     event_loop_run(fixture->loop);
     fixture->root_causes[index] = agent_root_cause_new(fixture->backends[index], &root_cause);
 }

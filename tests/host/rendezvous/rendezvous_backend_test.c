@@ -12,10 +12,7 @@ static void who_connects_in_vain_is_sent_to_where_the_store_is(void **state) {
     struct node *node = &fixture.nodes[0];
     rendezvous_backend_disconnect(node->backend);
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
-    rendezvous_backend_redirect(node->backend, "127.0.0.1", port); /* no store listens there */
-    rendezvous_backend_connect(node->backend,
-        instant_after(event_loop_now(fixture.loop), duration_from_seconds(20)),
-        (struct duration){0});
+    begin_to_connect(node, port); /* no store listens there */
     (void)event_loop_run_ready(fixture.loop);
     rendezvous_backend_redirect(node->backend, "127.0.0.1", store_thread_port(fixture.store));
     await(&fixture, 1);
@@ -23,6 +20,31 @@ static void who_connects_in_vain_is_sent_to_where_the_store_is(void **state) {
     fetch(node);
     assert_false(node->has_state);
     close(fd);
+    tear_down(&fixture);
+}
+
+static void each_connection_may_lead_to_another_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct store_thread *second;
+    int fd;
+    int port;
+    set_up(&fixture, true);
+    struct node *node = &fixture.nodes[0];
+    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(store_thread_start(fixture.loop, fd, &(struct store_server_settings){0},
+                         &second, NULL),
+        FAILURE_NONE);
+    fetch(node);
+    write_round(node, 1, true, 1);
+    begin_to_connect(node, port);
+    await(&fixture, 1);
+    fetch(node);
+    assert_false(node->has_state);
+    connect_node(node);
+    fetch(node);
+    assert_true(node->has_state);
+    store_thread_stop(second);
     tear_down(&fixture);
 }
 
@@ -127,6 +149,7 @@ static void the_end_of_the_store_is_told_once_and_is_no_silence(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_connects_in_vain_is_sent_to_where_the_store_is),
+    cmocka_unit_test(each_connection_may_lead_to_another_store),
     cmocka_unit_test(a_roll_is_answered_when_all_have_answered),
     cmocka_unit_test(a_roll_that_is_called_off_is_not_answered),
     cmocka_unit_test(a_job_with_other_sizes_under_the_same_id_is_refused),
