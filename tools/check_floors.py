@@ -32,7 +32,7 @@ ROOM_ARROWS = {
     "core/workers": {"core/launch"},
     "wire/failure": {"wire/json"},
     "wire/register": {"wire/json", "wire/rendezvous"},
-    "wire/rendezvous": {"wire/pickle", "wire/store"},
+    "wire/rendezvous": {"wire/json", "wire/pickle", "wire/store"},
     "wire/round": {"wire/json", "wire/store"},
     "wire/telling": {"wire/json"},
     "wire/watchdog": {"wire/json"},

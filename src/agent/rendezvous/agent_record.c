@@ -244,13 +244,12 @@ struct rendezvous_backend *agent_record_backend(const struct agent_record *recor
 /* What is asked. */
 
 static void connect_to_store(struct agent_record *record, const struct rendezvous_effect *effect) {
-    rendezvous_backend_connect(
-        record->backend, &(struct rendezvous_backend_trying){
-                             .host = agent_store_host_address(record->host),
-                             .port = agent_store_host_port(record->host),
-                             .deadline = effect->deadline,
-                             .refusal_patience = effect->refusal_patience,
-                         });
+    rendezvous_backend_connect(record->backend, &(struct rendezvous_backend_trying){
+                                                    .host = agent_store_host_address(record->host),
+                                                    .port = agent_store_host_port(record->host),
+                                                    .deadline = effect->deadline,
+                                                    .refusal_patience = effect->refusal_patience,
+                                                });
 }
 
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect) {

@@ -27,6 +27,8 @@ void rendezvous_key_write_changes(const char *run_id, struct text *out);
 void rendezvous_key_write_changed(const char *run_id, int64_t number, struct text *out);
 /* The settings with which the job began. Nodes that join later compare theirs with them. */
 void rendezvous_key_write_settings(const char *run_id, struct text *out);
+/* Which node hosts the store (wire/rendezvous/host_answer), where it may change. */
+void rendezvous_key_write_host(const char *run_id, struct text *out);
 /* What the workers of the job have imported. */
 void rendezvous_key_write_learned_list(const char *run_id, struct text *out);
 /* The presence of a node is a key that Muster's store server ties to the connection on which it was

@@ -28,15 +28,50 @@ static struct failure failure_of(
     return (struct failure){0};
 }
 
+/* Adds the addresses of one name that are not there yet. A name that is not known counts only where
+ * none is. */
+static size_t resolve_name(struct store_addresses *addresses, const char *name,
+    union tcp_address found[static STORE_ADDRESSES_MOST], size_t count) {
+    union tcp_address more[STORE_ADDRESSES_MOST] = {0};
+    struct failure failure = {0};
+    size_t more_count = 0;
+    if (tcp_address_resolve(name, addresses->port, more, STORE_ADDRESSES_MOST, &more_count,
+            &failure) != FAILURE_NONE) {
+        addresses->unresolved = failure;
+        return count;
+    }
+    for (size_t i = 0; i < more_count && count < STORE_ADDRESSES_MOST; i++) {
+        size_t same = 0;
+        while (same < count && !tcp_address_is_same_host(&found[same], &more[i])) {
+            same++;
+        }
+        found[same] = more[i];
+        count += same == count ? 1 : 0;
+    }
+    return count;
+}
+
+static size_t resolve_names(
+    struct store_addresses *addresses, union tcp_address found[static STORE_ADDRESSES_MOST]) {
+    char *names = memory_duplicate_string(addresses->host);
+    char *rest = NULL;
+    size_t count = 0;
+    for (char *name = strtok_r(names, " ", &rest); name != NULL;
+         name = strtok_r(NULL, " ", &rest)) {
+        count = resolve_name(addresses, name, found, count);
+    }
+    free(names);
+    return count;
+}
+
 static void resolve(struct store_addresses *addresses) {
     union tcp_address found[STORE_ADDRESSES_MOST] = {0};
     struct failure failures[STORE_ADDRESSES_MOST];
-    size_t count = 0;
     addresses->next = 0;
     addresses->unresolved = (struct failure){0};
-    if (tcp_address_resolve(addresses->host, addresses->port, found, STORE_ADDRESSES_MOST, &count,
-            &addresses->unresolved) != FAILURE_NONE) {
-        count = 0;
+    size_t count = resolve_names(addresses, found);
+    if (count > 0) {
+        addresses->unresolved = (struct failure){0};
     }
     for (size_t i = 0; i < count; i++) {
         failures[i] = failure_of(addresses, &found[i]);

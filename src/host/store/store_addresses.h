@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The addresses of a store to connect to. The name is resolved, its addresses are handed out one
- * after the other, and then the name is resolved again, because it may become known or change
- * meanwhile. The result of each attempt is kept for the error message. host/store_client connects
- * and handles deadlines and pauses. */
+/* The addresses of a store to connect to. Its names are resolved, their addresses are handed out
+ * one after the other, and then the names are resolved again, because they may become known or
+ * change meanwhile. The result of each attempt is kept for the error message. host/store_client
+ * connects and handles deadlines and pauses. */
 #ifndef MUSTER_HOST_STORE_STORE_ADDRESSES_H
 #define MUSTER_HOST_STORE_STORE_ADDRESSES_H
 
@@ -29,10 +29,11 @@ struct store_addresses {
     size_t count;
     size_t next;
     uint64_t attempts;
-    struct failure unresolved; /* FAILURE_NONE: the name is known */
+    struct failure unresolved; /* FAILURE_NONE: one of its names is known */
 };
 
-/* Copies the host: a name, an IPv4 or an IPv6 address without brackets. */
+/* Copies the host: a name, an IPv4 or an IPv6 address without brackets; or several of them, parted
+ * by blanks, the best first. */
 void store_addresses_init(struct store_addresses *addresses, const char *host, int port);
 void store_addresses_clear(struct store_addresses *addresses);
 

@@ -140,14 +140,17 @@ static void give_up(struct store_client *client, const struct failure *failure) 
     }
 }
 
-static void give_up_connecting(struct store_client *client, struct duration patience) {
+static void give_up_connecting(struct store_client *client, bool is_refused) {
     struct failure failure = {0};
     struct text tried = {0};
+    struct duration patience =
+        is_refused ? client->settings.refusal_patience : client->settings.connect_timeout;
     store_addresses_describe(&client->addresses, &tried);
     failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
         client->addresses.host, client->addresses.port,
         (double)duration_milliseconds_ceiling(patience) / 1000, text_string(&tried));
     text_clear(&tried);
+    failure.system_error = is_refused ? ECONNREFUSED : 0;
     give_up(client, &failure);
 }
 
@@ -350,8 +353,7 @@ static void dial_due(struct store_client *client, struct instant now) {
         begin_attempt(client);
     }
     if (is_over) {
-        give_up_connecting(client,
-            is_refused ? client->settings.refusal_patience : client->settings.connect_timeout);
+        give_up_connecting(client, is_refused);
     }
 }
 

@@ -38,7 +38,8 @@ struct store_client_settings {
     const struct store_key *key;
     struct store_reply_limits limits; /* zeroes: the defaults */
     /* Called once: with NULL when requests can be answered from now on, else with the reason why
-     * not: FAILURE_TIMEOUT and the error of the last attempt, or at once FAILURE_INVALID when the
+     * not: FAILURE_TIMEOUT and the error of the last attempt (the system's is ECONNREFUSED when it
+     * was refusal_patience that ended), or at once FAILURE_INVALID when the
      * server has another job token, or only one side has one. May be NULL. */
     void (*connected)(void *context, const struct failure *failure);
     /* Called once when an established connection ends without store_client_free, after the

@@ -15,15 +15,15 @@
 
 enum store_letter_kind {
     /* to the store's thread */
-    STORE_LETTER_RENEW, /* name: the prefix to keep, or NULL; done */
+    STORE_LETTER_RENEW,    /* name: the prefix to keep, or NULL; done */
     STORE_LETTER_SERVE,    /* seeds; done */
     STORE_LETTER_STAND_BY, /* value: the answer; done */
     STORE_LETTER_DROP,     /* name */
     STORE_LETTER_STOP,
     /* to its user */
-    STORE_LETTER_DONE,    /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */
-    STORE_LETTER_BEAT,    /* name, value */
-    STORE_LETTER_GONE,    /* name, value */
+    STORE_LETTER_DONE, /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */
+    STORE_LETTER_BEAT, /* name, value */
+    STORE_LETTER_GONE, /* name, value */
     STORE_LETTER_WATCHED_WRITTEN,
     STORE_LETTER_CONNECTIONS, /* count */
 };

@@ -40,7 +40,7 @@ struct store_peers {
     char *watched_key;   /* or NULL */
     char *standby_key;   /* or NULL */
     bool is_standing_by; /* only that key may be asked for */
-    char *own_prefix;  /* of the agents' own keys; the table and the gate borrow it; or empty */
+    char *own_prefix;    /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
     struct duration silence_timeout;
     struct tcp_stream_pool pool;

@@ -72,9 +72,9 @@ static const struct tcp_stream_owner stream_owner = {
 };
 
 static void set_own(struct store_peers *peers, const char *key, struct slice value) {
-    store_peers_apply_own(peers, &(struct store_request){.operation = STORE_SET,
-                                     .key = slice_from_string(key),
-                                     .value = value});
+    store_peers_apply_own(
+        peers, &(struct store_request){
+                   .operation = STORE_SET, .key = slice_from_string(key), .value = value});
 }
 
 /* Sets the key by which clients can check that this server supports presence. */

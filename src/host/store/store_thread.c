@@ -237,8 +237,8 @@ void store_thread_serve(struct store_thread *thread, struct store_seeds *seeds_t
     ask_and_tell(thread, letter, done, context);
 }
 
-void store_thread_stand_by(struct store_thread *thread, const char *answer,
-    void (*done)(void *context), void *context) {
+void store_thread_stand_by(
+    struct store_thread *thread, const char *answer, void (*done)(void *context), void *context) {
     ask_and_tell(thread, store_letter_new(STORE_LETTER_STAND_BY, NULL, answer), done, context);
 }
 

@@ -39,8 +39,8 @@ void store_thread_serve(struct store_thread *thread, struct store_seeds *seeds_t
 /* Stands by (store_server_stand_by; `answer` is copied). `done`, unless it is NULL, is called on
  * the caller's loop once every connection of a store that was served is closed. What the observer
  * is told before that is still about that store, and includes `gone` of every client of it. */
-void store_thread_stand_by(struct store_thread *thread, const char *answer,
-    void (*done)(void *context), void *context);
+void store_thread_stand_by(
+    struct store_thread *thread, const char *answer, void (*done)(void *context), void *context);
 
 /* Closes the connection that holds the presence key `name` (copied), because its client has
  * stalled. The observer's `gone` follows, unless it was already on its way. */

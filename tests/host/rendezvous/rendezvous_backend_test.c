@@ -32,8 +32,8 @@ static void each_connection_may_lead_to_another_store(void **state) {
     set_up(&fixture, true);
     struct node *node = &fixture.nodes[0];
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(store_thread_start(fixture.loop, fd, &(struct store_server_settings){0},
-                         &second, NULL),
+    assert_int_equal(
+        store_thread_start(fixture.loop, fd, &(struct store_server_settings){0}, &second, NULL),
         FAILURE_NONE);
     fetch(node);
     write_round(node, 1, true, 1);

@@ -87,6 +87,26 @@ static void several_addresses_come_one_after_the_other(void **state) {
     store_addresses_clear(&addresses);
 }
 
+static void expect_next(struct store_addresses *addresses, const char *expected) {
+    char text[TCP_ADDRESS_TEXT_SIZE];
+    const union tcp_address *address = store_addresses_next(addresses);
+    assert_non_null(address);
+    tcp_address_describe(address, text);
+    assert_string_equal(text, expected);
+}
+
+static void several_names_are_tried_in_their_order_and_none_twice(void **state) {
+    (void)state;
+    struct store_addresses addresses;
+    store_addresses_init(&addresses, UNKNOWN " 192.0.2.1 2001:db8::1 192.0.2.1", 7);
+    expect_next(&addresses, "192.0.2.1:7");
+    expect_next(&addresses, "[2001:db8::1]:7");
+    assert_false(store_addresses_has_more(&addresses));
+    expect_next(&addresses, "192.0.2.1:7");
+    assert_int_equal(addresses.unresolved.code, FAILURE_NONE);
+    store_addresses_clear(&addresses);
+}
+
 static void unknown_name_is_looked_up_each_time(void **state) {
     (void)state;
     struct store_addresses addresses;
@@ -107,6 +127,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(description_tells_what_became_of_each_address),
     cmocka_unit_test(attempt_that_was_cut_off_hides_no_earlier_one),
     cmocka_unit_test(several_addresses_come_one_after_the_other),
+    cmocka_unit_test(several_names_are_tried_in_their_order_and_none_twice),
     cmocka_unit_test(unknown_name_is_looked_up_each_time),
 };
 
