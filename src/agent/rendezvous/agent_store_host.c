@@ -4,153 +4,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/rendezvous/agent_listener.h"
-#include "agent/rendezvous/agent_store_memory.h"
+#include "agent/rendezvous/agent_hosted_store.h"
 #include "base/backoff.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "base/utf8.h"
-#include "core/rendezvous/presence_watch.h"
-#include "core/rendezvous/rendezvous_key.h"
 #include "host/loop/random_seed.h"
 #include "host/network/endpoint_owner.h"
-#include "host/store/store_thread.h"
-#include "wire/rendezvous/rendezvous_record_store.h"
 
 struct agent_store_host {
     struct event_loop *loop;
     struct agent_store_host_settings settings;
-    struct store_thread *store;   /* NULL: not hosted here, yet or ever */
-    struct endpoint_owner *owner; /* NULL: no longer asked, or never */
-    struct event_timer *asking;   /* again */
-    struct backoff backoff;       /* as a connection is tried */
-    bool is_own;                  /* the endpoint; the port may be another's */
-    bool is_taken;                /* the port, and that was said */
-    struct presence_watch presences;
-    struct event_timer *look; /* for stalled agents */
-    struct event_timer *lingering;
-    size_t connection_count;
-    size_t own_connections; /* of this node, which lingers */
-    void (*left)(void *context);
-    void *left_context;
+    struct agent_hosted_store *store; /* NULL: not hosted here, yet or ever */
+    struct endpoint_owner *owner;     /* NULL: no longer asked, or never */
+    struct event_timer *asking;       /* again */
+    struct backoff backoff;           /* as a connection is tried */
+    bool is_own;                      /* the endpoint; the port may be another's */
+    bool is_taken;                    /* the port, and that was said */
 };
-
-static struct duration look_interval(const struct agent_store_host *host) {
-    return host->settings.config->dynamic.settings.keep_alive_interval;
-}
-
-/* Who is there. */
-
-static void heard(void *context, const char *name, const char *value) {
-    struct agent_store_host *host = context;
-    (void)value;
-    presence_watch_hear(&host->presences, name, event_loop_now(host->loop));
-}
-
-/* Anybody may have chosen the name. The caller frees the result. */
-static char *shown_name(const char *name) {
-    char *shown = memory_duplicate_string(name);
-    utf8_make_line_printable(shown);
-    return shown;
-}
-
-static void gone(void *context, const char *name, const char *value) {
-    struct agent_store_host *host = context;
-    struct node_identity identity;
-    presence_watch_forget(&host->presences, name);
-    if (!node_identity_parse(name, &identity)) {
-        char *shown = shown_name(name);
-        log_warning(host->settings.log, "the store was told of a node that is none: %s", shown);
-        free(shown);
-        return;
-    }
-    host->settings.gone(
-        host->settings.context, &identity, text_equals(value, RENDEZVOUS_PRESENCE_FINISHED));
-}
-
-static void record_written(void *context) {
-    const struct agent_store_host *host = context;
-    host->settings.record_written(host->settings.context);
-}
-
-static void look_for_stalled(void *context) {
-    struct agent_store_host *host = context;
-    const struct rendezvous_settings *settings = &host->settings.config->dynamic.settings;
-    int64_t interval = settings->keep_alive_interval.nanoseconds;
-    struct text_list stalled = {0};
-    presence_watch_look(&host->presences, event_loop_now(host->loop),
-        (struct duration){2 * interval},
-        (struct duration){interval * settings->keep_alive_max_attempt}, &stalled);
-    for (size_t i = 0; i < stalled.count; i++) {
-        char *shown = shown_name(stalled.items[i]);
-        log_warning(host->settings.log,
-            "nothing was heard of node %s for %.1f s though it is connected: it is taken to have "
-            "stalled",
-            shown,
-            duration_seconds((struct duration){interval * settings->keep_alive_max_attempt}));
-        free(shown);
-        presence_watch_forget(&host->presences, stalled.items[i]);
-        store_thread_drop(host->store, stalled.items[i]);
-    }
-    text_list_clear(&stalled);
-    event_timer_set(host->look, instant_after(event_loop_now(host->loop), look_interval(host)));
-}
-
-/* Leaving last. */
-
-static void tell_left(struct agent_store_host *host) {
-    void (*left)(void *context) = host->left;
-    host->left = NULL;
-    event_timer_stop(host->lingering);
-    if (left != NULL) {
-        left(host->left_context);
-    }
-}
-
-static void lingered_long_enough(void *context) {
-    struct agent_store_host *host = context;
-    log_warning(host->settings.log,
-        "%zu connections to the job's store are still open; this agent does not wait for them any "
-        "longer",
-        host->connection_count);
-    tell_left(host);
-}
-
-static void connections_changed(void *context, size_t count) {
-    struct agent_store_host *host = context;
-    host->connection_count = count;
-    if (count <= host->own_connections) {
-        tell_left(host);
-    }
-}
-
-void agent_store_host_linger(struct agent_store_host *host, size_t own, struct duration patience,
-    void (*done)(void *context), void *context) {
-    host->own_connections = own;
-    host->left = done;
-    host->left_context = context;
-    if (host->connection_count <= own) {
-        tell_left(host);
-    } else {
-        event_timer_set(host->lingering, instant_after(event_loop_now(host->loop), patience));
-    }
-}
 
 /* Hosting. */
 
-static enum failure_code start_store(
-    struct agent_store_host *host, struct store_server_settings *server, struct failure *failure) {
-    const struct launch_dynamic *dynamic = &host->settings.config->dynamic;
-    int fd;
-    enum failure_code code = agent_listener_open(
-        host->settings.config, dynamic->host, dynamic->port, server, &fd, failure);
-    return code == FAILURE_NONE ? store_thread_start(host->loop, fd, server, &host->store, failure)
-                                : code;
-}
-
 static void say_hosting(const struct agent_store_host *host) {
     const struct agent_store_host_settings *settings = &host->settings;
-    int port = store_thread_port(host->store);
+    int port = agent_hosted_store_port(host->store);
     if (settings->config->dynamic.port == 0 && settings->config->maximum_nodes > 1) {
         log_warning(settings->log,
             "hosting the store of job '%s' on port %d, which was free; other nodes need to be "
@@ -163,30 +38,21 @@ static void say_hosting(const struct agent_store_host *host) {
 
 static enum failure_code open_port(struct agent_store_host *host, struct failure *failure) {
     const struct agent_store_host_settings *settings = &host->settings;
-    struct text prefix = {0};
-    struct text record = {0};
-    rendezvous_key_write_presences(settings->run_id, &prefix);
-    rendezvous_key_write_record(settings->run_id, &record);
-    struct store_limits limits = agent_store_memory_limits(settings->config, settings->log);
-    struct store_server_settings server = {
-        .limits = &limits,
+    const struct launch_dynamic *dynamic = &settings->config->dynamic;
+    struct agent_hosted_store_settings store = {
+        .config = settings->config,
+        .run_id = settings->run_id,
         .log = settings->log,
-        .own_prefix = text_string(&record),
-        .presence_prefix = text_string(&prefix),
-        .watched_key = text_string(&record),
-        .operations = settings->operations,
         .key = settings->key,
-        .silence_timeout = settings->config->dynamic.settings.silence_timeout,
-        .observer = {heard, gone, record_written, connections_changed, host},
+        .operations = settings->operations,
+        .gone = settings->gone,
+        .record_written = settings->record_written,
+        .context = settings->context,
     };
-    enum failure_code code = start_store(host, &server, failure);
-    text_clear(&prefix);
-    text_clear(&record);
+    enum failure_code code = agent_hosted_store_open(
+        host->loop, &store, dynamic->host, dynamic->port, &host->store, failure);
     if (code == FAILURE_NONE) {
-        look_for_stalled(host);
         say_hosting(host);
-        agent_listener_warn(
-            settings->config, &server, store_thread_port(host->store), settings->log);
     }
     return code;
 }
@@ -289,8 +155,6 @@ enum failure_code agent_store_host_new(struct event_loop *loop,
     struct agent_store_host *host = memory_allocate(sizeof *host);
     host->loop = loop;
     host->settings = *settings;
-    host->look = event_timer_new(loop, look_for_stalled, host);
-    host->lingering = event_timer_new(loop, lingered_long_enough, host);
     enum failure_code code = host_if_told(host, failure);
     if (code != FAILURE_NONE) {
         agent_store_host_free(host);
@@ -305,10 +169,7 @@ void agent_store_host_free(struct agent_store_host *host) {
         return;
     }
     agent_store_host_stop_asking(host);
-    store_thread_stop(host->store);
-    event_timer_free(host->look);
-    event_timer_free(host->lingering);
-    presence_watch_clear(&host->presences);
+    agent_hosted_store_free(host->store);
     free(host);
 }
 
@@ -321,6 +182,15 @@ const char *agent_store_host_address(const struct agent_store_host *host) {
 }
 
 int agent_store_host_port(const struct agent_store_host *host) {
-    return host->store != NULL ? store_thread_port(host->store)
+    return host->store != NULL ? agent_hosted_store_port(host->store)
                                : host->settings.config->dynamic.port;
+}
+
+void agent_store_host_linger(struct agent_store_host *host, size_t own, struct duration patience,
+    void (*done)(void *context), void *context) {
+    if (host->store != NULL) {
+        agent_hosted_store_linger(host->store, own, patience, done, context);
+    } else {
+        done(context);
+    }
 }

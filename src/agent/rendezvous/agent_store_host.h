@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store of a dynamic rendezvous, where this agent hosts it: opens its port, tells which agents
- * are gone or have stalled, and stays until the others have left. Who hosts is decided as in
+/* Whether this agent hosts the store of a c10d rendezvous (agent_hosted_store), which one agent
+ * does from its start to its end. Who hosts is decided as in
  * torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py _create_tcp_store: is_host where
  * it is given, else the node whose machine the endpoint names, if the port is free there. But there
  * the question is asked once; here as often as a connection is tried, as the name of a machine that

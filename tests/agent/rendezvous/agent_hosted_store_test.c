@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/rendezvous/agent_hosted_store.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "host/raw_client.h"
+#include "site_fixture.h"
+
+#define HOST_KEY "/torch.rendezvous.job/muster/host"
+#define NODE_KEY "/torch.rendezvous.job/muster/presence/node7_1_0"
+#define RECORD_KEY "/torch.rendezvous.job"
+
+struct fixture {
+    struct site site;
+    struct launch_config config;
+    struct agent_hosted_store *store;
+    int port;
+    int gone_count;
+    int written_count;
+    bool has_finished; /* the node that was gone last */
+    int done_count;
+};
+
+static void gone(void *context, const struct node_identity *identity, bool has_finished) {
+    struct fixture *fixture = context;
+    assert_string_equal(identity->address, "node7");
+    fixture->gone_count++;
+    fixture->has_finished = has_finished;
+    event_loop_stop(fixture->site.loop);
+}
+
+static void record_written(void *context) {
+    struct fixture *fixture = context;
+    fixture->written_count++;
+    event_loop_stop(fixture->site.loop);
+}
+
+static void done(void *context) {
+    struct fixture *fixture = context;
+    fixture->done_count++;
+    event_loop_stop(fixture->site.loop);
+}
+
+static void begin(struct fixture *fixture, bool stands_by) {
+    *fixture = (struct fixture){0};
+    site_init(&fixture->site);
+    fixture->config = fixture->site.agent.config;
+    rendezvous_settings_init(&fixture->config.dynamic.settings);
+    struct agent_hosted_store_settings settings = {
+        .config = &fixture->config,
+        .run_id = "job",
+        .stands_by = stands_by,
+        .gone = gone,
+        .record_written = record_written,
+        .context = fixture,
+    };
+    struct failure failure = {0};
+    assert_int_equal(agent_hosted_store_open(
+                         fixture->site.loop, &settings, "localhost", 0, &fixture->store, &failure),
+        FAILURE_NONE);
+    fixture->port = agent_hosted_store_port(fixture->store);
+    assert_int_equal(agent_hosted_store_is_serving(fixture->store), !stands_by);
+}
+
+static void end(struct fixture *fixture) {
+    agent_hosted_store_free(fixture->store);
+    site_clear(&fixture->site);
+}
+
+static void serve(struct fixture *fixture, const char *record) {
+    struct store_seeds seeds = {0};
+    store_seeds_add(&seeds, RECORD_KEY, slice_from_string(record));
+    agent_hosted_store_serve(fixture->store, &seeds, done, fixture);
+    assert_false(agent_hosted_store_is_serving(fixture->store));
+    event_loop_run(fixture->site.loop);
+    assert_true(agent_hosted_store_is_serving(fixture->store));
+}
+
+static void stand_by(struct fixture *fixture, const char *answer) {
+    agent_hosted_store_stand_by(fixture->store, answer, done, fixture);
+    assert_false(agent_hosted_store_is_serving(fixture->store));
+    event_loop_run(fixture->site.loop);
+    assert_false(agent_hosted_store_is_serving(fixture->store));
+}
+
+static void it_tells_of_nodes_that_go(void **state) {
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture, false);
+    int node = client_open(fixture.port);
+    client_set(node, NODE_KEY, "finished");
+    client_expect_ping(NULL, node, 1);
+    close(node);
+    event_loop_run(fixture.site.loop);
+    assert_int_equal(fixture.gone_count, 1);
+    assert_true(fixture.has_finished);
+    end(&fixture);
+}
+
+static void it_is_served_with_what_it_is_given(void **state) {
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture, true);
+    stand_by(&fixture, "somebody");
+    int client = client_open(fixture.port);
+    client_expect_value(NULL, client, HOST_KEY, "somebody");
+    serve(&fixture, "of the term before");
+    client_expect_value(NULL, client, RECORD_KEY, "of the term before");
+    client_set(client, RECORD_KEY, "new");
+    event_loop_run(fixture.site.loop);
+    assert_int_equal(fixture.written_count, 1);
+    close(client);
+    end(&fixture);
+}
+
+/* The nodes of a store that is served no longer are not gone: they are with the next host. */
+static void of_a_store_that_ends_nothing_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture, true);
+    serve(&fixture, "of term 1");
+    int node = client_open(fixture.port);
+    client_set(node, NODE_KEY, "running");
+    client_expect_ping(NULL, node, 1);
+    stand_by(&fixture, "the second");
+    client_expect_close(NULL, node);
+    close(node);
+    serve(&fixture, "of term 3");
+    assert_int_equal(fixture.gone_count, 0);
+    node = client_open(fixture.port);
+    client_set(node, NODE_KEY, "running");
+    client_expect_ping(NULL, node, 1);
+    close(node);
+    event_loop_run(fixture.site.loop);
+    assert_int_equal(fixture.gone_count, 1);
+    assert_false(fixture.has_finished);
+    end(&fixture);
+}
+
+static void only_the_last_change_is_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct store_seeds seeds = {0};
+    begin(&fixture, true);
+    agent_hosted_store_stand_by(fixture.store, "first", done, &fixture);
+    agent_hosted_store_serve(fixture.store, &seeds, done, &fixture);
+    agent_hosted_store_stand_by(fixture.store, "second", done, &fixture);
+    agent_hosted_store_serve(fixture.store, &seeds, NULL, NULL);
+    stand_by(&fixture, "third");
+    assert_int_equal(fixture.done_count, 1);
+    int client = client_open(fixture.port);
+    client_expect_value(NULL, client, HOST_KEY, "third");
+    close(client);
+    agent_hosted_store_serve(fixture.store, &seeds, done, &fixture); /* and is freed */
+    end(&fixture);
+    assert_int_equal(fixture.done_count, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(it_tells_of_nodes_that_go),
+    cmocka_unit_test(it_is_served_with_what_it_is_given),
+    cmocka_unit_test(of_a_store_that_ends_nothing_is_told),
+    cmocka_unit_test(only_the_last_change_is_answered),
+};
+
+TEST_MAIN(tests)
