@@ -99,10 +99,27 @@ static enum failure_code apply_single_node_with_run_id(
     return take_run_id(options, config);
 }
 
-/* The backends etcd and etcd-v2. */
+/* A register of the job outside its nodes, which no agent uses yet. */
+static enum failure_code refuse_register(
+    struct option_result *options, const struct launch_config *config) {
+    option_result_reject(options, "rdzv_backend",
+        "%s is not served yet by this version of Muster; use --rdzv-backend c10d, whose store one "
+        "of the nodes hosts itself",
+        config->rdzv_backend);
+    return FAILURE_UNSUPPORTED;
+}
+
+/* The backends etcd, etcd-v3 and etcd-v2. */
 static enum failure_code apply_etcd(struct option_result *options, struct launch_config *config) {
     struct endpoint endpoint = {0};
     struct text reason = {0};
+    if (config->maximum_nodes > 1 && text_equals(config->rdzv_backend, "etcd-v2")) {
+        option_result_reject(options, "rdzv_backend",
+            "etcd-v2 with several nodes (--nnodes %s) will not be in Muster, because etcd itself "
+            "has dropped its API of version 2; use --rdzv-backend c10d",
+            option_result_text(options, "nnodes"));
+        return FAILURE_UNSUPPORTED;
+    }
     if (config->maximum_nodes > 1) {
         option_result_reject(options, "rdzv_backend",
             "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
@@ -207,7 +224,8 @@ static enum failure_code apply_static(struct option_result *options, struct laun
 /* Sets the backend's name, after the changes that torchrun makes to it. */
 static enum failure_code apply_backend(
     struct option_result *options, struct launch_config *config, bool is_alone) {
-    static const char *const known[] = {"static", "c10d", "etcd", "etcd-v2"};
+    static const char *const known[] = {
+        "static", "c10d", "etcd", "etcd-v2", "etcd-v3", "dir", "k8s"};
     const char *backend = is_alone ? "c10d" : option_result_text(options, "rdzv_backend");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (text_equals(backend, known[i])) {
@@ -248,6 +266,9 @@ static enum failure_code apply_rendezvous(
     }
     if (text_equals(config->rdzv_backend, "static")) {
         return apply_static(options, config);
+    }
+    if (text_equals(config->rdzv_backend, "dir") || text_equals(config->rdzv_backend, "k8s")) {
+        return refuse_register(options, config);
     }
     return text_equals(config->rdzv_backend, "c10d") ? apply_c10d(options, config)
                                                      : apply_etcd(options, config);

@@ -122,8 +122,18 @@ static void several_nodes_with_etcd_are_refused_with_a_way_out(void **state) {
     expect_mistake("--nnodes 1:4 --rdzv-backend etcd t.py",
         "--rdzv-backend/--rdzv_backend: ", "--rdzv-backend c10d");
     expect_mistake(
-        "--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend", "not in this version");
+        "--nnodes 2 --rdzv-backend etcd-v3 t.py", "--rdzv-backend", "not in this version");
+    expect_mistake("--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend",
+        "has dropped its API of version 2");
     expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, etcd and");
+}
+
+static void register_that_no_agent_uses_is_refused(void **state) {
+    (void)state;
+    expect_mistake("--nnodes 2 --rdzv-backend dir --rdzv-endpoint /shared t.py", "--rdzv-backend",
+        "dir is not served yet");
+    expect_mistake(
+        "--rdzv-backend k8s --rdzv-endpoint name t.py", "--rdzv-backend", "k8s is not served yet");
 }
 
 static void options_of_static_are_warned_about_elsewhere(void **state) {
@@ -172,6 +182,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
     cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
     cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(register_that_no_agent_uses_is_refused, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
     cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
     cmocka_unit_test_teardown(settings_that_static_nodes_do_not_heed_are_warned_about, clear),
