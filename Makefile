@@ -1,7 +1,7 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench soak install clean
+.PHONY: help build demo test peers check bench soak install portable clean
 
 BUILD ?= build
 prefix ?= /usr/local
@@ -50,5 +50,10 @@ install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(p
 	@meson configure $(BUILD) --prefix $(prefix) && ninja -C $(BUILD) --quiet
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
 
+portable: ## dist/muster-x86_64 and -aarch64: each one file that runs on any Linux with glibc 2.28 or newer
+	@tools/install-dependencies build packages
+	@tools/build-portable x86_64
+	@tools/build-portable aarch64
+
 clean: ## remove what the other targets built
-	rm -rf build build-*
+	rm -rf build build-* dist

@@ -102,13 +102,13 @@ def counts_of_suite(suite):
     return Counts(max(total - failed - skipped, 0), failed, skipped, reasons)
 
 
-def run_pytest(options, folder):
+def run_pytest(options, folder, is_parallel=True):
     """Runs one folder of pytest tests against the binary of the given build."""
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-rfE", f"--junitxml={report}", folder]
-        command += beside_each_other()
+        command += beside_each_other() if is_parallel else []
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
@@ -130,6 +130,7 @@ STAGES = {
     "meson": run_meson,
     "command": lambda options: run_pytest(options, "tests/command"),
     "interop": lambda options: run_pytest(options, "tests/interop"),
+    "packaging": lambda options: run_pytest(options, "tests/packaging", is_parallel=False),
     "checks": lambda options: run_meson(options, ["checks"]),
     "format": lambda options: run_check("tools/check_format"),
     "sizes": lambda options: run_check(sys.executable, "tools/check_sizes.py"),
