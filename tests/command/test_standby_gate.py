@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When the hook refuses to become a worker, and what it does at the gate."""
+"""What the hook does at the gate."""
 
 import os
-import pathlib
-import stat
-import subprocess
 import sys
 import time
 
@@ -15,137 +12,6 @@ from support.standby_programs import MARKED, keeper, learn, library, marks, writ
 
 pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
 
-
-# Refusals.
-
-@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
-def test_a_file_that_hides_a_learned_module_is_named(keeper, scratch, library, words):
-    write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import one\n", "one.py": ""})
-    reason = keeper.spare(words, PYTHONPATH=library).dirty({"one": str(library / "one.py")})
-    assert reason == f"one in {scratch} hides a module that was imported from elsewhere"
-
-
-def test_a_directory_without_modules_hides_nothing(keeper, scratch, library):
-    write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import one; print(one.__file__)\n", "one/text": "", "one.txt": "", "one.json": ""})
-    learned = learn(keeper, library)
-    assert keeper.warm(["script.py"], learned, PYTHONPATH=library).out.decode() == f"{library}/one.py\n"
-
-
-def test_a_safe_path_hides_nothing(keeper, scratch, library):
-    write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import one; print(one.__file__)\n", "one.py": ""})
-    if sys.version_info < (3, 11):
-        pytest.skip("Python before 3.11 always looks into the script's directory")
-    names = {"PYTHONPATH": library, "PYTHONSAFEPATH": "1"}
-    assert keeper.warm(["script.py"], {"one": str(library / "one.py")}, **names).out.decode() == f"{library}/one.py\n"
-
-
-def test_a_module_found_elsewhere_than_by_the_workers_is_named(keeper, scratch, library):
-    write(library, {"one.py": ""})
-    write(scratch, {"script.py": ""})
-    reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty({"one": "/elsewhere/one.py"})
-    assert reason == f"one was imported from {library}/one.py instead of /elsewhere/one.py"
-
-
-READS = {
-    "item": ("os.environ['RANK']", "RANK"),
-    "get": ("os.environ.get('WORLD_SIZE')", "WORLD_SIZE"),
-    "getenv": ("os.getenv('LOCAL_RANK', '0')", "LOCAL_RANK"),
-    "contains": ("'MASTER_ADDR' in os.environ", "MASTER_ADDR"),
-    "bytes": ("os.environb.get(b'GROUP_RANK')", "GROUP_RANK"),
-    "pop": ("os.environ.pop('ROLE_RANK', None)", "ROLE_RANK"),
-    "setdefault": ("os.environ.setdefault('TORCHELASTIC_RUN_ID', 'x')", "TORCHELASTIC_RUN_ID"),
-}
-
-
-@pytest.mark.parametrize("read", READS)
-def test_a_module_that_reads_a_name_of_the_round_is_named(keeper, scratch, library, read):
-    text, name = READS[read]
-    write(library, {"one.py": f"import os\ntry:\n    {text}\nexcept KeyError: pass\n"})
-    write(scratch, {"script.py": "import one\n"})
-    spare = keeper.spare(["script.py"], PYTHONPATH=library)
-    assert spare.dirty(learn(keeper, library)) == f"one reads {name} while it is imported"
-
-
-def test_other_names_may_be_read(keeper, scratch, library):
-    write(library, {"one.py": "import os\nfound = [os.getenv('HOME'), dict(os.environ), 'RANKS' in os.environ]\n"})
-    write(scratch, {"script.py": "import one\n"})
-    assert keeper.warm(["script.py"], learn(keeper, library), PYTHONPATH=library).status == 0
-
-
-DIRT = {
-    "thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n",
-               "an imported module started a thread"),
-    "socket": ("import socket\nkept = socket.socket()\n", "an imported module opened socket:["),
-    "path": ("import sys\nsys.path.insert(0, '/elsewhere')\n", "an imported module put something in front of sys.path"),
-    "much output": ("print('x' * 65537)\n", "imported modules printed more than 65536 bytes"),
-    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "an imported module started a process"),
-    "own code": ("import sys\nsys.path.append(sys.argv[0].rpartition('/')[0])\nimport of_the_user\n",
-                 "of_the_user is the user's own code, and was imported by a library"),
-}
-
-
-@pytest.mark.parametrize("kind", DIRT)
-def test_what_an_imported_module_may_not_do_is_named(keeper, scratch, library, kind):
-    text, reason = DIRT[kind]
-    write(library, {"one.py": text})
-    write(scratch, {"script.py": MARKED, "of_the_user.py": ""})
-    spare = keeper.spare([scratch / "script.py"], PYTHONPATH=library)
-    assert spare.dirty({"one": str(library / "one.py")}).startswith(reason)
-    assert marks(scratch) == 0
-
-
-def test_an_open_gpu_is_named(keeper, scratch, library):
-    device = pathlib.Path("/dev/nvidia-of-a-test")
-    try:
-        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    except OSError as error:
-        pytest.skip(f"no device can be made: {error}")
-    try:
-        write(library, {"one.py": f"kept = open('{device}')\n"})
-        write(scratch, {"script.py": ""})
-        reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty({"one": str(library / "one.py")})
-        assert reason == f"an imported module opened {device}"
-    finally:
-        device.unlink()
-
-
-def test_a_module_imported_before_it_is_run_is_named(keeper, scratch, library):
-    write(library, {"one/__init__.py": "", "one/run.py": "", "two.py": "import one.run\n"})
-    learned = {"one": str(library / "one/__init__.py"), "two": str(library / "two.py")}
-    reason = keeper.spare(["-m", "one.run"], PYTHONPATH=library).dirty(learned)
-    assert reason == "one.run was imported before it is run"
-
-
-def test_modules_that_cannot_be_imported_are_left_out(keeper, scratch, library):
-    write(library, {
-        "exits.py": "raise SystemExit(3)", "fails.py": "1/0", "interrupted.py": "raise KeyboardInterrupt",
-        "tries.py": "try:\n    import fails\nexcept ArithmeticError:\n    pass\n", "fine.py": "",
-    })
-    write(scratch, {"script.py": "import fine, sys\nprint(sorted({'fails', 'exits', 'fine'} & set(sys.modules)))\n"})
-    learned = {name: str(library / f"{name}.py") for name in ("exits", "tries", "fails", "interrupted", "fine")}
-    spare = keeper.spare(["script.py"], PYTHONPATH=library)
-    modules, skipped, _, memory = spare.warm({"no_such_module": "", "fine.no_such_part": "/x", **learned})
-    assert (modules, skipped) == (5, 4) and memory > 1000
-    spare.open_gate(keeper.streams())
-    assert spare.finish().out == b"['fine']\n"
-
-
-def test_code_of_the_user_waits_for_the_gate(keeper, scratch):
-    """Also where the user's libraries lie in the project's directory, as those of a virtual environment do."""
-    library = scratch / ".venv/lib/site-packages"
-    write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import mine, one, os\n", "mine.py": "import os\nprint(os.environ['RANK'])\n"})
-    learned = learn(keeper, library)
-    spare = keeper.spare(["script.py"], PYTHONPATH=library)
-    assert spare.warm(learned)[:2] == (1, 1)
-    spare.open_gate(keeper.streams())
-    assert spare.finish().out == b"1\n"
-
-
-# At the gate.
 
 def test_what_was_printed_while_warming_comes_first(keeper, scratch, library):
     write(library, {"one.py": "import sys\nprint('to stdout')\nprint('to stderr', file=sys.stderr)\n"})

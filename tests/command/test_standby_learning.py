@@ -2,9 +2,6 @@
 """What the hook of standby workers learns in a worker, and where it does nothing."""
 
 import ast
-import os
-import subprocess
-import sys
 
 import pytest
 

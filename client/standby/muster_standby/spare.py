@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A standby worker, from its hello to the gate and through it."""
 import os
-import sys
 
 from muster_standby import borrow, is_of_round, program
 from muster_standby.gate import Dirty, Gate, change_streams

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from muster_standby import is_of_round, own_code, program, watch_imports
+from muster_standby import borrow, is_of_round, own_code, program, watch_imports
 
 DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 CAPTURED_MAXIMUM = 64 * 1024
@@ -20,17 +20,31 @@ class Warming:
         self.reads, self.stop_watching = watch_reads()
 
     def preload(self, listed):
-        self.listed = dict(listed)
-        end = watch_imports(lambda name, origin: self.loaded.setdefault(name, origin))
-        for name, origin in self.listed.items():
-            if name in self.loaded or name in sys.modules:
-                continue  # Tried already: what fails is not tried twice.
-            try:
-                if name == self.module or name.rpartition(".")[2] == "__main__" or self.is_own(origin):
+        """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
+        has listed it: that waits for the gate."""
+        self.listed, wanted = dict(listed), [None]
+
+        def found(name, origin):
+            if name == wanted[0]:  # Not where a module imports another: that would do without what it should have.
+                wanted[0] = None
+                if self.is_own(origin) or not is_same(origin, self.listed[name]):
                     raise ImportError
-                __import__(name)
-            except BaseException:
-                self.skipped += 1
+            self.loaded.setdefault(name, origin)
+
+        end = watch_imports(found)
+        for name, origin in self.listed.items():
+            if name not in self.loaded and name not in sys.modules:  # What fails is not tried twice.
+                parent, _, last = name.rpartition(".")
+                try:
+                    if name == self.module or last == "__main__" or self.is_own(origin):
+                        raise ImportError
+                    if parent and parent not in sys.modules:
+                        raise ImportError
+                    wanted[0] = name
+                    __import__(name)
+                except BaseException:
+                    self.skipped += 1
+                wanted[0] = None
         end()
         self.stop_watching()
 
@@ -38,7 +52,7 @@ class Warming:
         """Each reason why this process may not become a worker."""
         yield from self.reads
         for name, origin in self.loaded.items():
-            if origin != self.listed.get(name, origin):
+            if not is_same(origin, self.listed.get(name, origin)):
                 yield "%s was imported from %s instead of %s" % (name, origin, self.listed[name])
             if self.is_own(origin):
                 yield "%s is the user's own code, and was imported by a library" % name
@@ -46,11 +60,11 @@ class Warming:
             yield "%s was imported before it is run" % self.module
         if sys.path[: len(self.path)] != self.path:
             yield "an imported module put something in front of sys.path"
-        if len(os.listdir("/proc/self/task")) != 1:
+        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
+        if has_python_threads():
             yield "an imported module started a thread"
-        with open("/proc/self/task/%d/children" % os.getpid()) as file:
-            if file.read():
-                yield "an imported module started a process"
+        if has_children():
+            yield "an imported module started a process"
         for file in sorted(open_files() - self.files):
             if file.startswith(DEVICES):
                 yield "an imported module opened %s" % file
@@ -86,6 +100,42 @@ def watch_reads():
 
     os._Environ.__getitem__ = __getitem__
     return reads, lambda: setattr(os._Environ, "__getitem__", read)
+
+
+def is_same(origin, listed):
+    """Whether a module that was found here is the one that a worker has listed, on this node or another."""
+    return origin == listed or (library_part(origin) == library_part(listed) and not os.path.exists(listed))
+
+
+def library_part(origin):
+    """What is the same on nodes whose interpreters and packages lie in different places."""
+    for name in "/site-packages/", "/dist-packages/":
+        if name in origin:
+            directory, _, file = origin.rpartition(name)[2].rpartition("/")
+            return directory, file.partition(".")[0]
+    return None if origin in ("built-in", "frozen") or "/python3." in origin else origin
+
+
+def has_python_threads():
+    """Whether Python knows another thread, be it one that has not come to its first line yet: those are counted, or
+    dumped, according to the version."""
+    fd = os.memfd_create("muster-standby-threads")
+    borrow("faulthandler").dump_traceback(fd)
+    lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
+    os.close(fd)
+    dumped = any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines)
+    return dumped or borrow("_thread")._count() > 0 or len(sys._current_frames()) > 1
+
+
+def has_children():
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/children" % thread) as file:
+                if file.read():
+                    return True
+        except FileNotFoundError:
+            pass  # It has ended meanwhile.
+    return False
 
 
 def open_files():
