@@ -5,11 +5,7 @@
 
 #include "base/memory.h"
 #include "core/standby/standby_choice.h"
-
-/* Looks at quiet workers of which none has said hello, before that is told. */
-#define SILENT_LOOKS 3
-/* Between a look at workers that import and the next one, at least. */
-#define SHORTEST_PAUSE_MILLISECONDS 100
+#include "core/standby/standby_looking.h"
 
 #define NEVER ((struct instant){INT64_MAX})
 
@@ -24,27 +20,16 @@ struct spare {
     uint64_t bytes;            /* READY */
 };
 
-/* What the workers import. */
-struct looking {
-    bool is_running; /* workers run, and there may be another attempt */
-    bool is_quiet;
-    struct instant next;
-    struct duration pause;
-    size_t modules;
-    int silent_looks;
-};
-
 struct standby_plan {
     struct standby_settings settings;
     struct spare *spares; /* by local rank */
-    struct looking looking;
+    struct standby_looking looking;
     enum standby_off off;
     int deaths;
     uint64_t used;    /* spares that have become workers, in all attempts */
     uint64_t largest; /* memory of a spare that was ready; 0: not known */
     bool is_scarce;   /* there was not enough memory at the last look */
     bool has_told_scarce;
-    bool has_told_silent;
     bool is_invited; /* and not all spares have been warmed */
     bool has_begun;  /* an attempt */
     bool is_first;
@@ -61,7 +46,7 @@ struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
     plan->settings = *settings;
     plan->spares = memory_allocate((size_t)settings->worker_count * sizeof *plan->spares);
     plan->armed = NEVER;
-    plan->looking.next = NEVER;
+    standby_looking_init(&plan->looking, settings->after);
     return plan;
 }
 
@@ -189,20 +174,6 @@ static void note_spare_hello(struct standby_plan *plan, const struct standby_eve
 
 /* Looking at what workers import. */
 
-static void begin_looking(struct standby_plan *plan, const struct standby_event *event) {
-    plan->looking.is_running = event->may_restart;
-    plan->looking.is_quiet = false;
-    plan->looking.pause = plan->settings.after;
-    plan->looking.next =
-        event->may_restart ? instant_after(event->now, plan->settings.after) : NEVER;
-}
-
-static void end_looking(struct standby_plan *plan) {
-    plan->looking.is_running = false;
-    plan->looking.is_quiet = false;
-    plan->looking.next = NEVER;
-}
-
 static bool has_any_hello(const struct standby_plan *plan) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         if (plan->spares[rank].has_hello) {
@@ -213,9 +184,7 @@ static bool has_any_hello(const struct standby_plan *plan) {
 }
 
 static void note_silence(struct standby_plan *plan) {
-    if (!plan->has_told_silent && !has_any_hello(plan) &&
-        ++plan->looking.silent_looks >= SILENT_LOOKS) {
-        plan->has_told_silent = true;
+    if (!has_any_hello(plan) && standby_looking_note_silence(&plan->looking)) {
         push(plan, STANDBY_EFFECT_TELL_SILENT);
     }
 }
@@ -253,12 +222,6 @@ static void want_missing(struct standby_plan *plan) {
     }
 }
 
-static struct duration longer(struct duration pause) {
-    struct duration longest = duration_from_seconds(STANDBY_LOOK_SECONDS);
-    bool is_longest = pause.nanoseconds >= longest.nanoseconds / 2;
-    return is_longest ? longest : (struct duration){2 * pause.nanoseconds};
-}
-
 static void publish(struct standby_plan *plan) {
     if (plan->is_first && plan->looking.modules != plan->published) {
         plan->published = plan->looking.modules;
@@ -267,21 +230,10 @@ static void publish(struct standby_plan *plan) {
 }
 
 static void note_records(struct standby_plan *plan, const struct standby_event *event) {
-    struct looking *looking = &plan->looking;
-    int64_t missing = plan->settings.after.nanoseconds - event->records.quiet.nanoseconds;
-    struct duration pause = duration_from_milliseconds(SHORTEST_PAUSE_MILLISECONDS);
-    if (!looking->is_running) {
+    if (!standby_looking_take(
+            &plan->looking, event->now, event->records.quiet, event->records.modules)) {
         return;
     }
-    looking->modules = event->records.modules;
-    if (missing > 0) {
-        pause.nanoseconds = missing > pause.nanoseconds ? missing : pause.nanoseconds;
-        looking->next = instant_after(event->now, pause);
-        return;
-    }
-    looking->is_quiet = true;
-    looking->pause = longer(looking->pause);
-    looking->next = instant_after(event->now, looking->pause);
     note_silence(plan);
     publish(plan);
     note_memory(plan, event->records.memory);
@@ -414,8 +366,7 @@ static void note_timer(struct standby_plan *plan, struct instant now) {
     }
     end_late(plan, now);
     hurry_slow(plan, now);
-    if (plan->off == STANDBY_OFF_NONE && !instant_is_before(now, plan->looking.next)) {
-        plan->looking.next = NEVER; /* RECORDS sets the next one */
+    if (plan->off == STANDBY_OFF_NONE && standby_looking_is_due(&plan->looking, now)) {
         push(plan, STANDBY_EFFECT_LOOK);
     }
 }
@@ -431,13 +382,13 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
     case STANDBY_EVENT_WORKERS_STARTED:
         tell_used(plan);
         plan->is_first = event->is_first;
-        begin_looking(plan, event);
+        standby_looking_begin(&plan->looking, event->now, event->may_restart);
         break;
     case STANDBY_EVENT_WORKERS_ENDING:
-        end_looking(plan);
+        standby_looking_end(&plan->looking);
         break;
     case STANDBY_EVENT_JOB_ENDING:
-        end_looking(plan);
+        standby_looking_end(&plan->looking);
         end_all(plan);
         break;
     case STANDBY_EVENT_HELLO:

@@ -49,8 +49,6 @@
 /* How long a spare makes way for the workers while it imports. Beside workers that use all CPUs it
  * would not be ready for very long. */
 #define STANDBY_MAKING_WAY_SECONDS 60
-/* The longest time between two looks at the records. */
-#define STANDBY_LOOK_SECONDS 300
 /* A spare is replaced when the workers have imported more modules than this since it was started.
  */
 #define STANDBY_MODULES_BEHIND 20

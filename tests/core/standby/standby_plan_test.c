@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/standby/standby_choice.h"
+#include "core/standby/standby_looking.h"
 #include "core/standby/standby_plan.h"
 #include "core/standby/standby_transcript.h"
 
