@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/standby/agent_standby.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "agent/standby/standby_probe.h"
 #include "agent/standby/standby_spare.h"
 #include "agent/standby/standby_telling.h"
+#include "agent/standby/worker_record.h"
 #include "base/memory.h"
 #include "core/standby/standby_choice.h"
 #include "core/standby/standby_environment.h"
 #include "host/machine/memory_limit.h"
 #include "host/standby/hook_directory.h"
-#include "host/standby/memory_file.h"
-#include "wire/standby/standby_record.h"
 
 /* How long a standby worker may take to go through its gate. A healthy one takes milliseconds. */
 #define PASSAGE_MILLISECONDS 1000
@@ -24,11 +21,9 @@
 /* What is known of the worker of a rank. */
 struct place {
     struct text_list environment; /* of the worker that was started last, before it was dressed */
-    pid_t worker;                 /* whose record it is; 0: none */
-    int record;                   /* -1: none */
-    size_t record_length;         /* at the last look */
-    struct standby_spare *spare;  /* NULL: none */
-    bool is_awaited;              /* the spare has been told to go through its gate */
+    struct worker_record record;
+    struct standby_spare *spare; /* NULL: none */
+    bool is_awaited;             /* the spare has been told to go through its gate */
 };
 
 struct agent_standby {
@@ -82,7 +77,7 @@ enum failure_code agent_standby_new(struct event_loop *loop,
     standby->loop = loop;
     standby->places = memory_allocate((size_t)settings->worker_count * sizeof *standby->places);
     for (int rank = 0; rank < settings->worker_count; rank++) {
-        standby->places[rank].record = -1;
+        worker_record_init(&standby->places[rank].record);
     }
     learned_list_init(&standby->learned);
     standby->timer = event_timer_new(loop, timer_fired, standby);
@@ -94,15 +89,6 @@ enum failure_code agent_standby_new(struct event_loop *loop,
     }
     *out_standby = standby;
     return FAILURE_NONE;
-}
-
-static void forget_record(struct place *place) {
-    if (place->record != -1) {
-        close(place->record);
-    }
-    place->record = -1;
-    place->record_length = 0;
-    place->worker = 0;
 }
 
 static void forget_spare(struct place *place) {
@@ -117,7 +103,7 @@ void agent_standby_free(struct agent_standby *standby) {
     }
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         forget_spare(&standby->places[rank]);
-        forget_record(&standby->places[rank]);
+        worker_record_clear(&standby->places[rank].record);
         text_list_clear(&standby->places[rank].environment);
     }
     (void)standby_probe_end(&standby->probe);
@@ -143,11 +129,6 @@ static void remember(struct place *place, const struct text_list *environment) {
     text_list_add_all(&place->environment, environment);
 }
 
-static bool renew_record(struct place *place) {
-    forget_record(place);
-    return memory_file_new("muster-standby-record", true, &place->record, NULL) == FAILURE_NONE;
-}
-
 int agent_standby_dress(
     struct agent_standby *standby, int local_rank, struct text_list *environment) {
     if (standby == NULL) {
@@ -155,39 +136,27 @@ int agent_standby_dress(
     }
     struct place *place = &standby->places[local_rank];
     remember(place, environment);
-    if (renew_record(place)) {
+    if (worker_record_renew(&place->record)) {
         standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path,
             standby->settings.config->evidence_signal);
     }
-    return place->record;
+    return place->record.fd;
 }
 
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
     if (standby != NULL) {
-        standby->places[local_rank].worker = pid;
+        standby->places[local_rank].record.worker = pid;
     }
 }
 
-/* Looks at the records. Returns when it was written last. */
+/* Returns when it was written last. */
 static struct wall_time read_record(struct agent_standby *standby, int local_rank) {
-    struct place *place = &standby->places[local_rank];
-    struct wall_time written;
-    struct bytes record = {0};
-    struct slice imports;
-    int64_t pid;
-    size_t length;
-    memory_file_look(place->record, &written, &length);
-    if (length == place->record_length) {
-        return written;
-    }
-    place->record_length = length;
-    memory_file_read(place->record, STANDBY_RECORD_MAXIMUM, &record);
-    if (standby_record_read_hello(bytes_slice(&record), &pid, &imports) == FAILURE_NONE &&
-        pid == (int64_t)place->worker) {
-        learned_list_add_text(&standby->learned, imports);
+    bool has_hello;
+    struct wall_time written =
+        worker_record_look(&standby->places[local_rank].record, &standby->learned, &has_hello);
+    if (has_hello) {
         post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
     }
-    bytes_clear(&record);
     return written;
 }
 
@@ -196,7 +165,7 @@ static void look(struct agent_standby *standby) {
     struct standby_event event = {.kind = STANDBY_EVENT_RECORDS};
     event.records.quiet = DURATION_FOREVER;
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
-        if (standby->places[rank].record != -1) {
+        if (standby->places[rank].record.fd != -1) {
             int64_t quiet = now.nanoseconds - read_record(standby, rank).nanoseconds;
             quiet = quiet > 0 ? quiet : 0;
             if (quiet < event.records.quiet.nanoseconds) {
@@ -213,7 +182,7 @@ static void look(struct agent_standby *standby) {
 
 static void give_away(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
-    place->worker = standby_spare_pid(place->spare);
+    place->record.worker = standby_spare_pid(place->spare);
     forget_spare(place);
     post_rank(standby, STANDBY_EVENT_SPARE_GIVEN, local_rank);
 }
@@ -227,7 +196,7 @@ static void take_back(struct agent_standby *standby, int local_rank) {
         standby_tell_dirty(standby->settings.log, local_rank, reason);
     }
     process_family_take_back(standby->starter.family, standby_spare_pid(place->spare));
-    forget_record(place);
+    worker_record_clear(&place->record);
     forget_spare(place);
     post_rank(
         standby, is_dirty ? STANDBY_EVENT_SPARE_DIRTY : STANDBY_EVENT_SPARE_REFUSED, local_rank);
@@ -383,8 +352,8 @@ pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     }
     bool fits = standby_environment_fits(&place->environment, environment);
     remember(place, environment);
-    if (!fits || !renew_record(place) ||
-        !standby_spare_send(place->spare, environment, streams, place->record)) {
+    if (!fits || !worker_record_renew(&place->record) ||
+        !standby_spare_send(place->spare, environment, streams, place->record.fd)) {
         end_spare(standby, local_rank);
         post_rank(standby, STANDBY_EVENT_SPARE_REFUSED, local_rank);
         return 0;
@@ -479,9 +448,8 @@ struct hang_evidence_dump agent_standby_dump(
     const struct agent_standby *standby, int local_rank, pid_t pid) {
     const struct place *place =
         standby == NULL || local_rank < 0 ? NULL : &standby->places[local_rank];
-    bool can_answer = place != NULL && place->record != -1 && place->worker == pid &&
-                      standby_probe_has_hello(place->record, pid);
-    return can_answer ? (struct hang_evidence_dump){place->record,
+    bool can_answer = place != NULL && worker_record_can_answer(&place->record, pid);
+    return can_answer ? (struct hang_evidence_dump){place->record.fd,
                             standby->settings.config->evidence_signal}
                       : (struct hang_evidence_dump){0};
 }

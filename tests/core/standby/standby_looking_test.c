@@ -4,7 +4,7 @@
 #include "core/standby/standby_looking.h"
 
 static struct instant at(double seconds) {
-    return instant_after((struct instant){0}, duration_from_seconds(seconds));
+    return (struct instant){(int64_t)(seconds * 1000 + 0.5) * 1000000};
 }
 
 static void expect_next(const struct standby_looking *looking, double seconds) {

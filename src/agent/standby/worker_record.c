@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/standby/worker_record.h"
+
+#include <unistd.h>
+
+#include "agent/standby/standby_probe.h"
+#include "base/bytes.h"
+#include "host/standby/memory_file.h"
+#include "wire/standby/standby_record.h"
+
+void worker_record_init(struct worker_record *record) {
+    *record = (struct worker_record){.fd = -1};
+}
+
+void worker_record_clear(struct worker_record *record) {
+    if (record->fd != -1) {
+        close(record->fd);
+    }
+    worker_record_init(record);
+}
+
+bool worker_record_renew(struct worker_record *record) {
+    worker_record_clear(record);
+    return memory_file_new("muster-standby-record", true, &record->fd, NULL) == FAILURE_NONE;
+}
+
+struct wall_time worker_record_look(
+    struct worker_record *record, struct learned_list *learned, bool *out_has_hello) {
+    struct wall_time written;
+    struct bytes text = {0};
+    struct slice imports;
+    int64_t pid;
+    size_t length;
+    memory_file_look(record->fd, &written, &length);
+    *out_has_hello = false;
+    if (length == record->read) {
+        return written;
+    }
+    record->read = length;
+    memory_file_read(record->fd, STANDBY_RECORD_MAXIMUM, &text);
+    if (standby_record_read_hello(bytes_slice(&text), &pid, &imports) == FAILURE_NONE &&
+        pid == (int64_t)record->worker) {
+        learned_list_add_text(learned, imports);
+        *out_has_hello = true;
+    }
+    bytes_clear(&text);
+    return written;
+}
+
+bool worker_record_can_answer(const struct worker_record *record, pid_t pid) {
+    return record->fd != -1 && record->worker == pid && standby_probe_has_hello(record->fd, pid);
+}

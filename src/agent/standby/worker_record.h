@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The record of one worker: a file in memory in which the worker's hook says hello, and writes what
+ * the worker imports. A worker that has said hello also answers there when it is asked for its
+ * stacks. */
+#ifndef MUSTER_AGENT_STANDBY_WORKER_RECORD_H
+#define MUSTER_AGENT_STANDBY_WORKER_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/duration.h"
+#include "core/standby/learned_list.h"
+
+struct worker_record {
+    pid_t worker; /* whose it is; 0: not known yet */
+    int fd;       /* -1: there is none */
+    size_t read;  /* its length at the last look */
+};
+
+void worker_record_init(struct worker_record *record);
+void worker_record_clear(struct worker_record *record);
+
+/* An empty one, of a worker that is not known yet. False when there is none. */
+bool worker_record_renew(struct worker_record *record);
+
+/* Takes what was written since the last look. Returns when it was written last, and whether the
+ * worker has said hello by now, if something was. */
+struct wall_time worker_record_look(
+    struct worker_record *record, struct learned_list *learned, bool *out_has_hello);
+
+/* Whether this process has said hello in it. */
+bool worker_record_can_answer(const struct worker_record *record, pid_t pid);
+
+#endif

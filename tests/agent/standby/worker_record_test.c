@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/standby/worker_record.h"
+
+#define WORKER 7
+
+struct scene {
+    struct worker_record record;
+    struct learned_list learned;
+};
+
+static void set_up(struct scene *scene) {
+    worker_record_init(&scene->record);
+    learned_list_init(&scene->learned);
+    assert_true(worker_record_renew(&scene->record));
+    scene->record.worker = WORKER;
+}
+
+static void tear_down(struct scene *scene) {
+    worker_record_clear(&scene->record);
+    learned_list_clear(&scene->learned);
+}
+
+static void write_record(const struct scene *scene, const char *text) {
+    assert_int_equal(write(scene->record.fd, text, strlen(text)), strlen(text));
+}
+
+/* Whether the look brought a hello. */
+static bool look(struct scene *scene) {
+    bool has_hello;
+    (void)worker_record_look(&scene->record, &scene->learned, &has_hello);
+    return has_hello;
+}
+
+static void what_was_written_since_the_last_look_is_learned(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    assert_false(look(&scene));
+    write_record(&scene, "hello 1 7\njson\t/lib/json.py\n");
+    assert_true(look(&scene));
+    assert_int_equal(learned_list_count(&scene.learned), 1);
+    assert_false(look(&scene)); /* nothing was written since */
+    write_record(&scene, "csv\t/lib/csv.py\n");
+    assert_true(look(&scene));
+    assert_int_equal(learned_list_count(&scene.learned), 2);
+    tear_down(&scene);
+}
+
+static void the_hello_of_another_process_counts_for_nothing(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    write_record(&scene, "hello 1 8\njson\t/lib/json.py\n");
+    assert_false(look(&scene));
+    assert_int_equal(learned_list_count(&scene.learned), 0);
+    assert_false(worker_record_can_answer(&scene.record, WORKER));
+    tear_down(&scene);
+}
+
+static void only_its_worker_can_answer_and_only_after_its_hello(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    assert_false(worker_record_can_answer(&scene.record, WORKER));
+    write_record(&scene, "hello 1 7\n");
+    assert_true(worker_record_can_answer(&scene.record, WORKER));
+    assert_false(worker_record_can_answer(&scene.record, WORKER + 1));
+    worker_record_clear(&scene.record);
+    assert_false(worker_record_can_answer(&scene.record, WORKER));
+    tear_down(&scene);
+}
+
+static void a_renewed_record_is_empty_and_nobodys(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    write_record(&scene, "hello 1 7\n");
+    assert_true(look(&scene));
+    assert_true(worker_record_renew(&scene.record));
+    assert_int_equal(scene.record.worker, 0);
+    assert_false(look(&scene));
+    tear_down(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_was_written_since_the_last_look_is_learned),
+    cmocka_unit_test(the_hello_of_another_process_counts_for_nothing),
+    cmocka_unit_test(only_its_worker_can_answer_and_only_after_its_hello),
+    cmocka_unit_test(a_renewed_record_is_empty_and_nobodys),
+};
+
+TEST_MAIN(tests)
