@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs with standby workers whose workers tell what they are, and who is among the agent's processes."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+# Each worker notes what it is in a line of its own, and lives until it is told to end.
+WORKER = """
+import json, os, sys, time
+import decimal, xml.dom.minidom
+environment = os.environ
+with open("story", "a") as file:
+    file.write(json.dumps({
+        "attempt": int(environment["TORCHELASTIC_RESTART_COUNT"]), "rank": int(environment["RANK"]), "pid": os.getpid(),
+        "parent": os.getppid(), "arguments": sys.argv, "directory": os.getcwd(), "session": os.getsid(0),
+        "names": sorted(environment), "port": environment["MASTER_PORT"], "error": environment["TORCHELASTIC_ERROR_FILE"],
+        "input": os.readlink("/proc/self/fd/0"), "score": open("/proc/self/oom_score_adj").read().strip(),
+        "born": os.stat("/proc/self").st_ctime,
+    }) + "\\n")
+line = "attempt %s rank %s\\n" % (environment["TORCHELASTIC_RESTART_COUNT"], environment["RANK"])
+print(line, end="", flush=True)  # in one piece
+while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
+    time.sleep(0.01)
+"""
+
+AFTER = 0.3  # --standby-after
+
+
+class Job:
+    """A job with standby workers, and what its workers have told."""
+
+    def __init__(self, muster, scratch, *options, workers=2, restarts=3, script=WORKER, standby="on", **environment):
+        self.scratch, self.workers = scratch, workers
+        (scratch / "worker.py").write_text(script)
+        python = environment.pop("PYTHON_EXEC", sys.executable)
+        self.running = muster.start(
+            ["run", "--standalone", "--standby", standby, "--standby-after", AFTER, "--nproc-per-node", workers,
+             "--max-restarts", restarts, *options, "worker.py", "one", "two"],
+            env={"PYTHON_EXEC": python, "LOGLEVEL": "INFO", **environment},
+        )
+
+    def story(self, attempt):
+        path = self.scratch / "story"
+        lines = path.read_text().splitlines() if path.exists() else []
+        told = [json.loads(line) for line in lines]
+        return sorted((line for line in told if line["attempt"] == attempt), key=lambda line: line["rank"])
+
+    def wait_for(self, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert self.running.process.poll() is None, self.running.err()
+            assert time.monotonic() < deadline, self.running.err()
+            time.sleep(0.01)
+
+    def attempt(self, number):
+        """The workers of an attempt, once all run."""
+        self.wait_for(lambda: len(self.story(number)) == self.workers)
+        return self.story(number)
+
+    def said(self, words):
+        return self.running.err().count(words)
+
+    def wait_until_ready(self, times=1):
+        self.wait_for(lambda: self.said("standby workers ready") >= times)
+
+    def spares(self):
+        """Pids of the agent's children that are neither workers nor gone."""
+        known = {line["pid"] for attempt in range(100) for line in self.story(attempt)} if self.workers else set()
+        with open(f"/proc/{self.running.pid}/task/{self.running.pid}/children") as file:
+            children = {int(pid) for pid in file.read().split()}
+        return sorted(children - known)
+
+    def end(self, attempt):
+        (self.scratch / f"end.{attempt}").write_text("")
+        return self.running.finish()
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+
+
+def ready_job(muster, scratch, *options, **keywords):
+    """A job whose standby workers are ready, with its first workers and the pids of the standby workers."""
+    job = Job(muster, scratch, *options, **keywords)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    spares = job.spares()
+    assert len(spares) == job.workers
+    return job, first, spares
+
+
+def pids_below(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return {int(child) for child in file.read().split()}
+    except FileNotFoundError:
+        return set()
+
+
+def exists(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+SLOW = """
+import os, time
+while os.path.exists("slow"):
+    time.sleep(0.01)
+"""
