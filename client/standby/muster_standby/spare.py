@@ -33,7 +33,7 @@ class Spare:
         self.gate = Gate(int(self.told["fd"]))
         self.gc, self.warming = borrow("gc"), Warming()
         self.gate.say(b"H", 1, os.getpid())
-        self.makes_way = set_autogroup(19)
+        self.makes_way = set_autogroup(int(self.told.get("nice", "19")))
 
     def become_worker(self):
         collects = self.gc.isenabled()

@@ -404,9 +404,6 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_WARM:
         warm(standby, effect->local_rank);
         break;
-    case STANDBY_EFFECT_HURRY:
-        standby_spare_hurry(standby->places[effect->local_rank].spare);
-        break;
     case STANDBY_EFFECT_END_SPARE:
         end_spare(standby, effect->local_rank);
         break;

@@ -21,6 +21,7 @@ struct standby_spare {
     int local_rank;
     pid_t pid;
     struct standby_gate *gate;
+    struct spare_treatment treatment;
     struct standby_spare_words words;
     bool has_spoken; /* and `spoke` has not been called since */
     void (*spoke)(void *context, int local_rank);
@@ -117,7 +118,7 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
     if (code == FAILURE_NONE) {
         spare->pid = process.pid;
         process_family_add_spare(order->starter->family, &process);
-        spare_treatment_end_first(spare->pid);
+        spare_treatment_begin(spare->pid, &spare->treatment);
         code = standby_gate_send_list(spare->gate, order->list, failure);
     }
     if (code != FAILURE_NONE && spare->pid != 0) {
@@ -180,15 +181,9 @@ bool standby_spare_send(struct standby_spare *spare, const struct text_list *env
         .descriptors = {STDIN_FILENO, own_unless_given(streams[0], STDOUT_FILENO),
             own_unless_given(streams[1], STDERR_FILENO), record},
     };
-    spare_treatment_end_as_usual(spare->pid);
+    spare_treatment_end(spare->pid, &spare->treatment);
     bool is_sent =
         directory != NULL && standby_gate_send_go(spare->gate, &passage, &failure) == FAILURE_NONE;
     free(directory);
     return is_sent;
-}
-
-void standby_spare_hurry(const struct standby_spare *spare) {
-    if (spare != NULL) {
-        spare_treatment_share_as_usual(spare->pid);
-    }
 }

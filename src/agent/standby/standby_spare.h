@@ -46,9 +46,6 @@ void standby_spare_free(struct standby_spare *spare);
 pid_t standby_spare_pid(const struct standby_spare *spare);
 const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
 
-/* It need no longer make way for workers. Accepts NULL. */
-void standby_spare_hurry(const struct standby_spare *spare);
-
 /* Tells it to go through its gate. False when it cannot be told. */
 bool standby_spare_send(struct standby_spare *spare, const struct text_list *environment,
     const int streams[2], int record);

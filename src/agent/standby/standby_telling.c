@@ -66,7 +66,6 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
                          "that clears the environment or runs it in another container");
         break;
     case STANDBY_EFFECT_WARM:
-    case STANDBY_EFFECT_HURRY:
     case STANDBY_EFFECT_END_SPARE:
     case STANDBY_EFFECT_END_ALL:
     case STANDBY_EFFECT_LOOK:

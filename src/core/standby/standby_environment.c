@@ -59,6 +59,7 @@ void standby_environment_dress(struct text_list *environment, enum standby_role 
         text_append_format(&value, ";signal=%d", evidence_signal);
     }
     if (role == STANDBY_SPARE) {
+        text_append_format(&value, ";nice=%d", STANDBY_NICENESS);
         drop(environment, is_of_round);
     }
     if (hook_directory != NULL) {

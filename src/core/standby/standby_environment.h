@@ -12,6 +12,11 @@
 /* The variable that tells a process what its descriptor 3 is. */
 #define STANDBY_VARIABLE "MUSTER_STANDBY"
 
+/* The priority of a standby worker while it imports, as the niceness of its scheduling group.
+ * Beside workers that use all CPUs it has 3 % of one of them; so it is ready after a minute or two,
+ * and training that waits for its slowest worker loses no more. Where a CPU is idle it has that. */
+#define STANDBY_NICENESS 16
+
 enum standby_role {
     STANDBY_RECORD, /* a worker, which records what it imports */
     STANDBY_SPARE,  /* a standby worker */

@@ -14,7 +14,6 @@ struct spare {
     bool has_hello;            /* a worker of the rank has said hello */
     bool has_reached_hook;     /* WARMING: the spare has */
     struct instant not_before; /* DUE: after a death */
-    struct instant hurry;      /* WARMING; NEVER: it was told */
     struct instant deadline;   /* WARMING */
     size_t modules;            /* in the list when it was started */
     uint64_t bytes;            /* READY */
@@ -105,16 +104,6 @@ static void turn_off(
     effect->off.exit = how;
     plan->off = why;
     end_all(plan);
-}
-
-static void hurry_slow(struct standby_plan *plan, struct instant now) {
-    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        struct spare *spare = &plan->spares[rank];
-        if (spare->state == STANDBY_WARMING && !instant_is_before(now, spare->hurry)) {
-            spare->hurry = NEVER;
-            push(plan, STANDBY_EFFECT_HURRY)->local_rank = rank;
-        }
-    }
 }
 
 static bool is_waiting(const struct spare *spare) {
@@ -295,7 +284,6 @@ static void warm(struct standby_plan *plan, int rank, struct instant now) {
     spare->state = STANDBY_WARMING;
     spare->has_reached_hook = false;
     spare->modules = plan->looking.modules;
-    spare->hurry = instant_after(now, duration_from_seconds(STANDBY_MAKING_WAY_SECONDS));
     spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
     push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
 }
@@ -338,7 +326,7 @@ static struct instant next_deadline(const struct standby_plan *plan, struct inst
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
         if (spare->state == STANDBY_WARMING) {
-            next = instant_earlier(next, instant_earlier(spare->hurry, spare->deadline));
+            next = instant_earlier(next, spare->deadline);
         } else if (spare->state == STANDBY_DUE && plan->looking.is_quiet &&
                    instant_is_before(now, spare->not_before)) {
             next = instant_earlier(next, spare->not_before);
@@ -365,7 +353,6 @@ static void note_timer(struct standby_plan *plan, struct instant now) {
         plan->armed = NEVER;
     }
     end_late(plan, now);
-    hurry_slow(plan, now);
     if (plan->off == STANDBY_OFF_NONE && standby_looking_is_due(&plan->looking, now)) {
         push(plan, STANDBY_EFFECT_LOOK);
     }

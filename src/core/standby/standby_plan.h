@@ -22,7 +22,6 @@
  * The contract with the performer:
  * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY or SPARE_ENDED, also when it could
  *   not be started. SPARE_HELLO may come before that.
- * - A spare makes way for the workers until HURRY.
  * - END_SPARE and END_ALL end spares. Nothing more is told about these.
  * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
  *   said it, and then RECORDS.
@@ -46,9 +45,6 @@
 #define STANDBY_WARMING_SECONDS 120
 /* How long it may then take until it is ready. */
 #define STANDBY_PATIENCE_SECONDS 1800
-/* How long a spare makes way for the workers while it imports. Beside workers that use all CPUs it
- * would not be ready for very long. */
-#define STANDBY_MAKING_WAY_SECONDS 60
 /* A spare is replaced when the workers have imported more modules than this since it was started.
  */
 #define STANDBY_MODULES_BEHIND 20
@@ -112,7 +108,6 @@ struct standby_event {
 
 enum standby_effect_kind {
     STANDBY_EFFECT_WARM,
-    STANDBY_EFFECT_HURRY, /* the spare need no longer make way for the workers */
     STANDBY_EFFECT_END_SPARE,
     STANDBY_EFFECT_END_ALL,
     STANDBY_EFFECT_LOOK,
@@ -141,7 +136,7 @@ enum standby_off {
 struct standby_effect {
     enum standby_effect_kind kind;
     union {
-        int local_rank;          /* WARM, HURRY, END_SPARE */
+        int local_rank;          /* WARM, END_SPARE */
         struct instant deadline; /* ARM_TIMER */
         struct {
             int count; /* spares that are ready, or workers that were started from standby */

@@ -22,7 +22,6 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
 
 static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
     [STANDBY_EFFECT_WARM] = "warm",
-    [STANDBY_EFFECT_HURRY] = "hurry",
     [STANDBY_EFFECT_END_SPARE] = "end_spare",
     [STANDBY_EFFECT_END_ALL] = "end_all",
     [STANDBY_EFFECT_LOOK] = "look",
@@ -90,7 +89,6 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
     text_append(out, effect_names[effect->kind]);
     switch (effect->kind) {
     case STANDBY_EFFECT_WARM:
-    case STANDBY_EFFECT_HURRY:
     case STANDBY_EFFECT_END_SPARE:
         text_append_format(out, " rank=%d", effect->local_rank);
         break;

@@ -39,7 +39,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
         text_list_variable(&list, "TORCHELASTIC_ERROR_FILE"), "/tmp/a/0/error.json");
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:/mine");
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;nice=16");
     text_list_clear(&list);
 }
 
@@ -62,7 +62,7 @@ static void python_is_told_on_which_signal_to_say_its_stacks(void **state) {
         text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=0;signal=50");
     standby_environment_dress(&list, STANDBY_SPARE, NULL, 50);
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;nice=16");
     text_list_clear(&list);
 }
 

@@ -218,7 +218,7 @@ static void a_spare_goes_on_warming_while_workers_are_started_again(void **state
     start(&scene);
     take_records(&scene, 2.5, 100);
     take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
-    expect(&scene, "arm_timer at=62.500");
+    expect(&scene, "arm_timer at=122.500");
     take_ready(&scene, 0);
     expect(&scene, "disarm_timer"); /* rank 1 waits until workers run */
     assert_int_equal(state_of(&scene, 0), STANDBY_READY);
@@ -280,22 +280,6 @@ static void a_spare_that_ends_by_itself_has_gone_another_way(void **state) {
     take_records(&scene, 2.5, 100);
     take_end(&scene, 0, false, 0);
     expect(&scene, "tell_off ended rank=0; end_all; disarm_timer");
-    tear_down(&scene);
-}
-
-static void a_spare_makes_way_only_for_a_while(void **state) {
-    (void)state;
-    struct scene scene;
-    set_up(&scene, false);
-    start(&scene);
-    take_records(&scene, 2.5, 100);
-    wait_seconds(&scene, STANDBY_MAKING_WAY_SECONDS);
-    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
-    assert_non_null(strstr(text_string(&scene.said), "hurry rank=0; "));
-    wait_seconds(&scene, 1);
-    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
-    assert_null(strstr(text_string(&scene.said), "hurry"));
-    assert_int_equal(standby_plan_state(scene.plan, 0), STANDBY_WARMING);
     tear_down(&scene);
 }
 
@@ -408,7 +392,7 @@ static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **stat
     struct scene scene;
     set_up(&scene, false);
     invite(&scene);
-    expect(&scene, "warm rank=0; warm rank=1; arm_timer at=60.000");
+    expect(&scene, "warm rank=0; warm rank=1; arm_timer at=120.000");
     take_ready(&scene, 1);
     expect(&scene, "");
     take_ready(&scene, 0);
@@ -501,7 +485,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(spares_that_are_far_behind_are_replaced),
     cmocka_unit_test(a_dirty_spare_is_the_last_one),
     cmocka_unit_test(a_spare_that_ends_by_itself_has_gone_another_way),
-    cmocka_unit_test(a_spare_makes_way_only_for_a_while),
     cmocka_unit_test(a_spare_that_does_not_reach_the_hook_ends_them_all),
     cmocka_unit_test(a_spare_that_has_reached_the_hook_may_take_long),
     cmocka_unit_test(spares_that_die_are_made_anew_later_and_later_and_then_no_more),

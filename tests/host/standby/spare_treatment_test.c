@@ -2,13 +2,51 @@
 #include "unit.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/loop/whole_file.h"
 #include "host/standby/spare_treatment.h"
 #include "processes.h"
+
+#define HIGHEST_NICENESS 19
+#define LONG_SLICE 3000000
+
+/* As the kernel has it. */
+struct scheduling {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t niceness;
+    uint32_t priority;
+    uint64_t slice;
+    uint64_t deadline;
+    uint64_t period;
+};
+
+/* Zeros where it cannot be asked. */
+static struct scheduling scheduling_of(pid_t pid) {
+    struct scheduling scheduling = {0};
+    (void)syscall(SYS_sched_getattr, pid, &scheduling, sizeof scheduling, 0);
+    return scheduling;
+}
+
+static void set(pid_t pid, int niceness, uint64_t slice) {
+    struct scheduling scheduling = scheduling_of(pid);
+    scheduling.niceness = niceness;
+    scheduling.slice = slice;
+    (void)syscall(SYS_sched_setattr, pid, &scheduling, 0);
+}
+
+static struct process start(void) {
+    return processes_start_shell("exec sleep 1000", -1, -1);
+}
+
+static void end(struct process *process) {
+    kill(process->pid, SIGKILL);
+    processes_wait(process);
+}
 
 static int score_of(pid_t pid) {
     int score = -1;
@@ -20,57 +58,38 @@ static int score_of(pid_t pid) {
 
 static void a_child_is_preferred_and_then_like_its_parent_again(void **state) {
     (void)state;
-    struct process process = processes_start_shell("exec sleep 1000", -1, -1);
-    spare_treatment_end_first(process.pid);
+    struct spare_treatment treatment;
+    struct process process = start();
+    spare_treatment_begin(process.pid, &treatment);
     assert_int_equal(score_of(process.pid), 1000);
-    spare_treatment_end_as_usual(process.pid);
+    spare_treatment_end(process.pid, &treatment);
     assert_int_equal(score_of(process.pid), score_of(getpid()));
-    kill(process.pid, SIGKILL);
-    processes_wait(&process);
-    spare_treatment_end_first(process.pid); /* which is gone */
+    end(&process);
+    spare_treatment_begin(process.pid, &treatment); /* which is gone */
+    spare_treatment_end(process.pid, &treatment);
 }
 
-static bool read_niceness(pid_t pid, int *out_niceness) {
-    char line[64];
-    char *path = text_format("/proc/%lld/autogroup", (long long)pid);
-    FILE *file = fopen(path, "r");
-    free(path);
-    if (file == NULL) {
-        return false;
-    }
-    bool is_read = fgets(line, sizeof line, file) != NULL &&
-                   sscanf(line, "/autogroup-%*d nice %d", out_niceness) == 1;
-    fclose(file);
-    return is_read;
-}
-
-static void a_session_that_made_way_shares_the_cpus_again(void **state) {
+static void a_child_keeps_a_cpu_for_a_short_time_and_then_as_long_as_before(void **state) {
     (void)state;
-    int niceness;
-    struct process process =
-        processes_start_shell("echo 7 > /proc/self/autogroup; exec sleep 1000", -1, -1);
-    if (!read_niceness(process.pid, &niceness)) {
-        kill(process.pid, SIGKILL);
-        processes_wait(&process);
-        print_message("skipped: this kernel has no scheduling group for each session\n");
+    struct spare_treatment treatment;
+    struct process process = start();
+    set(process.pid, HIGHEST_NICENESS, LONG_SLICE);
+    if (scheduling_of(process.pid).slice != LONG_SLICE) {
+        end(&process);
+        print_message("skipped: this kernel has no slices that a process can choose\n");
         skip();
     }
-    while (niceness != 7) {
-        assert_true(read_niceness(process.pid, &niceness));
-    }
-    /* The kernel allows ten changes a second. */
-    while (niceness != 0) {
-        spare_treatment_share_as_usual(process.pid);
-        assert_true(read_niceness(process.pid, &niceness));
-    }
-    kill(process.pid, SIGKILL);
-    processes_wait(&process);
-    spare_treatment_share_as_usual(process.pid); /* which is gone */
+    spare_treatment_begin(process.pid, &treatment);
+    assert_in_range(scheduling_of(process.pid).slice, 1, LONG_SLICE / 10);
+    spare_treatment_end(process.pid, &treatment);
+    assert_int_equal(scheduling_of(process.pid).slice, LONG_SLICE);
+    assert_int_equal(scheduling_of(process.pid).niceness, HIGHEST_NICENESS);
+    end(&process);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_session_that_made_way_shares_the_cpus_again),
     cmocka_unit_test(a_child_is_preferred_and_then_like_its_parent_again),
+    cmocka_unit_test(a_child_keeps_a_cpu_for_a_short_time_and_then_as_long_as_before),
 };
 
 TEST_MAIN(tests)
