@@ -153,7 +153,10 @@ static void register_may_be_freed_where_it_tells(void **state) {
     open_at(&fixture, fixture.path);
     fixture.frees_the_register = true;
     register_renew(fixture.job_register, 1, far(&fixture));
-    expect_answer(&fixture, register_read(fixture.job_register, far(&fixture)), fixture.kind);
+    register_read(fixture.job_register, far(&fixture));
+    event_loop_run(fixture.loop); /* until one of the two is answered */
+    assert_null(fixture.job_register);
+    assert_int_not_equal(fixture.request, 0);
     tear_down(&fixture);
 }
 
