@@ -164,7 +164,7 @@ def make_job_anywhere(request, muster, make_job):
 def finish_one(job, node):
     """Ends the node's workers well; returns when it waits for the others to be done."""
     job.worlds()[-1].of(node.name).end()
-    node.wait_for_log("round <- counted")  # before, the others would wait for it however it ends
+    node.wait_until_done()
 
 
 @pytest.mark.parametrize("done", [ONE, TWO])

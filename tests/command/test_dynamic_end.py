@@ -26,7 +26,7 @@ def test_a_node_that_is_done_waits_for_the_others(make_job_anywhere):
     done, _ = job.nodes("node1", "node2")
     world = job.wait_for_world("node1", "node2")
     world.of("node1").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     assert done.is_running()
     world.of("node2").end()
     assert job.succeeds()
@@ -37,7 +37,7 @@ def test_a_node_that_is_done_starts_again_when_another_fails(make_job):
     done, _ = job.nodes("node1", "node2")
     first = job.wait_for_world("node1", "node2")
     first.of("node1").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     first.of("node2").end(3)
     second = job.wait_for_world("node1", "node2")
     assert second.restarts == {1}
@@ -50,7 +50,7 @@ def test_a_node_that_is_done_ends_at_once_when_another_fails_for_good(make_job):
     done, _ = job.nodes("node1", "node2")
     first = job.wait_for_world("node1", "node2")
     first.of("node1").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     first.of("node2").end(3)
     assert job.statuses() == {"node1": 0, "node2": 1}, job.tell()  # its own part went well
 
@@ -62,7 +62,7 @@ def test_a_node_that_is_done_ends_well_when_the_host_goes(make_job, how):
     done = job.start("node2")
     world = job.wait_for_world("node1", "node2")
     world.of("node2").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     if how == "killed":
         host.kill()
     else:
@@ -90,13 +90,13 @@ def test_a_node_that_is_done_and_killed_is_not_missed(make_job):
     done = job.start("node2")
     world = job.wait_for_world("node1", "node2")
     world.of("node2").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     done.kill()
     job.started[0].wait_for_log("gone")
-    assert world.of("node1").is_running()
+    assert world.of("node1").is_running(), job.tell()
     world.of("node1").end()
-    assert job.succeeds()
-    assert job.is_newest(world)
+    assert job.succeeds(), job.tell()
+    assert job.is_newest(world), job.tell()
 
 
 def test_a_node_that_is_done_does_the_work_of_one_that_is_killed(make_job):
@@ -105,7 +105,7 @@ def test_a_node_that_is_done_does_the_work_of_one_that_is_killed(make_job):
     lost = job.start("node2")
     world = job.wait_for_world("node1", "node2")
     world.of("node1").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     lost.kill()
     job.wait_for_world("node1").end()
     assert job.succeeds()
@@ -117,7 +117,7 @@ def test_a_signal_ends_a_node_that_waits_for_the_others_to_be_done(make_job):
     done = job.start("node2")
     world = job.wait_for_world("node1", "node2")
     world.of("node2").end()
-    done.wait_for_log("round <- counted")
+    done.wait_until_done()
     done.signal(signal.SIGTERM)
     assert done.finish().status == 1, job.tell()
     assert world.of("node1").is_running()

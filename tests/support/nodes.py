@@ -13,6 +13,7 @@ Worlds are told apart by the address of their workers' store, which is another o
 """
 
 import os
+import re
 import time
 
 from support.ports import free_port
@@ -155,6 +156,12 @@ class Node:
 
     def wait_for_log(self, words, count=1, timeout=WAIT):
         self.running.wait_until(lambda: self.err().count(words) >= count, f"{words!r} from {self.name}", timeout)
+
+    def wait_until_done(self):
+        """Until the node is in the exit barrier, and the record says so: before, it is missed however it ends."""
+        is_told = re.compile(r"-> write[^\n]* draining\n(.*\n)*.*<- written won|<- record[^\n]* draining\n")
+        self.wait_for_log("round <- counted")
+        self.running.wait_until(lambda: is_told.search(self.err()), f"{self.name} to be done")
 
     def finish(self, timeout=WAIT):
         return self.running.finish(timeout)
