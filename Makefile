@@ -27,7 +27,8 @@ test: ## install, build, run every test; the last line is the count
 	@tools/build $(BUILD)
 	@$(PYTHON) tools/run_tests.py --build $(BUILD)
 
-peers: ## install what the interop tests and the bench compare with: PyTorch
+peers: ## install what the interop tests and the bench compare with: PyTorch, Slurm
+	@tools/install-dependencies peers
 	@tools/install-peers
 
 check: ## the source checks: formatting, floors, symbols, sizes

@@ -15,6 +15,7 @@ from support.lossy_network import LossyNetwork, require_lossy_network
 from support.network import Network, require_network
 from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
+from support.slurm import Slurm, require_slurm
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +70,22 @@ def make_network(scratch):
     """make_network(3): three hosts of their own (support.network), or a skip that says why there are none."""
     require_network()
     yield from networks_of(Network, scratch)
+
+
+@pytest.fixture
+def make_slurm(scratch, request):
+    """make_slurm(3): a Slurm of three nodes (support.slurm), or a skip that says why there is none."""
+    require_slurm()
+    make_network = request.getfixturevalue("make_network")
+    clusters = []
+
+    def make(nodes, **how):
+        clusters.append(Slurm(scratch, make_network(nodes + 1), **how))
+        return clusters[-1]
+
+    yield make
+    for cluster in clusters:
+        cluster.end()
 
 
 @pytest.fixture

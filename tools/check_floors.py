@@ -36,7 +36,7 @@ ROOM_ARROWS = {
     "wire/round": {"wire/json", "wire/store"},
     "wire/telling": {"wire/json"},
     "wire/watchdog": {"wire/json"},
-    "options/launch": {"options/argparse"},
+    "options/launch": {"options/argparse", "options/slurm"},
     "host/failure": {"host/loop", "host/process"},
     "host/log": {"host/loop"},
     "host/machine": {"host/loop"},

@@ -37,6 +37,11 @@ static int run_job(const struct launch_config *config, const struct text_list *e
     for (size_t i = 0; i < config->warnings.count; i++) {
         log_warning(log_sink_log(sink), "%s", config->warnings.items[i]);
     }
+    if (config->notice != NULL) {
+        char *line = text_format("%s\n", config->notice);
+        log_sink_write_text(sink, line);
+        free(line);
+    }
     struct text_list inherited = take_token_out(environment);
     int status = agent_run(config, &inherited, sink);
     text_list_clear(&inherited);

@@ -11,7 +11,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # What a launcher would pass on or read: a test decides these itself.
-SCRUBBED = ("PET_", "TORCHELASTIC_", "TORCH_", "MASTER_", "OMP_", "LOGLEVEL", "PYTHON_EXEC", "MUSTER_")
+SCRUBBED = ("PET_", "SLURM", "TORCHELASTIC_", "TORCH_", "MASTER_", "OMP_", "LOGLEVEL", "PYTHON_EXEC", "MUSTER_")
 SCRUBBED_EXACTLY = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
 
 

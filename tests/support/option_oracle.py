@@ -52,6 +52,7 @@ OPTIONS = {
     "signals_to_handle": ([], WORDS | {"default": "SIGTERM,SIGINT,SIGHUP,SIGQUIT"}),
     "shutdown_timeout": ([], {"type": float}),  # torchrun: whole seconds
     "virtual_local_rank": ([], None),
+    "slurm": ([], WORDS | {"default": "auto", "choices": ["auto", "off"]}),  # Muster's own
     "token_file": ([], WORDS),  # Muster's own
     "auth": ([], WORDS | {"choices": ["token", "none"]}),  # Muster's own
     "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "round", "any"]}),  # Muster's own
@@ -74,9 +75,9 @@ OPTIONS = {
     "version": ([], {"action": "version", "version": "muster"}),  # Muster's own
 }
 ADDITIONS = {
-    "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up", "settling_time",
-    "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout", "evidence_signal",
-    "standby", "standby_after", "standby_timeout", "exit_code", "version",
+    "slurm", "token_file", "auth", "worker_store_from", "exit_barrier_timeout", "on_node_loss", "scale_up",
+    "settling_time", "host_timeout", "store_memory", "scratch", "on_timer_expiry", "evidence", "evidence_timeout",
+    "evidence_signal", "standby", "standby_after", "standby_timeout", "exit_code", "version",
 }  # fmt: skip
 NOT_FROM_ENVIRONMENT = {"logs_specs", "numa_binding", "print_completion", "version"}
 

@@ -28,6 +28,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->local_ranks_filter);
     text_list_clear(&config->duplicate_stdout_filters);
     text_list_clear(&config->duplicate_stderr_filters);
+    free(config->notice);
     text_list_clear(&config->warnings);
     *config = (struct launch_config){0};
 }

@@ -228,6 +228,7 @@ struct launch_config {
     enum launch_event_handler event_handler;
     char *event_file; /* set with LAUNCH_EVENTS_FILE */
 
+    char *notice; /* one line for the user, which main prints; or NULL */
     /* the warnings that torchrun gives too; main prints them */
     struct text_list warnings;
 };

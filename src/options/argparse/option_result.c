@@ -53,6 +53,19 @@ const char *option_result_text(const struct option_result *result, const char *d
     return text == NULL ? "" : text;
 }
 
+void option_result_supply(struct option_result *result, const char *destination, const char *text) {
+    size_t index = option_table_find(result->table, destination);
+    if (index == result->table->definition_count) {
+        return;
+    }
+    struct option_value *value = &result->values[index];
+    char *copy = memory_duplicate_string(text);
+    free(value->text);
+    value->text = copy;
+    value->is_set = true;
+    value->source = OPTION_SOURCE_SUPPLIED;
+}
+
 void option_result_print(struct option_result *result, char *text_taken) {
     free(result->text);
     result->text = text_taken;

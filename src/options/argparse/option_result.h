@@ -15,6 +15,7 @@ enum option_source {
     OPTION_SOURCE_DEFAULT,
     OPTION_SOURCE_ENVIRONMENT,
     OPTION_SOURCE_COMMAND_LINE,
+    OPTION_SOURCE_SUPPLIED, /* found out elsewhere, see option_result_supply */
 };
 
 /* One converted value. The definition's kind says which member holds it. */
@@ -57,6 +58,10 @@ const struct option_value *option_result_value(
 
 /* The entry's text, given or by default; "" when there is none. */
 const char *option_result_text(const struct option_result *result, const char *destination);
+
+/* Gives an entry of OPTION_TEXT another text, as if it had been given. An unknown destination is
+ * ignored. */
+void option_result_supply(struct option_result *result, const char *destination, const char *text);
 
 /* Takes the text and makes it the output for stdout. */
 void option_result_print(struct option_result *result, char *text_taken);

@@ -8,6 +8,7 @@
 #include "options/launch/log_options.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
+#include "options/launch/slurm_options.h"
 #include "options/launch/timeout_pairs.h"
 
 #define DEFAULT_SHUTDOWN_SECONDS 30
@@ -43,7 +44,11 @@ static void warn_of_value(
 }
 
 static enum failure_code build_rendezvous(struct building *building) {
-    enum failure_code code = rendezvous_options_apply(building->options, building->config);
+    enum failure_code code =
+        slurm_options_apply(building->options, building->environment, building->config);
+    if (code == FAILURE_NONE) {
+        code = rendezvous_options_apply(building->options, building->config);
+    }
     if (code == FAILURE_NONE) {
         building->config->local_address = option_copy_unless_empty(text_of(building, "local_addr"));
     }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options/slurm/slurm_step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "options/slurm/hostlist.h"
+
+#define LONGEST_TASK_LIST (1 << 16)
+/* More digits than any count or number of Slurm has: they have 32 bits. */
+#define LONGEST_NUMBER 10
+#define QUOTED_LENGTH 100
+
+/* Digits alone: a sign, blanks and underscores, which Python's int() takes, are not Slurm's. */
+static bool read_number(const char *text, int64_t *out_number) {
+    size_t length = text == NULL ? 0 : strlen(text);
+    if (length == 0 || length > LONGEST_NUMBER || strspn(text, "0123456789") != length) {
+        return false;
+    }
+    return text_parse_integer(text, out_number) == FAILURE_NONE;
+}
+
+/* The value of the first of two variables that is there: newer versions of Slurm have new names. */
+static const char *variable_of(
+    const struct text_list *environment, const char *name, const char *older_name) {
+    const char *value = text_list_variable(environment, name);
+    return value == NULL ? text_list_variable(environment, older_name) : value;
+}
+
+static int64_t count_of(
+    const struct text_list *environment, const char *name, const char *older_name) {
+    int64_t count = 0;
+    (void)read_number(variable_of(environment, name, older_name), &count);
+    return count;
+}
+
+int64_t slurm_step_node_count(const struct text_list *environment) {
+    return count_of(environment, "SLURM_STEP_NUM_NODES", "SLURM_STEP_NUM_NODES");
+}
+
+int64_t slurm_job_node_count(const struct text_list *environment) {
+    return count_of(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+}
+
+bool slurm_job_is_heterogeneous(const struct text_list *environment) {
+    return count_of(environment, "SLURM_HET_SIZE", "SLURM_PACK_SIZE") > 1;
+}
+
+/* Reads "2" or "2(x3)" and moves behind it. */
+static bool take_tasks(const char **position, int64_t *out_tasks) {
+    char number[LONGEST_NUMBER + 1] = {0};
+    size_t length = strspn(*position, "0123456789");
+    if (length > LONGEST_NUMBER) {
+        return false;
+    }
+    memcpy(number, *position, length);
+    *position += length;
+    if (text_starts_with(*position, "(x")) {
+        size_t digits = strspn(*position + 2, "0123456789");
+        if (digits == 0 || (*position)[2 + digits] != ')') {
+            return false;
+        }
+        *position += 2 + digits + 1;
+    }
+    return read_number(number, out_tasks);
+}
+
+enum failure_code slurm_parse_tasks(const char *text, int64_t *out_largest) {
+    int64_t largest = 0;
+    if (strlen(text) > LONGEST_TASK_LIST) {
+        return FAILURE_MALFORMED;
+    }
+    for (const char *position = text;; position++) {
+        int64_t tasks;
+        if (!take_tasks(&position, &tasks) || (*position != ',' && *position != '\0')) {
+            return FAILURE_MALFORMED;
+        }
+        largest = tasks > largest ? tasks : largest;
+        if (*position == '\0') {
+            *out_largest = largest;
+            return FAILURE_NONE;
+        }
+    }
+}
+
+/* A variable that cannot be used: its value, cut where it is long, and what was expected. */
+static enum failure_code refuse(
+    struct text *reason, const char *name, const char *value, const char *expected) {
+    if (value == NULL) {
+        text_append_format(reason, "%s is not set: expected %s", name, expected);
+    } else {
+        text_append_format(reason, "%s='%.*s%s' cannot be used: expected %s", name, QUOTED_LENGTH,
+            value, strlen(value) > QUOTED_LENGTH ? "…" : "", expected);
+    }
+    return FAILURE_INVALID;
+}
+
+static enum failure_code read_numbers(
+    const struct text_list *environment, struct slurm_step *step, struct text *reason) {
+    const char *job = variable_of(environment, "SLURM_JOB_ID", "SLURM_JOBID");
+    const char *number = variable_of(environment, "SLURM_STEP_ID", "SLURM_STEPID");
+    if (!read_number(job, &step->job)) {
+        return refuse(reason, "SLURM_JOB_ID", job, "the number of the job");
+    }
+    if (!read_number(number, &step->step)) {
+        return refuse(reason, "SLURM_STEP_ID", number, "the number of the step");
+    }
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_hosts(
+    const struct text_list *environment, struct slurm_step *step, struct text *reason) {
+    static const char name[] = "SLURM_STEP_NODELIST";
+    const char *list = text_list_variable(environment, name);
+    if (list == NULL || hostlist_expand(list, &step->hosts) != FAILURE_NONE) {
+        return refuse(reason, name, list, "the names of the nodes, as in node[1-4]");
+    }
+    if ((int64_t)step->hosts.count != slurm_step_node_count(environment)) {
+        char *expected = text_format("%lld names, as SLURM_STEP_NUM_NODES says",
+            (long long)slurm_step_node_count(environment));
+        enum failure_code code = refuse(reason, name, list, expected);
+        free(expected);
+        return code;
+    }
+    step->node_list = memory_duplicate_string(list);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_tasks(
+    const struct text_list *environment, struct slurm_step *step, struct text *reason) {
+    static const char name[] = "SLURM_STEP_TASKS_PER_NODE";
+    const char *tasks = text_list_variable(environment, name);
+    if (tasks == NULL) {
+        int64_t asked = count_of(environment, "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_NODE");
+        step->tasks_per_node = asked == 0 ? 1 : asked;
+        return FAILURE_NONE;
+    }
+    return slurm_parse_tasks(tasks, &step->tasks_per_node) == FAILURE_NONE
+               ? FAILURE_NONE
+               : refuse(reason, name, tasks, "numbers of tasks, as in 1(x4)");
+}
+
+enum failure_code slurm_step_read(
+    const struct text_list *environment, struct slurm_step *out_step, struct text *out_reason) {
+    *out_step = (struct slurm_step){0};
+    enum failure_code code = read_numbers(environment, out_step, out_reason);
+    if (code == FAILURE_NONE) {
+        code = read_hosts(environment, out_step, out_reason);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_tasks(environment, out_step, out_reason);
+    }
+    const char *node = text_list_variable(environment, "SLURMD_NODENAME");
+    out_step->node = node == NULL || *node == '\0' ? NULL : memory_duplicate_string(node);
+    out_step->gpus = count_of(environment, "SLURM_GPUS_ON_NODE", "SLURM_GPUS_ON_NODE");
+    return code;
+}
+
+void slurm_step_clear(struct slurm_step *step) {
+    text_list_clear(&step->hosts);
+    free(step->node_list);
+    free(step->node);
+    *step = (struct slurm_step){0};
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/launch/launch_options.h"
+#include "options/launch/slurm_options.h"
+
+static struct launch_options launch;
+static struct text_list environment;
+
+static int clear(void **state) {
+    (void)state;
+    launch_options_clear(&launch);
+    text_list_clear(&environment);
+    return 0;
+}
+
+/* The task of a step on `node`: job 41, step 3, two nodes. */
+static void be_task_on(const char *node) {
+    static const char *const variables[] = {"SLURM_JOB_ID=41", "SLURM_STEP_ID=3",
+        "SLURM_JOB_NUM_NODES=4", "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NODELIST=node[1-2]",
+        "SLURM_STEP_TASKS_PER_NODE=1(x2)"};
+    text_list_clear(&environment);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        text_list_add(&environment, variables[i]);
+    }
+    text_list_set_variable(&environment, "SLURMD_NODENAME", node);
+}
+
+static void read_line_as(const char *program, const char *line) {
+    struct text_list arguments = {0};
+    char *copy = strdup(line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        text_list_add(&arguments, word);
+    }
+    free(copy);
+    launch_options_clear(&launch);
+    launch_options_parse(program, &arguments, &environment, &launch);
+    text_list_clear(&arguments);
+}
+
+static const struct launch_config *config_of(const char *line) {
+    read_line_as("muster run", line);
+    if (launch.outcome != OPTION_OUTCOME_VALUES) {
+        fail_msg("%s gave %s", line, launch.text);
+    }
+    return &launch.config;
+}
+
+static void expect_mistake(const char *line, const char *part) {
+    read_line_as("muster run", line);
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+    if (strstr(launch.text, part) == NULL) {
+        fail_msg("%s gave %s", line, launch.text);
+    }
+}
+
+static void expect_only_warning(const struct launch_config *config, const char *part) {
+    assert_int_equal(config->warnings.count, 1);
+    if (strstr(config->warnings.items[0], part) == NULL) {
+        fail_msg("%s", config->warnings.items[0]);
+    }
+}
+
+static void a_bare_command_takes_everything_from_slurm(void **state) {
+    (void)state;
+    be_task_on("node1");
+    const struct launch_config *config = config_of("train.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_int_equal(config->minimum_nodes, 2);
+    assert_int_equal(config->maximum_nodes, 2);
+    assert_string_equal(config->run_id, "41.3");
+    assert_string_equal(config->dynamic.host, "node1");
+    assert_int_equal(config->dynamic.port, 20000 + 41 * 97 + 3);
+    assert_int_equal(config->dynamic.is_host, LAUNCH_IS_HOST_YES);
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_AUTO);
+    assert_int_equal(config->warnings.count, 0);
+    assert_string_equal(config->notice,
+        "muster run: Slurm's step 41.3 has 2 nodes (node[1-2]); they meet at node1:23980; workers "
+        "on this one: auto (--slurm off takes nothing from Slurm)");
+}
+
+static void other_nodes_do_not_host_and_say_nothing(void **state) {
+    (void)state;
+    be_task_on("node2");
+    const struct launch_config *config = config_of("train.py");
+    assert_string_equal(config->dynamic.host, "node1");
+    assert_int_equal(config->dynamic.is_host, LAUNCH_IS_HOST_NO);
+    assert_null(config->notice);
+    assert_int_equal(config->warnings.count, 0);
+}
+
+static void workers_are_gpus_where_slurm_knows_of_some(void **state) {
+    (void)state;
+    be_task_on("node1");
+    text_list_set_variable(&environment, "SLURM_GPUS_ON_NODE", "4");
+    const struct launch_config *config = config_of("train.py");
+    assert_int_equal(config->worker_count_kind, LAUNCH_COUNT_NUMBER);
+    assert_int_equal(config->worker_count, 4);
+    assert_int_equal(config_of("--nproc-per-node 2 train.py")->worker_count, 2);
+    text_list_set_variable(&environment, "PET_NPROC_PER_NODE", "3");
+    assert_int_equal(config_of("train.py")->worker_count, 3);
+}
+
+static void the_number_of_nodes_may_be_given(void **state) {
+    (void)state;
+    be_task_on("node1");
+    const struct launch_config *config = config_of("--nnodes 1:2 train.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_int_equal(config->minimum_nodes, 1);
+    assert_int_equal(config->maximum_nodes, 2);
+    assert_string_equal(config->dynamic.host, "node1");
+    assert_int_equal(config_of("--nnodes 1 train.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    expect_mistake("--nnodes x train.py", "argument --nnodes: ");
+}
+
+static void who_says_where_to_meet_is_left_alone(void **state) {
+    (void)state;
+    static const char *const lines[] = {"--standalone t.py", "--slurm off t.py",
+        "--rdzv-id job t.py", "--rdzv-conf timeout=5 t.py", "--master-port 7 t.py",
+        "--rdzv-backend c10d --rdzv-endpoint localhost:0 --rdzv-id job t.py"};
+    be_task_on("node1");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct launch_config *config = config_of(lines[i]);
+        assert_int_not_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+        assert_null(config->notice);
+        assert_int_equal(config->warnings.count, 0);
+    }
+    assert_string_equal(
+        config_of("--nnodes 2 --node-rank 1 --master-addr h t.py")->master_host, "h");
+    text_list_set_variable(&environment, "PET_SLURM", "off");
+    assert_int_equal(config_of("t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+}
+
+/* A worker inherits Slurm's variables, and is no task of the step. */
+static void jobs_of_workers_take_nothing(void **state) {
+    (void)state;
+    be_task_on("node1");
+    text_list_set_variable(&environment, "TORCHELASTIC_RUN_ID", "41.3");
+    assert_int_equal(config_of("t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    assert_int_equal(config_of("t.py")->warnings.count, 0);
+}
+
+static void torchrun_takes_nothing_and_says_what_to_write(void **state) {
+    (void)state;
+    be_task_on("node2");
+    read_line_as("torchrun", "t.py");
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
+    assert_int_equal(launch.config.rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    assert_int_equal(launch.config.worker_count, 1);
+    assert_null(launch.config.notice);
+    expect_only_warning(&launch.config,
+        "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint node1:23980 --rdzv-id 41.3");
+    text_list_set_variable(&environment, "SLURM_STEP_NODELIST", "[");
+    read_line_as("torchrun", "t.py");
+    assert_int_equal(launch.config.warnings.count, 0);
+}
+
+static void several_tasks_on_a_node_are_refused(void **state) {
+    (void)state;
+    be_task_on("node1");
+    text_list_set_variable(&environment, "SLURM_STEP_TASKS_PER_NODE", "4(x2)");
+    expect_mistake("t.py", "Slurm starts 4 tasks on a node");
+    expect_mistake("t.py", "write srun --ntasks-per-node=1, and --nproc-per-node 4 for as many");
+    assert_int_equal(config_of("--slurm off t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+}
+
+static void what_slurm_says_wrongly_is_refused(void **state) {
+    (void)state;
+    be_task_on("node1");
+    text_list_set_variable(&environment, "SLURM_STEP_NODELIST", "node[1-");
+    expect_mistake("t.py", "SLURM_STEP_NODELIST='node[1-' cannot be used: expected the names");
+}
+
+static void one_process_of_a_job_of_several_nodes_is_warned(void **state) {
+    (void)state;
+    text_list_add(&environment, "SLURM_JOB_ID=41");
+    text_list_add(&environment, "SLURM_JOB_NUM_NODES=4");
+    expect_only_warning(config_of("t.py"), "has 4 nodes, and this process runs on one of them");
+    assert_int_equal(config_of("--standalone t.py")->warnings.count, 0);
+    text_list_set_variable(&environment, "SLURM_STEP_NUM_NODES", "1");
+    assert_int_equal(config_of("t.py")->warnings.count, 0);
+    assert_int_equal(config_of("t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+}
+
+static void parts_of_several_kinds_are_left_to_the_user(void **state) {
+    (void)state;
+    be_task_on("node1");
+    text_list_set_variable(&environment, "SLURM_HET_SIZE", "2");
+    expect_only_warning(config_of("t.py"), "parts of several kinds");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(a_bare_command_takes_everything_from_slurm, clear),
+    cmocka_unit_test_teardown(other_nodes_do_not_host_and_say_nothing, clear),
+    cmocka_unit_test_teardown(workers_are_gpus_where_slurm_knows_of_some, clear),
+    cmocka_unit_test_teardown(the_number_of_nodes_may_be_given, clear),
+    cmocka_unit_test_teardown(who_says_where_to_meet_is_left_alone, clear),
+    cmocka_unit_test_teardown(jobs_of_workers_take_nothing, clear),
+    cmocka_unit_test_teardown(torchrun_takes_nothing_and_says_what_to_write, clear),
+    cmocka_unit_test_teardown(several_tasks_on_a_node_are_refused, clear),
+    cmocka_unit_test_teardown(what_slurm_says_wrongly_is_refused, clear),
+    cmocka_unit_test_teardown(one_process_of_a_job_of_several_nodes_is_warned, clear),
+    cmocka_unit_test_teardown(parts_of_several_kinds_are_left_to_the_user, clear),
+};
+
+TEST_MAIN(tests)

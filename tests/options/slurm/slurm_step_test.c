@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "options/slurm/slurm_step.h"
+
+static struct text_list environment;
+static struct slurm_step step;
+static struct text reason;
+
+static int clear(void **state) {
+    (void)state;
+    text_list_clear(&environment);
+    slurm_step_clear(&step);
+    text_clear(&reason);
+    return 0;
+}
+
+/* What srun -N2 sets on its first node, and one change of it: NULL takes the variable away. */
+static enum failure_code read_changed(const char *name, const char *value) {
+    static const char *const variables[][2] = {{"SLURM_JOB_ID", "41"}, {"SLURM_STEP_ID", "3"},
+        {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NODELIST", "node[08-09]"},
+        {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}, {"SLURMD_NODENAME", "node08"}};
+    clear(NULL);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        if (name == NULL || !text_equals(name, variables[i][0])) {
+            text_list_set_variable(&environment, variables[i][0], variables[i][1]);
+        }
+    }
+    if (value != NULL) {
+        text_list_set_variable(&environment, name, value);
+    }
+    return slurm_step_read(&environment, &step, &reason);
+}
+
+static void a_step_is_read(void **state) {
+    (void)state;
+    assert_int_equal(read_changed(NULL, NULL), FAILURE_NONE);
+    assert_int_equal(step.job, 41);
+    assert_int_equal(step.step, 3);
+    assert_int_equal(step.hosts.count, 2);
+    assert_string_equal(step.hosts.items[0], "node08");
+    assert_string_equal(step.hosts.items[1], "node09");
+    assert_string_equal(step.node_list, "node[08-09]");
+    assert_string_equal(step.node, "node08");
+    assert_int_equal(step.tasks_per_node, 1);
+    assert_int_equal(step.gpus, 0);
+    assert_int_equal(slurm_step_node_count(&environment), 2);
+    assert_int_equal(reason.length, 0);
+}
+
+static void what_is_not_needed_may_be_missing(void **state) {
+    (void)state;
+    assert_int_equal(read_changed("SLURMD_NODENAME", NULL), FAILURE_NONE);
+    assert_null(step.node);
+    assert_int_equal(read_changed("SLURM_STEP_TASKS_PER_NODE", NULL), FAILURE_NONE);
+    assert_int_equal(step.tasks_per_node, 1);
+    text_list_set_variable(&environment, "SLURM_NTASKS_PER_NODE", "4");
+    slurm_step_clear(&step);
+    assert_int_equal(slurm_step_read(&environment, &step, &reason), FAILURE_NONE);
+    assert_int_equal(step.tasks_per_node, 4);
+    assert_int_equal(read_changed("SLURM_GPUS_ON_NODE", "8"), FAILURE_NONE);
+    assert_int_equal(step.gpus, 8);
+    assert_int_equal(read_changed("SLURM_GPUS_ON_NODE", "gpu:8"), FAILURE_NONE);
+    assert_int_equal(step.gpus, 0);
+}
+
+static void older_names_serve_too(void **state) {
+    (void)state;
+    assert_int_equal(read_changed("SLURM_JOB_ID", NULL), FAILURE_INVALID);
+    text_list_set_variable(&environment, "SLURM_JOBID", "7");
+    slurm_step_clear(&step);
+    assert_int_equal(slurm_step_read(&environment, &step, &reason), FAILURE_NONE);
+    assert_int_equal(step.job, 7);
+}
+
+static void the_largest_number_of_tasks_counts(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t largest;
+    } good[] = {{"1", 1}, {"1(x2)", 1}, {"2,1(x3)", 2}, {"1(x3),4", 4}, {"1,2(x2),1(x10)", 2}};
+    static const char *const bad[] = {
+        "", ",", "1,", "1(x)", "1(x2", "(x2)", "1(2)", "1 ", "-1", "x", "1(x2)2", "12345678901"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t largest = 0;
+        assert_int_equal(slurm_parse_tasks(good[i].text, &largest), FAILURE_NONE);
+        assert_int_equal(largest, good[i].largest);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t largest = 77;
+        assert_int_equal(slurm_parse_tasks(bad[i], &largest), FAILURE_MALFORMED);
+        assert_int_equal(largest, 77);
+    }
+}
+
+static void what_cannot_be_used_is_named_with_its_value(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        const char *value;
+        const char *part;
+    } wrong[] = {{"SLURM_JOB_ID", NULL, "SLURM_JOB_ID is not set"},
+        {"SLURM_JOB_ID", "x", "SLURM_JOB_ID='x' cannot be used: expected the number of the job"},
+        {"SLURM_STEP_ID", "-1", "SLURM_STEP_ID='-1'"}, {"SLURM_STEP_ID", "", "SLURM_STEP_ID=''"},
+        {"SLURM_STEP_NODELIST", NULL, "SLURM_STEP_NODELIST is not set: expected the names"},
+        {"SLURM_STEP_NODELIST", "node[1-", "as in node[1-4]"},
+        {"SLURM_STEP_NODELIST", "node[1-3]", "expected 2 names, as SLURM_STEP_NUM_NODES says"},
+        {"SLURM_STEP_TASKS_PER_NODE", "many", "SLURM_STEP_TASKS_PER_NODE='many'"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(read_changed(wrong[i].name, wrong[i].value), FAILURE_INVALID);
+        if (strstr(text_string(&reason), wrong[i].part) == NULL) {
+            fail_msg("%s", text_string(&reason));
+        }
+    }
+}
+
+static void counts_that_are_no_numbers_say_nothing(void **state) {
+    (void)state;
+    static const char *const values[] = {"", "x", "-2", "2x", "2 ", "12345678901"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        clear(NULL);
+        text_list_set_variable(&environment, "SLURM_STEP_NUM_NODES", values[i]);
+        text_list_set_variable(&environment, "SLURM_NNODES", values[i]);
+        text_list_set_variable(&environment, "SLURM_HET_SIZE", values[i]);
+        assert_int_equal(slurm_step_node_count(&environment), 0);
+        assert_int_equal(slurm_job_node_count(&environment), 0);
+        assert_false(slurm_job_is_heterogeneous(&environment));
+    }
+    text_list_set_variable(&environment, "SLURM_JOB_NUM_NODES", "3");
+    text_list_set_variable(&environment, "SLURM_HET_SIZE", "2");
+    assert_int_equal(slurm_job_node_count(&environment), 3);
+    assert_true(slurm_job_is_heterogeneous(&environment));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(a_step_is_read, clear),
+    cmocka_unit_test_teardown(what_is_not_needed_may_be_missing, clear),
+    cmocka_unit_test_teardown(older_names_serve_too, clear),
+    cmocka_unit_test_teardown(the_largest_number_of_tasks_counts, clear),
+    cmocka_unit_test_teardown(what_cannot_be_used_is_named_with_its_value, clear),
+    cmocka_unit_test_teardown(counts_that_are_no_numbers_say_nothing, clear),
+};
+
+TEST_MAIN(tests)
