@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "host/loop/abort_notice.h"
 #include "main/exit_status.h"
+#include "main/install_torchrun.h"
 #include "main/run_command.h"
 #include "main/store/store_command.h"
 #include "main/timer/timer_command.h"
@@ -18,6 +19,7 @@ static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
     "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
+    "       muster install-torchrun DIRECTORY     link torchrun in a directory to this program\n"
     "       muster --version | --help\n"
     "\n"
     "`muster run --help`, `muster store --help` and `muster timer --help` tell more.\n";
@@ -38,6 +40,9 @@ static int dispatch(
     if (text_equals(command, "timer")) {
         return timer_command(arguments, environment);
     }
+    if (text_equals(command, "install-torchrun")) {
+        return install_torchrun_command(arguments, environment);
+    }
     if (text_equals(command, "--version") || text_equals(command, "version")) {
         puts("muster " MUSTER_VERSION);
         return EXIT_SUCCESS;
@@ -48,8 +53,9 @@ static int dispatch(
         return EXIT_SUCCESS;
     }
     fputs(usage, stderr);
-    fprintf(
-        stderr, "muster: error: unknown command '%s' (expected run, store or timer)\n", command);
+    fprintf(stderr,
+        "muster: error: unknown command '%s' (expected run, store, timer or install-torchrun)\n",
+        command);
     return EXIT_STATUS_USAGE;
 }
 
