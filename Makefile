@@ -1,7 +1,7 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench soak install portable clean
+.PHONY: help build demo test peers check bench soak install portable wheel clean
 
 BUILD ?= build
 prefix ?= /usr/local
@@ -55,6 +55,10 @@ portable: ## dist/muster-x86_64 and -aarch64: each one file that runs on any Lin
 	@tools/install-dependencies build packages
 	@tools/build-portable x86_64
 	@tools/build-portable aarch64
+
+wheel: portable ## dist/muster_launch-*.whl, for pip
+	@tools/make-wheel x86_64
+	@tools/make-wheel aarch64
 
 clean: ## remove what the other targets built
 	rm -rf build build-* dist

@@ -34,6 +34,13 @@ def portable():
 
 
 @pytest.fixture(scope="session")
+def wheel(portable):
+    """The path of the wheel."""
+    portable("x86_64")
+    return ROOT / build("tools/make-wheel", "x86_64")[-1]
+
+
+@pytest.fixture(scope="session")
 def bare_tree():
     """bare_tree("trixie", "amd64"): a directory with that suite's C library and shell, and nothing else."""
 
