@@ -121,13 +121,17 @@ static enum failure_code make_node(struct agent *agent, struct failure *failure)
 }
 
 /* Only where there are other nodes to prove anything to. */
-static enum failure_code open_token(struct agent *agent, struct failure *failure) {
-    const struct launch_config *config = agent->config;
-    bool is_given = config->job_token != NULL || config->token_file != NULL;
-    if (!is_given || agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
+static enum failure_code open_proof(struct agent *agent, struct failure *failure) {
+    const struct agent_proof_settings settings = {
+        .config = agent->config,
+        .run_id = agent->preparation.run_id,
+        .loop = agent->loop,
+        .log = agent->log,
+    };
+    if (agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
         return FAILURE_NONE;
     }
-    return job_token_open(config->job_token, config->token_file, &agent->token, failure);
+    return agent_proof_open(&settings, &agent->proof, failure);
 }
 
 static bool warm_standby(void *context, struct slice list_text) {
@@ -142,7 +146,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .node = &agent->node_settings.node,
         .machine = agent->node,
         .log = agent->log,
-        .key = job_token_key(agent->token),
+        .key = agent_proof_key(agent->proof),
         .worker_store_operations = agent_metrics_worker_store_operations(agent->metrics),
         .record_store_operations = agent_metrics_record_store_operations(agent->metrics),
         .mailbox = {agent_post, agent},
@@ -279,7 +283,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = open_event_log(agent, failure);
     }
     if (code == FAILURE_NONE) {
-        code = open_token(agent, failure);
+        code = open_proof(agent, failure);
     }
     if (code == FAILURE_NONE) {
         serve_health(agent);
@@ -325,7 +329,7 @@ static void tear_down(struct agent *agent) {
     agent_workers_free(agent->workers);
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
-    job_token_free(agent->token);
+    agent_proof_free(agent->proof);
     bool has_log_thread_ended = end_log_thread(agent);
     agent_event_log_free(agent->event_log);
     if (has_log_thread_ended) {

@@ -14,6 +14,7 @@
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
 #include "agent/rendezvous/agent_node_settings.h"
+#include "agent/rendezvous/agent_proof.h"
 #include "agent/rendezvous/agent_rendezvous.h"
 #include "agent/failure/agent_stuck_watch.h"
 #include "agent/scratch/agent_scratch.h"
@@ -25,7 +26,6 @@
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
-#include "host/store/job_token.h"
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/signal_watch.h"
@@ -43,7 +43,7 @@ struct agent {
     struct agent_guardian *guardian;
     struct agent_scratch *scratch; /* NULL when nobody asked for it */
     struct log_thread *log_thread; /* NULL when no stream passes through it */
-    struct job_token *token;       /* NULL where nodes do not prove themselves */
+    struct agent_proof *proof;     /* NULL where nodes do not prove themselves */
     struct agent_rendezvous *rendezvous;
     struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers *workers;

@@ -111,8 +111,10 @@ class Muster:
         self.binary, self.scratch, self.started = binary, scratch, []
 
     def environment(self, **changes):
-        """The tests' mark is in it: a process that outlives its test is found by it (support.leaks)."""
+        """The tests' mark is in it: a process that outlives its test is found by it (support.leaks). This
+        machine's own munge is kept away: a test that wants one has its own (support.munge)."""
         marks = {"TMPDIR": self.scratch, "SCRATCH_OF_TEST": self.scratch}
+        marks["MUSTER_MUNGE_SOCKET"] = self.scratch / "no-munge"
         return clean_environment(**{**marks, **changes})
 
     def share(self):

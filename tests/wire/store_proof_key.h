@@ -40,7 +40,7 @@ static inline bool plain_draw(void *context, uint8_t out_nonce[static STORE_PROO
 }
 
 static inline struct store_key plain_store_key(struct plain_key *plain) {
-    return (struct store_key){plain_authenticate, plain_equals, plain_draw, plain};
+    return (struct store_key){plain_authenticate, plain_equals, plain_draw, plain, STORE_KEY_TOKEN};
 }
 
 #endif

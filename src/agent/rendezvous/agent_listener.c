@@ -29,10 +29,12 @@ enum failure_code agent_listener_open(const struct launch_config *config, const 
 
 void agent_listener_warn(const struct launch_config *config,
     const struct store_server_settings *settings, int port, const struct log *log) {
-    if (!settings->is_local && settings->key == NULL && !config->refuses_proof) {
+    if (!settings->is_local && settings->key == NULL && config->auth != LAUNCH_AUTH_NONE) {
         log_warning(log,
             "the job's store at port %d is open to whoever reaches this machine: they could join "
-            "this job, or end it; give all nodes a job token (MUSTER_JOB_TOKEN or --token-file)",
+            "this job, or end it; give all nodes a job token (MUSTER_JOB_TOKEN or --token-file), "
+            "or "
+            "munge",
             port);
     }
 }

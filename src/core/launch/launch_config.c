@@ -12,6 +12,7 @@ void launch_config_clear(struct launch_config *config) {
     free(config->local_address);
     free(config->job_token);
     free(config->token_file);
+    free(config->munge_socket);
     text_list_clear(&config->rdzv_conf);
     free(config->script);
     text_list_clear(&config->script_arguments);

@@ -23,6 +23,15 @@
  * store. torchrun's limit is a little smaller: it uses the run id in the name of a directory. */
 #define LAUNCH_MAXIMUM_RUN_ID 256
 
+/* How nodes prove themselves to each other's stores. */
+enum launch_auth {
+    LAUNCH_AUTH_OPEN,       /* not at all: there is no token, and nobody else is to be reached */
+    LAUNCH_AUTH_NONE,       /* not at all, as the user wants it */
+    LAUNCH_AUTH_TOKEN,      /* by the job's token */
+    LAUNCH_AUTH_MUNGE,      /* by munge */
+    LAUNCH_AUTH_MUNGE_HERE, /* by munge where this machine has it, else not at all */
+};
+
 enum launch_rendezvous {
     /* The job has only this node. The workers' store is on a free port. */
     LAUNCH_RENDEZVOUS_SINGLE,
@@ -161,7 +170,8 @@ struct launch_config {
     char *token_file;
     bool is_store_for_every_user; /* of this machine: the workers' store */
     bool is_store_for_round;      /* of other machines: only those of the round's nodes */
-    bool refuses_proof;           /* --auth none, though there may be a token */
+    enum launch_auth auth;
+    char *munge_socket; /* of munge's daemon; NULL: where it listens unless told otherwise */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both
      * 0: the default of core/store/store_memory. */
     uint64_t store_memory_bytes;

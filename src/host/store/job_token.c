@@ -137,7 +137,7 @@ static enum failure_code read_secret(
 enum failure_code job_token_open(
     const char *text, const char *path, struct job_token **out_token, struct failure *failure) {
     struct job_token *token = memory_allocate(sizeof *token);
-    token->key = (struct store_key){authenticate, equals, draw, token};
+    token->key = (struct store_key){authenticate, equals, draw, token, STORE_KEY_TOKEN};
     enum failure_code code = read_secret(text, path, &token->secret, failure);
     if (code == FAILURE_NONE) {
         code = crypto_library_load(NULL, &token->library, failure);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
+#include "host/store/munge_identity.h"
 #include "wire/store/store_request_codec.h"
 
 /* That are not answered. */
@@ -27,7 +28,10 @@ struct store_link {
     struct duration silence_timeout;
     const struct store_key *key; /* or NULL */
     struct store_proof proof;
-    bool is_proving; /* what comes is a part of the proof */
+    struct event_loop *loop;
+    struct errands *errands; /* NULL until munge is asked */
+    struct errand *errand;   /* munge is being asked; else NULL */
+    bool is_proving;         /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
     int signs;        /* of life that are not answered; other replies come behind their answers */
@@ -40,11 +44,20 @@ static struct store_link *link_of(struct tcp_stream *stream) {
     return (struct store_link *)(void *)stream;
 }
 
+/* munge need not answer any more. */
+static void drop_question(struct store_link *link) {
+    if (link->errand != NULL) {
+        errands_drop(link->errands, link->errand);
+        link->errand = NULL;
+    }
+}
+
 /* Adds the server's name to the failure of an established connection, and says whether its machine
  * still answers. */
 static void report_end(struct store_link *link, const struct failure *reason) {
     struct failure failure = *reason;
     char server[TCP_ADDRESS_TEXT_SIZE];
+    drop_question(link);
     tcp_address_describe(&link->address, server);
     if (link->is_ready && tcp_silence_is(reason->system_error)) {
         failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s (%s)", server,
@@ -85,6 +98,53 @@ static void become_ready(struct store_link *link) {
     link->owner->ready(link->context);
 }
 
+/* What failed may succeed at another attempt: then the owner may make one. */
+static void end_proof(
+    struct store_link *link, const struct store_proof_step *step, const char *words) {
+    char reason[512];
+    bool is_token = link->key->kind == STORE_KEY_TOKEN;
+    snprintf(reason, sizeof reason, "%s%s%s%s%s", step->reason,
+        is_token ? "; give all nodes the same one, by MUSTER_JOB_TOKEN or --token-file" : "",
+        words[0] != '\0' ? " (" : "", words, words[0] != '\0' ? ")" : "");
+    end(link, step->may_pass ? FAILURE_DISCONNECTED : FAILURE_INVALID, reason);
+}
+
+static void munge_has_answered(
+    void *context, const struct store_credential_answer *answer, const char *words) {
+    struct store_link *link = context;
+    struct bytes reply = {0};
+    link->errand = NULL;
+    struct store_proof_step step = store_credential_answered(&link->proof, answer, &reply);
+    if (step.outcome == STORE_PROOF_FAILED) {
+        end_proof(link, &step, words);
+    } else if (step.outcome == STORE_PROOF_DONE) {
+        become_ready(link);
+    } else {
+        tcp_stream_send(&link->stream, bytes_slice(&reply));
+    }
+    bytes_clear(&reply);
+}
+
+static void ask_munge(struct store_link *link, struct slice presented) {
+    struct failure failure = {0};
+    const struct munge_question question = {
+        .key = link->key,
+        .proof = &link->proof,
+        .presented = presented,
+        .makes_own = presented.length == 0,
+        .side = STORE_CREDENTIAL_OF_CLIENT,
+    };
+    enum failure_code code =
+        link->errands != NULL ? FAILURE_NONE : errands_new(link->loop, &link->errands, &failure);
+    if (code == FAILURE_NONE) {
+        code = munge_identity_ask(
+            link->errands, &question, munge_has_answered, link, &link->errand, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        end(link, code, failure.message);
+    }
+}
+
 /* Carries out one step of the proof. Returns how many bytes it took. */
 static size_t take_step(
     struct store_link *link, const struct store_proof_step *step, size_t *out_needed) {
@@ -93,11 +153,12 @@ static size_t take_step(
         return 0;
     }
     if (step->outcome == STORE_PROOF_FAILED) {
-        char reason[256];
-        snprintf(reason, sizeof reason,
-            "%s; give all nodes the same one, by MUSTER_JOB_TOKEN or --token-file", step->reason);
-        end(link, FAILURE_INVALID, reason);
+        end_proof(link, step, "");
         return 0;
+    }
+    if (step->outcome == STORE_PROOF_ASKED) {
+        ask_munge(link, step->presented);
+        return step->consumed;
     }
     if (step->outcome == STORE_PROOF_DONE) {
         become_ready(link);
@@ -113,19 +174,40 @@ static void begin_proof(struct store_link *link) {
     (void)take_step(link, &step, NULL);
 }
 
+/* What this side and the other want does not fit. */
+static const char *misfit(bool wants_token, bool wants_munge, const struct store_key *key) {
+    if (wants_token) {
+        return "it wants a job token, and none is given here; give all nodes the same one, by "
+               "MUSTER_JOB_TOKEN or --token-file";
+    }
+    if (wants_munge) {
+        return key != NULL
+                   ? "it wants munge's credentials, and this node has a job token; give all nodes "
+                     "the same token, or all of them --auth munge"
+                   : "it wants munge's credentials, and this node uses none: munge is not to be "
+                     "had here (in a container mount /run/munge), or --auth none is given; give "
+                     "all nodes munge, or the same job token, or all of them --auth none";
+    }
+    return key->kind == STORE_KEY_MUNGE
+               ? "it wants no proof by munge, so it cannot prove that it is this job's; give its "
+                 "node munge, too, or all nodes the same job token, or where nodes of torchrun "
+                 "take part --auth none"
+               : "it wants no job token, so it cannot prove that it is this job's; give all nodes "
+                 "the same token, or where nodes of torchrun take part --auth none";
+}
+
 static void take_greeting(struct store_link *link, uint32_t nonce) {
-    if (nonce == STORE_PROOF_WANTED && link->key != NULL) {
-        begin_proof(link);
-    } else if (nonce == STORE_PROOF_WANTED) {
-        end(link, FAILURE_INVALID,
-            "it wants a job token, and none is given here; give all nodes the same one, by "
-            "MUSTER_JOB_TOKEN or --token-file");
-    } else if (nonce != STORE_PROOF_OFFERED) {
+    const struct store_key *key = link->key;
+    bool wants_token = nonce == STORE_PROOF_WANTED;
+    bool wants_munge = nonce == STORE_PROOF_WANTED_CREDENTIAL;
+    bool has_token = key != NULL && key->kind == STORE_KEY_TOKEN;
+    bool has_munge = key != NULL && key->kind == STORE_KEY_MUNGE;
+    if (!wants_token && !wants_munge && nonce != STORE_PROOF_OFFERED) {
         end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
-    } else if (link->key != NULL) {
-        end(link, FAILURE_INVALID,
-            "it wants no job token, so it cannot prove that it is this job's; give all nodes the "
-            "same token, or where nodes of torchrun take part --auth none");
+    } else if (wants_token != has_token || wants_munge != has_munge) {
+        end(link, FAILURE_INVALID, misfit(wants_token, wants_munge, key));
+    } else if (key != NULL) {
+        begin_proof(link);
     } else {
         become_ready(link);
     }
@@ -222,6 +304,7 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
 static void clear(struct store_link *link) {
     store_reply_decoder_clear(&link->decoder);
     tcp_stream_pool_clear(&link->pool);
+    errands_free(link->errands); /* not sooner: the link may end in an answer of theirs */
     free(link);
 }
 
@@ -281,6 +364,7 @@ enum failure_code store_link_open(struct event_loop *loop,
     link->address = *settings->address;
     link->silence_timeout = settings->silence_timeout;
     link->key = settings->key;
+    link->loop = loop;
     /* The socket may be connected already. The loop reports that at once, so it is treated as
      * connecting. */
     enum failure_code code = tcp_stream_open(&link->stream, loop, &link->pool, fd, true, failure);
@@ -298,6 +382,7 @@ void store_link_free(struct store_link *link) {
         return;
     }
     tcp_stream_close(&link->stream);
+    drop_question(link);
     link->is_freed = true;
     if (link->is_released) {
         clear(link);

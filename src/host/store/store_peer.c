@@ -31,6 +31,10 @@ void store_peers_report_connections(struct store_peers *peers) {
 
 void store_peer_forget(struct store_peer *peer) {
     struct store_peers *peers = peer->peers;
+    if (peer->errand != NULL) {
+        errands_drop(peers->errands, peer->errand);
+        peer->errand = NULL;
+    }
     store_table_disconnect(peers->table, &peer->connection);
     store_reader_clear(&peer->reader);
     store_presence_leave(peers->presence, &peer->holder);

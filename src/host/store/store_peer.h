@@ -17,6 +17,7 @@
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/client_log.h"
+#include "host/loop/errands.h"
 #include "host/store/store_room.h"
 #include "host/store/store_server_settings.h"
 #include "wire/store/store_reader.h"
@@ -42,6 +43,7 @@ struct store_peers {
     bool is_standing_by; /* only that key may be asked for */
     char *own_prefix;    /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
+    struct errands *errands; /* what munge is asked; NULL until it is */
     struct duration silence_timeout;
     struct tcp_stream_pool pool;
     struct store_peer *first;
@@ -67,6 +69,7 @@ struct store_peer {
     bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
     bool leaves_signs;                 /* a single one stays in the kernel until the next look */
     struct store_reader reader;
+    struct errand *errand; /* munge is being asked about it; else NULL */
     union tcp_address address;
 };
 

@@ -123,6 +123,7 @@ void store_peers_free(struct store_peers *peers) {
     }
     peers->observer = (struct store_server_observer){0};
     store_peers_close_all(peers);
+    errands_free(peers->errands);
     store_room_clear(&peers->room);
     store_table_free(peers->table);
     store_presence_free(peers->presence);

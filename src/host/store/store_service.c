@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "host/store/munge_identity.h"
 #include "host/store/store_debtors.h"
 #include "wire/store/store_reply_codec.h"
 
@@ -129,6 +130,47 @@ static const char *objection_to(
     return objection != NULL ? objection : store_presence_objection(peers->presence, request);
 }
 
+/* The proof by munge. */
+
+static void munge_has_answered(
+    void *context, const struct store_credential_answer *answer, const char *words) {
+    struct store_peer *peer = context;
+    struct bytes reply = {0};
+    peer->errand = NULL;
+    struct store_proof_step step =
+        store_credential_verdict_given(&peer->reader.proof, answer, &reply);
+    tcp_stream_send(&peer->stream, bytes_slice(&reply));
+    bytes_clear(&reply);
+    if (step.outcome == STORE_PROOF_FAILED) {
+        char reason[512];
+        bool has_words = words[0] != '\0';
+        snprintf(reason, sizeof reason, "%s%s%s%s", step.reason, has_words ? " (" : "", words,
+            has_words ? ")" : "");
+        store_peer_dismiss(peer, reason);
+    }
+}
+
+static void ask_munge(struct store_peer *peer, struct slice presented) {
+    struct store_peers *peers = peer->peers;
+    struct failure failure = {0};
+    const struct munge_question question = {
+        .key = peers->gate.key,
+        .proof = &peer->reader.proof,
+        .presented = presented,
+        .makes_own = true,
+        .side = STORE_CREDENTIAL_OF_SERVER,
+    };
+    enum failure_code code =
+        peers->errands != NULL ? FAILURE_NONE : errands_new(peers->loop, &peers->errands, &failure);
+    if (code == FAILURE_NONE) {
+        code = munge_identity_ask(
+            peers->errands, &question, munge_has_answered, peer, &peer->errand, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        store_peer_dismiss(peer, failure.message);
+    }
+}
+
 /* Carries out one request at the front of `input`. Returns how many bytes it took; 0 when no
  * request is complete or the client has been closed. */
 static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out_needed) {
@@ -136,6 +178,10 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
     struct store_reading reading;
     enum failure_code code = store_reader_next(&peer->reader, &peers->gate, input, &reading);
     (void)!bytes_append(&peers->replies, reading.reply, reading.reply_length);
+    if (code == FAILURE_NONE && reading.presented.length > 0) {
+        ask_munge(peer, reading.presented);
+        return peer->stream.is_closed ? 0 : reading.decoded.consumed;
+    }
     if (code == FAILURE_INCOMPLETE || (code == FAILURE_NONE && !reading.is_request)) {
         *out_needed = reading.decoded.needed;
         return reading.decoded.consumed;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "core/telling/health.h"
+#include "options/launch/endpoint.h"
 #include "options/launch/log_options.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_options.h"
@@ -55,37 +56,76 @@ static enum failure_code build_rendezvous(struct building *building) {
     return code;
 }
 
-/* A token that is given and cannot be used must not leave a job open without a word. */
-static enum failure_code build_token(struct building *building) {
+static void build_store_clients(struct building *building) {
     struct launch_config *config = building->config;
-    const char *token = text_list_variable(building->environment, "MUSTER_JOB_TOKEN");
-    const char *file = text_of(building, "token_file");
-    const char *auth = text_of(building, "auth");
-    bool has_file = file != NULL && *file != '\0';
-    bool is_wanted = auth != NULL && text_equals(auth, "token");
     config->is_store_for_every_user = text_equals(text_of(building, "worker_store_from"), "any");
     config->is_store_for_round = text_equals(text_of(building, "worker_store_from"), "round");
-    config->refuses_proof = auth != NULL && text_equals(auth, "none");
-    if (config->refuses_proof && !config->is_local) {
-        warn(building, "--auth none: the nodes of this job do not prove themselves to each other");
+}
+
+/* Nodes that are all found at a loopback address are all on this machine. A node that is told to
+ * host the store may be known to others by another name. */
+static bool has_other_machines(const struct launch_config *config) {
+    if (config->is_local || config->maximum_nodes == 1 || config->dynamic.file != NULL) {
+        return false;
     }
-    if (config->refuses_proof) {
-        return FAILURE_NONE;
+    bool is_fixed = config->rendezvous == LAUNCH_RENDEZVOUS_STATIC;
+    const char *host = is_fixed ? config->master_host : config->dynamic.host;
+    bool may_be_elsewhere = !is_fixed && config->dynamic.is_host != LAUNCH_IS_HOST_UNSET;
+    return host != NULL && (may_be_elsewhere || !endpoint_is_loopback(host));
+}
+
+static void take_token(struct building *building, const char *token, const char *file) {
+    struct launch_config *config = building->config;
+    config->auth = LAUNCH_AUTH_TOKEN;
+    if (file != NULL) {
+        config->token_file = memory_duplicate_string(file);
+    } else {
+        config->job_token = memory_duplicate_string(token);
     }
-    if (token == NULL && !has_file && is_wanted) {
+}
+
+/* `wanted` is NULL without --auth. */
+static enum failure_code choose_auth(
+    struct building *building, const char *wanted, const char *token, const char *file) {
+    struct launch_config *config = building->config;
+    bool has_token = token != NULL || file != NULL;
+    bool is_munge = wanted != NULL && text_equals(wanted, "munge");
+    if (wanted != NULL && text_equals(wanted, "token") && !has_token) {
         option_result_reject(building->options, "auth",
             "token: there is none; set MUSTER_JOB_TOKEN or give --token-file");
         return FAILURE_INVALID;
     }
-    if (config->dynamic.file != NULL && (token != NULL || has_file)) {
-        warn(building, "the job token is not used: with store_type=file whoever may write the "
-                       "file can join the job");
-        return FAILURE_NONE;
+    if (config->dynamic.file != NULL && (has_token || is_munge)) {
+        warn(building, is_munge ? "--auth munge is not used: with store_type=file whoever may "
+                                  "write the file can join the job"
+                                : "the job token is not used: with store_type=file whoever may "
+                                  "write the file can join the job");
+    } else if (is_munge) {
+        config->auth = LAUNCH_AUTH_MUNGE;
+    } else if (has_token) {
+        take_token(building, token, file);
+    } else if (has_other_machines(config)) {
+        config->auth = LAUNCH_AUTH_MUNGE_HERE;
     }
-    if (has_file) {
-        config->token_file = memory_duplicate_string(file);
-    } else {
-        config->job_token = memory_duplicate_string(token);
+    return FAILURE_NONE;
+}
+
+/* A token that is given and cannot be used must not leave a job open without a word. */
+static enum failure_code build_auth(struct building *building) {
+    struct launch_config *config = building->config;
+    const char *file = text_of(building, "token_file");
+    const char *wanted = text_of(building, "auth");
+    build_store_clients(building);
+    config->munge_socket =
+        option_copy_unless_empty(text_list_variable(building->environment, "MUSTER_MUNGE_SOCKET"));
+    if (wanted == NULL || !text_equals(wanted, "none")) {
+        return choose_auth(building, wanted,
+            text_list_variable(building->environment, "MUSTER_JOB_TOKEN"),
+            file != NULL && *file != '\0' ? file : NULL);
+    }
+    config->auth = LAUNCH_AUTH_NONE;
+    if (!config->is_local) {
+        warn(building, "--auth none: the nodes of this job do not prove themselves to each other");
     }
     return FAILURE_NONE;
 }
@@ -391,7 +431,7 @@ static enum failure_code build_stopping(struct building *building) {
 enum failure_code config_build(struct option_result *options, const struct text_list *environment,
     struct launch_config *out_config) {
     static enum failure_code (*const steps[])(struct building *) = {build_plug_ins,
-        build_rendezvous, build_token, build_worker_count, build_supervision, build_watching,
+        build_rendezvous, build_auth, build_worker_count, build_supervision, build_watching,
         build_health, build_evidence, build_entry, build_binding, build_stopping, build_logs,
         build_events, build_store_memory, build_scratch, build_standby};
     struct launch_config config = {0};

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "wire/store/store_credential.h"
+
 /* Operations far from PyTorch's, which are counted from 0. */
 #define OPERATION_HELLO 0xf0
 #define OPERATION_PROOF 0xf1
@@ -82,7 +84,8 @@ static const char *objection_to(uint8_t operation, struct slice guarded_prefix) 
     bool is_free = operation == STORE_VALIDATE || operation == STORE_PING;
     return is_free || guarded_prefix.length > 0
                ? NULL
-               : "asked for something without having proved that it has the job's token";
+               : "asked for something without having proved that it has the job's token, or its "
+                 "user by munge (--auth none on all nodes would let nodes of torchrun in)";
 }
 
 struct store_proof_step store_proof_serve(struct store_proof *proof, const struct store_key *key,
@@ -90,14 +93,18 @@ struct store_proof_step store_proof_serve(struct store_proof *proof, const struc
     if (input.length == 0) {
         return incomplete(1);
     }
+    bool is_munge = key->kind == STORE_KEY_MUNGE;
     bool is_hello = input.data[0] == OPERATION_HELLO;
-    if (!is_hello && input.data[0] != OPERATION_PROOF) {
+    if (!is_hello && input.data[0] != (is_munge ? STORE_CREDENTIAL_OPERATION : OPERATION_PROOF)) {
         const char *objection = objection_to(input.data[0], guarded_prefix);
         return objection == NULL ? step_of(STORE_PROOF_NONE, 0) : fail(objection);
     }
     size_t length = is_hello ? HELLO_BYTES : PROOF_BYTES;
     if (proof->stage != (is_hello ? STORE_PROOF_STAGE_NEW : STORE_PROOF_STAGE_CHALLENGED)) {
         return fail("a part of a proof that was not its turn");
+    }
+    if (is_munge && !is_hello) {
+        return store_credential_take(proof, input);
     }
     if (input.length < length) {
         return incomplete(length);
@@ -106,9 +113,12 @@ struct store_proof_step store_proof_serve(struct store_proof *proof, const struc
                     : check_client(proof, key, input.data + 1);
 }
 
-uint32_t store_proof_ping_answer(const struct store_proof *proof, uint32_t nonce) {
-    bool is_asked = nonce == STORE_PROOF_OFFERED && proof->stage == STORE_PROOF_STAGE_NEW;
-    return is_asked ? STORE_PROOF_WANTED : nonce;
+uint32_t store_proof_ping_answer(
+    const struct store_proof *proof, const struct store_key *key, uint32_t nonce) {
+    if (nonce != STORE_PROOF_OFFERED || proof->stage != STORE_PROOF_STAGE_NEW) {
+        return nonce;
+    }
+    return key->kind == STORE_KEY_MUNGE ? STORE_PROOF_WANTED_CREDENTIAL : STORE_PROOF_WANTED;
 }
 
 const char *store_proof_objection(
@@ -117,9 +127,10 @@ const char *store_proof_objection(
     for (size_t i = 0; i < request->count && guarded_prefix.length > 0; i++) {
         is_guarded |= slice_starts_with(request->keys[i], guarded_prefix);
     }
-    return is_guarded
-               ? "asked for a key of the job's nodes without having proved that it has their token"
-               : objection_to((uint8_t)request->operation, guarded_prefix);
+    return is_guarded ? "asked for a key of the job's nodes without having proved that it has "
+                        "their token, "
+                        "or its user by munge"
+                      : objection_to((uint8_t)request->operation, guarded_prefix);
 }
 
 /* The client. */
@@ -169,6 +180,9 @@ static struct store_proof_step check_server(
 
 struct store_proof_step store_proof_continue(
     struct store_proof *proof, const struct store_key *key, struct slice input) {
+    if (key->kind == STORE_KEY_MUNGE) {
+        return store_credential_follow(proof, input);
+    }
     return proof->stage == STORE_PROOF_STAGE_CHALLENGED ? answer_challenge(proof, key, input)
                                                         : check_server(proof, key, input);
 }

@@ -15,7 +15,10 @@
  * A server without a token repeats OFFERED, as PyTorch's does. PyTorch's clients send the number of
  * their process there, which is less than 2^22, so they are not told apart from clients without a
  * token. HELLO and PROOF are sent only to a server that said WANTED. Nothing is encrypted, and what
- * follows the proof carries no codes. The host computes and draws. */
+ * follows the proof carries no codes. The host computes and draws.
+ *
+ * The two sides may use credentials of munge instead of a token, after the same challenge:
+ * wire/store/store_credential. */
 #ifndef MUSTER_WIRE_STORE_STORE_PROOF_H
 #define MUSTER_WIRE_STORE_STORE_PROOF_H
 
@@ -28,12 +31,18 @@
 
 #define STORE_PROOF_OFFERED 0x4d757374U
 #define STORE_PROOF_WANTED 0x928a8c8bU /* every bit is the other */
+#define STORE_PROOF_WANTED_CREDENTIAL 0x6d756e67U
 
 #define STORE_PROOF_NONCE_BYTES 32
 #define STORE_PROOF_CODE_BYTES 32
 #define STORE_PROOF_REPLY_BYTES 33 /* the most that one side sends at a time */
 
-/* What can be done with the token. Each returns false when it cannot. */
+enum store_key_kind {
+    STORE_KEY_TOKEN,
+    STORE_KEY_MUNGE,
+};
+
+/* What can be done with the token, or with munge. Each function returns false when it cannot. */
 struct store_key {
     /* HMAC-SHA256 of the message under the token. */
     bool (*authenticate)(
@@ -43,6 +52,7 @@ struct store_key {
     /* A number that nobody can foresee. */
     bool (*draw)(void *context, uint8_t out_nonce[static STORE_PROOF_NONCE_BYTES]);
     void *context;
+    enum store_key_kind kind; /* with munge only `draw` is used here */
 };
 
 enum store_proof_outcome {
@@ -50,23 +60,28 @@ enum store_proof_outcome {
     STORE_PROOF_INCOMPLETE, /* `needed` bytes of input are wanted */
     STORE_PROOF_REPLIED,    /* send `reply`; it goes on */
     STORE_PROOF_DONE,       /* send `reply` (it may be empty); the other side has proved itself */
+    STORE_PROOF_ASKED,      /* the host asks munge; nothing may come before it answers */
     STORE_PROOF_FAILED, /* send `reply` (it may be empty) and close, for this reason; nothing was
                            consumed */
 };
 
 struct store_proof_step {
     enum store_proof_outcome outcome;
-    size_t consumed; /* of the input: 0 unless REPLIED or DONE */
+    size_t consumed; /* of the input: 0 unless REPLIED, DONE or ASKED */
     size_t needed;   /* 0 unless INCOMPLETE */
     uint8_t reply[STORE_PROOF_REPLY_BYTES];
     size_t reply_length;
+    struct slice presented; /* ASKED: the other side's credential; borrowed from the input */
     const char *reason;
+    bool may_pass; /* FAILED: another attempt may succeed */
 };
 
 enum store_proof_stage {
     STORE_PROOF_STAGE_NEW,        /* server: nothing yet; client: HELLO is to be sent */
     STORE_PROOF_STAGE_CHALLENGED, /* the server's nonce is out; client: HELLO is out */
-    STORE_PROOF_STAGE_ANSWERED,   /* client: its code is out */
+    STORE_PROOF_STAGE_MAKING,     /* client: munge makes its credential */
+    STORE_PROOF_STAGE_ANSWERED,   /* client: its code or its credential is out */
+    STORE_PROOF_STAGE_CHECKING,   /* munge checks the other side's credential */
     STORE_PROOF_STAGE_PROVEN,
 };
 
@@ -89,8 +104,9 @@ struct store_proof_step store_proof_begin(struct store_proof *proof, const struc
 struct store_proof_step store_proof_continue(
     struct store_proof *proof, const struct store_key *key, struct slice input);
 
-/* What a server that has a token answers to a PING with this number. */
-uint32_t store_proof_ping_answer(const struct store_proof *proof, uint32_t nonce);
+/* What a server that has a key answers to a PING with this number. */
+uint32_t store_proof_ping_answer(
+    const struct store_proof *proof, const struct store_key *key, uint32_t nonce);
 
 /* Whether a connection without proof may not make this request: the reason, or NULL when it may.
  * Where `guarded_prefix` is empty it may do nothing but the handshake; otherwise everything but use

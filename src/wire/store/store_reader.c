@@ -27,6 +27,7 @@ static enum failure_code take_proof(struct store_reader *reader, const struct st
     out->reply_length = step.reply_length;
     out->decoded.consumed = step.consumed;
     out->decoded.needed = step.needed;
+    out->presented = step.presented;
     if (step.outcome == STORE_PROOF_FAILED) {
         return refuse(out, step.reason);
     }
@@ -46,6 +47,7 @@ enum failure_code store_reader_next(struct store_reader *reader, const struct st
     out->reply_length = 0;
     out->decoded.consumed = 0;
     out->decoded.needed = 0;
+    out->presented = (struct slice){0};
     bool is_open = gate->key == NULL || reader->proof.stage == STORE_PROOF_STAGE_PROVEN;
     if (is_open || !reader->decoder.is_validated) {
         return take_request(reader, input, out);
@@ -59,7 +61,7 @@ enum failure_code store_reader_next(struct store_reader *reader, const struct st
     if (code == FAILURE_NONE) {
         struct store_request *request = &out->decoded.request;
         const char *objection = store_proof_objection(request, prefix);
-        request->nonce = store_proof_ping_answer(&reader->proof, request->nonce);
+        request->nonce = store_proof_ping_answer(&reader->proof, gate->key, request->nonce);
         code = objection == NULL ? FAILURE_NONE : refuse(out, objection);
     }
     return code;

@@ -10,7 +10,7 @@
 
 /* What a store guards; a zeroed struct guards nothing. */
 struct store_gate {
-    const struct store_key *key; /* of the job's token; NULL: nobody has to prove anything */
+    const struct store_key *key; /* of token or munge; NULL: nobody has to prove anything */
     struct slice guarded_prefix; /* of keys that need a proof; empty: everything does; borrowed */
 };
 
@@ -28,6 +28,8 @@ struct store_reading {
     bool is_request;                        /* else there is nothing to carry out */
     uint8_t reply[STORE_PROOF_REPLY_BYTES]; /* to be sent first, perhaps of no bytes */
     size_t reply_length;
+    struct slice presented; /* not empty: the host has munge check this credential, and tells
+                               store_credential_verdict_given; borrowed from the input */
 };
 
 /* As store_request_decoder_next; `consumed` and `needed` are always set. FAILURE_NONE without

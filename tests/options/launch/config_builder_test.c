@@ -131,13 +131,43 @@ static void the_token_is_taken_from_a_file_or_else_from_the_environment(void **s
     assert_string_equal(config->token_file, "f");
     config = config_of(SEVERAL_NODES "--token-file f --auth none t.py");
     assert_null(config->token_file);
-    assert_true(config->refuses_proof);
+    assert_int_equal(config->auth, LAUNCH_AUTH_NONE);
     expect_warning(config, "--auth none: the nodes of this job do not prove themselves");
     assert_int_equal(config_of("--auth none --standalone t.py")->warnings.count, 0);
     config = config_of("--nnodes 2 --rdzv-backend c10d --rdzv-conf store_type=file "
                        "--rdzv-endpoint f --rdzv-id j t.py");
     assert_null(config->job_token);
     expect_warning(config, "the job token is not used");
+}
+
+static enum launch_auth auth_of(const char *words) {
+    return config_of(words)->auth;
+}
+
+static void without_a_token_munge_is_used_where_there_may_be_other_machines(void **state) {
+    (void)state;
+    assert_int_equal(auth_of(SEVERAL_NODES "t.py"), LAUNCH_AUTH_MUNGE_HERE);
+    assert_int_equal(auth_of(SEVERAL_NODES "--auth auto t.py"), LAUNCH_AUTH_MUNGE_HERE);
+    assert_int_equal(auth_of(SEVERAL_NODES "--auth munge t.py"), LAUNCH_AUTH_MUNGE);
+    assert_int_equal(auth_of(SEVERAL_NODES "--token-file f t.py"), LAUNCH_AUTH_TOKEN);
+    assert_int_equal(auth_of(SEVERAL_NODES "--token-file f --auth munge t.py"), LAUNCH_AUTH_MUNGE);
+    assert_int_equal(auth_of("--nnodes 2 --master-addr node1 t.py"), LAUNCH_AUTH_MUNGE_HERE);
+    assert_int_equal(auth_of("--nnodes 2 --master-addr 127.0.0.1 t.py"), LAUNCH_AUTH_OPEN);
+    assert_int_equal(auth_of("--nnodes 2 --rdzv-backend c10d --rdzv-endpoint localhost:1 t.py"),
+        LAUNCH_AUTH_OPEN);
+    assert_int_equal(auth_of("--nnodes 2 --rdzv-backend c10d --rdzv-endpoint localhost:1 "
+                             "--rdzv-conf is_host=true t.py"),
+        LAUNCH_AUTH_MUNGE_HERE);
+    assert_int_equal(
+        auth_of("--nnodes 1 --rdzv-backend c10d --rdzv-endpoint node1:1 t.py"), LAUNCH_AUTH_OPEN);
+    assert_int_equal(auth_of("--standalone t.py"), LAUNCH_AUTH_OPEN);
+    const struct launch_config *config =
+        config_of("--nnodes 2 --rdzv-backend c10d --rdzv-conf store_type=file "
+                  "--rdzv-endpoint f --rdzv-id j --auth munge t.py");
+    assert_int_equal(config->auth, LAUNCH_AUTH_OPEN);
+    expect_warning(config, "--auth munge is not used");
+    text_list_set_variable(&environment, "MUSTER_MUNGE_SOCKET", "/there");
+    assert_string_equal(config_of(SEVERAL_NODES "t.py")->munge_socket, "/there");
 }
 
 static void a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere(void **state) {
@@ -269,6 +299,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(the_token_is_taken_from_a_file_or_else_from_the_environment, clear),
+    cmocka_unit_test_teardown(
+        without_a_token_munge_is_used_where_there_may_be_other_machines, clear),
     cmocka_unit_test_teardown(a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere, clear),
     cmocka_unit_test_teardown(words_become_choices, clear),
     cmocka_unit_test_teardown(the_environment_says_what_runs, clear),

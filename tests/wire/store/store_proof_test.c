@@ -181,10 +181,14 @@ static void without_random_numbers_nothing_is_proved(void **state) {
 static void only_a_client_that_offers_a_proof_is_told_that_one_is_wanted(void **state) {
     (void)state;
     struct store_proof proof = {0};
-    assert_int_equal(store_proof_ping_answer(&proof, STORE_PROOF_OFFERED), STORE_PROOF_WANTED);
-    assert_int_equal(store_proof_ping_answer(&proof, 4194304), 4194304);
+    struct plain_key plain = {.token = 7};
+    const struct store_key key = plain_store_key(&plain);
+    assert_int_equal(
+        store_proof_ping_answer(&proof, &key, STORE_PROOF_OFFERED), STORE_PROOF_WANTED);
+    assert_int_equal(store_proof_ping_answer(&proof, &key, 4194304), 4194304);
     proof.stage = STORE_PROOF_STAGE_PROVEN;
-    assert_int_equal(store_proof_ping_answer(&proof, STORE_PROOF_OFFERED), STORE_PROOF_OFFERED);
+    assert_int_equal(
+        store_proof_ping_answer(&proof, &key, STORE_PROOF_OFFERED), STORE_PROOF_OFFERED);
 }
 
 static void without_a_proof_a_connection_may_only_ping(void **state) {

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/munge_identity.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/store/munge_library.h"
+
+struct munge_identity {
+    struct munge_library library;
+    char *socket;
+    char *job;
+    uid_t user;
+    struct store_key key;
+};
+
+static bool draw(void *context, uint8_t out_nonce[static STORE_PROOF_NONCE_BYTES]) {
+    (void)context;
+    return getrandom(out_nonce, STORE_PROOF_NONCE_BYTES, 0) == STORE_PROOF_NONCE_BYTES;
+}
+
+/* One visit to the daemon. It owns everything, as its thread may be left behind. */
+struct visit {
+    struct munge_library library;
+    char *socket;
+    bool is_first; /* the user is not known yet, but asked for */
+    uid_t user;
+    struct bytes presented;
+    struct bytes expected;
+    struct bytes own; /* the payload of the credential that is to be made; empty: none is */
+    struct bytes credential;
+    enum store_credential_verdict verdict;
+    struct failure failure;
+    munge_answered *answered;
+    void *context;
+};
+
+static struct visit *visit_new(const struct munge_identity *identity) {
+    struct visit *visit = memory_allocate(sizeof *visit);
+    visit->library = identity->library;
+    visit->socket = memory_duplicate_string(identity->socket);
+    visit->user = identity->user;
+    return visit;
+}
+
+static void visit_free(void *subject) {
+    struct visit *visit = subject;
+    free(visit->socket);
+    bytes_clear(&visit->presented);
+    bytes_clear(&visit->expected);
+    bytes_clear(&visit->own);
+    bytes_clear(&visit->credential);
+    free(visit);
+}
+
+static enum store_credential_verdict check(struct visit *visit) {
+    struct bytes payload = {0};
+    uid_t user = (uid_t)-1;
+    enum store_credential_verdict verdict = munge_library_decode(&visit->library, visit->socket,
+        bytes_slice(&visit->presented), &payload, &user, &visit->failure);
+    if (verdict == STORE_CREDENTIAL_ACCEPTED && visit->is_first) {
+        visit->user = user;
+    }
+    if (verdict == STORE_CREDENTIAL_ACCEPTED && user != visit->user) {
+        verdict = STORE_CREDENTIAL_OTHER_USER;
+        (void)failure_set(&visit->failure, FAILURE_INVALID, "user %lu, and this is user %lu",
+            (unsigned long)user, (unsigned long)visit->user);
+    }
+    if (verdict == STORE_CREDENTIAL_ACCEPTED) {
+        verdict = store_credential_judge(bytes_slice(&payload), bytes_slice(&visit->expected));
+    }
+    bytes_clear(&payload);
+    return verdict;
+}
+
+static void make(struct visit *visit) {
+    if (munge_library_encode(&visit->library, visit->socket, bytes_slice(&visit->own),
+            &visit->credential, &visit->failure) != FAILURE_NONE) {
+        visit->verdict = STORE_CREDENTIAL_UNCHECKED;
+    }
+}
+
+static void run_visit(void *subject) {
+    struct visit *visit = subject;
+    if (visit->presented.length > 0) {
+        visit->verdict = check(visit);
+    }
+    if (visit->own.length > 0 && visit->verdict == STORE_CREDENTIAL_ACCEPTED) {
+        make(visit);
+    }
+}
+
+/* Learns as whom the daemon knows this process, from a credential to itself. */
+static void run_first_visit(void *subject) {
+    struct visit *visit = subject;
+    make(visit);
+    if (visit->verdict == STORE_CREDENTIAL_ACCEPTED) {
+        (void)!bytes_append(&visit->presented, visit->credential.data, visit->credential.length);
+        visit->verdict = check(visit);
+    }
+}
+
+static struct store_proof self_addressed(void) {
+    struct store_proof proof = {0};
+    (void)!draw(NULL, proof.client_nonce);
+    return proof;
+}
+
+static enum failure_code visit_first(struct munge_identity *identity,
+    const struct munge_identity_settings *settings, struct failure *failure) {
+    const struct store_proof proof = self_addressed();
+    struct visit *visit = visit_new(identity);
+    visit->is_first = true;
+    struct slice job = slice_from_string(identity->job);
+    store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->own);
+    store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->expected);
+    const struct errand_task task = {run_first_visit, visit_free, visit};
+    enum failure_code code = errand_run_within(&task, settings->patience, settings->watch, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "munge's daemon at %s", identity->socket);
+    }
+    identity->user = visit->user;
+    if (visit->verdict != STORE_CREDENTIAL_ACCEPTED) {
+        bool is_away = visit->verdict == STORE_CREDENTIAL_UNCHECKED;
+        code = failure_set(failure, FAILURE_SYSTEM, "munge's daemon at %s %s: %s%s",
+            identity->socket, is_away ? "does not answer" : "refuses its own credential",
+            visit->failure.message, is_away ? "; start munged" : "");
+    }
+    visit_free(visit);
+    return code;
+}
+
+/* Life. */
+
+static enum failure_code find_socket(const char *socket, struct failure *failure) {
+    return access(socket, F_OK) == 0
+               ? FAILURE_NONE
+               : failure_set(failure, FAILURE_MISSING,
+                     "there is no socket of munge's daemon at %s; start munged, or in a container "
+                     "mount its directory, or set MUSTER_MUNGE_SOCKET",
+                     socket);
+}
+
+enum failure_code munge_identity_open(const struct munge_identity_settings *settings,
+    struct munge_identity **out_identity, struct failure *failure) {
+    struct munge_identity *identity = memory_allocate(sizeof *identity);
+    const char *socket = settings->socket != NULL ? settings->socket : MUNGE_LIBRARY_SOCKET;
+    identity->socket = memory_duplicate_string(socket);
+    identity->job = memory_duplicate_string(settings->job);
+    identity->key = (struct store_key){.draw = draw, .context = identity, .kind = STORE_KEY_MUNGE};
+    enum failure_code code = munge_library_load(settings->library, &identity->library, failure);
+    if (code == FAILURE_NONE) {
+        code = find_socket(socket, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = visit_first(identity, settings, failure);
+    }
+    if (code != FAILURE_NONE) {
+        munge_identity_free(identity);
+        return code;
+    }
+    *out_identity = identity;
+    return FAILURE_NONE;
+}
+
+void munge_identity_free(struct munge_identity *identity) {
+    if (identity != NULL) {
+        free(identity->socket);
+        free(identity->job);
+        free(identity);
+    }
+}
+
+const struct store_key *munge_identity_key(const struct munge_identity *identity) {
+    return identity == NULL ? NULL : &identity->key;
+}
+
+/* Questions. */
+
+static void done(void *context, void *subject) {
+    const struct visit *visit = subject;
+    const struct store_credential_answer answer = {
+        .verdict = visit->verdict, .credential = bytes_slice(&visit->credential)};
+    (void)context;
+    visit->answered(visit->context, &answer, visit->failure.message);
+}
+
+enum failure_code munge_identity_ask(struct errands *errands, const struct munge_question *question,
+    munge_answered *answered, void *context, struct errand **out_errand, struct failure *failure) {
+    const struct munge_identity *identity = question->key->context;
+    struct visit *visit = visit_new(identity);
+    struct slice job = slice_from_string(identity->job);
+    enum store_credential_side other = question->side == STORE_CREDENTIAL_OF_CLIENT
+                                           ? STORE_CREDENTIAL_OF_SERVER
+                                           : STORE_CREDENTIAL_OF_CLIENT;
+    visit->answered = answered;
+    visit->context = context;
+    if (question->presented.length > 0) {
+        (void)!bytes_append(
+            &visit->presented, question->presented.data, question->presented.length);
+        store_credential_payload(question->proof, job, other, &visit->expected);
+    }
+    if (question->makes_own) {
+        store_credential_payload(question->proof, job, question->side, &visit->own);
+    }
+    const struct errand_task task = {run_visit, visit_free, visit};
+    return errands_send(errands, &task, &(struct errand_answer){done, NULL}, out_errand, failure);
+}

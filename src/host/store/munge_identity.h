@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who this node is to munge: the library, the daemon's socket, the user as whom the daemon knows
+ * this process (in a container that may be another number than geteuid's), and the job. Asks the
+ * daemon for the credentials of a proof (wire/store/store_credential), on threads. */
+#ifndef MUSTER_HOST_STORE_MUNGE_IDENTITY_H
+#define MUSTER_HOST_STORE_MUNGE_IDENTITY_H
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/failure.h"
+#include "host/loop/errands.h"
+#include "wire/store/store_credential.h"
+
+struct munge_identity;
+
+struct munge_identity_settings {
+    const char *library; /* a file for tests; NULL: libmunge.so.2 */
+    const char *socket;  /* the daemon's; NULL: MUNGE_LIBRARY_SOCKET */
+    const char *job;     /* as all its nodes call it */
+    struct duration patience;
+    const struct errand_watch *watch; /* as errand_run_within */
+};
+
+/* Has munge make a credential and check it. FAILURE_MISSING when there is no library or no socket,
+ * FAILURE_SYSTEM with munge's words, or as errand_run_within. */
+__attribute__((warn_unused_result)) enum failure_code munge_identity_open(
+    const struct munge_identity_settings *settings, struct munge_identity **out_identity,
+    struct failure *failure);
+/* No question may be open. Accepts NULL. */
+void munge_identity_free(struct munge_identity *identity);
+
+/* What the two sides of a proof use, on any thread. NULL: no identity, no key. */
+const struct store_key *munge_identity_key(const struct munge_identity *identity);
+
+/* What munge is asked in the course of one proof, by the side that has this key. */
+struct munge_question {
+    const struct store_key *key; /* munge_identity_key */
+    const struct store_proof *proof;
+    struct slice presented; /* the other side's credential, to be checked; or empty */
+    bool makes_own;         /* one of its own is to be made, unless the other's is not accepted */
+    enum store_credential_side side; /* that asks */
+};
+
+/* Called on the loop of the errands. munge's words are of what failed, or empty. */
+typedef void munge_answered(
+    void *context, const struct store_credential_answer *answer, const char *words);
+
+/* As errands_send; the question is copied. The answer comes once, unless the errand is dropped. */
+__attribute__((warn_unused_result)) enum failure_code munge_identity_ask(struct errands *errands,
+    const struct munge_question *question, munge_answered *answered, void *context,
+    struct errand **out_errand, struct failure *failure);
+
+#endif

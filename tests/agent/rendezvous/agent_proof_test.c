@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/fake_munge.h"
+
+#include "agent/rendezvous/agent_proof.h"
+#include "host/remembered_log.h"
+
+struct fixture {
+    struct temporary_tree tree;
+    struct event_loop *loop;
+    struct remembered_log log;
+    struct launch_config config;
+    struct agent_proof *proof;
+    struct failure failure;
+};
+
+/* With the socket of a made-up daemon; NULL: none. */
+static enum failure_code open_proof(
+    struct fixture *fixture, enum launch_auth auth, const char *socket) {
+    *fixture = (struct fixture){.config = {.auth = auth}};
+    temporary_tree_init(&fixture->tree);
+    remembered_log_init(&fixture->log);
+    fixture->config.munge_socket = socket == NULL ? temporary_tree_path(&fixture->tree, "nothing")
+                                                  : fake_munge_socket(&fixture->tree, socket);
+    fixture->config.job_token = strdup("a secret of sixteen bytes");
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    const struct agent_proof_settings settings = {
+        .config = &fixture->config,
+        .run_id = "job",
+        .loop = fixture->loop,
+        .log = &fixture->log.log,
+        .munge_library = FAKE_MUNGE,
+    };
+    return agent_proof_open(&settings, &fixture->proof, &fixture->failure);
+}
+
+static void end(struct fixture *fixture) {
+    agent_proof_free(fixture->proof);
+    event_loop_free(fixture->loop);
+    text_clear(&fixture->log.text);
+    free(fixture->config.munge_socket);
+    free(fixture->config.job_token);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static void each_way_has_its_kind_of_key(void **state) {
+    (void)state;
+    static const struct {
+        enum launch_auth auth;
+        enum store_key_kind kind;
+    } cases[] = {
+        {LAUNCH_AUTH_TOKEN, STORE_KEY_TOKEN},
+        {LAUNCH_AUTH_MUNGE, STORE_KEY_MUNGE},
+        {LAUNCH_AUTH_MUNGE_HERE, STORE_KEY_MUNGE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture fixture;
+        assert_int_equal(open_proof(&fixture, cases[i].auth, "red.7"), FAILURE_NONE);
+        assert_int_equal(agent_proof_key(fixture.proof)->kind, cases[i].kind);
+        end(&fixture);
+    }
+}
+
+static void no_proof_is_no_key(void **state) {
+    (void)state;
+    static const enum launch_auth ways[] = {LAUNCH_AUTH_OPEN, LAUNCH_AUTH_NONE};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct fixture fixture;
+        assert_int_equal(open_proof(&fixture, ways[i], "red.7"), FAILURE_NONE);
+        assert_null(agent_proof_key(fixture.proof));
+        end(&fixture);
+    }
+}
+
+static void a_machine_without_munge_goes_on_where_nobody_asked_for_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, NULL), FAILURE_NONE);
+    assert_null(agent_proof_key(fixture.proof));
+    assert_true(remembered_log_has(&fixture.log, "munge is not to be had: there is no socket"));
+    end(&fixture);
+    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7.6"), FAILURE_NONE);
+    assert_null(agent_proof_key(fixture.proof));
+    assert_true(remembered_log_has(&fixture.log, "made-up munge is away"));
+    end(&fixture);
+}
+
+static void who_asks_for_munge_learns_why_there_is_none(void **state) {
+    (void)state;
+    struct fixture fixture;
+    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE, "red.7.6"), FAILURE_SYSTEM);
+    assert_null(fixture.proof);
+    assert_non_null(strstr(fixture.failure.message, "--auth munge: munge's daemon at "));
+    assert_non_null(strstr(fixture.failure.message, "made-up munge is away"));
+    end(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_way_has_its_kind_of_key),
+    cmocka_unit_test(no_proof_is_no_key),
+    cmocka_unit_test(a_machine_without_munge_goes_on_where_nobody_asked_for_it),
+    cmocka_unit_test(who_asks_for_munge_learns_why_there_is_none),
+};
+
+TEST_MAIN(tests)

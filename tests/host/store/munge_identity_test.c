@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/fake_munge.h"
+
+#include "host/loop/event_loop.h"
+#include "host/store/munge_identity.h"
+
+#define LONG duration_from_seconds(60)
+
+struct fixture {
+    struct temporary_tree tree;
+    struct event_loop *loop;
+    struct errands *errands;
+    struct store_proof proof;
+    enum store_credential_verdict verdict;
+    struct bytes credential;
+    char words[256];
+};
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    temporary_tree_init(&fixture->tree);
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(errands_new(fixture->loop, &fixture->errands, NULL), FAILURE_NONE);
+    memset(&fixture->proof.client_nonce, 1, sizeof fixture->proof.client_nonce);
+    memset(&fixture->proof.server_nonce, 2, sizeof fixture->proof.server_nonce);
+}
+
+static void tear_down(struct fixture *fixture) {
+    errands_free(fixture->errands);
+    event_loop_free(fixture->loop);
+    bytes_clear(&fixture->credential);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static enum failure_code try_to_open(struct fixture *fixture, const char *socket, const char *job,
+    struct munge_identity **out_identity, struct failure *failure) {
+    char *path = fake_munge_socket(&fixture->tree, socket);
+    const struct munge_identity_settings settings = {
+        .library = FAKE_MUNGE, .socket = path, .job = job, .patience = LONG};
+    enum failure_code code = munge_identity_open(&settings, out_identity, failure);
+    free(path);
+    return code;
+}
+
+static struct munge_identity *open_identity(
+    struct fixture *fixture, const char *socket, const char *job) {
+    struct munge_identity *identity = NULL;
+    assert_int_equal(try_to_open(fixture, socket, job, &identity, NULL), FAILURE_NONE);
+    return identity;
+}
+
+static void answered(
+    void *context, const struct store_credential_answer *answer, const char *words) {
+    struct fixture *fixture = context;
+    fixture->verdict = answer->verdict;
+    bytes_clear(&fixture->credential);
+    assert_int_equal(
+        bytes_append(&fixture->credential, answer->credential.data, answer->credential.length),
+        FAILURE_NONE);
+    (void)snprintf(fixture->words, sizeof fixture->words, "%s", words);
+    event_loop_stop(fixture->loop);
+}
+
+/* The credential that was made before is presented, if there is one. */
+static enum store_credential_verdict ask(struct fixture *fixture,
+    const struct munge_identity *identity, enum store_credential_side side, bool makes_own) {
+    struct errand *errand;
+    const struct munge_question question = {
+        .key = munge_identity_key(identity),
+        .proof = &fixture->proof,
+        .presented = bytes_slice(&fixture->credential),
+        .makes_own = makes_own,
+        .side = side,
+    };
+    assert_int_equal(
+        munge_identity_ask(fixture->errands, &question, answered, fixture, &errand, NULL),
+        FAILURE_NONE);
+    event_loop_run(fixture->loop);
+    return fixture->verdict;
+}
+
+static void two_nodes_of_one_user_believe_each_other(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct munge_identity *client = open_identity(&fixture, "red.7", "job");
+    struct munge_identity *server = open_identity(&fixture, "red.7", "job");
+    assert_int_equal(
+        ask(&fixture, client, STORE_CREDENTIAL_OF_CLIENT, true), STORE_CREDENTIAL_ACCEPTED);
+    assert_true(fixture.credential.length > 0);
+    assert_int_equal(
+        ask(&fixture, server, STORE_CREDENTIAL_OF_SERVER, true), STORE_CREDENTIAL_ACCEPTED);
+    assert_true(fixture.credential.length > 0);
+    assert_int_equal(
+        ask(&fixture, client, STORE_CREDENTIAL_OF_CLIENT, false), STORE_CREDENTIAL_ACCEPTED);
+    assert_int_equal(fixture.credential.length, 0);
+    munge_identity_free(client);
+    munge_identity_free(server);
+    tear_down(&fixture);
+}
+
+/* Whoever a client is, what the server says of it; and it makes no credential of its own then. */
+static void others_are_told_apart(void **state) {
+    (void)state;
+    static const struct {
+        const char *socket;
+        const char *job;
+        enum store_credential_verdict verdict;
+    } cases[] = {
+        {"red.8", "job", STORE_CREDENTIAL_OTHER_USER},
+        {"blue.7", "job", STORE_CREDENTIAL_OTHER_KEY},
+        {"red.7", "another job", STORE_CREDENTIAL_OTHER_JOB},
+        {"red.7", "jo", STORE_CREDENTIAL_OTHER_JOB},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture fixture;
+        set_up(&fixture);
+        struct munge_identity *server = open_identity(&fixture, "red.7", "job");
+        struct munge_identity *client = open_identity(&fixture, cases[i].socket, cases[i].job);
+        (void)ask(&fixture, client, STORE_CREDENTIAL_OF_CLIENT, true);
+        assert_int_equal(ask(&fixture, server, STORE_CREDENTIAL_OF_SERVER, true), cases[i].verdict);
+        assert_int_equal(fixture.credential.length, 0);
+        munge_identity_free(client);
+        munge_identity_free(server);
+        tear_down(&fixture);
+    }
+}
+
+/* Overheard, or a client's own, sent back to it. */
+static void a_credential_is_of_no_use_elsewhere(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct munge_identity *identity = open_identity(&fixture, "red.7", "job");
+    (void)ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+    assert_int_equal(ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, false),
+        STORE_CREDENTIAL_OTHER_CHALLENGE);
+    (void)ask(&fixture, identity, STORE_CREDENTIAL_OF_CLIENT, true);
+    fixture.proof.server_nonce[31] ^= 1;
+    assert_int_equal(ask(&fixture, identity, STORE_CREDENTIAL_OF_SERVER, true),
+        STORE_CREDENTIAL_OTHER_CHALLENGE);
+    munge_identity_free(identity);
+    tear_down(&fixture);
+}
+
+static void what_keeps_munge_from_being_used_is_said(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct munge_identity *identity = NULL;
+    struct failure failure = {0};
+    set_up(&fixture);
+    assert_int_equal(try_to_open(&fixture, "red.7.6", "job", &identity, &failure), FAILURE_SYSTEM);
+    assert_non_null(
+        strstr(failure.message, "red.7.6 does not answer: made-up munge is away; start munged"));
+    struct munge_identity_settings settings = {
+        .library = FAKE_MUNGE, .socket = "/nowhere/socket", .job = "job", .patience = LONG};
+    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_MISSING);
+    assert_non_null(strstr(failure.message, "at /nowhere/socket; start munged"));
+    settings.library = "libnowhere.so.2";
+    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_MISSING);
+    assert_non_null(strstr(failure.message, "libnowhere.so.2"));
+    assert_null(identity);
+    assert_null(munge_identity_key(NULL));
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(two_nodes_of_one_user_believe_each_other),
+    cmocka_unit_test(others_are_told_apart),
+    cmocka_unit_test(a_credential_is_of_no_use_elsewhere),
+    cmocka_unit_test(what_keeps_munge_from_being_used_is_said),
+};
+
+TEST_MAIN(tests)
