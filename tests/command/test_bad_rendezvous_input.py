@@ -44,6 +44,9 @@ def test_a_range_of_nodes_that_makes_no_sense_is_refused(muster, nodes, expected
         ("fe80::1%eth0:29400", "give HOST:PORT"),
         ("a:b:29400", "or an IPv6 address in brackets"),
         ("h" * 254, "a name of at most 253 bytes"),
+        ("a:29400,b:29400", "no second one can take its place; for a job that survives any node"),
+        ("a,b:29400", "--rdzv-backend dir --rdzv-endpoint /PATH"),
+        ("a:29400,", "give one HOST:PORT"),
     ],
 )
 def test_an_endpoint_that_is_none_is_refused(muster, endpoint, expected):

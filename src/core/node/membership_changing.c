@@ -151,8 +151,7 @@ static void leave_because(struct membership_step *step, int signal) {
         say_last_word(step, RENDEZVOUS_EVENT_LEAVE_ASKED, NULL, signal);
         return;
     }
-    text_append_format(&membership->note, "node %s, which hosts the job's store, has left",
-        membership->settings.address);
+    membership_explain_leaving(step, signal);
     say_last_word(step, RENDEZVOUS_EVENT_CLOSE_ASKED, text_string(&membership->note), signal);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/workers/signal_name.h"
 
 void membership_push(struct membership_step *step, struct membership_effect effect) {
     assert(step->effects->count < MEMBERSHIP_EFFECTS_MAXIMUM);
@@ -130,6 +131,23 @@ void membership_stay_in_barrier(struct membership_step *step) {
         "%s; this node hosts the job's store, and keeps it until they are done",
         step->event->round->reason);
     membership_note(step, LOG_LEVEL_WARNING);
+}
+
+void membership_explain_leaving(struct membership_step *step, int signal) {
+    struct node_membership *membership = step->membership;
+    struct text *note = &membership->note;
+    text_append_format(
+        note, "node %s, which hosts the job's store, ", membership->settings.address);
+    if (signal != 0) {
+        text_append_format(note, "was told to end by %s", signal_name_from_number(signal));
+    } else {
+        text_append(note, "has left");
+    }
+    text_append(note, "; no other node can take its place with --rdzv-backend c10d (with dir, one "
+                      "can)");
+    if (membership->knowledge.placement.group_world_size > 1) {
+        membership_note(step, LOG_LEVEL_WARNING);
+    }
 }
 
 void membership_end_barrier(struct membership_step *step, bool has_passed) {

@@ -50,6 +50,9 @@ void membership_fail_peer(struct membership_step *step, const char *reason, int 
 void membership_enter_barrier(struct membership_step *step);
 /* Says that this node waits on, because the job would end with its store. */
 void membership_stay_in_barrier(struct membership_step *step);
+/* Writes into the note what it means for everybody that this node, which hosts the store, leaves
+ * because of this signal, or 0. Says it here, too, where there are other nodes. */
+void membership_explain_leaving(struct membership_step *step, int signal);
 /* Tells the agent that the exit barrier has ended. */
 void membership_end_barrier(struct membership_step *step, bool has_passed);
 void membership_pass_barrier(struct membership_step *step);

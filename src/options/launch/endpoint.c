@@ -144,6 +144,12 @@ static enum failure_code parse_trimmed(
     bool is_bare_host = colon == NULL || (text[0] == '[' && text[length - 1] == ']') ||
                         endpoint_is_ipv6_address(text);
     struct endpoint endpoint = {.port = ENDPOINT_NO_PORT};
+    if (strchr(text, ',') != NULL) {
+        return option_refuse_value(out_reason, text,
+            "give one HOST:PORT, that of the node which hosts the store: no second one can take "
+            "its place; for a job that survives any node give all of them a directory they share, "
+            "--rdzv-backend dir --rdzv-endpoint /PATH");
+    }
     if (endpoint_is_ipv6_address(text) && could_end_in_a_port(text)) {
         return option_refuse_value(out_reason, text,
             "is this an address, or one and a port? write [%s] or [%.*s]%s", text,

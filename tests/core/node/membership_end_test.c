@@ -50,12 +50,16 @@ static void a_host_whose_job_has_failed_does_not_stay_for_long(void **state) {
     desk_clear(&desk);
 }
 
+#define NOBODY_FOLLOWS                                                                             \
+    "; no other node can take its place with --rdzv-backend c10d (with dir, one can)"
+
 static void a_host_that_leaves_says_so_and_does_not_stay_for_long(void **state) {
     (void)state;
     struct desk desk = desk_joined();
     take_hosting(&desk, 0);
     take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED,
-        "round: abandon; rendezvous: close_asked node me, which hosts the job's store, has left");
+        "round: abandon; note node me, which hosts the job's store, has left" NOBODY_FOLLOWS
+        "; rendezvous: close_asked node me, which hosts the job's store, has left" NOBODY_FOLLOWS);
     take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
     take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "disconnect; linger seconds=1");
     desk_clear(&desk);

@@ -57,6 +57,20 @@ static void an_address_that_may_end_in_a_port_is_refused(void **state) {
     expect("[fe80::1]:2940", "fe80::1", 2940);
 }
 
+static void several_endpoints_are_refused_with_a_word_about_what_survives(void **state) {
+    (void)state;
+    static const char *const lists[] = {
+        "a:29400,b:29400", "a,b", ",", "[::1]:1,[::2]:1", "a:1,b:x"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct endpoint endpoint;
+        struct text reason = {0};
+        assert_int_equal(endpoint_parse(lists[i], &endpoint, &reason), FAILURE_INVALID);
+        assert_non_null(strstr(text_string(&reason), "give one HOST:PORT"));
+        assert_non_null(strstr(text_string(&reason), "--rdzv-backend dir"));
+        text_clear(&reason);
+    }
+}
+
 static void hosts_have_a_longest_length(void **state) {
     (void)state;
     char host[ENDPOINT_HOST_MAXIMUM + 2] = {0};
@@ -146,6 +160,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(brackets_hold_an_ipv6_address),
     cmocka_unit_test(a_bare_ipv6_address_is_a_host_without_port),
     cmocka_unit_test(an_address_that_may_end_in_a_port_is_refused),
+    cmocka_unit_test(several_endpoints_are_refused_with_a_word_about_what_survives),
     cmocka_unit_test(hosts_have_a_longest_length),
     cmocka_unit_test(loopback_is_known_by_name_and_address),
     cmocka_unit_test(broken_endpoints_repeat_the_value),
