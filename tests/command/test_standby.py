@@ -207,6 +207,30 @@ def test_a_large_environment_goes_through_the_gate(muster, scratch):
     assert end.status == 0, end
 
 
+TELL_STREAMS = """
+streams = [type(stream).__name__ for stream in (sys.stdin, sys.stdout, sys.stderr)]
+for number in range(5):
+    try:
+        streams.append(os.readlink("/proc/self/fd/%d" % number).split(":")[0])
+    except OSError:
+        streams.append("none")
+import decimal"""
+
+
+@pytest.mark.parametrize("closed", [[0], [1], [0, 1]], ids=["stdin", "stdout", "both"])
+def test_an_agent_that_was_started_without_standard_streams_has_standby_workers(muster, scratch, closed):
+    job, first, spares = ready_job(
+        muster, scratch,
+        script=WORKER.replace('"born":', '"streams": streams, "born":').replace("import decimal", TELL_STREAMS),
+        popen={"preexec_fn": lambda: [os.close(number) for number in closed]})
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert sorted(line["pid"] for line in second) == spares
+    assert [line["streams"] for line in second] == [line["streams"] for line in first]
+    end = job.end(1)
+    assert end.status == 0, end
+
+
 def test_what_workers_write_goes_to_their_files_of_the_attempt(muster, scratch):
     job, first, spares = ready_job(muster, scratch, "--log-dir", "logs", "-r", "1", "-t", "2")
     kill(first[0]["pid"])

@@ -32,14 +32,15 @@ AFTER = 0.3  # --standby-after
 class Job:
     """A job with standby workers, and what its workers have told."""
 
-    def __init__(self, muster, scratch, *options, workers=2, restarts=3, script=WORKER, standby="on", **environment):
+    def __init__(self, muster, scratch, *options, workers=2, restarts=3, script=WORKER, standby="on", popen=None,
+                 **environment):
         self.scratch, self.workers = scratch, workers
         (scratch / "worker.py").write_text(script)
         python = environment.pop("PYTHON_EXEC", sys.executable)
         self.running = muster.start(
             ["run", "--standalone", "--standby", standby, "--standby-after", AFTER, "--nproc-per-node", workers,
              "--max-restarts", restarts, *options, "worker.py", "one", "two"],
-            env={"PYTHON_EXEC": python, "LOGLEVEL": "INFO", **environment},
+            env={"PYTHON_EXEC": python, "LOGLEVEL": "INFO", **environment}, **(popen or {}),
         )
 
     def story(self, attempt):
@@ -48,7 +49,7 @@ class Job:
         told = [json.loads(line) for line in lines]
         return sorted((line for line in told if line["attempt"] == attempt), key=lambda line: line["rank"])
 
-    def wait_for(self, what, seconds=60):
+    def wait_for(self, what, seconds=100):
         deadline = time.monotonic() + seconds
         while not what():
             assert self.running.process.poll() is None, self.running.err()
