@@ -54,8 +54,9 @@ def test_a_restarted_job_that_succeeds_gives_0(muster):
 def test_a_wrong_command_line_gives_2_and_starts_nothing(muster, scratch):
     end = muster.run(["run", "--no-such-option", "touch", scratch / "started"])
     assert end.status == 2
-    assert end.err.startswith("usage: ")
-    assert "--no-such-option" in end.err.splitlines()[-1]
+    error, usage = end.err.splitlines()
+    assert error.startswith("muster run: error: ") and "--no-such-option" in error
+    assert usage.startswith("usage: ")
     assert not (scratch / "started").exists()
 
 

@@ -240,6 +240,17 @@ static void append_section(struct text *out, const struct option_table *table, b
     }
 }
 
+void option_help_hint(const struct option_table *table, const char *program, struct text *out) {
+    struct text_list positionals = {0};
+    gather_parts(table, true, &positionals);
+    text_append_format(out, "%s%s [OPTION]…", usage_prefix, program);
+    for (size_t i = 0; i < positionals.count; i++) {
+        text_append_format(out, " %s", positionals.items[i]);
+    }
+    text_append_format(out, "; %s --help shows every option\n", program);
+    text_list_clear(&positionals);
+}
+
 void option_help_format(
     const struct option_table *table, const char *program, size_t columns, struct text *out) {
     option_help_usage(table, program, columns, out);

@@ -14,6 +14,10 @@
 void option_help_usage(
     const struct option_table *table, const char *program, size_t columns, struct text *out);
 
+/* Appends "usage: PROGRAM [OPTION]… script ...; PROGRAM --help shows every option" and a newline.
+ */
+void option_help_hint(const struct option_table *table, const char *program, struct text *out);
+
 /* Appends usage, description, positional arguments and options. */
 void option_help_format(
     const struct option_table *table, const char *program, size_t columns, struct text *out);

@@ -10,6 +10,7 @@
 #include "options/argparse/option_conversion.h"
 #include "options/argparse/option_help.h"
 #include "options/argparse/option_match.h"
+#include "options/argparse/option_suggestion.h"
 #include "options/argparse/positional_match.h"
 
 /* The state of one walk over the arguments. */
@@ -202,6 +203,17 @@ static bool is_required(const struct option_definition *definition) {
            (definition->arity == OPTION_ARITY_ONE || definition->arity == OPTION_ARITY_SOME);
 }
 
+/* What the first unknown option was probably meant to be; argparse knows no suggestions. */
+static void append_suggestion(const struct reading *reading, struct text *out) {
+    const char *name = NULL;
+    for (size_t i = 0; i < reading->extras.count && name == NULL; i++) {
+        name = option_suggest(reading->result->table, reading->extras.items[i]);
+    }
+    if (name != NULL && !option_result_is_torchrun(reading->result)) {
+        text_append_format(out, " (did you mean %s?)", name);
+    }
+}
+
 /* Handles entries that were not given, and arguments that matched nothing. */
 static void settle(struct reading *reading, const struct text_list *environment) {
     struct text missing = {0};
@@ -218,6 +230,7 @@ static void settle(struct reading *reading, const struct text_list *environment)
         }
     }
     if (missing.length > 0) {
+        append_suggestion(reading, &missing);
         option_result_reject(reading->result, NULL, "the following arguments are required: %s",
             text_string(&missing));
     }
@@ -229,6 +242,7 @@ static void settle(struct reading *reading, const struct text_list *environment)
     for (size_t i = 0; i < reading->extras.count; i++) {
         text_append_format(&extras, "%s%s", i == 0 ? "" : " ", reading->extras.items[i]);
     }
+    append_suggestion(reading, &extras);
     option_result_reject(reading->result, NULL, "unrecognized arguments: %s", text_string(&extras));
     text_clear(&extras);
 }

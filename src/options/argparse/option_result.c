@@ -93,13 +93,19 @@ static void append_origin(
     free(variable);
 }
 
+bool option_result_is_torchrun(const struct option_result *result) {
+    return text_equals(result->program, "torchrun");
+}
+
 void option_result_reject(
     struct option_result *result, const char *destination, const char *format, ...) {
     if (result->outcome == OPTION_OUTCOME_MISTAKE) {
         return;
     }
     struct text text = {0};
-    option_help_usage(result->table, result->program, result->columns, &text);
+    if (option_result_is_torchrun(result)) {
+        option_help_usage(result->table, result->program, result->columns, &text);
+    }
     text_append_format(&text, "%s: error: ", result->program);
     if (destination != NULL) {
         append_subject(&text, result, destination);
@@ -112,6 +118,9 @@ void option_result_reject(
         append_origin(&text, result, destination);
     }
     text_append(&text, "\n");
+    if (!option_result_is_torchrun(result)) {
+        option_help_hint(result->table, result->program, &text);
+    }
     free(result->text);
     result->text = text_take(&text);
     result->outcome = OPTION_OUTCOME_MISTAKE;

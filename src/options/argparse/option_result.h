@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The result of reading a command line: typed values, or a text to print. All mistakes are worded
- * here, as argparse words them: usage, then "PROGRAM: error: argument NAMES: …". */
+ * here, as argparse words them: "PROGRAM: error: argument NAMES: …". Under the name of torchrun the
+ * usage comes before that, as from argparse. Otherwise one line behind it says how to see every
+ * option: many nodes may make the same mistake on one terminal. */
 #ifndef MUSTER_OPTIONS_ARGPARSE_OPTION_RESULT_H
 #define MUSTER_OPTIONS_ARGPARSE_OPTION_RESULT_H
 
@@ -62,6 +64,9 @@ const char *option_result_text(const struct option_result *result, const char *d
 /* Gives an entry of OPTION_TEXT another text, as if it had been given. An unknown destination is
  * ignored. */
 void option_result_supply(struct option_result *result, const char *destination, const char *text);
+
+/* Whether mistakes are worded to the letter as torchrun's are. */
+bool option_result_is_torchrun(const struct option_result *result);
 
 /* Takes the text and makes it the output for stdout. */
 void option_result_print(struct option_result *result, char *text_taken);

@@ -35,10 +35,23 @@ static void a_mistake_names_option_and_variable(void **state) {
     result.values[option_table_find(&sample_table, "size")].source = OPTION_SOURCE_ENVIRONMENT;
     option_result_reject(&result, "size", "%d is too large", 9);
     assert_int_equal(result.outcome, OPTION_OUTCOME_MISTAKE);
-    assert_non_null(strstr(result.text, "usage: sample [-h]"));
-    assert_non_null(strstr(result.text,
-        "\nsample: error: argument -s/--size: 9 is too large (from the environment variable "
-        "SAMPLE_SIZE)\n"));
+    assert_string_equal(result.text,
+        "sample: error: argument -s/--size: 9 is too large (from the environment variable "
+        "SAMPLE_SIZE)\n"
+        "usage: sample [OPTION]… key ...; sample --help shows every option\n");
+    option_result_clear(&result);
+}
+
+/* As argparse has it, for programs that read what torchrun prints. */
+static void torchrun_shows_its_usage_first(void **state) {
+    (void)state;
+    struct option_result result;
+    struct text_list environment = {0};
+    option_result_init(&result, &sample_table, "torchrun", &environment);
+    option_result_reject(&result, NULL, "first");
+    assert_true(text_starts_with(result.text, "usage: torchrun [-h]"));
+    assert_non_null(strstr(result.text, "\ntorchrun: error: first\n"));
+    assert_null(strstr(result.text, "[OPTION]"));
     option_result_clear(&result);
 }
 
@@ -48,7 +61,7 @@ static void only_the_first_mistake_is_kept(void **state) {
     init(&result, NULL);
     option_result_reject(&result, NULL, "first");
     option_result_reject(&result, "size", "second");
-    assert_non_null(strstr(result.text, "\nsample: error: first\n"));
+    assert_non_null(strstr(result.text, "sample: error: first\n"));
     assert_null(strstr(result.text, "second"));
     option_result_clear(&result);
 }
@@ -81,6 +94,7 @@ static void an_unknown_destination_is_not_set(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(width_comes_from_the_environment),
     cmocka_unit_test(a_mistake_names_option_and_variable),
+    cmocka_unit_test(torchrun_shows_its_usage_first),
     cmocka_unit_test(only_the_first_mistake_is_kept),
     cmocka_unit_test(a_reason_becomes_a_mistake_only_on_failure),
     cmocka_unit_test(an_unknown_destination_is_not_set),
