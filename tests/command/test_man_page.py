@@ -3,6 +3,8 @@
 
 import re
 
+import pytest
+
 from support.binary import ROOT
 
 
@@ -56,3 +58,33 @@ def test_man_page_states_every_exit_status():
     page = (ROOT / "man/muster.1.scd").read_text(encoding="utf-8")
     section = page.split("\n# EXIT STATUS\n")[1].split("\n# ")[0]
     assert re.findall(r"^\*(\d+)\*$", section, re.MULTILINE) == ["0", "1", "2"]
+
+
+def commands_in(text):
+    return set(re.findall(r"^(?:usage:)? *muster (?:store|timer) ([a-z-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("family", ["store", "timer"])
+def test_the_page_of_a_family_has_all_its_commands_and_options(muster, family):
+    page = (ROOT / f"man/muster-{family}.1.scd").read_text(encoding="utf-8").replace("\\_", "_")
+    commands = commands_in(muster.run([family, "--help"]).out)
+    assert len(commands) >= 3
+    for command in commands:
+        assert re.search(rf"[* ]{command}\*", page), command
+        for option in options_in(muster.run([family, command, "--help"]).out) - {"--help", "--maximum-memory"}:
+            assert f"*{option}*" in page, f"{command} {option}"
+
+
+@pytest.mark.parametrize("page", ["muster.1", "muster-store.1", "muster-timer.1"])
+def test_pages_say_how_much_is_logged(page):
+    assert "LOGLEVEL" in (ROOT / f"man/{page}.scd").read_text(encoding="utf-8")
+
+
+def test_the_page_of_the_timer_library_has_all_its_functions():
+    header = (ROOT / "include/muster/timer.h").read_text(encoding="utf-8")
+    page = (ROOT / "man/muster_timer.3.scd").read_text(encoding="utf-8")
+    functions = set(re.findall(r"\b(muster_timer_\w+)\(struct muster_timer \*", header))
+    functions -= {"muster_timer_scope_begin", "muster_timer_scope_end"}  # of the macro
+    assert len(functions) >= 5
+    for function in functions | {"MUSTER_TIMER_SCOPE"}:
+        assert f"{function}(" in page, function
