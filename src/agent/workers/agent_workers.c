@@ -6,6 +6,7 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/workers/attempt_logs.h"
 #include "agent/workers/awaited_place.h"
+#include "agent/workers/worker_notes.h"
 #include "agent/workers/worker_start.h"
 #include "base/memory.h"
 #include "host/failure/process_evidence.h"
@@ -21,9 +22,7 @@ struct agent_worker {
     bool has_exited;
     char *error_file;
     struct text evidence;
-    int noted_signal; /* sent by somebody of ours while the worker was to run; 0: none … */
-    char *signalled_by;
-    char *hang;                 /* what it was doing when it was decided to kill it, or NULL */
+    struct worker_notes notes;
     struct awaited_place place; /* awaited: its process is a standby worker at its gate */
 };
 
@@ -85,28 +84,6 @@ void agent_workers_each_process(const struct agent_workers *workers,
     process_ids_clear(&orphans);
 }
 
-static void add_noted_signal(struct agent_worker *worker, const struct process_exit *how) {
-    if (worker->noted_signal == 0) {
-        return;
-    }
-    bool is_its_end = how->is_signal && how->value == worker->noted_signal;
-    struct text kernel = worker->evidence;
-    worker->evidence = (struct text){0};
-    text_append_format(&worker->evidence, "%s %s", is_its_end ? "killed" : "had been signalled",
-        worker->signalled_by);
-    if (kernel.length > 0) {
-        text_append_format(&worker->evidence, "; %s", text_string(&kernel));
-    }
-    text_clear(&kernel);
-}
-
-static void add_noted_hang(struct agent_worker *worker) {
-    if (worker->hang != NULL) {
-        text_append_format(&worker->evidence, "%sbefore that it was %s",
-            worker->evidence.length == 0 ? "" : "; ", worker->hang);
-    }
-}
-
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct agent_workers *workers = context;
     const struct agent_workers_observer *observer = &workers->settings.observer;
@@ -120,8 +97,7 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
     }
     worker->has_exited = true;
     process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
-    add_noted_signal(worker, how);
-    add_noted_hang(worker);
+    worker_notes_add(&worker->notes, how, &worker->evidence);
     if (how->is_signal || how->value != 0) {
         worker_errors_read(workers->errors, local_rank, worker->error_file);
     }
@@ -303,8 +279,7 @@ static void forget_attempt(struct agent_workers *workers) {
         awaited_place_clear(&workers->items[i].place);
         free(workers->items[i].error_file);
         text_clear(&workers->items[i].evidence);
-        free(workers->items[i].signalled_by);
-        free(workers->items[i].hang);
+        worker_notes_clear(&workers->items[i].notes);
         workers->items[i] = (struct agent_worker){0};
     }
     free(workers->log_directory);
@@ -433,16 +408,11 @@ void agent_workers_set_timer_file(struct agent_workers *workers, const char *pat
 
 void agent_workers_note_signal(
     struct agent_workers *workers, int local_rank, int signal, const char *by_whom) {
-    struct agent_worker *worker = &workers->items[local_rank];
-    worker->noted_signal = signal;
-    free(worker->signalled_by);
-    worker->signalled_by = memory_duplicate_string(by_whom);
+    worker_notes_set_signal(&workers->items[local_rank].notes, signal, by_whom);
 }
 
 void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words) {
-    struct agent_worker *worker = &workers->items[local_rank];
-    free(worker->hang);
-    worker->hang = memory_duplicate_string(words);
+    worker_notes_set_hang(&workers->items[local_rank].notes, words);
 }
 
 char *agent_workers_log_file(
