@@ -7,6 +7,7 @@
 #include "agent/agent_events.h"
 #include "agent/failure/agent_report.h"
 #include "agent/agent_state.h"
+#include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptor_limit.h"
@@ -168,6 +169,8 @@ static void publish_list(void *context, struct slice list_text) {
 static void prepare_standby(struct agent *agent) {
     struct failure failure = {0};
     if (node_machine_standby(agent->node) == NULL) {
+        standby_tell_choice(agent->log, agent->node_settings.standby,
+            agent->preparation.worker_count, agent->node_settings.cpu_count);
         return;
     }
     struct agent_standby_settings settings = {

@@ -56,13 +56,14 @@ static struct agent_settings agent_settings_of(const struct launch_config *confi
     };
 }
 
-static struct standby_settings standby_settings_of(
-    const struct launch_config *config, const struct agent_preparation *preparation) {
+static struct standby_settings choose_standby(const struct launch_config *config,
+    const struct agent_preparation *preparation, struct agent_node_settings *settings) {
     struct cpu_set_bits cpus = {0};
     (void)!machine_topology_allowed_cpus(&cpus, NULL);
+    settings->cpu_count = (int)cpu_set_count(&cpus);
+    settings->standby = standby_choose(config, preparation->worker_count, settings->cpu_count);
     return (struct standby_settings){
-        .is_wanted =
-            standby_is_wanted(config, preparation->worker_count, (int)cpu_set_count(&cpus)),
+        .is_wanted = settings->standby == STANDBY_CHOICE_WANTED,
         .is_auto = config->standby == LAUNCH_STANDBY_AUTO,
         .worker_count = preparation->worker_count,
         .after = config->standby_after,
@@ -120,8 +121,8 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .where = settings.where,
                 .exit_barrier_timeout = config->exit_barrier_timeout,
             },
-        .standby = standby_settings_of(config, preparation),
     };
+    settings.node.standby = choose_standby(config, preparation, &settings);
     if (kind == MEMBERSHIP_CHANGING) {
         name_node(&settings.node.rendezvous, settings.address);
         settings.node.rendezvous.warming_patience =

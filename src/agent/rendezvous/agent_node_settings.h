@@ -8,12 +8,15 @@
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
+#include "core/standby/standby_choice.h"
 
 /* Owns the address and the name of the store; the rest is borrowed from what it was made of. */
 struct agent_node_settings {
     struct node_settings node;
     char *address;
     char *where;
+    enum standby_choice standby;
+    int cpu_count; /* of those on which this process may run */
 };
 
 /* Fails where this node's address for other nodes cannot be found; then there is nothing to clear.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/standby/standby_telling.h"
 
-#include "core/standby/standby_choice.h"
 #include "core/workers/signal_name.h"
 
 #define BYTES_PER_MIB (1024.0 * 1024.0)
@@ -74,6 +73,29 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
     case STANDBY_EFFECT_WARMED:
     case STANDBY_EFFECT_DISARM_TIMER:
     case STANDBY_EFFECT_COUNT:
+        break;
+    }
+}
+
+void standby_tell_choice(
+    const struct log *log, enum standby_choice choice, int worker_count, int cpu_count) {
+    switch (choice) {
+    case STANDBY_CHOICE_NO_RESTART:
+        log_info(log, "there are no standby workers: with --max-restarts 0 and a fixed number of "
+                      "nodes the workers are never started again");
+        break;
+    case STANDBY_CHOICE_NO_PYTHON:
+        log_info(log, "--standby auto: there are no standby workers, since the program is not "
+                      "Python; --standby on makes them if it calls muster_standby_wait()");
+        break;
+    case STANDBY_CHOICE_FEW_CPUS:
+        log_info(log,
+            "--standby auto: there are no standby workers, since %d worker(s) on %d CPU(s) leave "
+            "less than two CPUs for each; --standby on makes them all the same",
+            worker_count, cpu_count);
+        break;
+    case STANDBY_CHOICE_WANTED:
+    case STANDBY_CHOICE_OFF:
         break;
     }
 }

@@ -4,10 +4,15 @@
 #define MUSTER_AGENT_STANDBY_STANDBY_TELLING_H
 
 #include "base/log.h"
+#include "core/standby/standby_choice.h"
 #include "core/standby/standby_plan.h"
 
 /* One of the TELL effects. */
 void standby_tell(const struct log *log, const struct standby_effect *effect);
+
+/* Why there are none, where they were asked for. */
+void standby_tell_choice(
+    const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);
 
 /* Why a standby worker cannot be used, in its own words. */
 void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);

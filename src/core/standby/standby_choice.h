@@ -8,10 +8,19 @@
 
 #include "core/launch/launch_config.h"
 
+/* Whether there are to be standby workers, or why not. */
+enum standby_choice {
+    STANDBY_CHOICE_WANTED,
+    STANDBY_CHOICE_OFF,
+    STANDBY_CHOICE_NO_RESTART, /* workers are never started again */
+    STANDBY_CHOICE_NO_PYTHON,  /* auto: nobody knows whether the program would wait */
+    STANDBY_CHOICE_FEW_CPUS,   /* auto: there are less than two for each worker */
+};
+
 /* Workers are started again only where failures may cost a restart, or where nodes come and go.
- * With --standby auto, the program is Python as well, and there are at least twice as many CPUs as
- * workers. `cpu_count` is of those on which this process may run. */
-bool standby_is_wanted(const struct launch_config *config, int worker_count, int cpu_count);
+ * `cpu_count` is of those on which this process may run. */
+enum standby_choice standby_choose(
+    const struct launch_config *config, int worker_count, int cpu_count);
 
 /* With --standby auto, standby workers may take this part of the memory that is available. `size`
  * is that of one, in bytes. */

@@ -42,6 +42,29 @@ static void the_end_of_standby_is_a_warning_with_its_reason(void **state) {
         "");
 }
 
+static void expect_choice(enum standby_choice choice, const char *expected) {
+    struct text said = {0};
+    const struct log log = {LOG_LEVEL_DEBUG, keep, &said};
+    standby_tell_choice(&log, choice, 3, 4);
+    assert_string_equal(text_string(&said), expected);
+    text_clear(&said);
+}
+
+static void why_there_are_none_is_said_where_they_were_asked_for(void **state) {
+    (void)state;
+    expect_choice(STANDBY_CHOICE_OFF, "");
+    expect_choice(STANDBY_CHOICE_WANTED, "");
+    expect_choice(STANDBY_CHOICE_NO_RESTART,
+        "I there are no standby workers: with --max-restarts 0 and a fixed number of nodes the "
+        "workers are never started again");
+    expect_choice(STANDBY_CHOICE_NO_PYTHON,
+        "I --standby auto: there are no standby workers, since the program is not Python; "
+        "--standby on makes them if it calls muster_standby_wait()");
+    expect_choice(STANDBY_CHOICE_FEW_CPUS,
+        "I --standby auto: there are no standby workers, since 3 worker(s) on 4 CPU(s) leave less "
+        "than two CPUs for each; --standby on makes them all the same");
+}
+
 static void every_effect_can_be_told(void **state) {
     (void)state;
     for (int kind = 0; kind < STANDBY_EFFECT_COUNT; kind++) {
@@ -54,6 +77,7 @@ static void every_effect_can_be_told(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_ready_is_said_with_its_memory),
     cmocka_unit_test(the_end_of_standby_is_a_warning_with_its_reason),
+    cmocka_unit_test(why_there_are_none_is_said_where_they_were_asked_for),
     cmocka_unit_test(every_effect_can_be_told),
 };
 

@@ -14,31 +14,31 @@ static struct launch_config job(enum launch_standby standby) {
 static void off_is_off(void **state) {
     (void)state;
     struct launch_config config = job(LAUNCH_STANDBY_OFF);
-    assert_false(standby_is_wanted(&config, 1, 64));
+    assert_int_equal(standby_choose(&config, 1, 64), STANDBY_CHOICE_OFF);
 }
 
 static void nobody_waits_in_a_job_that_never_starts_its_workers_again(void **state) {
     (void)state;
     struct launch_config config = job(LAUNCH_STANDBY_ON);
-    assert_true(standby_is_wanted(&config, 8, 1));
+    assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_WANTED);
     config.max_restarts = 0;
-    assert_false(standby_is_wanted(&config, 8, 1));
+    assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_NO_RESTART);
     config.maximum_nodes = 2;
-    assert_true(standby_is_wanted(&config, 8, 1));
+    assert_int_equal(standby_choose(&config, 8, 1), STANDBY_CHOICE_WANTED);
 }
 
 static void auto_wants_python_and_two_cpus_for_each_worker(void **state) {
     (void)state;
     struct launch_config config = job(LAUNCH_STANDBY_AUTO);
-    assert_true(standby_is_wanted(&config, 4, 8));
-    assert_false(standby_is_wanted(&config, 5, 8));
+    assert_int_equal(standby_choose(&config, 4, 8), STANDBY_CHOICE_WANTED);
+    assert_int_equal(standby_choose(&config, 5, 8), STANDBY_CHOICE_FEW_CPUS);
     config.entry = LAUNCH_ENTRY_MODULE;
-    assert_true(standby_is_wanted(&config, 4, 8));
+    assert_int_equal(standby_choose(&config, 4, 8), STANDBY_CHOICE_WANTED);
     config.entry = LAUNCH_ENTRY_PROGRAM;
-    assert_false(standby_is_wanted(&config, 4, 8));
+    assert_int_equal(standby_choose(&config, 4, 8), STANDBY_CHOICE_NO_PYTHON);
     assert_false(standby_is_for_python(&config));
     config.standby = LAUNCH_STANDBY_ON;
-    assert_true(standby_is_wanted(&config, 4, 8));
+    assert_int_equal(standby_choose(&config, 4, 8), STANDBY_CHOICE_WANTED);
 }
 
 static void most_of_the_memory_is_left(void **state) {
