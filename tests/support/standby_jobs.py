@@ -33,14 +33,16 @@ class Job:
     """A job with standby workers, and what its workers have told."""
 
     def __init__(self, muster, scratch, *options, workers=2, restarts=3, script=WORKER, standby="on", popen=None,
-                 **environment):
+                 before=(), **environment):
         self.scratch, self.workers = scratch, workers
         (scratch / "worker.py").write_text(script)
         python = environment.pop("PYTHON_EXEC", sys.executable)
+        words = [*before, muster.binary][1:]  # a program that runs the agent, if there is one
         self.running = muster.start(
-            ["run", "--standalone", "--standby", standby, "--standby-after", AFTER, "--nproc-per-node", workers,
+            [*words, "run", "--standalone", "--standby", standby, "--standby-after", AFTER, "--nproc-per-node", workers,
              "--max-restarts", restarts, *options, "worker.py", "one", "two"],
-            env={"PYTHON_EXEC": python, "LOGLEVEL": "INFO", **environment}, **(popen or {}),
+            env={"PYTHON_EXEC": python, "LOGLEVEL": "INFO", **environment},
+            program=before[0] if before else None, **(popen or {}),
         )
 
     def story(self, attempt):

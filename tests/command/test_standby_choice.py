@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When there are standby workers and when there are none: --standby auto, and jobs without restarts."""
+
+import os
+
+import pytest
+
+from support.network import require_network
+from support.standby_jobs import Job, kill
+
+NONE = "there are no standby workers"
+
+
+def runs_cold(job):
+    """The job has no standby worker, and its next attempt is started the ordinary way."""
+    first = job.attempt(0)
+    kill(first[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert "started from standby" not in end.err
+    assert "standby workers ready" not in end.err
+
+
+def two_cpus():
+    """Pins whoever calls to two CPUs; skips where there is one."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    if len(cpus) < 2:
+        pytest.skip("this test needs two CPUs")
+    return ["taskset", "--cpu-list", ",".join(map(str, cpus))]
+
+
+def test_auto_makes_standby_workers_where_there_are_two_cpus_for_each_worker(muster, scratch):
+    job = Job(muster, scratch, workers=1, standby="auto", before=two_cpus())
+    first = job.attempt(0)
+    job.wait_until_ready()
+    kill(first[0]["pid"])
+    job.attempt(1)
+    job.wait_for(lambda: job.said("started from standby: 1 of 1 workers") == 1)
+    assert job.end(1).status == 0
+    assert job.said(NONE) == 0
+
+
+def test_auto_makes_none_where_workers_need_more_than_half_the_cpus(muster, scratch):
+    job = Job(muster, scratch, workers=2, standby="auto", before=two_cpus())
+    job.wait_for(lambda: job.said(NONE))
+    assert job.said("--standby auto: there are no standby workers, since 2 worker(s) on 2 CPU(s) leave less") == 1
+    runs_cold(job)
+
+
+@pytest.mark.parametrize("standby", ["auto", "on"])
+def test_there_are_none_where_workers_are_never_started_again(muster, scratch, standby):
+    job = Job(muster, scratch, workers=1, restarts=0, standby=standby)
+    job.attempt(0)
+    assert job.said("there are no standby workers: with --max-restarts 0 and a fixed number of nodes") == 1
+    assert job.end(0).status == 0
+
+
+def test_auto_makes_none_for_a_program_that_may_not_wait(muster, scratch):
+    end = muster.run(
+        ["run", "--standalone", "--standby", "auto", "--max-restarts", "1", "--no-python", "true"],
+        env={"LOGLEVEL": "INFO"},
+    )
+    assert end.status == 0, end
+    assert "--standby auto: there are no standby workers, since the program is not Python" in end.err
+
+
+def test_auto_ends_standby_workers_that_take_too_much_of_the_memory(muster, scratch):
+    """A spare of Python takes some 15 MiB, and the machine seems to have 100 MiB left."""
+    require_network()
+    (scratch / "meminfo").write_text("MemTotal: 1000000 kB\nMemFree: 100000 kB\nMemAvailable: 100000 kB\n")
+    hide = ["unshare", "--mount", "sh", "-ec", 'mount --bind meminfo /proc/meminfo; exec "$@"', "sh"]
+    job = Job(muster, scratch, workers=1, standby="auto", before=[*two_cpus(), *hide])
+    job.attempt(0)
+    job.wait_for(lambda: job.said("there are no standby workers while they would take more than 1/20 of the memory"))
+    job.wait_for(lambda: job.spares() == [])
+    runs = job.attempt(0)
+    kill(runs[0]["pid"])
+    job.attempt(1)
+    end = job.end(1)
+    assert end.status == 0, end
+    assert "started from standby" not in end.err
