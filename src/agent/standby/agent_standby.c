@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "core/standby/standby_choice.h"
 #include "core/standby/standby_environment.h"
+#include "host/loop/temporary_directory.h"
 #include "host/machine/memory_limit.h"
 #include "host/standby/hook_directory.h"
 
@@ -61,7 +62,7 @@ static enum failure_code open_hook(struct agent_standby *standby, struct failure
     }
     enum failure_code code =
         hook_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-            hook_directory_usual_parent(), &standby->hook, failure);
+            temporary_directory_candidate(NULL, 0), &standby->hook, failure);
     if (code == FAILURE_NONE && standby->hook.is_private) {
         guardian_remove_at_end(
             standby->settings.guardian, GUARDIAN_REMAINS_TREE, standby->hook.path);

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/python_repr.h"
 #include "core/workers/signal_name.h"
+#include "host/loop/temporary_directory.h"
 #include "host/loop/random_seed.h"
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"
@@ -132,18 +133,6 @@ static void take_notice(void *context, const struct watchdog_notice *notice) {
 
 /* Setting up and taking down. */
 
-/* Where Python's tempfile would look first. */
-static const char *temporary_directory(const struct text_list *environment) {
-    static const char *const names[] = {"TMPDIR", "TEMP", "TMP"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *path = text_list_variable(environment, names[i]);
-        if (path != NULL && *path != '\0' && access(path, W_OK | X_OK) == 0) {
-            return path;
-        }
-    }
-    return "/tmp";
-}
-
 /* The FIFO of another agent is not taken away from it: a worker that is a launcher itself inherits
  * its own agent's variables. The caller frees the path. */
 static char *choose_path(const struct agent_watchdog_settings *settings) {
@@ -152,8 +141,8 @@ static char *choose_path(const struct agent_watchdog_settings *settings) {
         return memory_duplicate_string(wanted);
     }
     char *uuid = random_seed_uuid();
-    char *path =
-        text_format("%s/watchdog_timer_%s", temporary_directory(settings->environment), uuid);
+    char *path = text_format(
+        "%s/watchdog_timer_%s", temporary_directory_usable(settings->environment), uuid);
     free(uuid);
     if (wanted != NULL) {
         log_warning(settings->log,

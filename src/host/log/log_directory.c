@@ -13,6 +13,7 @@
 #include "host/loop/errands.h"
 #include "host/loop/random_seed.h"
 #include "host/loop/shared_place.h"
+#include "host/loop/temporary_directory.h"
 
 #define PRIVATE_MODE 0700
 #define SHARED_MODE 0777 /* less what umask takes */
@@ -119,18 +120,13 @@ static enum failure_code make_temporary_base_in(
     return code;
 }
 
-/* CPython Lib/tempfile.py _candidate_tempdir_list. The failure told is that of the first place, the
- * one the user meant. */
+/* The failure told is that of the first place, the one the user meant. */
 static enum failure_code make_temporary_base(char **out_path, struct failure *failure) {
-    const char *const candidates[] = {
-        getenv("TMPDIR"), getenv("TEMP"), getenv("TMP"), "/tmp", "/var/tmp", "/usr/tmp", "."};
     struct failure *reported = failure;
     enum failure_code first = FAILURE_NONE;
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-        if (candidates[i] == NULL || candidates[i][0] == '\0') {
-            continue;
-        }
-        enum failure_code code = make_temporary_base_in(candidates[i], out_path, reported);
+    const char *place;
+    for (size_t i = 0; (place = temporary_directory_candidate(NULL, i)) != NULL; i++) {
+        enum failure_code code = make_temporary_base_in(place, out_path, reported);
         if (code == FAILURE_NONE) {
             return FAILURE_NONE;
         }

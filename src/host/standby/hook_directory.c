@@ -174,8 +174,3 @@ void hook_directory_close_within(struct duration patience, struct hook_directory
         free_errand(errand);
     }
 }
-
-const char *hook_directory_usual_parent(void) {
-    const char *directory = getenv("TMPDIR");
-    return directory == NULL || *directory == '\0' ? "/tmp" : directory;
-}

@@ -33,7 +33,4 @@ __attribute__((warn_unused_result)) enum failure_code hook_directory_open_within
     struct failure *failure);
 void hook_directory_close_within(struct duration patience, struct hook_directory *directory);
 
-/* Where a private one is made: $TMPDIR, or /tmp. */
-const char *hook_directory_usual_parent(void);
-
 #endif
