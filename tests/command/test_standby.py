@@ -249,7 +249,7 @@ def test_a_job_without_standby_workers_is_as_before(muster, scratch):
     first = job.attempt(0)
     time.sleep(3 * AFTER)
     assert job.spares() == []
-    assert not any(name.startswith(("MUSTER_", "PYTHONPATH")) for name in first[0]["names"])
+    assert not any(name.startswith(("MUSTER_STANDBY", "PYTHONPATH")) for name in first[0]["names"])
     assert list(scratch.glob("muster_standby_*")) == []
     end = job.end(0)
     assert end.status == 0, end
