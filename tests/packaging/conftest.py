@@ -10,6 +10,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CANNOT_BE_HAD = 3  # exit status of tools/debian-tree, and of what relies on it
 
 
+def pytest_collection_modifyitems(items):
+    """The first test that needs a build waits for it, on a busy machine for minutes."""
+    for item in items:
+        if pathlib.Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(1200))
+
+
 def build(*command):
     """Runs a tool of this repository; a skip that says why where Debian's packages cannot be had."""
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

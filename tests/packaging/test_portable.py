@@ -43,7 +43,7 @@ def test_a_job_runs_where_there_is_only_the_c_library(portable, bare_tree, suite
         pytest.skip("a job in a bare tree needs root, for chroot")
     tree = bare_tree(suite, "amd64")
     shutil.copy(portable("x86_64"), tree / "muster")
-    check_job(subprocess.run(["chroot", tree, "/muster", *JOB], capture_output=True, text=True, timeout=60))
+    check_job(subprocess.run(["chroot", tree, "/muster", *JOB], capture_output=True, text=True, timeout=600))
 
 
 def test_a_job_of_the_other_architecture_runs_under_an_emulator(portable, bare_tree):
@@ -53,4 +53,4 @@ def test_a_job_of_the_other_architecture_runs_under_an_emulator(portable, bare_t
     # Its workers are of this machine's architecture.
     tree = bare_tree("bullseye", "arm64")
     check_job(subprocess.run([emulator, "-L", tree, portable("aarch64"), *JOB], capture_output=True, text=True,
-                             timeout=60))
+                             timeout=600))

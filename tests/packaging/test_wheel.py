@@ -45,7 +45,7 @@ def installed(wheel, tmp_path_factory):
 
 
 def run_in(environment, *command):
-    return subprocess.run([environment / "bin" / command[0], *command[1:]], capture_output=True, text=True, timeout=60,
+    return subprocess.run([environment / "bin" / command[0], *command[1:]], capture_output=True, text=True, timeout=600,
                           env=clean_environment())
 
 
@@ -99,12 +99,12 @@ def start_in_process(installed, script, **popen):
 
 
 def test_main_returns_when_the_job_has_ended(installed):
-    out, err = start_in_process(installed, "echo worker").communicate(timeout=60)
+    out, err = start_in_process(installed, "echo worker").communicate(timeout=600)
     assert out.split() == ["before", "worker", "worker", "after"], err
 
 
 def test_main_raises_when_the_job_has_failed(installed):
-    out, err = start_in_process(installed, "exit 3").communicate(timeout=60)
+    out, err = start_in_process(installed, "exit 3").communicate(timeout=600)
     assert out.splitlines() == ["before", "muster run ended with status 1"], err
     assert "exitcode  : 3" in err
 
@@ -114,10 +114,10 @@ def test_a_signal_to_the_calling_process_ends_the_job(installed, tmp_path, numbe
     script = f"echo $$ > {tmp_path}/worker$RANK.new; mv {tmp_path}/worker$RANK.new {tmp_path}/worker$RANK; exec sleep 300"
     process = start_in_process(installed, script, start_new_session=True)
     files = [tmp_path / "worker0", tmp_path / "worker1"]
-    wait_until(lambda: all(file.exists() for file in files), "both workers run")
+    wait_until(lambda: all(file.exists() for file in files), "both workers run", timeout=300)
     process.send_signal(number)
-    process.communicate(timeout=60)
-    wait_until(lambda: not any(os.path.exists(f"/proc/{file.read_text().strip()}") for file in files), "they are gone")
+    process.communicate(timeout=600)
+    wait_until(lambda: not any(os.path.exists(f"/proc/{file.read_text().strip()}") for file in files), "they are gone", timeout=300)
 
 
 def test_uninstalling_leaves_nothing(wheel, tmp_path):
