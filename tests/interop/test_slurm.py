@@ -5,6 +5,8 @@ import pytest
 
 from support.binary import ROOT
 
+pytestmark = pytest.mark.timeout(900)  # a machine under load, and seconds that Slurm itself waits
+
 PAGE = ROOT / "docs/slurm.md"  # shows what is said here
 
 # Says who it is; the first time, rank $FAILING fails.
@@ -87,3 +89,144 @@ def test_nothing_is_taken_where_it_is_not_wanted(make_slurm, muster, is_torchrun
     assert sorted(line.split(" local")[0] for line in said(end)) == ["node1 rank=0/1", "node2 rank=0/1"], end
     advice = "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint node1:20097 --rdzv-id 1.0"
     assert end.err.count(advice) == (2 if is_torchrun else 0), end
+
+
+# Says who it is and which signals come, until the file `done` is there.
+LASTING_WORKER = """\
+#!/bin/sh
+me="$SLURMD_NODENAME rank=$RANK/$WORLD_SIZE starts=${SLURM_RESTART_COUNT:-0}"
+trap 'echo "$me USR1" >>signals; exit 0' USR1
+trap 'echo "$me TERM" >>signals; exit 0' TERM
+echo "$me" >>worlds
+while [ ! -e done ]; do sleep 0.1 & wait $!; done
+"""
+
+
+class Lasting:
+    """A batch job whose workers run on until finish()."""
+
+    def __init__(self, cluster, muster, *options, nodes=3, sbatch=(), srun=""):
+        self.cluster, self.muster, self.scratch = cluster, muster, muster.scratch
+        script = muster.script("worker.sh", LASTING_WORKER)
+        words = ["run", "--nproc-per-node", 1, *options, "--no-python", script]
+        self.command = f"{muster.binary} {' '.join(map(str, words))}"
+        text = f"#!/bin/sh\nsrun {srun} {self.command}\necho srun ended with $?\n"
+        self.job = cluster.submit(muster, text, f"--nodes={nodes}", "--ntasks-per-node=1", *sbatch)
+
+    def lines(self, name):
+        path = self.scratch / name
+        return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+    def wait_for_world(self, *nodes, starts=0):
+        """Until each of these nodes has said that it is one of a world of just these."""
+        wanted = [f"{node} rank=" for node in nodes]
+
+        def is_there():
+            world = [line for line in self.lines("worlds") if f"/{len(nodes)} starts={starts}" in line]
+            return all(any(line.startswith(start) for line in world) for start in wanted)
+
+        what = f"a world of {nodes}, not {self.lines('worlds')}\n{self.cluster.output(self.muster, self.job)}"
+        self.cluster.wait_for(is_there, what)
+
+    def wait_for_signal(self, name, *nodes):
+        def is_there():
+            return {line.split()[0] for line in self.lines("signals") if line.endswith(name)} >= set(nodes)
+
+        self.cluster.wait_for(is_there, f"{name} at {nodes}")
+
+    def finish(self):
+        (self.scratch / "done").touch()
+        self.cluster.wait_for_output(self.muster, self.job, "srun ended with")
+        return int(self.cluster.output(self.muster, self.job).split("srun ended with ")[1].split()[0])
+
+
+ALL = ("node1", "node2", "node3")
+
+
+def test_scancel_ends_every_worker_with_sigterm(make_slurm, muster):
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster)
+    job.wait_for_world(*ALL)
+    assert cluster.ask("scancel", job.job).returncode == 0
+    cluster.wait_for_state(job.job, "CANCELLED")
+    job.wait_for_signal("TERM", *ALL)
+    cluster.wait_until_idle()
+
+
+def test_a_signal_of_the_batch_system_reaches_every_worker(make_slurm, muster):
+    """What --signal=USR1@60 sends a minute before the end of the time; --signals-to-handle has to name it."""
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster, "--signals-to-handle", "SIGTERM,SIGUSR1")
+    job.wait_for_world(*ALL)
+    assert cluster.ask("scancel", "--signal=USR1", job.job).returncode == 0
+    job.wait_for_signal("USR1", *ALL)
+    assert job.finish() == 1  # the agents were told to end
+    assert len(job.lines("worlds")) == 3  # nobody started anew
+
+
+@pytest.mark.parametrize("why", ["requeue", "preemption"])
+def test_a_job_that_is_requeued_starts_anew(make_slurm, muster, why):
+    cluster = make_slurm(3, credential_seconds=15)
+    job = Lasting(cluster, muster, sbatch=["--requeue"])
+    job.wait_for_world(*ALL)
+    if why == "requeue":
+        assert cluster.ask("scontrol", "requeue", job.job).returncode == 0
+    else:
+        urgent = cluster.submit(muster, "#!/bin/sh\necho urgent\n", "--nodes=3", "--exclusive", "--partition=high")
+        cluster.wait_for_output(muster, urgent, "urgent")
+    job.wait_for_world(*ALL, starts=1)
+    job.wait_for_signal("starts=0 TERM", *ALL)
+    assert job.finish() == 0
+    cluster.wait_for_state(job.job, "COMPLETED")
+
+
+def test_the_others_go_on_without_a_lost_node_where_neither_job_nor_step_is_killed(make_slurm, muster):
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster, "--nnodes", "2:3", sbatch=["--no-kill"], srun="--no-kill --kill-on-bad-exit=0")
+    job.wait_for_world(*ALL)
+    cluster.lose(cluster.nodes[2])
+    job.wait_for_world("node1", "node2")
+    assert cluster.job(job.job)["JobState"] == "RUNNING"
+    job.finish()
+    assert not [line for line in job.lines("worlds") if "/2 " in line and line.startswith("node3")]
+
+
+@pytest.mark.parametrize("sbatch, state", [([], "NODE_FAIL"), (["--no-kill"], "COMPLETED")], ids=["job", "step"])
+def test_slurm_ends_all_with_a_lost_node_by_default(make_slurm, muster, sbatch, state):
+    """--no-kill of sbatch alone keeps the allocation, but not the step."""
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster, "--nnodes", "2:3", sbatch=["--no-requeue", *sbatch])
+    job.wait_for_world(*ALL)
+    cluster.lose(cluster.nodes[2])
+    cluster.wait_for_state(job.job, state)
+
+
+def test_a_node_whose_slurmd_is_gone_works_on(make_slurm, muster):
+    cluster = make_slurm(3)
+    job = Lasting(cluster, muster)
+    job.wait_for_world(*ALL)
+    cluster.kill_daemon(cluster.nodes[1])
+    assert job.finish() == 0
+    assert len(job.lines("worlds")) == 3 and job.lines("signals") == []
+
+
+def test_a_job_outlives_its_first_node_where_srun_and_the_record_are_elsewhere(make_slurm, muster):
+    cluster = make_slurm(3)
+    script = muster.script("worker.sh", LASTING_WORKER)
+    keep = ["--no-kill", "--ntasks-per-node=1"]
+    record = ["--rdzv-backend", "c10d", "--rdzv-id", "job", "--rdzv-conf", "store_type=file"]
+    words = [muster.binary, "run", "--nnodes", "2:3", "--nproc-per-node", 1, *record, "--rdzv-endpoint"]
+    run = cluster.start(
+        muster,
+        ["salloc", "-N3", *keep, "srun", *keep, "--kill-on-bad-exit=0", *words, muster.scratch / "record",
+         "--no-python", script],
+    )  # fmt: skip
+    job = Lasting.__new__(Lasting)
+    job.cluster, job.muster, job.scratch, job.job = cluster, muster, muster.scratch, "1"
+    job.wait_for_world(*ALL)
+    cluster.lose(cluster.nodes[0])
+    job.wait_for_world("node2", "node3")
+    (muster.scratch / "done").touch()
+    end = run.finish(180)
+    assert "Node failure on node1" in end.err, end
+    cluster.wait_for_state("1", "COMPLETED")

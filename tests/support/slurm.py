@@ -23,7 +23,7 @@ import pytest
 from support.binary import clean_environment
 from support.network import find_obstacle as find_network_obstacle
 
-PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "squeue", "munged")
+PROGRAMS = ("slurmctld", "slurmd", "srun", "salloc", "sbatch", "scancel", "scontrol", "squeue", "munged")
 PACKAGES = "slurmctld slurmd slurm-client munge"
 # Where Debian keeps daemons, which is not on every user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -34,7 +34,7 @@ SlurmctldHost={controller}({address})
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={directory}/munge/socket
+AuthInfo=socket={directory}/munge/socket,cred_expire={credential_seconds}
 CredType=cred/munge
 StateSaveLocation={directory}/state
 SlurmdSpoolDir={directory}/spool-%n
@@ -56,7 +56,7 @@ ReturnToService=2
 InactiveLimit=0
 KillWait=10
 MinJobAge=300
-SlurmdTimeout={slurmd_timeout}
+SlurmdTimeout=300
 BatchStartTimeout=60
 JobRequeue=1
 PreemptType=preempt/partition_prio
@@ -92,7 +92,8 @@ def require_slurm():
 class Slurm:
     """A cluster of the network's hosts. End it with end(), also when making it failed."""
 
-    def __init__(self, scratch, network, slurmd_timeout=300):
+    def __init__(self, scratch, network, credential_seconds=120):
+        """`credential_seconds`: for as long a job that was requeued waits until it starts again."""
         self.directory = pathlib.Path(scratch) / "slurm"
         self.controller = network.hosts[-1]
         self.nodes = network.hosts[:-1]
@@ -104,7 +105,7 @@ class Slurm:
             controller=self.controller.name,
             address=self.controller.address,
             directory=self.directory,
-            slurmd_timeout=slurmd_timeout,
+            credential_seconds=credential_seconds,
             nodes=f"node[1-{len(self.nodes)}]",
         )
         self.path.write_text(text, encoding="ascii")
@@ -148,7 +149,7 @@ class Slurm:
             texts.append(f"-- {path.name}\n{text[-3000:]}")
         return "\n".join(texts)
 
-    def wait_for(self, condition, what, timeout=120):
+    def wait_for(self, condition, what, timeout=240):
         deadline = time.monotonic() + timeout
         while True:
             value = condition()
@@ -199,6 +200,17 @@ class Slurm:
 
     def wait_for_output(self, muster, job, words, count=1):
         self.wait_for(lambda: self.output(muster, job).count(words) >= count, f"{words!r} in {self.output(muster, job)}")
+
+    def lose(self, node):
+        """The machine is gone with everything on it, and Slurm has noticed (which else takes SlurmdTimeout)."""
+        node.unplug()
+        for pid in node.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        end = self.ask("scontrol", "update", f"nodename={node.name}", "state=down", "reason=lost")
+        assert end.returncode == 0, end
 
     def kill_daemon(self, node):
         """Kills the slurmd of a node; its jobs' processes run on."""
