@@ -343,6 +343,24 @@ void agent_deadline_passed(void *context) {
     take_kind(context, AGENT_EVENT_TIMER_FIRED);
 }
 
+/* Who has pressed Ctrl-C wants to know how long it takes, and how to make it shorter. */
+static void tell_of_signal(const struct agent *agent, int signal) {
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    const char *name = signal_name_from_number(signal);
+    bool has_workers = machine->phase == AGENT_STARTING || machine->phase == AGENT_RUNNING ||
+                       machine->phase == AGENT_STOPPING;
+    if (machine->phase == AGENT_STOPPING && machine->received_signal != 0) {
+        log_warning(agent->log, "Received %s, killing workers", name);
+    } else if (has_workers) {
+        log_warning(agent->log,
+            "Received %s, shutting down workers: they have %g s (--shutdown-timeout), and a second "
+            "signal kills them",
+            name, duration_seconds(agent->config->shutdown_timeout));
+    } else {
+        log_warning(agent->log, "Received %s, shutting down workers", name);
+    }
+}
+
 void agent_signal_received(void *context, int signal) {
     struct agent *agent = context;
     if (agent->node == NULL) { /* it is still being prepared */
@@ -356,7 +374,7 @@ void agent_signal_received(void *context, int signal) {
         event_loop_stop(agent->loop);
         return;
     }
-    log_warning(agent->log, "Received %s, shutting down workers", signal_name_from_number(signal));
+    tell_of_signal(agent, signal);
     take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal});
 }
 

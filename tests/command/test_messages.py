@@ -2,6 +2,7 @@
 """What docs/messages.md shows is what Muster says."""
 
 import re
+import signal
 
 from support.binary import ROOT
 
@@ -19,3 +20,22 @@ def test_a_mistake_comes_first_and_names_what_was_meant(muster):
     end = muster.run(command.split())
     assert end.status == 2, end
     assert end.err.splitlines() == transcript(command)
+
+
+def said(end):
+    """The log's own words, without what was said of single processes."""
+    lines = [line.split("] ", 1)[1] for line in end.err.splitlines() if re.match(r"[WE]\d{4} ", line)]
+    return [line for line in lines if not line.startswith(("Sending process", "evidence: "))]
+
+
+def test_a_signal_says_how_long_it_takes_and_how_to_make_it_shorter(muster, scratch):
+    command = "run --standalone --no-python ./deaf.sh"
+    muster.script("deaf.sh", "#!/bin/sh\ntrap '' INT TERM\n: >ready\nwhile :; do sleep 1; done\n")
+    running = muster.start(command.split())
+    running.wait_until((scratch / "ready").exists, "the worker")
+    running.signal(signal.SIGINT)
+    running.wait_until(lambda: "a second signal kills them" in running.err(), "the first answer")
+    running.signal(signal.SIGINT)
+    end = running.finish()
+    assert end.status == 1, end
+    assert said(end) == transcript(command), end
