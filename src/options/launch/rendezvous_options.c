@@ -200,6 +200,22 @@ static void warn_of_range(const struct option_result *options, struct launch_con
     }
 }
 
+/* Nodes on several machines would each wait for the others at a place of its own, and all would be
+ * node 0. On one machine the place is right. */
+static void warn_of_no_master(const struct option_result *options, struct launch_config *config) {
+    if (config->maximum_nodes == 1 || has_endpoint(options) || is_given(options, "master_addr")) {
+        return;
+    }
+    text_list_add_taken(&config->warnings,
+        text_format("--nnodes %s without --master-addr: this is node %d%s, and nodes meet at %s "
+                    "port %d, which is a different place on every machine; give --master-addr and "
+                    "--node-rank, or --rdzv-backend c10d and --rdzv-endpoint, unless all nodes run "
+                    "on this one",
+            option_result_text(options, "nnodes"), config->node_rank,
+            is_given(options, "node_rank") ? "" : ", as no --node-rank is given",
+            config->master_host, config->master_port));
+}
+
 static enum failure_code apply_static(struct option_result *options, struct launch_config *config) {
     enum failure_code code =
         has_endpoint(options) ? apply_endpoint(options, config) : apply_master(options, config);
@@ -216,6 +232,7 @@ static enum failure_code apply_static(struct option_result *options, struct laun
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_STATIC;
     warn_of_range(options, config);
+    warn_of_no_master(options, config);
     rendezvous_conf_warn_of_unknown(&config->rdzv_conf, config->rdzv_backend, &config->warnings);
     config->run_id = memory_duplicate_string(option_result_text(options, "rdzv_id"));
     return FAILURE_NONE;

@@ -97,6 +97,19 @@ static void several_static_nodes_have_a_master(void **state) {
     assert_string_equal(config->master_host, "::1");
 }
 
+static void static_nodes_without_a_master_are_warned(void **state) {
+    (void)state;
+    expect_warning(config_of("--nnodes 2 t.py"),
+        "--nnodes 2 without --master-addr: this is node 0, as no --node-rank is given, and nodes "
+        "meet at 127.0.0.1 port 29500");
+    const struct launch_config *config = config_of("--nnodes 2 --node-rank 1 --master-port 7 t.py");
+    expect_warning(config, "this is node 1, and nodes meet at 127.0.0.1 port 7");
+    assert_int_equal(config->warnings.count, 1);
+    config = config_of("--nnodes 2 --node-rank 1 --master-addr 127.0.0.1 t.py");
+    assert_int_equal(config->warnings.count, 0);
+    assert_int_equal(config_of("--master-port 7 t.py")->warnings.count, 0);
+}
+
 static void static_nodes_need_a_place_to_meet(void **state) {
     (void)state;
     expect_mistake("--nnodes 2 --rdzv-endpoint h t.py", "--rdzv-endpoint", "needs a port");
@@ -151,7 +164,8 @@ static void settings_are_checked_for_the_backend(void **state) {
     (void)state;
     expect_mistake("--rdzv-conf a t.py", "--rdzv-conf/--rdzv_conf: ", "has no value");
     expect_mistake("--rdzv-conf join_timeout=x t.py", "--rdzv-conf", "join_timeout");
-    expect_mistake("--nnodes 2 --rdzv-conf timeout=0 t.py", "--rdzv-conf", "seconds from 1");
+    expect_mistake(
+        "--nnodes 2 --master-addr h --rdzv-conf timeout=0 t.py", "--rdzv-conf", "seconds from 1");
     const struct launch_config *config = config_of("--rdzv-conf timeout=1,timeout=2 t.py");
     assert_string_equal(text_list_variable(&config->rdzv_conf, "timeout"), "2");
     assert_true(duration_seconds(config->store_timeout) == 900);
@@ -160,7 +174,7 @@ static void settings_are_checked_for_the_backend(void **state) {
 static void settings_that_static_nodes_do_not_heed_are_warned_about(void **state) {
     (void)state;
     const struct launch_config *config =
-        config_of("--nnodes 2 --rdzv-conf timeout=5,join_timeout=7 t.py");
+        config_of("--nnodes 2 --master-addr h --rdzv-conf timeout=5,join_timeout=7 t.py");
     assert_int_equal(config->warnings.count, 1);
     expect_warning(config, "static knows no setting join_timeout");
 }
@@ -179,6 +193,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(one_node_at_a_place_nobody_knows_is_alone, clear),
     cmocka_unit_test_teardown(a_master_port_makes_one_node_static, clear),
     cmocka_unit_test_teardown(several_static_nodes_have_a_master, clear),
+    cmocka_unit_test_teardown(static_nodes_without_a_master_are_warned, clear),
     cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
     cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
     cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
