@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a succession relies on in a register, whichever engine keeps it.
  *
- *     register_conformance dir [DIRECTORY]
+ *     register_conformance ENGINE [ENDPOINT [PATTERN [KEY=VALUE …]]]
  *
  * Several racers, each with a register of its own, as so many nodes of one job have. Faults are put
  * between a register and its engine: replies that are lost after success, and requests that are
@@ -292,6 +292,22 @@ static void watch_tells_of_what_others_append(void **state) {
     free(run_id);
 }
 
+/* For who asks a register that cannot be used; with a usable one there is nothing to say. */
+static void first_read_says_why_it_fails(void **state) {
+    struct register_under_test *under_test = *state;
+    char *run_id = unused_run_id();
+    struct racer *racers = racers_new(under_test, run_id, 1, NULL);
+    racers[0].deadline_milliseconds = 20000;
+    struct answer answer = read_last(under_test, &racers[0]);
+    if (answer.kind == REGISTER_FAILED) {
+        print_message("%s: %s\n", answer.is_final ? "final" : "failed", answer.failure.message);
+        assert_true(answer.failure.message[0] != '\0');
+    }
+    answer_clear(&answer);
+    racers_free(racers, 1);
+    free(run_id);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_number_has_exactly_one_winner),
     cmocka_unit_test(each_number_has_one_winner_though_replies_are_lost),
@@ -304,6 +320,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_jobs_do_not_meet),
     cmocka_unit_test(engine_without_a_word_is_left_at_the_deadline),
     cmocka_unit_test(watch_tells_of_what_others_append),
+    cmocka_unit_test(first_read_says_why_it_fails),
 };
 
 int main(int argument_count, char **arguments) {

@@ -10,11 +10,18 @@ static struct register_under_test chosen;
 void register_under_test_choose(int argument_count, char **arguments) {
     chosen.engine = argument_count > 1 ? register_engine_named(arguments[1]) : NULL;
     if (chosen.engine == NULL) {
-        (void)fprintf(stderr, "usage: register_conformance ENGINE [ENDPOINT]\n");
+        (void)fprintf(
+            stderr, "usage: register_conformance ENGINE [ENDPOINT [PATTERN [KEY=VALUE …]]]\n");
         exit(2);
     }
     if (argument_count > 2) {
         chosen.endpoint = arguments[2];
+    }
+    if (argument_count > 3) {
+        cmocka_set_test_filter(arguments[3]);
+    }
+    for (int i = 4; i < argument_count; i++) {
+        text_list_add(&chosen.conf, arguments[i]);
     }
 }
 
@@ -33,6 +40,7 @@ int register_under_test_tear_down(void **state) {
     if (chosen.is_temporary) {
         temporary_place_free(chosen.endpoint);
     }
+    text_list_clear(&chosen.conf);
     return event_loop_free(chosen.loop) ? 0 : 1;
 }
 
@@ -191,6 +199,7 @@ struct racer *racers_new(struct register_under_test *under_test, const char *run
         const struct register_settings settings = {.endpoint = under_test->endpoint,
             .run_id = run_id,
             .node_name = "node",
+            .conf = &under_test->conf,
             .observer = {told, racer}};
         *racer = (struct racer){.index = i, .under_test = under_test, .told = told_instead};
         random_init(&racer->random, (uint64_t)i + 1);

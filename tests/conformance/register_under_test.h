@@ -17,6 +17,7 @@ struct register_under_test {
     struct event_loop *loop;
     const struct register_engine *engine;
     char *endpoint;
+    struct text_list conf;
     bool is_temporary;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "host/register/dir_register.h"
+#include "host/register/etcd_register.h"
 #include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 
@@ -42,9 +43,13 @@ struct job_register {
     uint64_t last_number;
 };
 
-static const struct register_engine *const engines[] = {&dir_register_engine};
+static const struct register_engine *const engines[] = {
+    &dir_register_engine, &etcd_register_engine};
 
 const struct register_engine *register_engine_named(const char *name) {
+    if (text_equals(name, "etcd-v3")) {
+        name = "etcd";
+    }
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
         if (text_equals(engines[i]->name, name)) {
             return engines[i];
@@ -147,6 +152,9 @@ static void begin(struct entrance *entrance) {
 
 static void time_out(struct entrance *entrance) {
     withdraw(entrance);
+    if (entrance->request.trouble.code != FAILURE_NONE) {
+        entrance->failure = entrance->request.trouble;
+    }
     if (entrance->failure.code == FAILURE_NONE) {
         failure_set(&entrance->failure, FAILURE_TIMEOUT,
             "the register (--rdzv-backend %s) has not answered in time",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/register/register_name.h"
 #include "host/register/directory_kind.h"
 #include "host/register/directory_visit.h"
 #include "wire/register/register_entry_text.h"
@@ -337,19 +338,10 @@ void register_directory_tidy(
 
 /* Values. */
 
-/* Appends what is no letter, digit, ".", "-" or "_" as "%" and two hexadecimal digits. */
-static void escape(const char *name, struct text *out) {
-    for (const char *next = name; *next != '\0'; next++) {
-        bool is_plain = (*next >= 'a' && *next <= 'z') || (*next >= 'A' && *next <= 'Z') ||
-                        text_is_digit(*next) || strchr(".-_", *next) != NULL;
-        text_append_format(out, is_plain ? "%c" : "%%%02x", (unsigned char)*next);
-    }
-}
-
 static char *name_of(const char *prefix, const char *name) {
     struct text text = {0};
     text_append(&text, prefix);
-    escape(name, &text);
+    register_name_write(name, &text);
     return text_take(&text);
 }
 

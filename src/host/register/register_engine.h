@@ -23,7 +23,7 @@ enum register_request_kind {
     REGISTER_REQUEST_WATCH,
 };
 
-/* All but `work` is unchanging for the engine. */
+/* All but the last two are unchanging for the engine. */
 struct register_request {
     enum register_request_kind kind;
     struct slice text;                     /* APPEND: the entry */
@@ -32,6 +32,7 @@ struct register_request {
     int64_t term;                          /* APPEND, RENEW, RENEWAL */
     struct instant deadline;               /* for the engine to choose how patient to be */
     void *work;                            /* the engine's own */
+    struct failure trouble; /* what it has met so far, for who asks why it took long */
 };
 
 enum register_outcome {

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/register/etcd_register.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/register/register_name.h"
+#include "host/loop/random_seed.h"
+#include "host/register/etcd_settings.h"
+#include "wire/register/etcd_message.h"
+
+#define KEPT_ENTRIES 8
+#define NUMBER_DIGITS 12
+/* How long one member may take: so long for each round over all of them, because all may be slow.
+ * And how long it takes to ask all of them again. */
+#define MEMBER_PATIENCE_MILLISECONDS 1500
+#define MEMBER_PATIENCE_ROUNDS 10
+#define ROUND_PAUSE_MILLISECONDS 100
+#define TOKEN_MAXIMUM ((size_t)4096)
+
+struct etcd_register {
+    struct event_loop *loop;
+    struct curl_library curl;
+    struct etcd_settings settings;
+    struct grpc_client *client;
+    char *prefix;   /* muster/RUN_ID/ */
+    char *token;    /* NULL: none yet */
+    size_t current; /* the member that has answered last */
+    uint64_t renewal_seed;
+    uint64_t renewal_count;
+};
+
+struct work {
+    struct etcd_register *state;
+    struct register_request *request;
+    struct grpc_call *call;
+    struct event_timer *timer; /* between two rounds over all members */
+    struct bytes message;
+    size_t attempts;
+    size_t member; /* that is being asked */
+    bool is_logging_in;
+    bool has_logged_in;     /* during this request */
+    bool may_have_happened; /* of an append: a member was asked, and its reply did not come */
+};
+
+/* Keys. */
+
+static char *numbered_key(const struct etcd_register *state, const char *kind, int64_t number) {
+    return text_format("%s%s/%0*" PRId64, state->prefix, kind, NUMBER_DIGITS, number);
+}
+
+/* All keys of that kind: '0' follows '/'. */
+static char *kind_key(const struct etcd_register *state, const char *kind, char end) {
+    return text_format("%s%s%c", state->prefix, kind, end);
+}
+
+/* Messages. */
+
+static void write_read(const struct etcd_register *state, struct bytes *out) {
+    char *first = kind_key(state, "entry", '/');
+    char *end = kind_key(state, "entry", '0');
+    etcd_write_range_last((struct etcd_range){first, end}, out);
+    free(first);
+    free(end);
+}
+
+static void write_append(
+    const struct etcd_register *state, const struct register_request *request, struct bytes *out) {
+    int64_t kept = request->number - KEPT_ENTRIES + 1;
+    char *first = kind_key(state, "entry", '/');
+    char *end = kind_key(state, "entry", '0');
+    char *key = numbered_key(state, "entry", request->number);
+    char *before = numbered_key(state, "entry", request->number - 1);
+    char *old = numbered_key(state, "entry", kept < 1 ? 1 : kept);
+    char *first_renewal = kind_key(state, "renewal", '/');
+    char *old_renewal = numbered_key(state, "renewal", request->term > 1 ? request->term - 1 : 1);
+    bool is_first = request->number == 1;
+    const struct etcd_append append = {
+        .absent = is_first ? (struct etcd_range){first, end} : (struct etcd_range){.key = key},
+        .present = is_first ? NULL : before,
+        .key = key,
+        .value = request->text,
+        .removed = {{first, old}, {first_renewal, old_renewal}},
+        .otherwise = {first, end},
+    };
+    etcd_write_append(&append, out);
+    free(first);
+    free(end);
+    free(key);
+    free(before);
+    free(old);
+    free(first_renewal);
+    free(old_renewal);
+}
+
+static void write_message(struct work *work) {
+    struct etcd_register *state = work->state;
+    const struct register_request *request = work->request;
+    char *key = numbered_key(state, "renewal", request->term);
+    char value[64];
+    switch (request->kind) {
+    case REGISTER_REQUEST_READ:
+        write_read(state, &work->message);
+        break;
+    case REGISTER_REQUEST_APPEND:
+        write_append(state, request, &work->message);
+        break;
+    case REGISTER_REQUEST_RENEW:
+        snprintf(value, sizeof value, "%016" PRIx64 " %" PRIu64, state->renewal_seed,
+            ++state->renewal_count);
+        etcd_write_put(key, slice_from_string(value), &work->message);
+        break;
+    case REGISTER_REQUEST_RENEWAL:
+        etcd_write_range_last((struct etcd_range){.key = key}, &work->message);
+        break;
+    case REGISTER_REQUEST_WATCH:
+        break; /* can_watch is false */
+    }
+    free(key);
+}
+
+static const char *path_of(const struct work *work) {
+    if (work->is_logging_in) {
+        return "/etcdserverpb.Auth/Authenticate";
+    }
+    switch (work->request->kind) {
+    case REGISTER_REQUEST_APPEND:
+        return "/etcdserverpb.KV/Txn";
+    case REGISTER_REQUEST_RENEW:
+        return "/etcdserverpb.KV/Put";
+    case REGISTER_REQUEST_READ:
+    case REGISTER_REQUEST_RENEWAL:
+    case REGISTER_REQUEST_WATCH:
+        break;
+    }
+    return "/etcdserverpb.KV/Range";
+}
+
+/* The end of a request. */
+
+static void work_free(struct work *work) {
+    if (work->call != NULL) {
+        grpc_call_cancel(work->call);
+    }
+    event_timer_free(work->timer);
+    bytes_clear(&work->message);
+    free(work);
+}
+
+static void answer(struct work *work, const struct register_result *result) {
+    register_request_answer(work->request, result);
+    work_free(work);
+}
+
+static void answer_failed(struct work *work, const struct failure *failure) {
+    const struct register_result result = {
+        .outcome = work->may_have_happened ? REGISTER_OUTCOME_UNKNOWN : REGISTER_OUTCOME_FAILED,
+        .failure = failure,
+        .is_final = true,
+    };
+    answer(work, &result);
+}
+
+static int64_t number_of_key(struct slice key) {
+    char digits[NUMBER_DIGITS + 1] = {0};
+    if (key.length < NUMBER_DIGITS) {
+        return 0;
+    }
+    memcpy(digits, key.data + key.length - NUMBER_DIGITS, NUMBER_DIGITS);
+    return strtoll(digits, NULL, 10);
+}
+
+/* An entry that was put has won. Otherwise the transaction has read the last one. */
+static void answer_append(struct work *work, const struct etcd_reply *reply, const char *place) {
+    const struct register_request *request = work->request;
+    struct failure failure;
+    work->may_have_happened = false; /* this reply tells */
+    if (reply->has_succeeded) {
+        answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE});
+    } else if (!reply->has_key || number_of_key(reply->key) < request->number) {
+        failure_set(&failure, FAILURE_MISSING,
+            "entry %" PRId64 " of this job's register is gone from etcd (%s): somebody has removed "
+            "it while the job runs",
+            request->number - 1, work->state->prefix);
+        answer_failed(work, &failure);
+    } else {
+        answer(work, &(struct register_result){
+                         .outcome = REGISTER_OUTCOME_LOST, .text = reply->value, .place = place});
+    }
+}
+
+static void answer_reply(struct work *work, struct slice message) {
+    struct etcd_reply reply = {0};
+    struct failure failure;
+    struct text place = {0};
+    bool is_append = work->request->kind == REGISTER_REQUEST_APPEND;
+    enum failure_code code = FAILURE_NONE;
+    if (work->request->kind != REGISTER_REQUEST_RENEW) {
+        code = is_append ? etcd_read_append(message, &reply) : etcd_read_range(message, &reply);
+    }
+    text_append(&place, "etcd's key ");
+    text_append_bytes(&place, (const char *)reply.key.data, reply.key.length);
+    if (code != FAILURE_NONE) {
+        failure_set(&failure, FAILURE_PROTOCOL, "etcd (%s) has sent a reply that cannot be read",
+            work->state->settings.endpoints.items[work->member]);
+        answer_failed(work, &failure);
+    } else if (is_append) {
+        answer_append(work, &reply, text_string(&place));
+    } else {
+        answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE,
+                         .text = reply.value,
+                         .place = text_string(&place)});
+    }
+    text_clear(&place);
+}
+
+/* Asking one member after the other. */
+
+static void ask(struct work *work);
+
+static void ask_again(void *context) {
+    ask(context);
+}
+
+/* The next member at once; after the last one, all of them again in a moment. */
+static void ask_next(struct work *work) {
+    struct etcd_register *state = work->state;
+    if (state->current == work->member) {
+        state->current = (state->current + 1) % state->settings.endpoints.count;
+    }
+    if (work->attempts % state->settings.endpoints.count != 0) {
+        ask(work);
+    } else {
+        event_timer_set(work->timer, instant_after(event_loop_now(state->loop),
+                                         duration_from_milliseconds(ROUND_PAUSE_MILLISECONDS)));
+    }
+}
+
+static bool is_out_of_space(const struct grpc_result *result) {
+    return result->status == GRPC_RESOURCE_EXHAUSTED &&
+           strstr(result->why->message, "database space exceeded") != NULL;
+}
+
+/* Whether it will be the same at every member, until the user has done something. */
+static bool is_final(const struct grpc_result *result) {
+    if (!result->is_answered) {
+        return result->is_trust_failure;
+    }
+    return result->status == GRPC_INVALID_ARGUMENT || result->status == GRPC_PERMISSION_DENIED ||
+           result->status == GRPC_UNIMPLEMENTED || result->status == GRPC_UNAUTHENTICATED ||
+           is_out_of_space(result);
+}
+
+static void take_failure(struct work *work, const struct grpc_result *result) {
+    struct etcd_register *state = work->state;
+    struct failure failure;
+    failure_set(&failure, result->why->code, "etcd (%s): %s",
+        state->settings.endpoints.items[work->member], result->why->message);
+    bool is_old_token = result->is_answered && result->status == GRPC_UNAUTHENTICATED &&
+                        state->settings.user != NULL && !work->has_logged_in;
+    if (is_old_token) { /* tokens end some minutes after their last use */
+        free(state->token);
+        state->token = NULL;
+        ask(work);
+    } else if (is_final(result)) {
+        answer_failed(work, &failure);
+    } else {
+        work->request->trouble = failure;
+        work->may_have_happened |=
+            work->request->kind == REGISTER_REQUEST_APPEND && !work->is_logging_in;
+        ask_next(work);
+    }
+}
+
+static void take_token(struct work *work, struct slice message) {
+    struct slice token;
+    struct failure failure;
+    struct text text = {0};
+    if (etcd_read_token(message, &token) != FAILURE_NONE || token.length > TOKEN_MAXIMUM) {
+        failure_set(&failure, FAILURE_PROTOCOL, "etcd (%s) has sent no token for its user",
+            work->state->settings.endpoints.items[work->member]);
+        answer_failed(work, &failure);
+        return;
+    }
+    text_append_bytes(&text, (const char *)token.data, token.length);
+    free(work->state->token);
+    work->state->token = memory_duplicate_string(text_string(&text));
+    text_clear(&text);
+    work->has_logged_in = true;
+    ask(work);
+}
+
+static void done(void *context, const struct grpc_result *result) {
+    struct work *work = context;
+    work->call = NULL;
+    if (!result->is_answered || result->status != GRPC_OK) {
+        take_failure(work, result);
+        return;
+    }
+    work->state->current = work->member;
+    if (work->is_logging_in) {
+        take_token(work, result->message);
+    } else {
+        answer_reply(work, result->message);
+    }
+}
+
+static struct duration patience_of(const struct work *work) {
+    size_t rounds = work->attempts / work->state->settings.endpoints.count + 1;
+    rounds = rounds > MEMBER_PATIENCE_ROUNDS ? MEMBER_PATIENCE_ROUNDS : rounds;
+    return duration_from_milliseconds((int64_t)rounds * MEMBER_PATIENCE_MILLISECONDS);
+}
+
+static void ask(struct work *work) {
+    struct etcd_register *state = work->state;
+    struct bytes login = {0};
+    struct duration patience = patience_of(work);
+    work->is_logging_in = state->settings.user != NULL && state->token == NULL;
+    work->member = state->current;
+    work->attempts++;
+    if (work->is_logging_in) {
+        etcd_write_authenticate(state->settings.user, state->settings.password, &login);
+    }
+    const struct grpc_question question = {
+        .endpoint = state->settings.endpoints.items[work->member],
+        .path = path_of(work),
+        .message = bytes_slice(work->is_logging_in ? &login : &work->message),
+        .token = work->is_logging_in ? NULL : state->token,
+        .patience = patience,
+        .done = done,
+        .context = work,
+    };
+    work->call = grpc_call_start(state->client, &question);
+    bytes_clear(&login);
+}
+
+/* The engine. */
+
+static void etcd_close(void *context) {
+    struct etcd_register *state = context;
+    grpc_client_free(state->client);
+    etcd_settings_clear(&state->settings);
+    free(state->prefix);
+    free(state->token);
+    free(state);
+}
+
+static enum failure_code etcd_open(struct event_loop *loop,
+    const struct register_settings *settings, void **out_state, struct failure *failure) {
+    struct etcd_register *state = memory_allocate(sizeof *state);
+    struct text prefix = {0};
+    text_append(&prefix, "muster/");
+    register_name_write(settings->run_id, &prefix);
+    text_append(&prefix, "/");
+    state->loop = loop;
+    state->prefix = text_take(&prefix);
+    state->renewal_seed = random_seed();
+    enum failure_code code =
+        etcd_settings_read(settings->endpoint, settings->conf, &state->settings, failure);
+    if (code == FAILURE_NONE) {
+        code = curl_library_load(CURL_LIBRARY_NAME, &state->curl, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = grpc_client_new(loop, &state->curl, &state->settings.grpc, &state->client, failure);
+    }
+    if (code == FAILURE_NONE) {
+        *out_state = state;
+    } else {
+        etcd_close(state);
+    }
+    return code;
+}
+
+static void etcd_begin(void *context, struct register_request *request) {
+    struct work *work = memory_allocate(sizeof *work);
+    work->state = context;
+    work->request = request;
+    work->timer = event_timer_new(work->state->loop, ask_again, work);
+    request->work = work;
+    write_message(work);
+    ask(work);
+}
+
+static void etcd_cancel(void *context, struct register_request *request) {
+    (void)context;
+    work_free(request->work);
+}
+
+const struct register_engine etcd_register_engine = {
+    .name = "etcd",
+    .open = etcd_open,
+    .close = etcd_close,
+    .begin = etcd_begin,
+    .cancel = etcd_cancel,
+    .can_watch = false,
+};

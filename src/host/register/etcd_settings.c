@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/register/etcd_settings.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/loop/whole_file.h"
+#include "options/launch/endpoint.h"
+
+#define PASSWORD_MAXIMUM ((size_t)4096)
+
+static const char *conf_value(const struct text_list *conf, const char *key, const char *other) {
+    const char *value = conf == NULL ? NULL : text_list_variable(conf, key);
+    return value == NULL && other != NULL && conf != NULL ? text_list_variable(conf, other) : value;
+}
+
+static enum failure_code refuse_setting(
+    struct failure *failure, const char *key, const char *value, const char *what) {
+    return failure_set(failure, FAILURE_INVALID, "invalid --rdzv-conf %s=%s: %s", key, value, what);
+}
+
+/* Endpoints. */
+
+/* Whether the endpoint begins with that scheme; then it is cut off. */
+static bool take_scheme(const char **endpoint, const char *scheme) {
+    bool has = text_starts_with(*endpoint, scheme);
+    *endpoint += has ? strlen(scheme) : 0;
+    return has;
+}
+
+static enum failure_code add_endpoint(
+    struct etcd_settings *settings, const char *given, bool *is_https, struct failure *failure) {
+    struct endpoint endpoint = {0};
+    struct text reason = {0};
+    const char *place = given;
+    *is_https = take_scheme(&place, "https://");
+    (void)take_scheme(&place, "http://");
+    char *trimmed = memory_duplicate_string(place);
+    size_t length = strlen(trimmed);
+    if (length > 0 && trimmed[length - 1] == '/') {
+        trimmed[length - 1] = '\0';
+    }
+    enum failure_code code =
+        *trimmed == '\0' ? FAILURE_INVALID : endpoint_parse(trimmed, &endpoint, &reason);
+    if (code != FAILURE_NONE) {
+        failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-endpoint: %s; --rdzv-backend etcd takes HOST:PORT,HOST:PORT,… of "
+            "etcd's "
+            "members",
+            *trimmed == '\0' ? "one of its members is empty" : text_string(&reason));
+    } else {
+        bool is_ipv6 = strchr(endpoint.host, ':') != NULL;
+        int port = endpoint.port == ENDPOINT_NO_PORT ? ETCD_DEFAULT_PORT : endpoint.port;
+        text_list_add_taken(
+            &settings->endpoints, text_format(is_ipv6 ? "[%s]:%d" : "%s:%d", endpoint.host, port));
+    }
+    endpoint_clear(&endpoint);
+    text_clear(&reason);
+    free(trimmed);
+    return code;
+}
+
+static enum failure_code read_endpoints(
+    const char *text, struct etcd_settings *settings, struct failure *failure) {
+    char *copy = memory_duplicate_string(text);
+    char *rest = copy;
+    char *item;
+    size_t https_count = 0;
+    enum failure_code code = FAILURE_NONE;
+    while (code == FAILURE_NONE && (item = strsep(&rest, ",")) != NULL) {
+        bool is_https = false;
+        code = add_endpoint(settings, item, &is_https, failure);
+        https_count += is_https ? 1 : 0;
+    }
+    free(copy);
+    if (code == FAILURE_NONE && settings->endpoints.count > ETCD_ENDPOINTS_MAXIMUM) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-endpoint: it names %zu members of etcd, more than the %d allowed",
+            settings->endpoints.count, ETCD_ENDPOINTS_MAXIMUM);
+    }
+    if (code == FAILURE_NONE && https_count != 0 && https_count != settings->endpoints.count) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-endpoint '%s': some of its members have https:// and others have not",
+            text);
+    }
+    settings->grpc.is_tls = https_count > 0;
+    return code;
+}
+
+/* TLS. */
+
+static enum failure_code read_protocol(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    const char *protocol = conf_value(conf, "protocol", NULL);
+    if (protocol == NULL) {
+        return FAILURE_NONE;
+    }
+    bool is_https = text_equals(protocol, "https");
+    if (!is_https && !text_equals(protocol, "http")) {
+        return refuse_setting(failure, "protocol", protocol, "it is http or https");
+    }
+    if (!is_https && settings->grpc.is_tls) {
+        return refuse_setting(
+            failure, "protocol", protocol, "the members in --rdzv-endpoint have https://");
+    }
+    settings->grpc.is_tls = is_https;
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_path(const struct text_list *conf, const char *key, const char *other,
+    const char **out_path, struct failure *failure) {
+    const char *path = conf_value(conf, key, other);
+    if (path != NULL && access(path, R_OK) != 0) {
+        return failure_set_system(
+            failure, errno, "cannot read the file of --rdzv-conf %s=%s", key, path);
+    }
+    *out_path = memory_duplicate_string(path);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_trust(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    struct grpc_settings *grpc = &settings->grpc;
+    enum failure_code code = read_protocol(conf, settings, failure);
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ca_cert", "cacert", &grpc->ca, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ssl_cert", "cert", &grpc->certificate, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_path(conf, "ssl_cert_key", "key", &grpc->key, failure);
+    }
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    if ((grpc->certificate == NULL) != (grpc->key == NULL)) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-conf: ssl_cert and ssl_cert_key need each other");
+    }
+    if (!grpc->is_tls && (grpc->ca != NULL || grpc->certificate != NULL)) {
+        return failure_set(
+            failure, FAILURE_INVALID, "invalid --rdzv-conf: certificates need protocol=https");
+    }
+    return FAILURE_NONE;
+}
+
+/* The user. */
+
+static enum failure_code read_password_file(
+    const char *path, struct etcd_settings *settings, struct failure *failure) {
+    struct bytes bytes = {0};
+    struct text password = {0};
+    enum failure_code code = whole_file_read(path, true, PASSWORD_MAXIMUM, &bytes, failure);
+    if (code != FAILURE_NONE) {
+        return failure_wrap(failure, "the file of --rdzv-conf password_file");
+    }
+    while (bytes.length > 0 && (bytes.data[bytes.length - 1] == '\n')) {
+        bytes.length--;
+    }
+    text_append_bytes(&password, (const char *)bytes.data, bytes.length);
+    settings->password = memory_duplicate_string(text_string(&password));
+    text_clear(&password);
+    bytes_clear(&bytes);
+    return FAILURE_NONE;
+}
+
+static enum failure_code read_user(
+    const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
+    const char *user = conf_value(conf, "user", NULL);
+    const char *password = conf_value(conf, "password", NULL);
+    const char *file = conf_value(conf, "password_file", NULL);
+    int ways = (password != NULL ? 1 : 0) + (file != NULL ? 1 : 0);
+    if (ways != (user != NULL ? 1 : 0)) {
+        return failure_set(failure, FAILURE_INVALID,
+            "invalid --rdzv-conf: user needs password or password_file, and each of these a user");
+    }
+    settings->user = memory_duplicate_string(user);
+    settings->password = memory_duplicate_string(password);
+    return file == NULL ? FAILURE_NONE : read_password_file(file, settings, failure);
+}
+
+enum failure_code etcd_settings_read(const char *endpoint, const struct text_list *conf,
+    struct etcd_settings *out_settings, struct failure *failure) {
+    struct etcd_settings settings = {0};
+    enum failure_code code = read_endpoints(endpoint, &settings, failure);
+    if (code == FAILURE_NONE) {
+        code = read_trust(conf, &settings, failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = read_user(conf, &settings, failure);
+    }
+    if (code == FAILURE_NONE) {
+        *out_settings = settings;
+    } else {
+        etcd_settings_clear(&settings);
+    }
+    return code;
+}
+
+static void free_text(const char *text) {
+    free((void *)(uintptr_t)text);
+}
+
+void etcd_settings_clear(struct etcd_settings *settings) {
+    text_list_clear(&settings->endpoints);
+    free_text(settings->grpc.ca);
+    free_text(settings->grpc.certificate);
+    free_text(settings->grpc.key);
+    free(settings->user);
+    free(settings->password);
+    *settings = (struct etcd_settings){0};
+}

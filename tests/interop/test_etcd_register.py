@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The register of a job in a real etcd: the whole conformance suite, members that die, and clients that are not let in."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+from support.binary import ROOT
+from support.etcd import Etcd, make_certificates, require_etcd
+
+CONFORMANCE = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests/register_conformance"
+# On a machine that does much else, a race may take its time.
+pytestmark = pytest.mark.timeout(900)
+
+RACE = "each_number_has_one_winner_though_replies_are_lost"
+READ = "reader_sees_a_chain_that_only_grows"
+
+
+@pytest.fixture
+def make_etcd(tmp_path):
+    require_etcd()
+    started = []
+
+    def make(members=1, trust=None):
+        place = tmp_path / f"etcd{len(started)}"
+        place.mkdir()
+        started.append(Etcd(place, members, trust))
+        return started[-1]
+
+    yield make
+    for etcd in started:
+        etcd.end()
+
+
+def begin(endpoints, pattern="*", *conf):
+    command = [CONFORMANCE, "etcd", endpoints, pattern, *conf]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(running):
+    output, _ = running.communicate(timeout=400)
+    return running.returncode, output
+
+
+def conform(endpoints, pattern="*", *conf):
+    status, output = finish(begin(endpoints, pattern, *conf))
+    assert status == 0, output
+
+
+def first_failure(endpoints, *conf):
+    """What the first read is answered with."""
+    status, output = finish(begin(endpoints, "first_read_says_why_it_fails", *conf))
+    assert status == 0, output
+    return output
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_etcd_keeps_a_register(make_etcd, members):
+    conform(make_etcd(members).endpoints)
+
+
+def test_members_may_die_and_stand_still_during_a_race(make_etcd):
+    """One after the other: whichever leads is among them, and two are always there."""
+    etcd = make_etcd(3)
+    race = begin(etcd.endpoints, RACE)
+    for member in range(3):
+        etcd.kill(member)
+        etcd.start(member)
+        etcd.await_member(member)
+        etcd.signal(member, signal.SIGSTOP)
+        etcd.await_member((member + 1) % 3)
+        etcd.signal(member, signal.SIGCONT)
+        etcd.await_member(member)
+    status, output = finish(race)
+    assert status == 0, output
+
+
+def test_all_members_may_be_away_for_a_while(make_etcd):
+    etcd = make_etcd(3)
+    races = [begin(etcd.endpoints, RACE)]
+    for member in range(3):
+        etcd.kill(member)
+    races.append(begin(etcd.endpoints, RACE))
+    for member in range(3):
+        etcd.start(member)
+    for race in races:
+        status, output = finish(race)
+        assert status == 0, output
+
+
+def test_members_with_tls_want_the_right_certificates(make_etcd, tmp_path):
+    make_certificates(tmp_path)
+    etcd = make_etcd(1, trust=tmp_path)
+    ca, certificate = f"ca_cert={tmp_path}/ca.pem", f"ssl_cert={tmp_path}/client.pem"
+    key = f"ssl_cert_key={tmp_path}/client.key"
+    conform(etcd.endpoints, READ, "protocol=https", ca, certificate, key)
+    conform(etcd.endpoints, RACE, "protocol=https", f"cacert={tmp_path}/ca.pem", f"cert={tmp_path}/client.pem", f"key={tmp_path}/client.key")
+    strange = first_failure(etcd.endpoints, "protocol=https", f"ca_cert={tmp_path}/other.pem", certificate, key)
+    assert etcd.endpoints in strange and "certificate" in strange and "final" in strange, strange
+    stranger = first_failure(etcd.endpoints, "protocol=https", ca, f"ssl_cert={tmp_path}/stranger.pem", f"ssl_cert_key={tmp_path}/stranger.key")
+    assert etcd.endpoints in stranger, stranger
+    plain = first_failure(etcd.endpoints)
+    assert etcd.endpoints in plain and "protocol=https" in plain, plain
+
+
+def test_tls_to_members_without_it_is_refused(make_etcd):
+    etcd = make_etcd()
+    refused = first_failure(etcd.endpoints, "protocol=https")
+    assert etcd.endpoints in refused and "final" in refused, refused
+
+
+def test_users_need_their_password(make_etcd):
+    etcd = make_etcd()
+
+    def text(number, value):
+        return bytes([number << 3 | 2, len(value)]) + value.encode()
+
+    assert etcd.call(0, "/etcdserverpb.Auth/UserAdd", text(1, "root") + text(2, "secret")) == 0
+    assert etcd.call(0, "/etcdserverpb.Auth/RoleAdd", text(1, "root")) == 0
+    assert etcd.call(0, "/etcdserverpb.Auth/UserGrantRole", text(1, "root") + text(2, "root")) == 0
+    assert etcd.call(0, "/etcdserverpb.Auth/AuthEnable") == 0
+    conform(etcd.endpoints, READ, "user=root", "password=secret")
+    wrong = first_failure(etcd.endpoints, "user=root", "password=wrong")
+    assert "final" in wrong and "authentication failed" in wrong, wrong
+    nobody = first_failure(etcd.endpoints)
+    assert "final" in nobody and "user name is empty" in nobody, nobody
+
+
+def test_members_that_are_not_there_are_named():
+    require_etcd()
+    told = first_failure("127.0.0.1:1")
+    assert "etcd (127.0.0.1:1): " in told and "final" not in told, told

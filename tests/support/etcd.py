@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real etcd of one or more members on this machine, with or without TLS, and what befalls them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from support.ports import free_port
+
+ENVIRONMENT = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
+
+
+def require_etcd():
+    missing = [name for name in ("etcd", "openssl") if shutil.which(name) is None]
+    if not missing:
+        return
+    obstacle = f"{', '.join(missing)} not found (Debian: apt install etcd-server openssl)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{obstacle} (not skipped: CI=true)")
+    pytest.skip(obstacle)
+
+
+def make_certificates(place):
+    """An authority (ca.pem), a server's certificate for 127.0.0.1, a client's, and one of another authority."""
+
+    def openssl(*words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=place, timeout=120)
+
+    for authority in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{authority}.key", "-out", f"{authority}.pem",
+                "-days", "3650", "-subj", f"/CN=the {authority} of a test")  # fmt: skip
+    (place / "names").write_text("subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n", encoding="utf-8")
+    for name, authority in (("server", "ca"), ("client", "ca"), ("stranger", "other")):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.request", "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", f"{name}.request", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key",
+                "-CAcreateserial", "-days", "3650", "-extfile", "names", "-out", f"{name}.pem")  # fmt: skip
+
+
+class Etcd:
+    def __init__(self, place, members=1, trust=None):
+        """`trust`: a folder of make_certificates; then members speak TLS and want a client's certificate."""
+        self.place, self.trust = place, trust
+        scheme = "https" if trust else "http"
+        self.clients = [free_port() for _ in range(members)]
+        self.urls = [f"{scheme}://127.0.0.1:{port}" for port in self.clients]
+        self.peers = [f"http://127.0.0.1:{free_port()}" for _ in range(members)]
+        self.processes = [None] * members
+        for member in range(members):
+            self.start(member)
+        for member in range(members):
+            self.await_member(member)
+
+    @property
+    def endpoints(self):
+        return ",".join(f"127.0.0.1:{port}" for port in self.clients)
+
+    def start(self, member):
+        command = ["etcd", "--name", f"m{member}", "--data-dir", f"{self.place}/m{member}",
+                   "--listen-client-urls", self.urls[member], "--advertise-client-urls", self.urls[member],
+                   "--listen-peer-urls", self.peers[member], "--initial-advertise-peer-urls", self.peers[member],
+                   "--initial-cluster", ",".join(f"m{i}={url}" for i, url in enumerate(self.peers))]  # fmt: skip
+        if self.trust:
+            command += ["--cert-file", f"{self.trust}/server.pem", "--key-file", f"{self.trust}/server.key",
+                        "--trusted-ca-file", f"{self.trust}/ca.pem", "--client-cert-auth"]  # fmt: skip
+        with open(f"{self.place}/m{member}.log", "ab") as log:
+            self.processes[member] = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+
+    def call(self, member, path, message=b"", timeout=5):
+        """The grpc-status that the member answers with, or None."""
+        (self.place / "question").write_bytes(b"\0" + len(message).to_bytes(4, "big") + message)
+        words = ["--cacert", f"{self.trust}/ca.pem", "--cert", f"{self.trust}/client.pem",
+                 "--key", f"{self.trust}/client.key"] if self.trust else ["--http2-prior-knowledge"]  # fmt: skip
+        answer = subprocess.run(
+            ["curl", "-s", "--noproxy", "*", "-m", str(timeout), *words, "-H", "content-type: application/grpc", "-H", "te: trailers",
+             "-H", "hasleader: true", "--data-binary", f"@{self.place}/question", "-D", "-", "-o", "/dev/null",
+             self.urls[member] + path],
+            capture_output=True, text=True, timeout=60)  # fmt: skip
+        found = [line.split(":")[1].strip() for line in answer.stdout.splitlines() if line.startswith("grpc-status:")]
+        return int(found[-1]) if found else None
+
+    def await_member(self, member):
+        """Until it answers a read of a key, for which there must be a leader."""
+        for _ in range(600):
+            if self.call(member, "/etcdserverpb.KV/Range", b"\x0a\x01k") == 0:
+                return
+            assert self.processes[member].poll() is None, (self.place / f"m{member}.log").read_text(encoding="utf-8")
+            time.sleep(0.2)
+        pytest.fail(f"etcd does not become ready: see {self.place}/m{member}.log")
+
+    def signal(self, member, number):
+        self.processes[member].send_signal(number)
+
+    def kill(self, member):
+        self.signal(member, signal.SIGKILL)
+        self.processes[member].wait(timeout=60)
+
+    def end(self):
+        for process in self.processes:
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait(timeout=60)
