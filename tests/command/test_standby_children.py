@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the workers of a job with standby workers start themselves is nothing to the agent: it runs once, records nothing,
-and looks the same whether the worker was a standby worker or not."""
+"""What the workers of a job with standby workers start themselves is nothing to the agent: it runs once, records
+nothing, and looks the same whether the worker was a standby worker or not."""
 
 import json
 

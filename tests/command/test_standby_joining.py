@@ -7,6 +7,7 @@ import pytest
 
 from support.nodes import Node
 from support.ports import free_port
+from support.standby_programs import relocate_python
 
 # What happens is told in one file, in that order.
 TELL = """
@@ -43,13 +44,13 @@ class Job:
         (scratch / "worker.py").write_text(WORKER)
         self.path, self.nodes = library, []
 
-    def start(self, name, *options, standby="on", python=sys.executable):
+    def start(self, name, *options, standby="on", python=sys.executable, path=None):
         running = self.muster.start(
             ["run", "--nnodes", self.nnodes, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}",
              "--rdzv-id", "job", "--rdzv-conf", "last_call_timeout=1", "--local-addr", name, "--nproc-per-node", 2,
              "--max-restarts", 3, "--standby", standby, "--standby-after", 0.2, *options, "worker.py"],
-            env={"NODE": name, "STORY": self.scratch / "story", "PYTHONPATH": self.path, "PYTHON_EXEC": python,
-                 "LOGLEVEL": "INFO"})
+            env={"NODE": name, "STORY": self.scratch / "story", "PYTHONPATH": path or self.path,
+                 "PYTHON_EXEC": python, "LOGLEVEL": "INFO"})
         self.nodes.append(Node(name, running))
         return self.nodes[-1]
 
@@ -93,6 +94,25 @@ def test_the_world_runs_on_until_the_new_nodes_standby_workers_are_ready(job):
     assert max(at for at, line in enumerate(story) if line == "imports two") < story.index("ended one"), story
     assert story.count("ended one") == 2, "the world was interrupted once"
     assert "the job runs: this node makes its standby workers ready before it joins, for 30 s at most" in two.err()
+    assert "started from standby: 2 of 2 workers" in two.err()
+
+
+def test_a_node_whose_python_and_packages_lie_elsewhere_joins_warm(job, tmp_path):
+    """Outside the directory of the program, below which all is the user's own code."""
+    python = relocate_python(tmp_path / "prefix")
+    one, other = (tmp_path / name / "site-packages" for name in ("one", "other"))
+    one.parent.mkdir()
+    other.parent.mkdir()
+    job.path.rename(one)
+    job.start_first(path=f"{one}:{other}")
+    one.rename(other)  # what the first node has listed is not on the second
+    two = job.start("two", "--standby-timeout", 100, python=python, path=other)
+    job.wait_for("runs/4 two")
+    job.wait_for("runs/4 one")
+    job.end()
+    story = job.story()
+    assert max(at for at, line in enumerate(story) if line == "imports two") < story.index("ended one"), story
+    assert story.count("imports two") == 2, story
     assert "started from standby: 2 of 2 workers" in two.err()
 
 

@@ -42,10 +42,8 @@ def test_a_safe_path_hides_nothing(keeper, scratch, library):
 def test_a_module_found_elsewhere_than_by_the_workers_waits_for_the_gate(keeper, scratch, library, origin):
     """As where the program itself changes sys.path."""
     write(library, {"one.py": "", "two.py": ""})
-    write(scratch, {
-        "library/one.py": "", "work/script.py": f"import sys\nsys.path.insert(0, '{scratch}/library')\nimport one, two\n"
-                                                "print(one.__file__)\n",
-    })
+    script = f"import sys\nsys.path.insert(0, '{scratch}/library')\nimport one, two\nprint(one.__file__)\n"
+    write(scratch, {"library/one.py": "", "work/script.py": script})
     origin = origin.replace("library", f"{scratch}/library")
     spare = keeper.spare(["work/script.py"], PYTHONPATH=library)
     assert spare.warm({"one": origin, "one.part": "", "two": str(library / "two.py")})[:2] == (1, 2)
@@ -54,7 +52,7 @@ def test_a_module_found_elsewhere_than_by_the_workers_waits_for_the_gate(keeper,
 
 
 @pytest.mark.parametrize("text", ["import one", "try:\n    import one\nexcept ImportError:\n    pass"])
-def test_a_module_found_elsewhere_than_by_the_workers_is_named_when_a_library_imports_it(keeper, scratch, library, text):
+def test_a_module_found_elsewhere_is_named_when_a_library_imports_it(keeper, scratch, library, text):
     write(library, {"one.py": "", "two.py": text + "\n"})
     write(scratch, {"script.py": ""})
     for listed in {"one": "/elsewhere/one.py", "two": str(library / "two.py")}, {

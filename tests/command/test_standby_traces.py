@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The hook leaves no traces: in the user's own sitecustomize, in caches, and wherever the interpreter lies."""
 
-import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
-from support.standby_programs import MARKED, keeper, write  # noqa: F401 (fixtures)
+from support.standby_programs import MARKED, keeper, make_venv, relocate_python, write  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
 
@@ -89,7 +87,8 @@ def test_a_common_cache_keeps_nothing_of_the_hook(keeper, scratch, others):
 
 def test_a_hook_that_is_not_whole_changes_nothing(keeper, scratch):
     """As when its directory is removed while an interpreter starts."""
-    write(scratch, {"script.py": MARKED + "import sys\nprint(sys.path, sorted(os.environ.items()), *sorted(sys.modules))\n"})
+    script = MARKED + "import sys\nprint(sys.path, sorted(os.environ.items()), *sorted(sys.modules))\n"
+    write(scratch, {"script.py": script})
     cold = keeper.cold(["script.py"])
     (scratch / "marks").unlink()
     shutil.rmtree(keeper.hook / "muster_standby")
@@ -100,29 +99,62 @@ def test_a_hook_that_is_not_whole_changes_nothing(keeper, scratch):
     assert not (scratch / "marks").exists()
 
 
-@pytest.mark.parametrize("layout", ["venv", "copied venv", "PYTHONHOME", "relocated"])
+# Where an interpreter may lie. What uv and virtualenv make is a venv of an interpreter with a prefix of its own, with
+# files that site runs before any sitecustomize; a package that is installed for editing is found by a finder.
+def make_interpreter(scratch, layout):
+    if "relocated" not in layout:
+        return make_venv(sys.executable, scratch / "env", *(["--copies"] if "copied" in layout else []))
+    python = relocate_python(scratch / "prefix")
+    return make_venv(python, scratch / "env") if "venv" in layout else python
+
+
+@pytest.mark.parametrize("layout", ["venv", "copied venv", "relocated", "venv of a relocated one", "PYTHONHOME"])
 def test_interpreters_lie_anywhere(keeper, scratch, layout):
     write(scratch, {"script.py": """
         import json, sys, sysconfig
-        print(sys.prefix, sys.executable, sys.path, sysconfig.get_path("purelib"))
+        print(sys.prefix, sys.base_prefix, sys.executable, sys.path, sysconfig.get_path("purelib"), json.__file__)
         """})
     names = {}
-    if layout.endswith("venv"):
-        copies = ["--copies"] if layout == "copied venv" else []
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", *copies, scratch / "env"], check=True)
-        keeper.python = str(scratch / "env/bin/python3")
-    elif layout == "PYTHONHOME":
+    if layout == "PYTHONHOME":
         names["PYTHONHOME"] = sys.base_prefix
     else:
-        version = f"python3.{sys.version_info[1]}"
-        (scratch / "prefix/bin").mkdir(parents=True)
-        (scratch / "prefix/lib").mkdir()
-        shutil.copy(os.path.realpath(sys.executable), scratch / "prefix/bin/python3")
-        (scratch / "prefix/lib" / version).symlink_to(os.path.dirname(os.__file__))
-        keeper.python = str(scratch / "prefix/bin/python3")
+        keeper.python = str(make_interpreter(scratch, layout))
     cold, recorded = keeper.cold(["script.py"], **names), keeper.recorded(["script.py"], **names)
     assert recorded.visible() == cold.visible() and cold.status == 0
+    assert cold.out.decode().startswith(str(scratch)) == (layout != "PYTHONHOME")
     spare = keeper.spare(["script.py"], **names)
     assert spare.warm(recorded.modules())[0] > 3
     spare.open_gate(keeper.streams())
     assert spare.finish().visible() == cold.visible()
+
+
+EDITABLE = """
+    import importlib.util, sys
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "edited":
+                return importlib.util.spec_from_file_location(name, {path!r}, submodule_search_locations=[{place!r}])
+    sys.meta_path.append(Finder)
+"""
+
+
+def test_packages_that_are_installed_for_editing_are_imported_before_the_gate(keeper, scratch):
+    keeper.python = str(make_interpreter(scratch, "venv of a relocated one"))
+    (packages,) = (scratch / "env/lib").glob("python3.*/site-packages")
+    place = scratch / "sources/edited"
+    write(packages, {
+        "__editable__.pth": "import __editable___finder\n",
+        "__editable___finder.py": EDITABLE.format(path=f"{place}/__init__.py", place=str(place)),
+    })
+    write(place, {"__init__.py": "from edited import part\n", "part.py": ""})
+    write(scratch, {"work/script.py": "import edited, sys\nprint(edited.__file__, sys.meta_path[-1].__name__)\n"})
+    words, cwd = ["script.py"], scratch / "work"
+    cold, recorded = keeper.cold(words, cwd=cwd), keeper.recorded(words, cwd=cwd)
+    assert recorded.visible() == cold.visible() and cold.status == 0
+    assert {"edited", "edited.part"} <= set(recorded.modules())
+    spare = keeper.spare(words, cwd)
+    assert spare.warm(recorded.modules())[1] == 0
+    spare.open_gate(keeper.streams())
+    warm = spare.finish()
+    assert warm.visible() == cold.visible() and "edited" not in warm.modules()

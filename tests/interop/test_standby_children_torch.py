@@ -97,7 +97,8 @@ def test_loaders_and_nested_processes_are_the_same_below_a_standby_worker(muster
     for number, worker in enumerate((first, second)):
         assert len(processes(number)) == 14 and len(set(processes(number))) == 4
         assert worker["pid"] not in processes(number)
-    job.wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in processes(0)), "the old loaders to end", timeout=120)
+    are_gone = lambda: not any(os.path.exists(f"/proc/{pid}") for pid in processes(0))  # noqa: E731
+    job.wait_until(are_gone, "the old loaders to end", timeout=120)
     (scratch / "end").touch()
     end = job.finish()
     assert end.status == 0, end

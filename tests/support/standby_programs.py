@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs and libraries with which the hook of standby workers is tried, and fixtures for them."""
 
+import os
+import pathlib
+import shutil
+import subprocess
 import sys
 import textwrap
 
@@ -42,3 +46,21 @@ def library(scratch):
 def learn(keeper, library, script="script.py"):
     """What a worker that ran the script recorded."""
     return keeper.recorded([script], PYTHONPATH=library).modules()
+
+
+def relocate_python(prefix):
+    """Makes an interpreter below another prefix, as conda's and uv's are; returns its path."""
+    version = f"python3.{sys.version_info[1]}"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib" / version).mkdir(parents=True)
+    shutil.copy(os.path.realpath(sys.executable), prefix / "bin/python3")
+    for path in pathlib.Path(os.__file__).parent.iterdir():
+        if path.name not in ("site-packages", "dist-packages", "sitecustomize.py"):
+            (prefix / "lib" / version / path.name).symlink_to(path)
+    return prefix / "bin/python3"
+
+
+def make_venv(python, directory, *options):
+    """Returns the path of its interpreter."""
+    subprocess.run([python, "-m", "venv", "--without-pip", *options, directory], check=True)
+    return directory / "bin/python3"

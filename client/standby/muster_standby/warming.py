@@ -103,17 +103,22 @@ def watch_reads():
 
 
 def is_same(origin, listed):
-    """Whether a module that was found here is the one that a worker has listed, on this node or another."""
-    return origin == listed or (library_part(origin) == library_part(listed) and not os.path.exists(listed))
+    """Whether a module that was found here is the one that a worker has listed, be it on a node whose interpreter and
+    packages lie elsewhere. A listed package that is here, too, may be what the program would find."""
+    part = library_part(origin)
+    if part is None:
+        return library_part(listed) is None
+    return origin == listed or (part == library_part(listed) and not os.path.exists(listed))
 
 
 def library_part(origin):
-    """What is the same on nodes whose interpreters and packages lie in different places."""
+    """Where a file of a package lies below the directory for packages. None for the interpreter's own modules."""
     for name in "/site-packages/", "/dist-packages/":
         if name in origin:
             directory, _, file = origin.rpartition(name)[2].rpartition("/")
             return directory, file.partition(".")[0]
-    return None if origin in ("built-in", "frozen") or "/python3." in origin else origin
+    is_interpreters = origin in ("built-in", "frozen") or "/lib/python3." in origin or "/lib64/python3." in origin
+    return None if is_interpreters else origin
 
 
 def has_python_threads():
