@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Jobs of which each node may come to host the store, through everything that a machine room does
+ * to them, and what must hold at every moment: one chain of entries, in which rounds grow by one,
+ * restarts never fall, and what is closed stays closed; no workers in a world that is no entry, and
+ * no two worlds in one round; a node that is cut off runs its workers no longer than it may; a node
+ * that is cut off alone deposes nobody; and in the end those who are left are one world.
+ *
+ * The rules of time in a storm (fences, and the one world in the end) are asked for with `strict`:
+ * the machine does not keep them all yet.
+ *
+ *     succession_simulation 50000           so many seeds of each kind
+ *     succession_simulation 50000 'a_storm*' strict
+ *     SIMULATION_SEED=17 succession_simulation 1 'a_storm*'     one seed, with its transcript */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "virtual_succession.h"
+
+static uint64_t seed_count = 1000;
+static uint64_t only_seed;
+static bool is_one_seed;
+static bool is_strict;
+
+static uint64_t below(struct simulation *simulation, uint64_t bound) {
+    return random_below(&simulation->random, bound);
+}
+
+static int anybody(struct simulation *simulation) {
+    return (int)below(simulation, (uint64_t)simulation->node_count);
+}
+
+static int host_or_anybody(struct simulation *simulation) {
+    int host = simulation_host(simulation);
+    return host != SIM_NOBODY && below(simulation, 2) == 0 ? host : anybody(simulation);
+}
+
+static void cut_from_all(struct simulation *simulation, int node, bool is_one_way) {
+    for (int i = 0; i < simulation->node_count; i++) {
+        if (i != node) {
+            simulation_cut(simulation, node, i);
+            if (!is_one_way) {
+                simulation_cut(simulation, i, node);
+            }
+        }
+    }
+}
+
+static void do_anything(struct simulation *simulation) {
+    int node = host_or_anybody(simulation);
+    switch (below(simulation, 12)) {
+    case 0:
+    case 1:
+        simulation_kill(simulation, node);
+        break;
+    case 2:
+        simulation_power_off(simulation, node);
+        break;
+    case 3:
+    case 4:
+        if (!simulation->nodes[node].is_alive) {
+            simulation_start(simulation, node);
+        }
+        break;
+    case 5:
+        simulation_stop(simulation, node);
+        break;
+    case 6:
+        simulation_heal(simulation);
+        break;
+    case 7:
+        simulation_cut(simulation, node, anybody(simulation));
+        break;
+    case 8:
+        cut_from_all(simulation, node, below(simulation, 2) == 0);
+        break;
+    case 9:
+        simulation->is_register_down = true;
+        break;
+    case 10:
+        simulation->is_register_slow = true;
+        break;
+    case 11:
+        simulation->nodes[node].is_cut_from_register = true;
+        break;
+    }
+}
+
+/* Everything comes right at last, and somebody is there. */
+static void expect_one_world(struct simulation *simulation, double seconds) {
+    simulation_heal(simulation);
+    simulation->is_treacherous = false;
+    if (!simulation->nodes[0].is_alive) {
+        simulation_start(simulation, 0);
+    }
+    simulation_play(simulation, seconds);
+    if (simulation->is_timed && !simulation_is_settled(simulation)) {
+        simulation_complain(simulation, "those who are left are not one world after %g s", seconds);
+    }
+}
+
+static void storm(struct simulation *simulation) {
+    simulation->minimum = 1 + (int)below(simulation, 2);
+    simulation->is_timed = is_strict;
+    simulation->is_stale = below(simulation, 2) == 0;
+    simulation->is_treacherous = below(simulation, 2) == 0;
+    simulation_play(simulation, 2);
+    for (uint64_t left = 5 + below(simulation, 25); left > 0; left--) {
+        do_anything(simulation);
+        simulation_play(simulation, (double)below(simulation, 6000) / 1000);
+    }
+    if (below(simulation, 8) == 0) {
+        simulation_close_job(simulation);
+        simulation_play(simulation, 1);
+        do_anything(simulation);
+    }
+    expect_one_world(simulation, 60);
+}
+
+/* One host after the other is killed, and comes back. */
+static void succession(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    for (int i = 0; i < 20; i++) {
+        int host = simulation_host(simulation);
+        if (host == SIM_NOBODY) {
+            simulation_complain(simulation, "nobody hosts");
+            return;
+        }
+        simulation_kill(simulation, host);
+        simulation_play(simulation, 1.5);
+        if (!simulation_is_settled(simulation)) {
+            simulation_complain(simulation, "the survivors are not one world after 1.5 s");
+        }
+        simulation_start(simulation, host);
+        simulation_play(simulation, 1);
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* A node that alone cannot reach the host, in one direction or in both, deposes nobody. */
+static void lonely(struct simulation *simulation) {
+    simulation->is_timed = is_strict;
+    simulation_play(simulation, 3);
+    int host = simulation_host(simulation);
+    int node = (host + 1) % simulation->node_count;
+    if (host == SIM_NOBODY) {
+        simulation_complain(simulation, "nobody hosts");
+        return;
+    }
+    uint64_t way = below(simulation, 3);
+    if (way != 1) {
+        simulation_cut(simulation, node, host);
+    }
+    if (way != 0) {
+        simulation_cut(simulation, host, node);
+    }
+    simulation_play(simulation, 60);
+    if (simulation_host(simulation) != host) {
+        simulation_complain(simulation, "a node that was cut off alone has deposed the host");
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* The register goes away and comes back: workers run on in the world that they have. */
+static void registerless(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    uint64_t starts = simulation->starts;
+    simulation->is_register_down = true;
+    simulation_play(simulation, 40);
+    for (int i = 0; i < simulation->node_count; i++) {
+        if (!simulation->nodes[i].is_running) {
+            simulation_complain(simulation, "workers of node %d were ended, without need", i);
+        }
+    }
+    expect_one_world(simulation, 10);
+    if (simulation->starts != starts) {
+        simulation_complain(simulation, "workers were restarted, without need");
+    }
+}
+
+static void play_seed(uint64_t seed, bool is_told, void (*story)(struct simulation *simulation),
+    char *out_complaint) {
+    struct simulation simulation;
+    simulation_init(&simulation, seed, 2 + (int)(seed % (SIM_NODES_MAXIMUM - 1)));
+    simulation.is_told = is_told;
+    story(&simulation);
+    (void)snprintf(out_complaint, 256, "%s", simulation.complaint);
+    simulation_clear(&simulation);
+}
+
+static void play(void (*story)(struct simulation *simulation), uint64_t share) {
+    uint64_t count = is_one_seed ? 1 : seed_count / share;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t seed = is_one_seed ? only_seed : i;
+        char complaint[256];
+        play_seed(seed, is_one_seed, story, complaint);
+        if (complaint[0] != '\0') {
+            print_message("seed %llu: %s\n", (unsigned long long)seed, complaint);
+            if (!is_one_seed) {
+                play_seed(seed, true, story, complaint);
+            }
+            fail_msg("seed %llu: %s", (unsigned long long)seed, complaint);
+        }
+    }
+}
+
+static void a_storm_leaves_one_chain_and_one_world(void **state) {
+    (void)state;
+    play(storm, 1);
+}
+
+static void hosts_are_killed_one_after_the_other(void **state) {
+    (void)state;
+    play(succession, 10);
+}
+
+static void a_node_that_is_cut_off_alone_deposes_nobody(void **state) {
+    (void)state;
+    play(lonely, 10);
+}
+
+static void workers_run_on_while_only_the_register_is_away(void **state) {
+    (void)state;
+    play(registerless, 10);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(hosts_are_killed_one_after_the_other),
+    cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
+    cmocka_unit_test(workers_run_on_while_only_the_register_is_away),
+    cmocka_unit_test(a_storm_leaves_one_chain_and_one_world),
+};
+
+int main(int argument_count, char **arguments) {
+    const char *seed = getenv("SIMULATION_SEED");
+    if (argument_count > 1) {
+        seed_count = strtoull(arguments[1], NULL, 10);
+    }
+    if (argument_count > 2) {
+        cmocka_set_test_filter(arguments[2]);
+    }
+    is_strict = argument_count > 3 && strcmp(arguments[3], "strict") == 0;
+    is_one_seed = seed != NULL;
+    only_seed = seed != NULL ? strtoull(seed, NULL, 10) : 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

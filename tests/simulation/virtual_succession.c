@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "virtual_succession_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/succession/succession_transcript.h"
+
+void simulation_complain(struct simulation *simulation, const char *format, ...) {
+    va_list arguments;
+    if (simulation->complaint[0] == '\0') {
+        va_start(arguments, format);
+        (void)vsnprintf(simulation->complaint, sizeof simulation->complaint, format, arguments);
+        va_end(arguments);
+    }
+}
+
+/* Chance and time. */
+
+struct instant simulation_later(const struct simulation *simulation, double seconds) {
+    return instant_after(simulation->now, duration_from_seconds(seconds));
+}
+
+double simulation_between(struct simulation *simulation, double low, double high) {
+    return low + random_fraction(&simulation->random) * (high - low);
+}
+
+static bool chance(struct simulation *simulation, unsigned percent) {
+    return random_below(&simulation->random, 100) < percent;
+}
+
+struct sim_event *simulation_add(
+    struct simulation *simulation, enum sim_kind kind, int node, struct instant at) {
+    simulation->events = memory_reserve(simulation->events, &simulation->event_capacity,
+        simulation->event_count + 1, sizeof *simulation->events);
+    struct sim_event *event = &simulation->events[simulation->event_count++];
+    *event = (struct sim_event){.at = at,
+        .order = simulation->order++,
+        .kind = kind,
+        .node = node,
+        .life = simulation->nodes[node].life};
+    return event;
+}
+
+/* The network. */
+
+bool simulation_is_cut(const struct simulation *simulation, int one, int other) {
+    return simulation->is_cut[one][other] || simulation->is_cut[other][one];
+}
+
+void simulation_lose(
+    struct simulation *simulation, int node, enum succession_loss loss, double delay) {
+    struct sim_node *self = &simulation->nodes[node];
+    if (self->host != SIM_NOBODY && !self->is_losing) {
+        self->is_losing = true;
+        struct sim_event *event =
+            simulation_add(simulation, SIM_LOST, node, simulation_later(simulation, delay));
+        event->ticket = self->connection;
+        event->loss = loss;
+    }
+}
+
+void simulation_regroup_soon(struct simulation *simulation, int host, double delay) {
+    if (!simulation->nodes[host].is_regrouping) {
+        simulation->nodes[host].is_regrouping = true;
+        (void)simulation_add(simulation, SIM_REGROUP, host, simulation_later(simulation, delay));
+    }
+}
+
+/* The host's side learns of it when it can. */
+void simulation_leave_store(struct simulation *simulation, int node) {
+    struct sim_node *self = &simulation->nodes[node];
+    if (self->host != SIM_NOBODY) {
+        self->heard_at = simulation->now; /* until now it had no reason to doubt the host */
+        self->left_at = simulation->now;
+        struct sim_node *host = &simulation->nodes[self->host];
+        if (host->is_hosting && (host->members >> node & 1) != 0) {
+            host->members &= ~(UINT64_C(1) << node);
+            bool is_silent = simulation_is_cut(simulation, node, self->host) || self->is_off;
+            simulation_regroup_soon(simulation, self->host,
+                is_silent ? SIM_SILENCE_SECONDS : simulation_between(simulation, 0.001, 0.1));
+        }
+    }
+    self->host = SIM_NOBODY;
+    self->is_losing = false;
+    self->connection++;
+}
+
+void simulation_end_store(struct simulation *simulation, int host, enum succession_loss loss) {
+    struct sim_node *self = &simulation->nodes[host];
+    self->is_hosting = false;
+    self->members = 0;
+    for (int i = 0; i < simulation->node_count; i++) {
+        if (simulation->nodes[i].host == host && i != host) {
+            bool is_silent =
+                simulation_is_cut(simulation, i, host) || loss == SUCCESSION_LOSS_SILENT;
+            simulation_lose(simulation, i, is_silent ? SUCCESSION_LOSS_SILENT : loss,
+                is_silent ? SIM_SILENCE_SECONDS : simulation_between(simulation, 0.0002, 0.005));
+        }
+    }
+}
+
+/* The register. */
+
+static bool reaches_register(const struct simulation *simulation, int node) {
+    return !simulation->is_register_down && !simulation->nodes[node].is_cut_from_register;
+}
+
+static double register_delay(struct simulation *simulation) {
+    return simulation->is_register_slow ? simulation_between(simulation, 0.1, 3)
+                                        : simulation_between(simulation, 0.0003, 0.02);
+}
+
+static struct sim_event *answer(struct simulation *simulation, int node, uint64_t ticket,
+    enum succession_event_kind told, double delay) {
+    struct sim_event *event =
+        simulation_add(simulation, SIM_ANSWER, node, simulation_later(simulation, delay));
+    event->ticket = ticket;
+    event->told = told;
+    event->count = simulation->reg.count;
+    event->renewals = simulation->reg.renewals;
+    return event;
+}
+
+static void ask_read(struct simulation *simulation, int node) {
+    uint64_t ticket = ++simulation->nodes[node].register_ticket;
+    if (!reaches_register(simulation, node)) {
+        (void)answer(simulation, node, ticket, SUCCESSION_EVENT_FAILED, 5);
+        return;
+    }
+    struct sim_event *event =
+        answer(simulation, node, ticket, SUCCESSION_EVENT_READ, register_delay(simulation));
+    if (simulation->is_stale && chance(simulation, 30)) {
+        size_t old = random_below(&simulation->random, 3);
+        event->count -= old < event->count ? old : event->count;
+    }
+}
+
+static void apply_later(
+    struct simulation *simulation, int node, const struct virtual_entry *entry, double delay) {
+    struct sim_event *event =
+        simulation_add(simulation, SIM_APPLY, node, simulation_later(simulation, delay));
+    event->entry = *entry;
+    event->entry.record = (struct rendezvous_state){0};
+    rendezvous_state_copy(&entry->record, &event->entry.record);
+}
+
+static void append_unreachable(
+    struct simulation *simulation, int node, uint64_t ticket, const struct virtual_entry *entry) {
+    bool is_unknown = chance(simulation, 50);
+    if (is_unknown && chance(simulation, 50)) {
+        apply_later(simulation, node, entry, simulation_between(simulation, 0, 8));
+    }
+    (void)answer(simulation, node, ticket,
+        is_unknown ? SUCCESSION_EVENT_UNKNOWN : SUCCESSION_EVENT_FAILED, 5);
+}
+
+static void ask_append(
+    struct simulation *simulation, int node, const struct succession_effect *effect) {
+    uint64_t ticket = ++simulation->nodes[node].register_ticket;
+    struct virtual_entry entry = {
+        .entry = {effect->append.number, effect->append.term, simulation->nodes[node].identity},
+        .record = *effect->append.record, /* borrowed */
+        .is_claim = effect->append.is_claim,
+    };
+    if (!reaches_register(simulation, node)) {
+        append_unreachable(simulation, node, ticket, &entry);
+        return;
+    }
+    if (simulation->is_treacherous && chance(simulation, 4)) {
+        apply_later(simulation, node, &entry, simulation_between(simulation, 0, 3));
+        (void)answer(simulation, node, ticket, SUCCESSION_EVENT_UNKNOWN, 0.5);
+        return;
+    }
+    if (simulation->is_treacherous && chance(simulation, 2)) {
+        simulation_kill(simulation, node); /* before it */
+        return;
+    }
+    bool has_won = virtual_register_append(&simulation->reg, &entry, simulation->now);
+    if (simulation->is_treacherous && chance(simulation, 2)) {
+        simulation_kill(simulation, node); /* after it, before anybody is told */
+        return;
+    }
+    bool is_lost = simulation->is_treacherous && chance(simulation, 5);
+    (void)answer(simulation, node, ticket,
+        is_lost   ? SUCCESSION_EVENT_UNKNOWN
+        : has_won ? SUCCESSION_EVENT_WON
+                  : SUCCESSION_EVENT_LOST,
+        is_lost ? 1 : register_delay(simulation));
+}
+
+static void ask_renew(struct simulation *simulation, int node, int64_t term) {
+    const struct virtual_entry *last = virtual_register_last(&simulation->reg);
+    if (!reaches_register(simulation, node)) {
+        return; /* of a renewal that fails nothing is told */
+    }
+    simulation->reg.renewals += last != NULL && last->entry.term == term ? 1 : 0;
+    (void)answer(
+        simulation, node, UINT64_MAX, SUCCESSION_EVENT_RENEWED, register_delay(simulation));
+}
+
+static void ask_look(struct simulation *simulation, int node, int64_t term) {
+    const struct virtual_entry *last = virtual_register_last(&simulation->reg);
+    uint64_t ticket = ++simulation->nodes[node].look_ticket;
+    if (!reaches_register(simulation, node)) {
+        return; /* of a look that fails nothing is told */
+    }
+    struct sim_event *event =
+        answer(simulation, node, ticket, SUCCESSION_EVENT_RENEWAL, register_delay(simulation));
+    event->host = SIM_LOOKED;
+    event->renewals = last != NULL && last->entry.term == term ? event->renewals : -1;
+}
+
+/* Dialling. */
+
+static void dial(struct simulation *simulation, int node, const struct succession_effect *effect) {
+    struct sim_node *self = &simulation->nodes[node];
+    int host = node;
+    simulation_leave_store(simulation, node);
+    if (!effect->dial.is_self) {
+        host = self->entry.host.address[1] - '0';
+    }
+    const struct sim_node *other = &simulation->nodes[host];
+    bool is_silent = host != node && (simulation_is_cut(simulation, node, host) || other->is_off ||
+                                         (other->is_alive && other->is_stopped));
+    struct sim_event *event = simulation_add(simulation, SIM_DIALLED, node,
+        is_silent ? effect->dial.deadline
+                  : simulation_later(simulation, simulation_between(simulation, 0.0003, 0.01)));
+    event->ticket = ++self->dial_ticket;
+    event->host = host;
+    event->loss = is_silent ? SUCCESSION_LOSS_SILENT : SUCCESSION_LOSS_OTHER;
+}
+
+/* Effects. */
+
+static void begin_store(
+    struct simulation *simulation, int node, const struct succession_effect *effect) {
+    struct sim_node *self = &simulation->nodes[node];
+    self->is_hosting = true;
+    self->term = effect->host.term;
+    self->members = 0;
+    self->is_committed = effect->host.record->is_complete;
+    rendezvous_state_copy(effect->host.record, &self->record);
+    simulation->successions++;
+    simulation_regroup_soon(simulation, node, simulation_between(simulation, 0.2, 0.5));
+}
+
+void simulation_show(struct simulation *simulation, int host) {
+    for (int i = 0; i < simulation->node_count; i++) {
+        if ((simulation->nodes[host].members >> i & 1) != 0) {
+            struct sim_event *event = simulation_add(simulation, SIM_SEE, i,
+                simulation_later(simulation, simulation_between(simulation, 0.0002, 0.02)));
+            event->ticket = simulation->nodes[i].connection;
+        }
+    }
+}
+
+static void tell_committed(struct simulation *simulation, int node, int64_t round) {
+    struct sim_node *self = &simulation->nodes[node];
+    const struct virtual_entry *world = NULL;
+    for (size_t i = 0; i < simulation->reg.count; i++) {
+        const struct virtual_entry *entry = &simulation->reg.entries[i];
+        if (entry->record.round == round && entry->record.is_complete) {
+            world = entry;
+        }
+    }
+    if (world == NULL) {
+        simulation_complain(simulation, "round %lld is told and is no entry", (long long)round);
+    } else if (self->is_hosting && self->record.is_complete && self->record.round == round) {
+        self->is_committed = true;
+        simulation_show(simulation, node);
+    }
+}
+
+static void seek_soon(struct simulation *simulation, int node) {
+    (void)simulation_add(simulation, SIM_SEEK, node,
+        simulation_later(simulation, simulation_between(simulation, 0, 0.005)));
+}
+
+static void perform(
+    struct simulation *simulation, int node, const struct succession_effect *effect) {
+    struct sim_node *self = &simulation->nodes[node];
+    switch (effect->kind) {
+    case SUCCESSION_EFFECT_READ:
+        ask_read(simulation, node);
+        break;
+    case SUCCESSION_EFFECT_APPEND:
+        ask_append(simulation, node, effect);
+        break;
+    case SUCCESSION_EFFECT_RENEW:
+        ask_renew(simulation, node, effect->term);
+        break;
+    case SUCCESSION_EFFECT_LOOK:
+        ask_look(simulation, node, effect->term);
+        break;
+    case SUCCESSION_EFFECT_DIAL:
+        dial(simulation, node, effect);
+        break;
+    case SUCCESSION_EFFECT_HOST:
+        begin_store(simulation, node, effect);
+        break;
+    case SUCCESSION_EFFECT_END_HOSTING:
+        simulation_end_store(simulation, node, SUCCESSION_LOSS_ENDED);
+        break;
+    case SUCCESSION_EFFECT_TELL_COMMITTED:
+        if (simulation->is_treacherous && chance(simulation, 2)) {
+            simulation_kill(simulation, node); /* before it tells */
+        } else {
+            tell_committed(simulation, node, effect->round);
+        }
+        break;
+    case SUCCESSION_EFFECT_ARM_TIMER:
+        simulation_add(simulation, SIM_TIMER, node, effect->deadline)->ticket =
+            ++self->timer_ticket;
+        break;
+    case SUCCESSION_EFFECT_TELL_CONNECTED:
+        simulation->nodes[self->host].members |= UINT64_C(1) << node;
+        simulation_regroup_soon(simulation, self->host, simulation_between(simulation, 0.02, 0.3));
+        simulation_add(simulation, SIM_SEE, node, simulation_later(simulation, 0.001))->ticket =
+            self->connection;
+        break;
+    case SUCCESSION_EFFECT_TELL_LOST:
+        simulation_leave_store(simulation, node);
+        seek_soon(simulation, node);
+        break;
+    case SUCCESSION_EFFECT_FENCED:
+        self->is_running = false;
+        break;
+    case SUCCESSION_EFFECT_GAVE_UP:
+        self->has_given_up = true;
+        simulation_kill(simulation, node);
+        break;
+    case SUCCESSION_EFFECT_KIND_COUNT:
+        break;
+    }
+}
+
+static void say(const struct simulation *simulation, int node, const struct succession_event *event,
+    const struct succession_effects *effects) {
+    struct text line = {0};
+    if (simulation->is_told) {
+        succession_event_describe(event, &line);
+        text_append(&line, " -> ");
+        for (size_t i = 0; i < effects->count; i++) {
+            succession_effect_describe(&effects->items[i], &line);
+            text_append(&line, "; ");
+        }
+        print_message(
+            "%9.4f n%d %s\n", (double)simulation->now.nanoseconds / 1e9, node, text_string(&line));
+    }
+    text_clear(&line);
+}
+
+void simulation_step(struct simulation *simulation, int node, struct succession_event event) {
+    struct sim_node *self = &simulation->nodes[node];
+    struct succession_effects effects;
+    int64_t life = self->life;
+    event.now = simulation->now;
+    succession_machine_step(self->machine, &event, &effects);
+    say(simulation, node, &event, &effects);
+    for (size_t i = 0; i < effects.count && self->is_alive && self->life == life; i++) {
+        perform(simulation, node, &effects.items[i]);
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the parts of virtual_succession share: time, connections and stores (virtual_succession.c),
+ * and what becomes of events and of nodes (virtual_succession_life.c). */
+#ifndef MUSTER_TESTS_VIRTUAL_SUCCESSION_PARTS_H
+#define MUSTER_TESTS_VIRTUAL_SUCCESSION_PARTS_H
+
+#include "virtual_succession.h"
+
+#define SIM_SILENCE_SECONDS 3.0
+#define SIM_FENCE_SECONDS 10.0
+
+struct instant simulation_later(const struct simulation *simulation, double seconds);
+double simulation_between(struct simulation *simulation, double low, double high);
+struct sim_event *simulation_add(
+    struct simulation *simulation, enum sim_kind kind, int node, struct instant at);
+bool simulation_is_cut(const struct simulation *simulation, int one, int other);
+/* The node learns after the delay that its connection has ended. */
+void simulation_lose(
+    struct simulation *simulation, int node, enum succession_loss loss, double delay);
+void simulation_regroup_soon(struct simulation *simulation, int host, double delay);
+void simulation_leave_store(struct simulation *simulation, int node);
+void simulation_end_store(struct simulation *simulation, int host, enum succession_loss loss);
+/* Those who are connected see the record of the host's store. */
+void simulation_show(struct simulation *simulation, int host);
+/* The machine takes an event, and its effects are performed. */
+void simulation_step(struct simulation *simulation, int node, struct succession_event event);
+
+#endif
