@@ -22,7 +22,7 @@ def test_a_failure_before_the_loss_is_known_does_not_end_a_job_without_restarts(
     job, world = start(make_job, restarts=0)
     job.started[2].signal(signal.SIGSTOP)
     world.of(failing).end(1)
-    job.wait_for_log_of_any("call_roll round 0 of 3")
+    job.wait_for_log_of_any("call_roll round")
     job.started[2].kill()
     second = job.wait_for_world("node1", "node2")
     assert second.restarts == {0}
@@ -70,7 +70,7 @@ def test_a_signal_ends_a_node_whose_failure_is_doubted_but_not_the_job(make_job)
     job, world = start(make_job, restarts=0)
     job.started[2].signal(signal.SIGSTOP)
     world.of("node2").end(3)
-    job.started[1].wait_for_log("call_roll round 0 of 3")
+    job.started[1].wait_for_log("call_roll round")
     job.started[1].signal(signal.SIGTERM)
     end = job.started[1].finish()
     assert end.status == 1 and "exitcode  : 3 " in end.err, end

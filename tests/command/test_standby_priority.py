@@ -37,10 +37,9 @@ def warming(muster, scratch):
     """A job whose standby worker imports until the file `slow` is gone; its worker and its standby worker."""
     (scratch / "libraries").mkdir()
     (scratch / "libraries" / "slowly.py").write_text(SLOW)
-    script = "import sys\nsys.path.append('libraries')\nimport slowly\n" + WORKER
+    script = "import sys\nsys.path.append('libraries')\nimport slowly\nopen('slow', 'w').close()\n" + WORKER
     job = Job(muster, scratch, workers=1, script=script, PYTHONPATH=scratch / "libraries")
     worker = job.attempt(0)[0]["pid"]
-    (scratch / "slow").write_text("")
     job.wait_for(lambda: len(job.spares()) == 1)
     return job, worker, job.spares()[0]
 
