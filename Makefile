@@ -1,7 +1,7 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench soak install portable wheel dist clean
+.PHONY: help build demo test peers check bench soak install portable wheel packages dist clean
 
 BUILD ?= build
 prefix ?= /usr/local
@@ -59,6 +59,10 @@ portable: ## dist/muster-x86_64 and -aarch64: each one file that runs on any Lin
 wheel: portable ## dist/muster_launch-*.whl, for pip
 	@tools/make-wheel x86_64
 	@tools/make-wheel aarch64
+
+packages: ## dist/*.deb and dist/*.rpm, for x86-64
+	@tools/install-dependencies build packages
+	@tools/make-packages
 
 dist: ## dist/muster-*.tar.gz, the sources of the present commit
 	@tools/make-source

@@ -48,6 +48,12 @@ def wheel(portable):
 
 
 @pytest.fixture(scope="session")
+def packages():
+    """The paths of all packages."""
+    return [ROOT / line for line in build("tools/make-packages") if line.startswith("dist/")]
+
+
+@pytest.fixture(scope="session")
 def bare_tree():
     """bare_tree("trixie", "amd64"): a directory with that suite's C library and shell, and nothing else."""
 
