@@ -11,6 +11,7 @@
 #include "agent/workers/attempt_logs.h"
 #include "core/workers/signal_name.h"
 #include "host/loop/descriptor_limit.h"
+#include "options/slurm/hostlist.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
@@ -119,6 +120,32 @@ static enum failure_code make_node(struct agent *agent, struct failure *failure)
         agent->node = node_machine_new(&agent->node_settings.node);
     }
     return code;
+}
+
+static const struct rendezvous_state *seen_record(void *context) {
+    const struct agent *agent = context;
+    return rendezvous_machine_state(node_machine_rendezvous(agent->node));
+}
+
+/* The nodes of Slurm's step are those of this job if they are as many and meet at the first. */
+static void find_expected_nodes(struct agent *agent) {
+    const char *list = text_list_variable(agent->environment, "SLURM_STEP_NODELIST");
+    struct text_list *expected = &agent->expected_nodes;
+    const char *host = agent->config->dynamic.host;
+    if (list == NULL || host == NULL || hostlist_expand(list, expected) != FAILURE_NONE ||
+        expected->count != (size_t)agent->config->maximum_nodes ||
+        !text_equals(expected->items[0], host)) {
+        text_list_clear(expected);
+    }
+}
+
+static void tell_while_joining(struct agent *agent) {
+    const struct agent_joining_settings settings = {
+        &agent->config->dynamic.settings, &agent->expected_nodes, agent->log, seen_record, agent};
+    if (node_machine_rendezvous(agent->node) != NULL) {
+        find_expected_nodes(agent);
+        agent->joining = agent_joining_new(agent->loop, &settings);
+    }
 }
 
 /* Only where there are other nodes to prove anything to. */
@@ -273,6 +300,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         warn_about_threads(agent);
+        tell_while_joining(agent);
         agent->metrics = agent_metrics_new(agent->config, &agent->preparation);
         code = start_guardian(agent, failure);
     }
@@ -343,6 +371,8 @@ static void tear_down(struct agent *agent) {
     log_directory_remove_if_empty_within(
         duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);
     signal_watch_free(agent->signals);
+    agent_joining_free(agent->joining);
+    text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);

@@ -286,6 +286,7 @@ static void log_budget(
 static void tell_of_step(
     struct agent *agent, const struct agent_event *event, enum agent_phase before) {
     log_budget(agent, event, before);
+    agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
 }

@@ -13,6 +13,7 @@
 #include "agent/failure/agent_evidence.h"
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
+#include "agent/rendezvous/agent_joining.h"
 #include "agent/rendezvous/agent_node_settings.h"
 #include "agent/rendezvous/agent_proof.h"
 #include "agent/rendezvous/agent_rendezvous.h"
@@ -53,6 +54,8 @@ struct agent {
     struct agent_event_log *event_log;     /* NULL when nobody asked for it */
     struct agent_health *health;           /* NULL when nobody may ask for it */
     struct agent_metrics *metrics;         /* the same */
+    struct agent_joining *joining;         /* NULL where nodes do not come and go */
+    struct text_list expected_nodes;       /* their names, where they are known */
     struct agent_node_settings node_settings;
     struct node_machine *node;
     bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */

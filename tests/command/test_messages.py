@@ -5,6 +5,7 @@ import re
 import signal
 
 from support.binary import ROOT
+from support.ports import free_port
 
 
 def transcript(command):
@@ -39,3 +40,14 @@ def test_a_signal_says_how_long_it_takes_and_how_to_make_it_shorter(muster, scra
     end = running.finish()
     assert end.status == 1, end
     assert said(end) == transcript(command), end
+
+
+def test_a_node_says_whom_it_waits_for(muster):
+    command = "run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29437 --rdzv-id job --local-addr node1 train.py"
+    muster.script("train.py", "")
+    running = muster.start(command.replace("29437", str(free_port())).split())
+    (line,) = transcript(command)
+    running.wait_until(lambda: "is here: node1" in running.err(), "what it waits for", 100)
+    running.signal(signal.SIGTERM)
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in said(running.finish())]
+    assert line in lines, running.err()

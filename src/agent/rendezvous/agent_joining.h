@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Says in the log what a node of a dynamic job waits for while it joins: after 5, 15 and 60 s, and
+ * then each minute (core/rendezvous/rendezvous_waiting). */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
+
+#include "base/log.h"
+#include "base/text.h"
+#include "core/agent/agent_machine.h"
+#include "core/launch/rendezvous_settings.h"
+#include "core/rendezvous/rendezvous_state.h"
+#include "host/loop/event_loop.h"
+
+struct agent_joining;
+
+struct agent_joining_settings {
+    const struct rendezvous_settings *rendezvous; /* borrowed, as all of this */
+    const struct text_list *expected;             /* names of the nodes, where they are known */
+    const struct log *log;
+    /* The record as this node has seen it last. */
+    const struct rendezvous_state *(*state)(void *context);
+    void *context;
+    /* NULL: rendezvous_waiting_moment; or what a test has instead */
+    struct duration (*moment)(int count);
+};
+
+struct agent_joining *agent_joining_new(
+    struct event_loop *loop, const struct agent_joining_settings *settings);
+/* This and the following accept NULL. */
+void agent_joining_free(struct agent_joining *joining);
+
+/* The agent machine went from one phase to another, or stayed. */
+void agent_joining_follow(
+    struct agent_joining *joining, enum agent_phase before, enum agent_phase after);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_waiting.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define SECONDS_PER_MINUTE 60
+
+struct duration rendezvous_waiting_moment(int count) {
+    static const int first[] = {5, 15};
+    int known = (int)(sizeof first / sizeof *first);
+    return duration_from_seconds(
+        count < known ? first[count] : (double)(count - known + 1) * SECONDS_PER_MINUTE);
+}
+
+/* Appends names with commas between them, and says how many there is no room for. */
+struct listing {
+    struct text *out;
+    size_t count;
+};
+
+static void list_name(struct listing *listing, const char *name) {
+    if (listing->count < RENDEZVOUS_WAITING_NAMES) {
+        text_append_format(listing->out, "%s%s", listing->count == 0 ? "" : ", ", name);
+    }
+    listing->count++;
+}
+
+static void end_listing(const struct listing *listing) {
+    if (listing->count > RENDEZVOUS_WAITING_NAMES) {
+        text_append_format(
+            listing->out, " and %zu more", listing->count - RENDEZVOUS_WAITING_NAMES);
+    }
+}
+
+static bool is_named(const struct rendezvous_node *node, const char *name) {
+    size_t length = strlen(name);
+    const char *address = node->identity.address;
+    return strncmp(address, name, length) == 0 &&
+           (address[length] == '\0' || address[length] == '.');
+}
+
+static bool is_here(const struct rendezvous_state *state, const char *name) {
+    for (size_t i = 0; i < state->count; i++) {
+        if (is_named(&state->nodes[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t list_participants(const struct rendezvous_state *state, struct text *out) {
+    struct listing listing = {out, 0};
+    for (size_t i = 0; i < state->count; i++) {
+        if (state->nodes[i].is_participant) {
+            list_name(&listing, state->nodes[i].identity.address);
+        }
+    }
+    end_listing(&listing);
+    return listing.count;
+}
+
+static void append_missing(
+    const struct rendezvous_state *state, const struct text_list *expected, struct text *out) {
+    struct listing listing = {out, 0};
+    for (size_t i = 0; i < expected->count; i++) {
+        if (!is_here(state, expected->items[i])) {
+            text_append(out, listing.count == 0 ? "; missing: " : "");
+            list_name(&listing, expected->items[i]);
+        }
+    }
+    end_listing(&listing);
+}
+
+static void append_sizes(const struct rendezvous_settings *settings, struct text *out) {
+    text_append_format(out, "%d", settings->minimum_nodes);
+    if (settings->maximum_nodes != settings->minimum_nodes) {
+        text_append_format(out, " to %d", settings->maximum_nodes);
+    }
+}
+
+void rendezvous_waiting_describe(const struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct text_list *expected,
+    struct duration waited, struct text *out) {
+    struct text names = {0};
+    struct text line = {0};
+    size_t count = list_participants(state, &names);
+    text_append_format(&line, "waiting for other nodes for %.0f s: ", duration_seconds(waited));
+    if (state->is_complete) {
+        text_append_format(
+            &line, "%zu nodes are at work without this one: %s", count, text_string(&names));
+    } else if (count == 0) {
+        text_append(&line, "none is known yet, and ");
+        append_sizes(settings, &line);
+        text_append(&line, " are needed");
+    } else {
+        text_append_format(&line, "%zu of ", count);
+        append_sizes(settings, &line);
+        text_append_format(&line, " %s here: %s", count == 1 ? "is" : "are", text_string(&names));
+    }
+    if (!state->is_complete) {
+        append_missing(state, expected, &line);
+    }
+    text_append_format(&line, " (join_timeout: %.0f s)", duration_seconds(settings->join_timeout));
+    utf8_make_line_printable(line.data);
+    text_append(out, line.data);
+    text_clear(&line);
+    text_clear(&names);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node that waits for others says meanwhile: who is here, how many are missing and, where it
+ * is known, which. It decides nothing: a user learns why nothing happens. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_WAITING_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_WAITING_H
+
+#include "base/text.h"
+#include "core/launch/rendezvous_settings.h"
+#include "core/rendezvous/rendezvous_state.h"
+
+/* How many names are listed at most. */
+#define RENDEZVOUS_WAITING_NAMES 16
+
+/* For how long a node has waited when it says so for the `count`th time, from 0: 5, 15 and 60 s,
+ * and then each minute. */
+struct duration rendezvous_waiting_moment(int count);
+
+/* Appends one line without an end. `expected` holds the names of all nodes that will come; it is
+ * empty where they are not known. A node is the expected one if its address is that name, or a
+ * qualified form of it. */
+void rendezvous_waiting_describe(const struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, const struct text_list *expected,
+    struct duration waited, struct text *out);
+
+#endif

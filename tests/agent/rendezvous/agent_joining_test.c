@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/rendezvous/agent_joining.h"
+#include "host/remembered_log.h"
+
+struct fixture {
+    struct event_loop *loop;
+    struct remembered_log log;
+    struct rendezvous_settings rendezvous;
+    struct text_list expected;
+    struct rendezvous_state state;
+    struct agent_joining *joining;
+};
+
+static const struct rendezvous_state *state_of(void *context) {
+    struct fixture *fixture = context;
+    event_loop_stop(fixture->loop); /* it is asked for when something is said */
+    return &fixture->state;
+}
+
+static struct duration soon(int count) {
+    return duration_from_milliseconds(count + 1);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    struct failure failure = {0};
+    assert_int_equal(event_loop_new(&fixture->loop, &failure), FAILURE_NONE);
+    remembered_log_init(&fixture->log);
+    rendezvous_settings_init(&fixture->rendezvous);
+    fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
+    text_list_add(&fixture->expected, "node1");
+    struct agent_joining_settings settings = {
+        &fixture->rendezvous, &fixture->expected, &fixture->log.log, state_of, fixture, soon};
+    fixture->joining = agent_joining_new(fixture->loop, &settings);
+}
+
+static void tear_down(struct fixture *fixture) {
+    agent_joining_free(fixture->joining);
+    text_list_clear(&fixture->expected);
+    text_clear(&fixture->log.text);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static void what_is_waited_for_is_said(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture.loop);
+    assert_non_null(strstr(text_string(&fixture.log.text),
+        "waiting for other nodes for 0 s: none is known yet, and 2 are needed; missing: node1"));
+    tear_down(&fixture);
+}
+
+static void who_has_joined_says_nothing(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
+    agent_joining_follow(fixture.joining, AGENT_JOINING, AGENT_STARTING);
+    event_loop_run(fixture.loop); /* nothing is left to wait for */
+    assert_int_equal(fixture.log.text.length, 0);
+    tear_down(&fixture);
+    agent_joining_follow(NULL, AGENT_IDLE, AGENT_JOINING);
+    agent_joining_free(NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_is_waited_for_is_said),
+    cmocka_unit_test(who_has_joined_says_nothing),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_waiting.h"
+
+static struct rendezvous_node nodes[40];
+static struct rendezvous_state state;
+static struct rendezvous_settings settings;
+static struct text_list expected;
+
+static int begin(void **unused) {
+    (void)unused;
+    memset(nodes, 0, sizeof nodes);
+    state = (struct rendezvous_state){.nodes = nodes};
+    rendezvous_settings_init(&settings);
+    settings.minimum_nodes = settings.maximum_nodes = 3;
+    return 0;
+}
+
+static int end(void **unused) {
+    (void)unused;
+    text_list_clear(&expected);
+    return 0;
+}
+
+static void add(const char *address) {
+    struct rendezvous_node *node = &nodes[state.count++];
+    node_identity_init(&node->identity, address, 7, 0);
+    node->is_participant = true;
+}
+
+static void expect(const char *line) {
+    struct text out = {0};
+    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), &out);
+    assert_string_equal(text_string(&out), line);
+    text_clear(&out);
+}
+
+static void it_is_said_ever_less_often(void **unused) {
+    (void)unused;
+    static const int seconds[] = {5, 15, 60, 120, 180};
+    for (int i = 0; i < 5; i++) {
+        assert_true(duration_seconds(rendezvous_waiting_moment(i)) == seconds[i]);
+    }
+    assert_true(duration_seconds(rendezvous_waiting_moment(101)) == 6000);
+}
+
+static void who_is_here_is_said_by_name(void **unused) {
+    (void)unused;
+    expect("waiting for other nodes for 5 s: none is known yet, and 3 are needed (join_timeout: "
+           "600 s)");
+    add("node1");
+    expect("waiting for other nodes for 5 s: 1 of 3 is here: node1 (join_timeout: 600 s)");
+    add("node2");
+    settings.maximum_nodes = 4;
+    expect("waiting for other nodes for 5 s: 2 of 3 to 4 are here: node1, node2 (join_timeout: 600 "
+           "s)");
+}
+
+static void who_is_missing_is_said_where_it_is_known(void **unused) {
+    (void)unused;
+    text_list_add(&expected, "node1");
+    text_list_add(&expected, "node10");
+    text_list_add(&expected, "node2");
+    add("node10.example.org");
+    expect("waiting for other nodes for 5 s: 1 of 3 is here: node10.example.org; missing: node1, "
+           "node2 "
+           "(join_timeout: 600 s)");
+}
+
+static void who_waits_beside_a_world_is_told_of_it(void **unused) {
+    (void)unused;
+    add("node1");
+    add("node2");
+    state.is_complete = true;
+    text_list_add(&expected, "node3");
+    expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
+           "(join_timeout: 600 s)");
+}
+
+static void long_lists_are_cut_and_foreign_names_stay_one_line(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 20; i++) {
+        add(i == 0 ? "a\nb" : "n");
+    }
+    settings.minimum_nodes = settings.maximum_nodes = 64;
+    struct text out = {0};
+    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), &out);
+    assert_null(strchr(text_string(&out), '\n'));
+    assert_non_null(strstr(text_string(&out), "20 of 64 are here: "));
+    assert_non_null(strstr(text_string(&out), ", n and 4 more (join_timeout"));
+    text_clear(&out);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
+    cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),
+    cmocka_unit_test_setup_teardown(who_is_missing_is_said_where_it_is_known, begin, end),
+    cmocka_unit_test_setup_teardown(who_waits_beside_a_world_is_told_of_it, begin, end),
+    cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
+};
+
+TEST_MAIN(tests)
