@@ -236,6 +236,7 @@ static const char *name_of(const struct agent *agent, enum node_part part) {
         [NODE_RENDEZVOUS] = "rendezvous",
         [NODE_ROUND] = "round",
         [NODE_STANDBY] = "standby",
+        [NODE_SUCCESSION] = "succession",
     };
     return part == NODE_AGENT ? agent_phase_name(node_machine_agent(agent->node)->phase)
                               : names[part];

@@ -239,6 +239,7 @@ static void perform(
             whole_perform_standby(cluster, node, &effect->standby);
         }
         break;
+    case NODE_SUCCESSION: /* no register is played */
     case NODE_PART_COUNT:
         break;
     }

@@ -46,6 +46,15 @@ static void heard(void *context, const char *name, const char *value) {
     presence_watch_hear(&store->presences, name, event_loop_now(store->loop));
 }
 
+bool agent_hosted_store_knows(
+    const struct agent_hosted_store *store, const struct node_identity *identity) {
+    struct text name = {0};
+    node_identity_describe(identity, &name);
+    bool knows = presence_watch_knows(&store->presences, text_string(&name));
+    text_clear(&name);
+    return knows;
+}
+
 /* Anybody may have chosen the name. The caller frees the result. */
 static char *shown_name(const char *name) {
     char *shown = memory_duplicate_string(name);

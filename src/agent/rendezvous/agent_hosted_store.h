@@ -56,6 +56,10 @@ void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_see
 void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *answer,
     void (*done)(void *context), void *context);
 
+/* Whether this node is connected to the store that is served. */
+bool agent_hosted_store_knows(
+    const struct agent_hosted_store *store, const struct node_identity *identity);
+
 /* Calls `done`, perhaps at once, when there are no more than this node's `own` connections or
  * `patience` is over. */
 void agent_hosted_store_linger(struct agent_hosted_store *store, size_t own,

@@ -30,18 +30,29 @@ static char *name_store(const struct launch_config *config, enum membership_kind
     if (kind == MEMBERSHIP_FIXED) {
         return text_format("%s:%d", config->master_host, config->master_port);
     }
+    if (kind == MEMBERSHIP_CHANGING && config->dynamic.register_engine != NULL) {
+        return text_format(
+            "%s %s", config->dynamic.register_engine, config->dynamic.register_endpoint);
+    }
     if (kind == MEMBERSHIP_CHANGING && config->dynamic.file == NULL) {
         return text_format("%s:%d", config->dynamic.host, config->dynamic.port);
     }
     return memory_duplicate_string(config->dynamic.file);
 }
 
-static void name_node(struct rendezvous_machine_settings *settings, const char *address) {
+static void name_node(
+    struct node_settings *node, const char *address, const struct launch_config *config) {
+    struct rendezvous_machine_settings *settings = &node->rendezvous;
     struct random random;
     random_init(&random, random_seed());
     settings->seed = random_next(&random); /* the machine's next name must not be this one again */
     node_identity_init(&settings->identity, address, getpid(),
         node_identity_muster_local_id((uint32_t)random_next(&random)));
+    node->succession = (struct succession_settings){
+        .identity = settings->identity,
+        .silence_timeout = config->dynamic.settings.silence_timeout,
+        .fence_timeout = config->dynamic.settings.fence_timeout,
+    };
 }
 
 static struct agent_settings agent_settings_of(const struct launch_config *config,
@@ -107,15 +118,18 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .node_rank = config->node_rank,
                 .node_count = config->maximum_nodes,
                 .settling_time = config->settling_time,
+                .has_succession = config->dynamic.register_engine != NULL,
                 .ignores_losses = !rendezvous_settings_heed_losses(rendezvous),
             },
-        .rendezvous = {.rendezvous = *rendezvous},
+        .rendezvous = {.rendezvous = *rendezvous,
+            .has_succession = config->dynamic.register_engine != NULL},
         .round =
             {
                 .role = config->role,
                 .local_world_size = preparation->worker_count,
                 .is_uniform = is_uniform,
                 .is_store_for_round = config->is_store_for_round,
+                .has_succession = config->dynamic.register_engine != NULL,
                 .timeout =
                     kind == MEMBERSHIP_CHANGING ? rendezvous->join_timeout : config->store_timeout,
                 .where = settings.where,
@@ -124,7 +138,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
     };
     settings.node.standby = choose_standby(config, preparation, &settings);
     if (kind == MEMBERSHIP_CHANGING) {
-        name_node(&settings.node.rendezvous, settings.address);
+        name_node(&settings.node, settings.address, config);
         settings.node.rendezvous.warming_patience =
             settings.node.standby.is_wanted ? config->standby_timeout : (struct duration){0};
     }

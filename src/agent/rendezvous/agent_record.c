@@ -6,16 +6,20 @@
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_root_cause.h"
 #include "agent/rendezvous/agent_store_host.h"
+#include "agent/rendezvous/agent_succession.h"
 #include "base/memory.h"
 
 struct agent_record {
     struct event_loop *loop;
     const struct agent_rendezvous_settings *settings;
     struct rendezvous_backend *backend;
-    struct agent_store_host *host; /* perhaps of no store: another node's then */
+    struct agent_store_host *host; /* perhaps of no store: another node's then; or NULL, and … */
+    struct agent_succession *succession; /* … a register decides who hosts it */
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
     struct event_timer *timer;
+    void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
+    void *connected_context;
     bool was_connected;   /* to the store, at some time */
     bool is_lost;         /* the connection was lost, and there is no new one yet */
     bool is_calling_roll; /* and waits for the answers */
@@ -78,7 +82,12 @@ static void take_loss(struct agent_record *record, struct rendezvous_event event
 
 static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
-    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+    if (record->succession != NULL && agent_succession_take(record->succession, event)) {
+        record->is_calling_roll = false;
+        if (event->kind == RENDEZVOUS_EVENT_CONNECTED && record->connected != NULL) {
+            record->connected(record->connected_context);
+        }
+    } else if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         take_connected(record, *event);
     } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
         take_loss(record, *event);
@@ -189,6 +198,9 @@ static struct agent_learned_list *make_learned_list(struct agent_record *record)
 }
 
 static enum failure_code host_store(struct agent_record *record, struct failure *failure) {
+    if (record->settings->config->dynamic.register_engine != NULL) {
+        return agent_succession_new(record->loop, record->settings, &record->succession, failure);
+    }
     struct agent_store_host_settings settings = {
         .config = record->settings->config,
         .run_id = record->settings->preparation->run_id,
@@ -219,6 +231,9 @@ enum failure_code agent_record_new(struct event_loop *loop,
     }
     record->timer = event_timer_new(loop, timer_fired, record);
     record->backend = make_backend(record);
+    if (record->succession != NULL) {
+        agent_succession_use(record->succession, record->backend);
+    }
     record->root_cause = make_root_cause(record);
     record->learned_list = make_learned_list(record);
     return FAILURE_NONE;
@@ -233,8 +248,15 @@ void agent_record_free(struct agent_record *record) {
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
     agent_store_host_free(record->host);
+    agent_succession_free(record->succession);
     event_timer_free(record->timer);
     free(record);
+}
+
+void agent_record_tell_connected(
+    struct agent_record *record, void (*connected)(void *context), void *context) {
+    record->connected = connected;
+    record->connected_context = context;
 }
 
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record) {
@@ -302,6 +324,11 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
     }
 }
 
+void agent_record_perform_succession(
+    struct agent_record *record, const struct succession_effect *effect) {
+    agent_succession_perform(record->succession, effect);
+}
+
 void agent_record_publish_root_cause(
     struct agent_record *record, int64_t round, const struct failure_account *account) {
     agent_root_cause_publish(record->root_cause, round, account);
@@ -330,11 +357,20 @@ void agent_record_disconnect(struct agent_record *record) {
 
 void agent_record_give_up(struct agent_record *record, const char *reason) {
     rendezvous_backend_disconnect(record->backend);
+    if (record->succession != NULL) {
+        agent_succession_give_up(record->succession);
+        post(record, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FENCED, .reason = reason});
+        return;
+    }
     take_loss(record, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
                           .lost = {.reason = reason, .is_silent = true, .is_own_doing = true}});
 }
 
 void agent_record_linger(struct agent_record *record, struct duration patience) {
     size_t own = rendezvous_backend_connection_count(record->backend);
+    if (record->succession != NULL) {
+        agent_succession_linger(record->succession, patience, left, record);
+        return;
+    }
     agent_store_host_linger(record->host, own, patience, left, record);
 }

@@ -24,6 +24,11 @@ void agent_record_free(struct agent_record *record);
 /* For the requests of a round; the record's own. */
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record);
 
+/* Calls `connected` on every connection to a host of the store, where it may change. */
+void agent_record_tell_connected(
+    struct agent_record *record, void (*connected)(void *context), void *context);
+void agent_record_perform_succession(
+    struct agent_record *record, const struct succession_effect *effect);
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect);
 
 /* The membership's effects of the same names. */

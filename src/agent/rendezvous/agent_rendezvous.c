@@ -114,6 +114,11 @@ static enum failure_code open_store(
     return code;
 }
 
+static void host_connected(void *context) {
+    const struct agent_rendezvous *rendezvous = context;
+    agent_round_say_again(rendezvous->round);
+}
+
 static enum failure_code open_record(
     struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
@@ -125,6 +130,7 @@ static enum failure_code open_record(
     }
     rendezvous->round = agent_round_new(
         loop, &rendezvous->settings, agent_record_backend(rendezvous->record), NULL);
+    agent_record_tell_connected(rendezvous->record, host_connected, rendezvous);
     return FAILURE_NONE;
 }
 
@@ -323,6 +329,9 @@ void agent_rendezvous_perform(
         break;
     case NODE_ROUND:
         agent_round_perform(rendezvous->round, &effect->round);
+        break;
+    case NODE_SUCCESSION:
+        agent_record_perform_succession(rendezvous->record, &effect->succession);
         break;
     case NODE_STANDBY:
     case NODE_AGENT:

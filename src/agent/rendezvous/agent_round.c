@@ -16,17 +16,30 @@ struct agent_round {
     struct agent_worker_store *store;
     struct event_timer *timer;
     int64_t number; /* of the round that asked last */
+    /* Where another node may come to host the store: of the round, in their order, what was said,
+     * and what was asked and is not answered. */
+    struct pending *kept;
 };
 
-/* A request under way. */
+/* A request under way, or one that is kept. */
 struct pending {
     struct agent_round *round;
     struct round_question question;
+    struct owned_request request;
+    bool is_kept; /* in the list above */
+    bool is_under_way;
+    bool is_asked_again; /* a GET: what it asks for was there, and will be there again */
+    struct pending *next;
 };
 
 static void post(struct agent_round *round, struct round_event event) {
     agent_mailbox_post(
         &round->settings->mailbox, &(struct node_event){.part = NODE_ROUND, .round = event});
+}
+
+/* Whether another node may come to host the store. */
+static bool has_succession(const struct agent_round *round) {
+    return round->settings->config->dynamic.register_engine != NULL;
 }
 
 /* Requests. */
@@ -47,6 +60,58 @@ static const char *take_answer(struct pending *pending, const struct store_clien
     return NULL;
 }
 
+static void free_pending(struct pending *pending) {
+    owned_request_clear(&pending->request);
+    free(pending);
+}
+
+/* What is under way is freed when it is answered. */
+static void drop(struct pending **place) {
+    struct pending *pending = *place;
+    *place = pending->next;
+    pending->is_kept = false;
+    if (!pending->is_under_way) {
+        free_pending(pending);
+    }
+}
+
+/* A GET that waits would hold up what is waited for next. */
+static void stop_asking_again(struct agent_round *round) {
+    for (const struct pending *pending = round->kept; pending != NULL; pending = pending->next) {
+        if (pending->is_under_way && pending->is_asked_again) {
+            rendezvous_backend_cancel_waits(round->backend);
+            return; /* the list may have changed */
+        }
+    }
+}
+
+static void drop_kept(struct agent_round *round, bool only_waits) {
+    struct pending **place = &round->kept;
+    while (*place != NULL) {
+        if (only_waits && (*place)->question.kind != ROUND_EFFECT_WAIT) {
+            place = &(*place)->next;
+        } else {
+            drop(place);
+        }
+    }
+}
+
+static void drop_answered(struct pending *pending) {
+    struct pending **place = &pending->round->kept;
+    while (*place != pending) {
+        place = &(*place)->next;
+    }
+    drop(place);
+}
+
+/* What was said is kept, as is what the store did not answer because the connection has ended. */
+static void end_kept(struct pending *pending, enum failure_code code) {
+    pending->is_under_way = false;
+    if (code == FAILURE_NONE && round_effect_wants_answer(pending->question.kind)) {
+        drop_answered(pending);
+    }
+}
+
 /* The backend tells of the end of its connection itself. */
 static void answered(void *context, const struct store_client_result *result) {
     struct pending *pending = context;
@@ -57,7 +122,11 @@ static void answered(void *context, const struct store_client_result *result) {
             agent_fixed_nodes_answered(fixed, pending->question.kind == ROUND_EFFECT_WAIT, trouble);
         }
     }
-    free(pending);
+    if (pending->is_kept) {
+        end_kept(pending, result->code);
+    } else {
+        free_pending(pending);
+    }
 }
 
 /* False: there is no connection, so there will be no answer. */
@@ -75,23 +144,51 @@ static struct duration patience_of(const struct agent_round *round) {
     return round->fixed != NULL ? config->store_timeout : config->dynamic.read_timeout;
 }
 
-static void send_request(struct agent_round *round, const struct round_effect *effect) {
-    struct owned_request request = {0};
-    struct pending *pending = memory_allocate(sizeof *pending);
-    *pending = (struct pending){round, round_question_of(effect)};
-    round_request_build(effect, round->settings->preparation->run_id, &request);
-    bool is_wait = effect->kind == ROUND_EFFECT_WAIT;
+/* Whether there will be an answer. */
+static bool send_pending(struct agent_round *round, struct pending *pending) {
+    bool is_wait = pending->question.kind == ROUND_EFFECT_WAIT || pending->is_asked_again;
     struct store_client_call call = {
-        .request = request.request,
+        .request = pending->request.request,
         .is_raw = true,
+        .waits_first = pending->is_asked_again,
         .timeout = is_wait ? DURATION_FOREVER : patience_of(round),
         .done = answered,
         .context = pending,
     };
-    if (!pass_on(round, &call, is_wait)) {
-        free(pending); /* the connection's end is told elsewhere, and ends this round */
+    pending->is_under_way = true;
+    pending->is_under_way = pass_on(round, &call, is_wait);
+    return pending->is_under_way;
+}
+
+static void keep(struct agent_round *round, struct pending *pending) {
+    struct pending **place = &round->kept;
+    while (*place != NULL) {
+        place = &(*place)->next;
     }
-    owned_request_clear(&request);
+    *place = pending;
+    pending->is_kept = true;
+}
+
+static void send_request(struct agent_round *round, const struct round_effect *effect) {
+    struct pending *pending = memory_allocate(sizeof *pending);
+    pending->round = round;
+    pending->question = round_question_of(effect);
+    round_request_build(effect, round->settings->preparation->run_id, &pending->request);
+    if (has_succession(round)) {
+        keep(round, pending);
+    }
+    if (!send_pending(round, pending) && !pending->is_kept) {
+        free_pending(pending); /* the connection's end is told elsewhere, and ends this round */
+    }
+}
+
+void agent_round_say_again(struct agent_round *round) {
+    for (struct pending *pending = round->kept; pending != NULL; pending = pending->next) {
+        if (!pending->is_under_way) {
+            pending->is_asked_again = pending->question.kind == ROUND_EFFECT_GET;
+            (void)send_pending(round, pending);
+        }
+    }
 }
 
 static void send_role_info(struct agent_round *round, const struct round_effect *effect) {
@@ -163,9 +260,12 @@ static void open_store(struct agent_round *round, bool is_fresh) {
 
 static void clear(struct agent_round *round, const struct round_effect *effect) {
     struct text_list keys = {0};
+    const char *run_id = round->settings->preparation->run_id;
     for (int64_t old = effect->clear.first; old <= effect->clear.last; old++) {
-        round_key_list_all(
-            old, effect->clear.node_count, round->settings->preparation->run_id, &keys);
+        round_key_list_all(old, effect->clear.node_count, run_id, &keys);
+        if (has_succession(round)) {
+            round_key_list_of_succession(old, effect->clear.node_count, run_id, &keys);
+        }
     }
     for (size_t i = 0; i < keys.count; i++) {
         rendezvous_backend_delete(round->backend, keys.items[i]);
@@ -174,6 +274,10 @@ static void clear(struct agent_round *round, const struct round_effect *effect) 
 }
 
 void agent_round_perform(struct agent_round *round, const struct round_effect *effect) {
+    if (round->number != effect->round) {
+        stop_asking_again(round);
+        drop_kept(round, false);
+    }
     round->number = effect->round;
     switch (effect->kind) {
     case ROUND_EFFECT_CONNECT:
@@ -202,6 +306,7 @@ void agent_round_perform(struct agent_round *round, const struct round_effect *e
         clear(round, effect);
         break;
     case ROUND_EFFECT_CANCEL_WAIT:
+        drop_kept(round, true);
         rendezvous_backend_cancel_waits(round->backend);
         break;
     case ROUND_EFFECT_ARM_TIMER:
@@ -251,6 +356,7 @@ struct agent_round *agent_round_new(struct event_loop *loop,
 
 void agent_round_free(struct agent_round *round) {
     if (round != NULL) {
+        drop_kept(round, false);
         agent_worker_store_free(round->store);
         event_timer_free(round->timer);
         free(round);

@@ -19,6 +19,9 @@ struct agent_round *agent_round_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct rendezvous_backend *backend,
     struct agent_fixed_nodes *fixed);
 /* NULL is fine. */
+/* Another node hosts the store now: says again what this node has said in the round, and asks again
+ * what has not been answered. */
+void agent_round_say_again(struct agent_round *round);
 void agent_round_free(struct agent_round *round);
 
 void agent_round_perform(struct agent_round *round, const struct round_effect *effect);

@@ -8,6 +8,8 @@ void launch_config_clear(struct launch_config *config) {
     free(config->run_id);
     free(config->dynamic.host);
     free(config->dynamic.file);
+    free(config->dynamic.register_engine);
+    free(config->dynamic.register_endpoint);
     free(config->master_host);
     free(config->local_address);
     free(config->job_token);

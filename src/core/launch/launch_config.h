@@ -64,6 +64,10 @@ struct launch_dynamic {
     int port;   /* TCP store: 0..65535; 0: the host of the store takes a free port */
     char *file; /* file store: the path of the file; else NULL */
     enum launch_is_host is_host;
+    /* The register that decides which node hosts the store, by the name of its engine, and where it
+     * is; NULL: the endpoint decides. */
+    char *register_engine;
+    char *register_endpoint;
     struct duration read_timeout; /* for one answer of the TCP store; the default is 60 s */
 };
 

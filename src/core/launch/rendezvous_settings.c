@@ -19,6 +19,7 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
         .keep_alive_max_attempt = 3,
         .silence_timeout = {3 * SECOND},
         .host_timeout = {30 * SECOND},
+        .fence_timeout = {10 * SECOND},
         .exit_barrier_timeout = {300 * SECOND},
         .on_node_loss = RENDEZVOUS_ON_NODE_LOSS_RESTART,
         .scale_up = RENDEZVOUS_SCALE_UP_ALLOWED,

@@ -37,6 +37,9 @@ struct rendezvous_settings {
     struct duration silence_timeout; /* silence_timeout, 3 s: for a machine that does not answer */
     /* host_timeout, 30 s: how long a node that has lost the store looks for it again */
     struct duration host_timeout;
+    /* fence_timeout, 10 s: with a register, how long workers run on a node that hears of neither it
+     * nor the host of the store */
+    struct duration fence_timeout;
     struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */
     enum rendezvous_on_node_loss on_node_loss;
     enum rendezvous_scale_up scale_up;

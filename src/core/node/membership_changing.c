@@ -28,6 +28,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_SUCCESS_ASKED] = announce_success,
     [MEMBERSHIP_EVENT_END_ASKED] = end,
     [MEMBERSHIP_EVENT_HOSTING] = membership_know_hosting,
+    [MEMBERSHIP_EVENT_HOSTING_OVER] = membership_know_end_of_hosting,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = learn_root_cause,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = tell_why_job_failed,
     [MEMBERSHIP_EVENT_LEFT] = leave_last,
@@ -141,13 +142,14 @@ static void announce_failure(struct membership_step *step) {
     say_last_word(step, RENDEZVOUS_EVENT_CLOSE_ASKED, blame(step), 0);
 }
 
-/* When the host of the store leaves, the store ends, and the job with it. So the host closes the
- * record: otherwise the other nodes would begin another round and then lose their connection. */
+/* When the host of the store leaves and nobody follows it, the store ends, and the job with it. So
+ * the host closes the record: otherwise the other nodes would begin another round and then lose
+ * their connection. */
 static void leave_because(struct membership_step *step, int signal) {
     struct node_membership *membership = step->membership;
     membership->end.is_leaving = true;
     membership_tell_round(step, ROUND_EVENT_ABANDON);
-    if (!membership->is_host) {
+    if (!membership->is_host || membership->settings.has_succession) {
         say_last_word(step, RENDEZVOUS_EVENT_LEAVE_ASKED, NULL, signal);
         return;
     }
@@ -176,7 +178,11 @@ static void announce_success(struct membership_step *step) {
 
 /* The host waits without a limit for nodes that still need its store. The store closes the
  * connections of agents that have stalled, so the wait ends. */
-static struct duration lingering_time(const struct membership_end *end) {
+static struct duration lingering_time(const struct node_membership *membership) {
+    const struct membership_end *end = &membership->end;
+    if (end->is_leaving && membership->settings.has_succession) {
+        return duration_from_seconds(0);
+    }
     if (end->is_leaving) {
         return duration_from_seconds(LINGERING_AFTER_LEAVING_SECONDS);
     }
@@ -196,7 +202,7 @@ static void end_if_ready(struct membership_step *step) {
     membership_push_kind(step, MEMBERSHIP_EFFECT_DISCONNECT);
     if (membership->is_host) {
         membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LINGER,
-                                  .patience = lingering_time(ending)});
+                                  .patience = lingering_time(membership)});
     } else {
         membership_push_kind(step, MEMBERSHIP_EFFECT_SETTLED);
     }

@@ -114,6 +114,10 @@ void membership_know_hosting(struct membership_step *step) {
     step->membership->settings.master_port = step->event->port;
 }
 
+void membership_know_end_of_hosting(struct membership_step *step) {
+    step->membership->is_host = false;
+}
+
 void membership_settle(struct membership_step *step) {
     membership_push_kind(step, MEMBERSHIP_EFFECT_SETTLED);
 }

@@ -57,8 +57,9 @@ void membership_explain_leaving(struct membership_step *step, int signal);
 void membership_end_barrier(struct membership_step *step, bool has_passed);
 void membership_pass_barrier(struct membership_step *step);
 
-/* Notes that this node hosts the store. */
+/* Notes that this node hosts the store; or that it does no more, where another node follows it. */
 void membership_know_hosting(struct membership_step *step);
+void membership_know_end_of_hosting(struct membership_step *step);
 
 /* Wants SETTLED: the agent may end. */
 void membership_settle(struct membership_step *step);

@@ -18,6 +18,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_DOUBT_ASKED] = "doubt_asked",
     [MEMBERSHIP_EVENT_FAILURE_ASKED] = "failure_asked",
     [MEMBERSHIP_EVENT_HOSTING] = "hosting",
+    [MEMBERSHIP_EVENT_HOSTING_OVER] = "hosting_over",
     [MEMBERSHIP_EVENT_STORE_RENEWED] = "store_renewed",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = "root_cause_learnt",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = "root_cause_looked",

@@ -9,6 +9,7 @@
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_transcript.h"
 #include "core/standby/standby_transcript.h"
+#include "core/succession/succession_transcript.h"
 
 /* Copies of the things to which an event may point. */
 
@@ -75,6 +76,7 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_FAILURE_ASKED:
     case RENDEZVOUS_EVENT_CLOSE_ASKED:
     case RENDEZVOUS_EVENT_BROKEN:
+    case RENDEZVOUS_EVENT_FENCED:
         own_text(owned, &event->reason);
         break;
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
@@ -139,6 +141,31 @@ static void own_round(struct node_event_owned *owned, struct round_event *event)
     }
 }
 
+static void own_succession(struct node_event_owned *owned, struct succession_event *event) {
+    switch (event->kind) {
+    case SUCCESSION_EVENT_SEEN:
+    case SUCCESSION_EVENT_READ:
+    case SUCCESSION_EVENT_LOST:
+        own_state(owned, &event->record);
+        break;
+    case SUCCESSION_EVENT_RENEWAL:
+        own_text(owned, &event->renewal);
+        break;
+    case SUCCESSION_EVENT_FAILED:
+        own_text(owned, &event->failed.reason);
+        break;
+    case SUCCESSION_EVENT_SEEK:
+    case SUCCESSION_EVENT_WON:
+    case SUCCESSION_EVENT_UNKNOWN:
+    case SUCCESSION_EVENT_RENEWED:
+    case SUCCESSION_EVENT_CONNECTED:
+    case SUCCESSION_EVENT_CONNECTION_LOST:
+    case SUCCESSION_EVENT_TIMER_FIRED:
+    case SUCCESSION_EVENT_KIND_COUNT:
+        break;
+    }
+}
+
 void node_event_own(const struct node_event *event, struct node_event_owned *out_owned) {
     *out_owned = (struct node_event_owned){.event = *event};
     switch (event->part) {
@@ -153,6 +180,9 @@ void node_event_own(const struct node_event *event, struct node_event_owned *out
         break;
     case NODE_ROUND:
         own_round(out_owned, &out_owned->event.round);
+        break;
+    case NODE_SUCCESSION:
+        own_succession(out_owned, &out_owned->event.succession);
         break;
     case NODE_STANDBY: /* points to nothing */
     case NODE_PART_COUNT:
@@ -188,6 +218,9 @@ void node_event_set_now(struct node_event *event, struct instant now, struct wal
     case NODE_STANDBY:
         event->standby.now = now;
         break;
+    case NODE_SUCCESSION:
+        event->succession.now = now;
+        break;
     case NODE_PART_COUNT:
         break;
     }
@@ -209,6 +242,9 @@ void node_event_describe(const struct node_event *event, struct text *out) {
         break;
     case NODE_STANDBY:
         standby_event_describe(&event->standby, out);
+        break;
+    case NODE_SUCCESSION:
+        succession_event_describe(&event->succession, out);
         break;
     case NODE_PART_COUNT:
         break;

@@ -12,6 +12,7 @@
 #include "core/rendezvous/rendezvous_machine.h"
 #include "core/round/round_exchange.h"
 #include "core/standby/standby_plan.h"
+#include "core/succession/succession_machine.h"
 
 enum node_part {
     NODE_AGENT,
@@ -19,6 +20,7 @@ enum node_part {
     NODE_RENDEZVOUS, /* of nodes that come and go */
     NODE_ROUND,      /* of several nodes */
     NODE_STANDBY,    /* where standby workers are wanted */
+    NODE_SUCCESSION, /* where another node may come to host the store */
     NODE_PART_COUNT,
 };
 
@@ -30,6 +32,7 @@ struct node_event {
         struct rendezvous_event rendezvous;
         struct round_event round;
         struct standby_event standby;
+        struct succession_event succession;
     };
 };
 

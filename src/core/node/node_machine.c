@@ -7,9 +7,11 @@
 #include "base/memory.h"
 #include "core/agent/agent_transcript.h"
 #include "core/node/membership_transcript.h"
+#include "core/node/node_succession.h"
 #include "core/rendezvous/rendezvous_transcript.h"
 #include "core/round/round_transcript.h"
 #include "core/standby/standby_transcript.h"
+#include "core/succession/succession_transcript.h"
 
 /* An event in the list. It has its own memory and does not move, because it points into itself. */
 struct waiting_event {
@@ -29,6 +31,7 @@ struct node_machine {
     struct rendezvous_machine *rendezvous;
     struct round_exchange *round;
     struct standby_plan *standby;
+    struct succession_machine *succession;
     struct event_list following;   /* the first part of the queue: what follows from a fact */
     struct event_list facts;       /* the second part: facts that wait */
     struct waiting_event *current; /* the event of the current or the previous step */
@@ -53,6 +56,9 @@ struct node_machine *node_machine_new(const struct node_settings *settings) {
     case MEMBERSHIP_CHANGING:
         machine->rendezvous = rendezvous_machine_new(&settings->rendezvous);
         machine->round = round_exchange_new(&settings->round);
+        if (settings->rendezvous.has_succession) {
+            machine->succession = succession_machine_new(&settings->succession);
+        }
         break;
     case MEMBERSHIP_FIXED:
         machine->round = round_exchange_new(&settings->round);
@@ -98,6 +104,7 @@ void node_machine_free(struct node_machine *machine) {
     rendezvous_machine_free(machine->rendezvous);
     round_exchange_free(machine->round);
     standby_plan_free(machine->standby);
+    succession_machine_free(machine->succession);
     text_list_clear(&machine->notes);
     free(machine->effects);
     free(machine);
@@ -117,6 +124,10 @@ struct worker_group *node_machine_workers(struct node_machine *machine) {
 
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine) {
     return machine->rendezvous;
+}
+
+const struct succession_machine *node_machine_succession(const struct node_machine *machine) {
+    return machine->succession;
 }
 
 const struct standby_plan *node_machine_standby(const struct node_machine *machine) {
@@ -222,6 +233,7 @@ static void show_event(const struct node_event *event, struct membership_effect 
         break;
     case NODE_MEMBERSHIP:
     case NODE_STANDBY:
+    case NODE_SUCCESSION:
     case NODE_PART_COUNT:
         break;
     }
@@ -353,8 +365,43 @@ static void step_agent(struct node_machine *machine, const struct agent_event *e
     tell_standby(machine, before, event->now);
 }
 
+static void tell_succession(
+    struct node_machine *machine, const struct succession_event *event, struct instant now) {
+    (void)put(&machine->following,
+        &(struct node_event){.part = NODE_SUCCESSION, .succession = *event}, now,
+        machine->current->wall_now);
+}
+
+static void show_record(struct node_machine *machine, const struct rendezvous_event *event) {
+    bool is_news =
+        event->kind == RENDEZVOUS_EVENT_RECORD || event->kind == RENDEZVOUS_EVENT_WRITTEN;
+    if (machine->succession != NULL && is_news) {
+        tell_succession(machine,
+            &(struct succession_event){.kind = SUCCESSION_EVENT_SEEN,
+                .record = rendezvous_machine_state(machine->rendezvous)},
+            event->now);
+    }
+}
+
+static void step_succession(struct node_machine *machine, const struct succession_event *event) {
+    struct succession_effects effects;
+    succession_machine_step(machine->succession, event, &effects);
+    for (size_t i = 0; i < effects.count; i++) {
+        struct node_event told = {.part = NODE_RENDEZVOUS};
+        struct node_effect *effect = append(machine, NODE_SUCCESSION);
+        effect->succession = effects.items[i];
+        effect->is_internal =
+            node_succession_event(machine->succession, &effects.items[i], &told.rendezvous);
+        if (effect->is_internal) {
+            (void)put(&machine->following, &told, event->now, machine->current->wall_now);
+        }
+    }
+}
+
 static void step_rendezvous(struct node_machine *machine, const struct rendezvous_event *event) {
     struct rendezvous_effects effects;
+    bool is_cut_off =
+        event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST || event->kind == RENDEZVOUS_EVENT_FENCED;
     rendezvous_machine_step(machine->rendezvous, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
         enum membership_event_kind told = membership_event_of_rendezvous(&effects.items[i]);
@@ -364,10 +411,17 @@ static void step_rendezvous(struct node_machine *machine, const struct rendezvou
         if (effect->is_internal) {
             step_membership(machine, &(struct membership_event){.kind = told,
                                          .now = event->now,
-                                         .rendezvous = {&effects.items[i],
-                                             event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST}});
+                                         .rendezvous = {&effects.items[i], is_cut_off}});
+        } else if (machine->succession != NULL &&
+                   effects.items[i].kind == RENDEZVOUS_EFFECT_CONNECT) {
+            effect->is_internal = true;
+            tell_succession(machine,
+                &(struct succession_event){
+                    .kind = SUCCESSION_EVENT_SEEK, .deadline = effects.items[i].deadline},
+                event->now);
         }
     }
+    show_record(machine, event);
 }
 
 static void step_round(struct node_machine *machine, const struct round_event *event) {
@@ -411,6 +465,9 @@ void node_machine_step(struct node_machine *machine, struct node_effects *out_ef
     case NODE_STANDBY:
         step_standby(machine, &event->standby);
         break;
+    case NODE_SUCCESSION:
+        step_succession(machine, &event->succession);
+        break;
     case NODE_PART_COUNT:
         break;
     }
@@ -433,6 +490,9 @@ void node_effect_describe(const struct node_effect *effect, struct text *out) {
         break;
     case NODE_STANDBY:
         standby_effect_describe(&effect->standby, out);
+        break;
+    case NODE_SUCCESSION:
+        succession_effect_describe(&effect->succession, out);
         break;
     case NODE_PART_COUNT:
         break;

@@ -21,6 +21,8 @@
  *   with the account of the worker that is the root cause; and FINISH by END_ASKED. It carries out
  *   the other effects of the step, posts these answers in the order of the effects, and only then
  *   takes the next step.
+ * - Where another node may come to host the store, CONNECT of the rendezvous machine is internal:
+ *   the performer tells the succession machine of connections to the store, and of no others.
  * - The effects of the standby plan that follow from a step of the agent machine come after those
  * of the agent machine.
  * - MEMBERSHIP_EFFECT_SETTLED follows END_ASKED, and is the last of all effects. */
@@ -44,6 +46,7 @@ struct node_effect {
         struct rendezvous_effect rendezvous;
         struct round_effect round;
         struct standby_effect standby;
+        struct succession_effect succession;
     };
 };
 
@@ -58,6 +61,7 @@ struct node_settings {
     struct rendezvous_machine_settings rendezvous; /* for nodes that come and go */
     struct round_settings round;                   /* for several nodes, of both kinds */
     struct standby_settings standby;
+    struct succession_settings succession; /* where rendezvous.has_succession */
 };
 
 struct node_machine;
@@ -84,6 +88,9 @@ const struct membership_knowledge *node_machine_knowledge(const struct node_mach
 struct worker_group *node_machine_workers(struct node_machine *machine);
 /* The rendezvous machine of nodes that come and go; else NULL. */
 const struct rendezvous_machine *node_machine_rendezvous(const struct node_machine *machine);
+
+/* Who hosts the store, where that may be another node; else NULL. */
+const struct succession_machine *node_machine_succession(const struct node_machine *machine);
 
 /* The plan of standby workers; NULL where none are wanted. */
 const struct standby_plan *node_machine_standby(const struct node_machine *machine);

@@ -52,6 +52,7 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_FAILURE_ASKED,
     MEMBERSHIP_EVENT_END_ASKED,
     MEMBERSHIP_EVENT_HOSTING,           /* this node hosts the store of the job from now on */
+    MEMBERSHIP_EVENT_HOSTING_OVER,      /* another node does */
     MEMBERSHIP_EVENT_STORE_RENEWED,     /* answers RENEW_WORKER_STORE */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, /* which worker of the round failed first */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, /* answers LOOK_FOR_ROOT_CAUSE: the look is over */
@@ -160,6 +161,7 @@ struct membership_settings {
     int node_rank;   /* fixed */
     int node_count;  /* fixed */
     struct duration settling_time; /* changing: see MEMBERSHIP_SETTLING */
+    bool has_succession; /* changing: another node follows a host of the store that leaves */
     bool ignores_losses; /* changing: no new round follows when a node is lost; one that was lost is
                           * still awaited in the exit barrier */
 };

@@ -27,6 +27,10 @@ void presence_watch_hear(struct presence_watch *watch, const char *name, struct 
     *agent = (struct presence){.counted_until = now};
 }
 
+bool presence_watch_knows(const struct presence_watch *watch, const char *name) {
+    return watch->agents != NULL && table_get(watch->agents, slice_from_string(name)) != NULL;
+}
+
 void presence_watch_forget(struct presence_watch *watch, const char *name) {
     if (watch->agents != NULL) {
         (void)table_remove(watch->agents, slice_from_string(name));

@@ -6,6 +6,8 @@
 #ifndef MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 #define MUSTER_CORE_RENDEZVOUS_PRESENCE_WATCH_H
 
+#include <stdbool.h>
+
 #include "base/duration.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -18,6 +20,7 @@ struct presence_watch {
 void presence_watch_clear(struct presence_watch *watch);
 
 void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
+bool presence_watch_knows(const struct presence_watch *watch, const char *name);
 void presence_watch_forget(struct presence_watch *watch, const char *name);
 
 /* Appends the names of the agents that have been silent for more than `limit`. One look adds at

@@ -61,6 +61,14 @@ void rendezvous_failure_take_roll(struct rendezvous_failure *failure) {
     }
 }
 
+void rendezvous_failure_forget_roll(
+    struct rendezvous_failure *failure, struct instant now, struct duration patience) {
+    failure->answered_round = NO_ROUND;
+    if (rendezvous_failure_is_doubted(failure)) {
+        rendezvous_failure_doubt(failure, now, patience);
+    }
+}
+
 bool rendezvous_failure_answer_roll(
     struct rendezvous_failure *failure, const struct rendezvous_state *seen) {
     if (!seen->is_doubted || seen->round == failure->answered_round) {

@@ -65,6 +65,10 @@ bool rendezvous_failure_stands(const struct rendezvous_failure *failure, struct 
 /* Whether this node is to call the roll now. It is true once per doubt. */
 bool rendezvous_failure_call_roll(struct rendezvous_failure *failure);
 void rendezvous_failure_take_roll(struct rendezvous_failure *failure);
+/* The store in which the roll was called is gone: it is called again, and answered again, in the
+ * next one. A doubt then has its patience anew. */
+void rendezvous_failure_forget_roll(
+    struct rendezvous_failure *failure, struct instant now, struct duration patience);
 /* Whether this node is to answer a roll call now. The caller makes sure that this node is a
  * participant of the round seen. This node answers its own roll call too. It is true once per
  * round. */

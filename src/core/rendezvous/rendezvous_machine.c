@@ -27,6 +27,7 @@ static void take_gone(struct rendezvous_step *step);
 static void take_finished_count(struct rendezvous_step *step);
 static void take_roll(struct rendezvous_step *step);
 static void take_broken(struct rendezvous_step *step);
+static void take_fence(struct rendezvous_step *step);
 static void take_timer(struct rendezvous_step *step);
 
 static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_step *step) = {
@@ -48,6 +49,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = take_finished_count,
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,
+    [RENDEZVOUS_EVENT_FENCED] = take_fence,
     [RENDEZVOUS_EVENT_TIMER_FIRED] = take_timer,
 };
 
@@ -55,6 +57,7 @@ struct rendezvous_machine *rendezvous_machine_new(
     const struct rendezvous_machine_settings *settings) {
     struct rendezvous_machine *machine = memory_allocate(sizeof *machine);
     machine->settings = settings->rendezvous;
+    machine->has_succession = settings->has_succession;
     machine->view.me = settings->identity;
     machine->warming.patience = settings->warming_patience;
     rendezvous_link_init(&machine->link, settings->seed);
@@ -129,7 +132,8 @@ static void ask_failure(struct rendezvous_step *step) {
         return;
     }
     rendezvous_failure_note(&machine->failure, step->event->reason);
-    if (takes_part && rendezvous_link_is_open(&machine->link) && is_doubtful(machine)) {
+    bool may_be_known = rendezvous_link_is_open(&machine->link) || rendezvous_is_host_sought(step);
+    if (takes_part && may_be_known && is_doubtful(machine)) {
         rendezvous_failure_doubt(&machine->failure, step->event->now,
             rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
     } else {
@@ -176,6 +180,17 @@ static void rename_node(struct rendezvous_machine *machine) {
     rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
 }
 
+/* The store of another host has what is committed. This node is in the same world, as far as it
+ * knows. What it has seen since, it holds against a record that is earlier. */
+static void stay_in_job(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_failure_forget_roll(&machine->failure, step->event->now,
+        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
+    if (machine->place.is_in_world) {
+        rendezvous_patience_end(&machine->patience);
+    }
+}
+
 static void take_connected(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
@@ -185,9 +200,13 @@ static void take_connected(struct rendezvous_step *step) {
             event->connected.is_host, event->now, machine->settings.keep_alive_interval)) {
         return;
     }
-    rendezvous_view_begin(&machine->view);
-    if (had_connection) {
-        rename_node(machine);
+    if (had_connection && machine->has_succession) {
+        stay_in_job(step);
+    } else {
+        rendezvous_view_begin(&machine->view);
+        if (had_connection) {
+            rename_node(machine);
+        }
     }
     rendezvous_step_present(step);
 }
@@ -215,9 +234,26 @@ static void lose_record(struct rendezvous_step *step, bool was_open) {
     }
 }
 
+/* The world goes on. Who was gone is known to the host, and the next one finds out anew. */
+static void seek_host(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_losses_forget_all(&machine->losses);
+    rendezvous_finish_forget_count(&machine->finish);
+    if (machine->purpose.goal != RENDEZVOUS_GOAL_NONE &&
+        machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+        rendezvous_patience_begin(
+            &machine->patience, step->event->now, machine->settings.join_timeout);
+        rendezvous_connect_again(step);
+    }
+}
+
 static void take_lost(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     bool was_open = rendezvous_link_close(&machine->link);
+    if (step->event->lost.is_host_sought) {
+        seek_host(step);
+        return;
+    }
     rendezvous_failure_end(&machine->failure);
     if (!machine->link
              .is_host) { /* a host is told of each loss once, whatever its own connection */
@@ -246,6 +282,16 @@ static bool tells_for_others(const struct rendezvous_machine *machine) {
                                       : rendezvous_view_is_first(&machine->view);
 }
 
+/* A node that was taken out of the record is known to be gone under the name that it had. */
+static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->has_succession && was_listed && rendezvous_view_self(&machine->view) == NULL &&
+        machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
+        rendezvous_step_present(step);
+    }
+}
+
 /* A node that tells for others notes news which were perhaps not announced: torchrun's nodes do not
  * announce what they write, and a node of Muster may die between its write and its announcement. */
 static void see(struct rendezvous_step *step, const struct rendezvous_state *state_or_null) {
@@ -253,7 +299,9 @@ static void see(struct rendezvous_step *step, const struct rendezvous_state *sta
     if (tells_for_others(machine) && rendezvous_view_is_news(&machine->view, state_or_null)) {
         rendezvous_link_note_news(&machine->link);
     }
+    bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;
     rendezvous_view_see(&machine->view, state_or_null, step->event->has_traces);
+    rename_if_taken_out(step, was_listed);
 }
 
 static void take_record(struct rendezvous_step *step) {
@@ -322,6 +370,12 @@ static void take_broken(struct rendezvous_step *step) {
     case RENDEZVOUS_GOAL_OVER:
     case RENDEZVOUS_GOAL_COUNT:
         break;
+    }
+}
+
+static void take_fence(struct rendezvous_step *step) {
+    if (step->machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        rendezvous_end_world(step, step->event->reason);
     }
 }
 

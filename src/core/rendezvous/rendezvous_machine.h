@@ -71,7 +71,12 @@
  * when the world that it has found does not run any more.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
- * - The machine has one timer. ARM_TIMER replaces it. */
+ * - The machine has one timer. ARM_TIMER replaces it.
+ *
+ * Where the host of the store may be succeeded by another node (core/succession), a connection that
+ * is lost is not the end of a world: CONNECTION_LOST with `is_host_sought` is followed by another
+ * CONNECT, and the workers run on meanwhile, unless FENCED comes. The node keeps its name as long
+ * as the record has it. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_MACHINE_H
 #define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_MACHINE_H
 
@@ -110,6 +115,8 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_ROLL_ANSWERED,  /* answers CALL_ROLL: every participant has answered */
     /* The record cannot be read. The node leaves it as it is, and ends. */
     RENDEZVOUS_EVENT_BROKEN,
+    /* This node has been without a host for so long that the others may have gone on without it. */
+    RENDEZVOUS_EVENT_FENCED,
     RENDEZVOUS_EVENT_TIMER_FIRED,
     RENDEZVOUS_EVENT_KIND_COUNT,
 };
@@ -124,7 +131,8 @@ struct rendezvous_event {
     /* RECORD and WRITTEN, when there is no record: the store shows that there was one. */
     bool has_traces;
     union {
-        const char *reason; /* RESTART_ASKED, FAILURE_ASKED, CLOSE_ASKED, BROKEN; borrowed */
+        /* RESTART_ASKED, FAILURE_ASKED, CLOSE_ASKED, BROKEN, FENCED; borrowed */
+        const char *reason;
         struct {
             const char *reason; /* borrowed */
             bool is_silent;     /* there was no answer; else the other end closed or refused */
@@ -134,6 +142,7 @@ struct rendezvous_event {
             /* After CONNECT, the store has answered on some connection, though not on all that the
              * node needs: it is there, and the network is bad. */
             bool was_heard;
+            bool is_host_sought; /* another node may come to host the store */
         } lost;
         struct {
             bool has_presence;
@@ -232,7 +241,8 @@ struct rendezvous_machine_settings {
     /* How long this node, when it is new, makes its standby workers ready before it joins a running
      * world. Zero: it joins at once. */
     struct duration warming_patience;
-    uint64_t seed; /* for the random pauses between attempts to write, and for new names */
+    bool has_succession; /* another node may come to host the store */
+    uint64_t seed;       /* for the random pauses between attempts to write, and for new names */
 };
 
 struct rendezvous_machine;

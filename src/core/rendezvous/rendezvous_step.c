@@ -81,6 +81,12 @@ bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step) {
     return write_draft(step, true, true);
 }
 
+bool rendezvous_is_host_sought(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    return machine->has_succession && machine->link.was_open &&
+           machine->link.phase == RENDEZVOUS_LINK_CONNECTING;
+}
+
 void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadline) {
     rendezvous_link_connect(&step->machine->link);
     rendezvous_step_push(
@@ -174,7 +180,7 @@ void rendezvous_end_part(struct rendezvous_step *step, enum rendezvous_goal goal
     struct rendezvous_machine *machine = step->machine;
     rendezvous_failure_end(&machine->failure);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_TAKE_PART ||
-        !rendezvous_link_is_open(&machine->link)) {
+        (!rendezvous_link_is_open(&machine->link) && !rendezvous_is_host_sought(step))) {
         rendezvous_settle(step);
         return;
     }

@@ -46,6 +46,7 @@ struct rendezvous_purpose {
 
 struct rendezvous_machine {
     struct rendezvous_settings settings;
+    bool has_succession;
     struct rendezvous_purpose purpose;
     struct rendezvous_link link;
     struct rendezvous_view view;
@@ -83,6 +84,8 @@ bool rendezvous_draft_write(struct rendezvous_step *step, bool is_quiet);
 /* Writes a draft in which only heartbeats have changed. Returns true. */
 bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step);
 
+/* Whether the host of the store is sought, so that there is no connection for a while. */
+bool rendezvous_is_host_sought(const struct rendezvous_step *step);
 /* Tries to connect to the store for the first time, until `deadline`. */
 void rendezvous_connect_until(struct rendezvous_step *step, struct instant deadline);
 /* Tries to connect again to a store that was lost now. */

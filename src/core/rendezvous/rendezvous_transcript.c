@@ -22,6 +22,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = "finished_count",
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = "roll_answered",
     [RENDEZVOUS_EVENT_BROKEN] = "broken",
+    [RENDEZVOUS_EVENT_FENCED] = "fenced",
     [RENDEZVOUS_EVENT_TIMER_FIRED] = "timer_fired",
 };
 
@@ -87,6 +88,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_FAILURE_ASKED:
     case RENDEZVOUS_EVENT_CLOSE_ASKED:
     case RENDEZVOUS_EVENT_BROKEN:
+    case RENDEZVOUS_EVENT_FENCED:
         describe_reason(event->reason, out);
         break;
     case RENDEZVOUS_EVENT_CONNECTED:
@@ -96,6 +98,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
         text_append(out, event->lost.is_silent ? " silent" : "");
         text_append(out, event->lost.was_heard ? " heard" : "");
+        text_append(out, event->lost.is_host_sought ? " host_sought" : "");
         describe_reason(event->lost.reason, out);
         break;
     case RENDEZVOUS_EVENT_RECORD:

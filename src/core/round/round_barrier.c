@@ -41,6 +41,13 @@ void round_barrier_enter(struct round_step *step) {
     if (exchange->is_coordinated) {
         round_step_arm_timer(step, exchange->deadline);
         round_step_add(step, round_step_attempt_key(step, ROUND_KEY_FINISHED, 0), 1);
+    } else if (exchange->settings.has_succession) {
+        round_step_arm_timer(step, exchange->deadline);
+        round_step_push(
+            step, (struct round_effect){.kind = ROUND_EFFECT_SET,
+                      .key = round_step_node_key(step, ROUND_KEY_DONE, exchange->group_rank),
+                      .text = ANY_VALUE});
+        round_step_want(step, round_step_node_key(step, ROUND_KEY_ALL_DONE, exchange->node_count));
     } else {
         arm_recount(step);
         count(step, 1);
@@ -58,13 +65,24 @@ static void pass(struct round_step *step) {
     round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_BARRIER_PASSED});
 }
 
+static void explain_lateness(struct round_exchange *exchange) {
+    double seconds = duration_seconds(exchange->settings.exit_barrier_timeout);
+    text_clear(&exchange->reason);
+    if (exchange->settings.has_succession) {
+        text_append_format(&exchange->reason,
+            "not all of %d nodes had come to the exit barrier within %g s", exchange->node_count,
+            seconds);
+    } else {
+        text_append_format(&exchange->reason,
+            "%" PRId64 " of %d nodes had come to the exit barrier within %g s", exchange->arrived,
+            exchange->node_count, seconds);
+    }
+}
+
 static void end_late(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
-    text_clear(&exchange->reason);
-    text_append_format(&exchange->reason,
-        "%" PRId64 " of %d nodes had come to the exit barrier within %g s", exchange->arrived,
-        exchange->node_count, duration_seconds(exchange->settings.exit_barrier_timeout));
-    if (exchange->stays_in_barrier) {
+    explain_lateness(exchange);
+    if (exchange->stays_in_barrier && !exchange->settings.has_succession) {
         exchange->phase = ROUND_LEAVING;
         exchange->is_barrier_late = true;
         arm_recount(step);
@@ -101,7 +119,7 @@ void round_barrier_take_waited(struct round_step *step) {
 void round_barrier_time_out(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     struct instant now = step->event->now;
-    if (exchange->phase == ROUND_COUNTING) {
+    if (exchange->phase == ROUND_COUNTING || exchange->settings.has_succession) {
         end_late(step);
         return;
     }

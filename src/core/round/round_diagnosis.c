@@ -88,7 +88,9 @@ void round_diagnosis_start(struct round_step *step) {
     round_step_arm_timer(
         step, instant_after(step->event->now, duration_from_seconds(DIAGNOSIS_SECONDS)));
     begin_reason(step);
-    if (exchange->address.stage == ROUND_ADDRESS_OPENING) {
+    if (exchange->has_ranks && exchange->address.stage == ROUND_ADDRESS_KNOWN) {
+        conclude(step, "the host of the job's store could not commit it to the register");
+    } else if (exchange->address.stage == ROUND_ADDRESS_OPENING) {
         conclude(step, "the store for the workers was not opened");
     } else if (round_step_is_first(step)) {
         diagnose_first(step);

@@ -249,8 +249,11 @@ static void take_waited(struct round_step *step) {
         exchange->has_wanted = false;
         round_step_want(step, exchange->wanted);
     }
-    if (key.kind == ROUND_KEY_LAST_MEMBER) {
+    if (key.kind == ROUND_KEY_LAST_MEMBER || key.kind == ROUND_KEY_ALL_DONE) {
         round_barrier_take_waited(step);
+    } else if (key.kind == ROUND_KEY_COMMITTED) {
+        exchange->is_committed = true;
+        round_step_join(step);
     } else if (exchange->phase != ROUND_JOINING && !round_key_is_decision(key.kind)) {
         return;
     } else if (key.kind == ROUND_KEY_ROLE_INFO) {

@@ -262,6 +262,9 @@ struct round_settings {
     bool is_uniform;
     /* The workers' store serves only machines of the round's nodes, which tell their addresses. */
     bool is_store_for_round;
+    /* Another node may come to host the store: a round begins when it is committed, and a node in
+     * the exit barrier says so with a key of its own, which it can say again. */
+    bool has_succession;
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it

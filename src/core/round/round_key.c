@@ -23,6 +23,8 @@ static const struct {
     [ROUND_KEY_NUM_MEMBERS] = {"num_members", BARRIER_FOLDER, BY_NOTHING, false},
     [ROUND_KEY_LAST_MEMBER] = {"last_member", BARRIER_FOLDER, BY_NOTHING, false},
     [ROUND_KEY_PUBLISHER] = {"publisher", "muster/", BY_NOTHING, false},
+    [ROUND_KEY_COMMITTED] = {"committed", "muster/", BY_NOTHING, false},
+    [ROUND_KEY_DONE] = {"done", "muster/", BY_NODE, false},
     [ROUND_KEY_COORDINATED] = {"coordinated", "muster/", BY_NOTHING, true},
     [ROUND_KEY_READY] = {"ready", "muster/", BY_ATTEMPT, true},
     [ROUND_KEY_FINISHED] = {"finished", "muster/", BY_ATTEMPT, true},
@@ -33,6 +35,7 @@ static const struct {
     [ROUND_KEY_PUBLICATION] = {"publication", NULL, BY_NOTHING, false},
     [ROUND_KEY_WORLD] = {"world", NULL, BY_NODE, false},
     [ROUND_KEY_ALL_ROLE_INFOS] = {"role_infos", NULL, BY_NODE, false},
+    [ROUND_KEY_ALL_DONE] = {"all_done", NULL, BY_NODE, false},
 };
 
 bool round_key_is_decision(enum round_key_kind kind) {
@@ -73,6 +76,13 @@ static void add_key(enum round_key_kind kind, const struct round_key *group, int
     text_list_add_taken(out, text_take(&text));
 }
 
+static void add_of_all(enum round_key_kind kind, const struct round_key *group, const char *run_id,
+    struct text_list *out) {
+    for (int node = 0; node < group->node; node++) {
+        add_key(kind, group, node, run_id, out);
+    }
+}
+
 static void add_address(const struct round_key *key, const char *run_id, struct text_list *out) {
     add_key(ROUND_KEY_MASTER_ADDR, key, 0, run_id, out);
     add_key(ROUND_KEY_MASTER_PORT, key, 0, run_id, out);
@@ -92,9 +102,10 @@ void round_key_list(const struct round_key *key, const char *run_id, struct text
         add_key(ROUND_KEY_ASSIGNED_RANKS, key, key->node, run_id, out);
         break;
     case ROUND_KEY_ALL_ROLE_INFOS:
-        for (int node = 0; node < key->node; node++) {
-            add_key(ROUND_KEY_ROLE_INFO, key, node, run_id, out);
-        }
+        add_of_all(ROUND_KEY_ROLE_INFO, key, run_id, out);
+        break;
+    case ROUND_KEY_ALL_DONE:
+        add_of_all(ROUND_KEY_DONE, key, run_id, out);
         break;
     case ROUND_KEY_MASTER_ADDR:
     case ROUND_KEY_MASTER_PORT:
@@ -103,6 +114,8 @@ void round_key_list(const struct round_key *key, const char *run_id, struct text
     case ROUND_KEY_NUM_MEMBERS:
     case ROUND_KEY_LAST_MEMBER:
     case ROUND_KEY_PUBLISHER:
+    case ROUND_KEY_COMMITTED:
+    case ROUND_KEY_DONE:
     case ROUND_KEY_INIT:
     case ROUND_KEY_COORDINATED:
     case ROUND_KEY_READY:
@@ -120,11 +133,24 @@ static void add_text(struct text *text, struct text_list *out) {
     text_list_add_taken(out, text_take(text));
 }
 
+static bool is_of_succession(enum round_key_kind kind) {
+    return kind == ROUND_KEY_COMMITTED || kind == ROUND_KEY_DONE;
+}
+
+void round_key_list_of_succession(
+    int64_t round, int node_count, const char *run_id, struct text_list *out) {
+    struct round_key committed = {.kind = ROUND_KEY_COMMITTED, .round = round};
+    struct round_key done = {.kind = ROUND_KEY_ALL_DONE, .round = round, .node = node_count};
+    round_key_list(&committed, run_id, out);
+    round_key_list(&done, run_id, out);
+}
+
 void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out) {
     struct round_key key = {.round = round};
     struct text text = {0};
     for (int kind = 0; kind < ROUND_KEY_COUNT; kind++) {
-        bool is_in_folder = keys[kind].folder != NULL && !keys[kind].is_of_run;
+        bool is_in_folder = keys[kind].folder != NULL && !keys[kind].is_of_run &&
+                            !is_of_succession((enum round_key_kind)kind);
         for (int node = 0; is_in_folder && node < node_count; node++) {
             if (node == 0 || keys[kind].numbering == BY_NODE) {
                 add_key((enum round_key_kind)kind, &key, node, run_id, out);

@@ -29,6 +29,9 @@ enum round_key_kind {
     ROUND_KEY_LAST_MEMBER,    /* exit barrier: exists when all nodes have finished */
     /* Muster's */
     ROUND_KEY_PUBLISHER, /* the owner of the workers' store: the text form of an identity */
+    /* Muster's, where another node may come to host the store. */
+    ROUND_KEY_COMMITTED, /* exists when the register has the round */
+    ROUND_KEY_DONE,      /* by node: it is in the exit barrier */
     /* Muster's, of fixed nodes, by attempt. The first node that writes one of the last three
      * decides. */
     ROUND_KEY_COORDINATED, /* not by attempt: exists when every agent is Muster's */
@@ -43,13 +46,14 @@ enum round_key_kind {
     ROUND_KEY_PUBLICATION,
     ROUND_KEY_WORLD,          /* MASTER_ADDR, MASTER_PORT, ASSIGNED_RANKS of the node */
     ROUND_KEY_ALL_ROLE_INFOS, /* ROLE_INFO of nodes 0 … node - 1 */
+    ROUND_KEY_ALL_DONE,       /* DONE of nodes 0 … node - 1 */
     ROUND_KEY_COUNT,
 };
 
 struct round_key {
     enum round_key_kind kind;
     int64_t round; /* the round, or the attempt where the kind is by attempt */
-    int node;      /* the node, where the kind is by node; ALL_ROLE_INFOS: the number of nodes */
+    int node; /* the node, where the kind is by node; the last two groups: the number of nodes */
 };
 
 bool round_key_is_decision(enum round_key_kind kind);
@@ -58,8 +62,11 @@ bool round_key_is_decision(enum round_key_kind kind);
  * torchrun's leading '/'. */
 void round_key_list(const struct round_key *key, const char *run_id, struct text_list *out);
 
-/* Adds every key that may exist in the folder of a round with that many nodes. */
+/* Adds every key that may exist in the folder of a round with that many nodes; and those that there
+ * are besides where another node may come to host the store. */
 void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out);
+void round_key_list_of_succession(
+    int64_t round, int node_count, const char *run_id, struct text_list *out);
 
 /* Appends the beginning of all keys of fixed nodes but INIT. All other keys in their store are the
  * workers', and are deleted when the workers' store is renewed. */

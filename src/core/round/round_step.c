@@ -132,6 +132,10 @@ void round_step_join(struct round_step *step) {
         exchange->address.stage != ROUND_ADDRESS_KNOWN) {
         return;
     }
+    if (exchange->settings.has_succession && !exchange->is_committed) {
+        round_step_want(step, round_step_key(step, ROUND_KEY_COMMITTED));
+        return;
+    }
     exchange->phase = ROUND_JOINED;
     round_step_disarm_timer(step);
     round_step_push(step, (struct round_effect){

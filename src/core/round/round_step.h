@@ -71,6 +71,7 @@ struct round_exchange {
     bool has_wanted; /* a WAIT for `wanted` follows it */
     struct round_key wanted;
     struct round_address address;
+    bool is_committed; /* the register has the round, where there is one */
     bool is_gathering; /* rank 0 waits for the role infos, or has them */
     bool has_ranks;
     struct rank_assignment ranks;

@@ -64,32 +64,6 @@ static void suspect_silent(struct succession_step *step) {
     }
 }
 
-static void claim(struct succession_step *step) {
-    step->machine->state = SUCCESSION_CLAIM;
-    succession_append(step, true, &step->machine->record);
-}
-
-/* The register has no later entry. The host that this node cannot reach is claimed when it is this
- * node's turn. */
-static void claim_in_turn(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    struct succession_suspicion *suspicion = &machine->suspicion;
-    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED && !suspicion->is_turn) {
-        int before = succession_turn(machine);
-        suspicion->is_turn = true;
-        if (before > 0) {
-            moment_set_after(&suspicion->turn_at, step->event->now,
-                duration_from_milliseconds((int64_t)before * SUCCESSION_TURN_MILLISECONDS));
-            return;
-        }
-    }
-    if (suspicion->is_turn && !suspicion->turn_at.is_set) {
-        claim(step);
-    } else if (suspicion->kind == SUCCESSION_SUSPICION_NONE) {
-        succession_dial(step);
-    }
-}
-
 /* Hosting. */
 
 static void host(struct succession_step *step, struct node_identity former) {
@@ -170,20 +144,27 @@ static void leave_world_of_others(struct succession_step *step) {
     }
 }
 
-static void follow(struct succession_step *step, const struct succession_entry *entry) {
+/* The host of the term that this node knows has committed something. */
+static void take_commit(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    struct node_identity former = machine->entry.host;
-    bool is_own = succession_is_same_process(&entry->host, &machine->settings.identity);
-    bool is_still_host =
-        machine->state == SUCCESSION_HOST && is_own && entry->term == machine->entry.term;
-    bool was_silent = machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT;
-    machine->is_unresolved = false;
-    machine->entry = *entry;
-    rendezvous_state_copy(step->event->record, &machine->record);
-    if (is_still_host) {
+    if (machine->state == SUCCESSION_HOST) {
         commit(step);
         return;
     }
+    if (machine->state == SUCCESSION_CLAIM) {
+        machine->state = SUCCESSION_SUSPECT;
+    }
+    if (machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT) { /* to this node alone */
+        machine->suspicion.is_turn = false;
+        machine->suspicion.unchanged_since = step->event->now;
+        leave_world_of_others(step);
+    }
+    succession_claim_in_turn(step);
+}
+
+static void begin_term(struct succession_step *step, struct node_identity former) {
+    struct succession_machine *machine = step->machine;
+    bool was_silent = machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT;
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
         end_hosting(step);
@@ -192,11 +173,25 @@ static void follow(struct succession_step *step, const struct succession_entry *
     if (was_silent) {
         leave_world_of_others(step);
     }
-    if (is_own) {
+    if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
         host(step, former);
     } else {
         machine->state = SUCCESSION_FOLLOW;
         succession_dial(step);
+    }
+}
+
+static void follow(struct succession_step *step, const struct succession_entry *entry) {
+    struct succession_machine *machine = step->machine;
+    struct node_identity former = machine->entry.host;
+    bool is_same_term = machine->entry.number > 0 && entry->term == machine->entry.term;
+    machine->is_unresolved = false;
+    machine->entry = *entry;
+    rendezvous_state_copy(step->event->record, &machine->record);
+    if (is_same_term) {
+        take_commit(step);
+    } else {
+        begin_term(step, former);
     }
 }
 
@@ -213,7 +208,7 @@ static void take_entry(struct succession_step *step) {
     } else if (machine->state == SUCCESSION_HOST) {
         commit(step);
     } else {
-        claim_in_turn(step);
+        succession_claim_in_turn(step);
     }
 }
 
@@ -231,7 +226,7 @@ static void take_read(struct succession_step *step) {
     if (step->event->is_there) {
         take_entry(step);
     } else if (machine->entry.number == 0) {
-        claim(step);
+        succession_claim(step);
     } else { /* the register has forgotten what it had: perhaps its file system is not there */
         succession_retry_later(step);
     }
@@ -269,6 +264,10 @@ static void take_renewed(struct succession_step *step) {
 static void take_renewal(struct succession_step *step) {
     struct succession_suspicion *suspicion = &step->machine->suspicion;
     const char *renewal = step->event->renewal;
+    if (renewal == NULL) { /* nobody knows whether the host renews its term */
+        suspicion->unchanged_since = step->event->now;
+        return;
+    }
     hear(step);
     if (suspicion->kind != SUCCESSION_SUSPICION_SILENT) {
         return;
@@ -283,7 +282,6 @@ static void take_renewal(struct succession_step *step) {
 static void take_register_failure(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     machine->request = SUCCESSION_REQUEST_NONE;
-    machine->suspicion.unchanged_since = step->event->now;
     snprintf(machine->reason, sizeof machine->reason, "%s", step->event->failed.reason);
     if (step->event->failed.is_final && machine->entry.number == 0) {
         succession_give_up(step);
@@ -298,10 +296,11 @@ static void seek(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     machine->is_seeking = true;
     machine->deadline = step->event->deadline;
-    if (machine->entry.number == 0) {
-        succession_read(step);
-    } else if (machine->state != SUCCESSION_CLAIM) {
+    if (machine->entry.number > 0 && machine->state != SUCCESSION_CLAIM) {
         succession_dial(step);
+    }
+    if (machine->state == SUCCESSION_FOLLOW || machine->state == SUCCESSION_SUSPECT) {
+        succession_read(step); /* another node may be host by now */
     }
 }
 
@@ -309,6 +308,7 @@ static void take_seen(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     const struct rendezvous_state *record = step->event->record;
     bool is_whole = record->is_complete && rendezvous_state_is_whole(record);
+    machine->is_open = !is_whole && !record->is_closed;
     machine->is_uncommitted = (is_whole || record->is_closed) && is_news(record, &machine->record);
     if (machine->is_uncommitted) {
         rendezvous_state_copy(record, &machine->seen);
@@ -323,6 +323,7 @@ static void take_connected(struct succession_step *step) {
     }
     succession_forget_suspicion(machine);
     machine->is_seeking = false;
+    machine->is_dialing = false;
     machine->is_connected = true;
     machine->was_connected = true;
     machine->is_fenced = false;
@@ -337,6 +338,7 @@ static void take_connection_loss(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     enum succession_loss loss = step->event->loss;
     bool was_connected = machine->is_connected;
+    machine->is_dialing = false;
     if (was_connected) {
         hear(step);
         succession_leave_connection(step);
@@ -393,13 +395,13 @@ static void watch_suspected(struct succession_step *step) {
     }
 }
 
-/* A node that stood still may have been deposed meanwhile. */
-static bool has_stood_still(const struct succession_step *step) {
-    const struct moment *armed = &step->machine->armed;
-    return armed->is_set &&
-           instant_is_before(
-               instant_after(armed->at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS)),
-               step->event->now);
+/* A node that stood still may have been deposed meanwhile; so may one that is cut off, whose round
+ * stays open. Any other finds out when it appends. */
+static bool may_be_deposed(const struct succession_step *step) {
+    const struct succession_machine *machine = step->machine;
+    struct instant late =
+        instant_after(machine->renew_at.at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    return machine->is_open || instant_is_before(late, step->event->now);
 }
 
 static void renew(struct succession_step *step) {
@@ -408,11 +410,11 @@ static void renew(struct succession_step *step) {
         !moment_has_come(&machine->renew_at, step->event->now)) {
         return;
     }
-    moment_set_after(
-        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    if (has_stood_still(step)) {
+    if (may_be_deposed(step)) {
         succession_read(step);
     }
+    moment_set_after(
+        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
     succession_push(step,
         (struct succession_effect){.kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});
 }
@@ -465,7 +467,6 @@ static void arm_timer(struct succession_step *step) {
         succession_push(step,
             (struct succession_effect){.kind = SUCCESSION_EFFECT_ARM_TIMER, .deadline = next.at});
     }
-    machine->armed = next;
 }
 
 static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_step *step) = {

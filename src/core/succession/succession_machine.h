@@ -7,32 +7,29 @@
  * never learns where the store is. It knows no bytes and no addresses: the performer keeps those of
  * the entry that it was given last.
  *
- *                 | FOLLOW              | SUSPECT              | CLAIM          | HOST
- * ----------------+---------------------+----------------------+----------------+-------------------
- * SEEK            | DIAL the host of    | as for FOLLOW        | waits          | DIAL itself
- *                 | the entry; READ, if |                      |                |
- *                 | there is none yet   |                      |                |
- * READ: none      | claims the first    |                      |                | ends hosting
- *                 | term: APPEND        |                      |                |
- * READ: the same  | DIAL                | its turn: APPEND;    | APPEND again   | APPEND again,
- * what entry as before |                     | else waits for it    |                | is not
- * answered READ, LOST: a   | DIAL its host; HOST | as for FOLLOW        | as for FOLLOW; | an own
- * entry was later entry     | where that is this  |                      | an own one was | won;
- * else ends | node                |                      | won            | hosting, DIAL WON | |
- * | HOST, DIAL     | TELL_COMMITTED |                     |                      | itself         |
- * UNKNOWN         |                     |                      | READ           | READ
- * CONNECTED       | tells it            | tells it; FOLLOW     |                | tells it
- * CONNECTION_LOST:|                     |                      |                |
- *  it was there   | tells it            |                      |                | tells it
- *  refused        | SUSPECT, READ       | READ                 |                | DIAL itself again
- *  silent         | SUSPECT, LOOK, DIAL | DIAL; claims when the|                | DIAL itself again
- *                 |                     | renewal has stood    |                |
- *                 |                     | still                |                |
- * SEEN: a new     | keeps it            | keeps it             | keeps it       | APPEND, if it is
- * round is whole, |                     |                      |                | not committed
- * or it is closed |                     |                      |                |
- * FAILED          | tries again in a moment, until the deadline of SEEK                  | APPEND
- * again in a |                                                                      | moment
+ *                | FOLLOW             | SUSPECT            | CLAIM          | HOST
+ * ---------------+--------------------+--------------------+----------------+-----------------
+ * SEEK           | DIAL the host of   | as for FOLLOW      | waits          | DIAL itself
+ *                | the entry, READ    |                    |                |
+ * READ: none     | APPEND a claim of  |                    |                |
+ *                | the first term     |                    |                |
+ * READ: the same | DIAL, unless it    | APPEND a claim, in | APPEND again   | APPEND again what
+ * entry          | does               | its turn           |                | is not answered
+ * READ, LOST: a  | DIAL its host, or  | as for FOLLOW      | as for FOLLOW; | was won, if it is
+ * later entry    | HOST, if that is   |                    | an own one was | its own; else ends
+ *                | this node          |                    | won            | hosting, DIAL
+ * WON            |                    |                    | HOST, DIAL     | TELL_COMMITTED
+ *                |                    |                    | itself         |
+ * UNKNOWN        |                    |                    | READ, later    | READ, later
+ * CONNECTED      | tells it           | tells it; FOLLOW   |                | tells it
+ * CONNECTION_LOST|                    |                    |                |
+ *   it was there | tells it           |                    |                | tells it
+ *   refused      | SUSPECT, READ      | READ               |                | DIAL itself again
+ *   silent       | SUSPECT, LOOK,     | DIAL; claims when  |                | DIAL itself again
+ *                | DIAL               | the renewal stands |                |
+ * SEEN: whole or |                    |                    |                | APPEND, unless it
+ * closed         |                    |                    |                | is committed
+ * FAILED         | READ, later        | READ, later        | READ, later    | APPEND, later
  *
  * A host that is refused is a process that has ended: the nodes of the committed world claim in the
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
@@ -49,14 +46,14 @@
  * of a later round without it.
  *
  * The contract with the performer:
- * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; RENEW by RENEWED
- *   or FAILED; LOOK by RENEWAL or FAILED. At most one READ or APPEND is under way.
+ * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
+ * and RENEW by RENEWED, or not at all. At most one READ or APPEND is under way.
  * - APPEND takes the record of the effect and, for a claim, this node as the host; its number is
  *   that of the entry known before, and one.
  * - DIAL is answered by CONNECTED or CONNECTION_LOST, and replaces an earlier DIAL. HOST starts the
  *   store, seeded with the record, at the address that this node has announced; a DIAL to this node
- *   itself follows it. END_HOSTING ends it, and every connection to it. DIAL, END_HOSTING and
- *   TELL_LOST end the connection that was there without a CONNECTION_LOST.
+ *   itself follows it. END_HOSTING ends it, and every connection to it. DIAL and
+ *   END_HOSTING end the connection that was there without a CONNECTION_LOST.
  * - TELL_CONNECTED and TELL_LOST hand what the performer has told on to the rendezvous machine.
  * - The machine has one timer. ARM_TIMER replaces it. */
 #ifndef MUSTER_CORE_SUCCESSION_SUCCESSION_MACHINE_H
@@ -130,7 +127,8 @@ struct succession_event {
             /* READ, LOST: what is committed; SEEN: the record of the store. */
             const struct rendezvous_state *record;
         };
-        const char *renewal; /* RENEWAL; "": the host has not renewed its term yet */
+        /* RENEWAL; "": the host has not renewed its term yet; NULL: the register is away */
+        const char *renewal;
         enum succession_loss loss;
         struct { /* FAILED: nothing was appended */
             const char *reason;

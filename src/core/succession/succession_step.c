@@ -29,6 +29,7 @@ void succession_read(struct succession_step *step) {
 void succession_dial(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->is_seeking && !machine->is_connected) {
+        machine->is_dialing = true;
         struct instant end = instant_after(step->event->now, machine->settings.silence_timeout);
         succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_DIAL,
                                   .dial = {machine->state == SUCCESSION_HOST,
@@ -126,5 +127,29 @@ void succession_give_up(struct succession_step *step) {
         }
         succession_push(step, (struct succession_effect){
                                   .kind = SUCCESSION_EFFECT_GAVE_UP, .reason = machine->reason});
+    }
+}
+
+void succession_claim(struct succession_step *step) {
+    step->machine->state = SUCCESSION_CLAIM;
+    succession_append(step, true, &step->machine->record);
+}
+
+void succession_claim_in_turn(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct succession_suspicion *suspicion = &machine->suspicion;
+    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED && !suspicion->is_turn) {
+        int before = succession_turn(machine);
+        suspicion->is_turn = true;
+        if (before > 0) {
+            moment_set_after(&suspicion->turn_at, step->event->now,
+                duration_from_milliseconds((int64_t)before * SUCCESSION_TURN_MILLISECONDS));
+            return;
+        }
+    }
+    if (suspicion->is_turn && !suspicion->turn_at.is_set) {
+        succession_claim(step);
+    } else if (suspicion->kind == SUCCESSION_SUSPICION_NONE && !machine->is_dialing) {
+        succession_dial(step);
     }
 }

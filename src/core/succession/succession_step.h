@@ -42,17 +42,18 @@ struct succession_machine {
     struct rendezvous_state seen;
     struct rendezvous_state appended;
     bool is_uncommitted;
+    bool is_open; /* the round seen last has not its nodes yet */
     enum succession_request request;
     bool is_claim;      /* the append under way, or the one that is unresolved */
     bool is_unresolved; /* nobody knows whether the append was won */
     bool is_seeking;
     struct instant deadline; /* of SEEK */
+    bool is_dialing;
     bool is_connected;
     bool was_connected;
     struct succession_suspicion suspicion;
     struct moment renew_at;
     struct moment retry_at;
-    struct moment armed;     /* when the timer fires */
     struct instant heard_at; /* of the host or of the register */
     bool is_fenced;
     char reason[SUCCESSION_REASON_SIZE];
@@ -92,5 +93,11 @@ const struct rendezvous_node *succession_find_self(
 /* How many nodes claim before this one. */
 int succession_turn(const struct succession_machine *machine);
 void succession_forget_suspicion(struct succession_machine *machine);
+
+/* Claims the next term. */
+void succession_claim(struct succession_step *step);
+/* The register has no later entry. The host that this node cannot reach is claimed when it is this
+ * node's turn. A host that is not suspected is dialled. */
+void succession_claim_in_turn(struct succession_step *step);
 
 #endif

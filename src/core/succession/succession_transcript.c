@@ -74,7 +74,7 @@ void succession_event_describe(const struct succession_event *event, struct text
         describe_entry(event, out);
         break;
     case SUCCESSION_EVENT_RENEWAL:
-        text_append_format(out, " %s", event->renewal);
+        text_append_format(out, " %s", event->renewal != NULL ? event->renewal : "unknown");
         break;
     case SUCCESSION_EVENT_FAILED:
         text_append_format(out, " %s", event->failed.reason);

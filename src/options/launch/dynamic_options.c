@@ -101,6 +101,29 @@ static enum failure_code apply_endpoint(
     return option_result_settle(options, "rdzv_endpoint", code, &reason);
 }
 
+/* The endpoint of a register is its engine's to read. */
+static enum failure_code apply_register(
+    struct option_result *options, struct launch_config *config) {
+    struct launch_dynamic *dynamic = &config->dynamic;
+    dynamic->register_endpoint =
+        option_copy_unless_empty(option_result_text(options, "rdzv_endpoint"));
+    if (dynamic->register_endpoint == NULL) {
+        option_result_reject(options, "rdzv_endpoint",
+            "is missing: with --rdzv-backend dir it is a directory that every node sees");
+        return FAILURE_INVALID;
+    }
+    dynamic->store = LAUNCH_RECORD_TCP_STORE;
+    return FAILURE_NONE;
+}
+
+static enum failure_code apply_place(struct option_result *options, struct launch_config *config) {
+    if (config->dynamic.register_engine != NULL) {
+        return apply_register(options, config);
+    }
+    return config->dynamic.store == LAUNCH_RECORD_FILE_STORE ? apply_file(options, config)
+                                                             : apply_endpoint(options, config);
+}
+
 static void warn_of_default_run_id(
     const struct option_result *options, struct launch_config *config) {
     if (!is_given(options, "rdzv_id")) {
@@ -154,8 +177,7 @@ enum failure_code dynamic_options_apply(
         code = check_local_address(options);
     }
     if (code == FAILURE_NONE) {
-        code = dynamic->store == LAUNCH_RECORD_FILE_STORE ? apply_file(options, config)
-                                                          : apply_endpoint(options, config);
+        code = apply_place(options, config);
     }
     if (code == FAILURE_NONE) {
         warn_of_default_run_id(options, config);

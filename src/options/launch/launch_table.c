@@ -35,8 +35,8 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "static",
         .help = "How nodes find each other: static (ranks and master are given), c10d (nodes may "
-                "come and "
-                "go), etcd or etcd-v2 (one node only in this version). Default: static.",
+                "come and go), dir (the same, and any node may die), etcd or etcd-v2 (one node "
+                "only in this version). Default: static.",
     },
     {
         .destination = "rdzv_endpoint",

@@ -20,7 +20,13 @@ enum setting_kind {
 #define MAXIMUM_KEEP_ALIVES 100000
 #define MAXIMUM_SILENCE_SECONDS 3600
 
-enum { BACKEND_STATIC = 1, BACKEND_C10D = 2, BACKEND_ETCD_V2 = 4, BACKEND_ETCD = 8 };
+enum {
+    BACKEND_STATIC = 1,
+    BACKEND_C10D = 2,
+    BACKEND_ETCD_V2 = 4,
+    BACKEND_ETCD = 8,
+    BACKEND_REGISTER = 16
+};
 
 static const struct {
     const char *key;
@@ -28,17 +34,21 @@ static const struct {
     int backends;
     int maximum; /* of a number's value */
 } known_settings[] = {
-    {"join_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2, INT_MAX},
-    {"last_call_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2 | BACKEND_ETCD, INT_MAX},
-    {"close_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2, INT_MAX},
-    {"heartbeat_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2, INT_MAX},
-    {"keep_alive_interval", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2,
+    {"join_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
+    {"last_call_timeout", SETTING_SECONDS,
+        BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2 | BACKEND_ETCD, INT_MAX},
+    {"close_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
+    {"heartbeat_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2,
+        INT_MAX},
+    {"keep_alive_interval", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2,
         MAXIMUM_KEEP_ALIVE_SECONDS},
-    {"keep_alive_max_attempt", SETTING_COUNT, BACKEND_C10D | BACKEND_ETCD_V2, MAXIMUM_KEEP_ALIVES},
-    {"read_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_ETCD_V2, INT_MAX},
-    {"silence_timeout", SETTING_SECONDS, BACKEND_C10D, MAXIMUM_SILENCE_SECONDS},
-    {"host_timeout", SETTING_SECONDS, BACKEND_C10D, INT_MAX},
-    {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D, INT_MAX},
+    {"keep_alive_max_attempt", SETTING_COUNT, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2,
+        MAXIMUM_KEEP_ALIVES},
+    {"read_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
+    {"silence_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, MAXIMUM_SILENCE_SECONDS},
+    {"host_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
+    {"fence_timeout", SETTING_SECONDS, BACKEND_REGISTER, INT_MAX},
+    {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
     {"timeout", SETTING_SECONDS, BACKEND_STATIC | BACKEND_ETCD, INT_MAX},
     {"is_host", SETTING_BOOLEAN, BACKEND_C10D, 0},
     {"store_type", SETTING_STORE_TYPE, BACKEND_C10D, 0},
@@ -152,7 +162,7 @@ static int backend_bit(const char *backend) {
         const char *name;
         int bit;
     } backends[] = {{"static", BACKEND_STATIC}, {"c10d", BACKEND_C10D},
-        {"etcd-v2", BACKEND_ETCD_V2}, {"etcd", BACKEND_ETCD}};
+        {"etcd-v2", BACKEND_ETCD_V2}, {"etcd", BACKEND_ETCD}, {"dir", BACKEND_REGISTER}};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         if (text_equals(backends[i].name, backend)) {
             return backends[i].bit;
@@ -214,6 +224,7 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
         (int)number_of(settings, "keep_alive_max_attempt", rendezvous->keep_alive_max_attempt);
     take_seconds(settings, "silence_timeout", &rendezvous->silence_timeout);
     take_seconds(settings, "host_timeout", &rendezvous->host_timeout);
+    take_seconds(settings, "fence_timeout", &rendezvous->fence_timeout);
     take_seconds(settings, "exit_barrier_timeout", &rendezvous->exit_barrier_timeout);
     take_seconds(settings, "read_timeout", &dynamic->read_timeout);
     dynamic->store =

@@ -146,6 +146,16 @@ static enum failure_code apply_c10d(struct option_result *options, struct launch
     return code == FAILURE_NONE ? dynamic_options_apply(options, config) : code;
 }
 
+/* The store is hosted by the node that the job's register names. */
+static enum failure_code apply_register(
+    struct option_result *options, struct launch_config *config) {
+    config->rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
+    config->dynamic.register_engine = memory_duplicate_string(config->rdzv_backend);
+    warn_of_unused(options, config, false);
+    enum failure_code code = take_run_id(options, config);
+    return code == FAILURE_NONE ? dynamic_options_apply(options, config) : code;
+}
+
 /* Takes the master from --rdzv-endpoint. */
 static enum failure_code apply_endpoint(
     struct option_result *options, struct launch_config *config) {
@@ -284,8 +294,11 @@ static enum failure_code apply_rendezvous(
     if (text_equals(config->rdzv_backend, "static")) {
         return apply_static(options, config);
     }
-    if (text_equals(config->rdzv_backend, "dir") || text_equals(config->rdzv_backend, "k8s")) {
+    if (text_equals(config->rdzv_backend, "k8s")) {
         return refuse_register(options, config);
+    }
+    if (text_equals(config->rdzv_backend, "dir")) {
+        return apply_register(options, config);
     }
     return text_equals(config->rdzv_backend, "c10d") ? apply_c10d(options, config)
                                                      : apply_etcd(options, config);

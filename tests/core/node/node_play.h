@@ -136,7 +136,8 @@ static inline void play_perform(struct play *play, const struct node_effect *eff
     case NODE_ROUND:
         play_perform_rounds(play, &effect->round);
         break;
-    case NODE_STANDBY: /* a test's own interlude plays it */
+    case NODE_STANDBY:    /* a test's own interlude plays it */
+    case NODE_SUCCESSION: /* the same */
     case NODE_PART_COUNT:
         break;
     }
@@ -163,6 +164,8 @@ static inline bool play_is_told(const struct node_effect *effect) {
     case NODE_STANDBY:
         return effect->standby.kind != STANDBY_EFFECT_ARM_TIMER &&
                effect->standby.kind != STANDBY_EFFECT_DISARM_TIMER;
+    case NODE_SUCCESSION:
+        return effect->succession.kind != SUCCESSION_EFFECT_ARM_TIMER;
     case NODE_MEMBERSHIP:
     case NODE_PART_COUNT:
         break;

@@ -298,6 +298,53 @@ static void a_store_is_opened_anew_in_each_round(void **state) {
     scene_clear(&scene);
 }
 
+/* A round of one node where another may come to host the store. */
+static struct scene scene_with_succession(void) {
+    struct round_settings settings = {
+        .role = "default",
+        .local_world_size = 1,
+        .has_succession = true,
+        .timeout = duration_from_seconds(600),
+        .exit_barrier_timeout = duration_from_seconds(300),
+    };
+    return (struct scene){.exchange = round_exchange_new(&settings)};
+}
+
+static void a_round_begins_when_the_register_has_it_where_there_is_one(void **state) {
+    (void)state;
+    struct scene scene = scene_with_succession();
+    struct round_event committed = {.kind = ROUND_EVENT_WAITED, .round = 0};
+    struct round_event opened = {
+        .kind = ROUND_EVENT_STORE_OPENED, .round = 0, .opened = {"a", 1234}};
+    begin(&scene, 0, "a", 'a',
+        "arm_timer at=600.000; set_role_info 0/role_info/0; set_assignments 0/assigned_ranks/0 of "
+        "1; "
+        "open_worker_store fresh");
+    step(&scene, opened, "publish 0/publication a:1234 of " A "; wait 0/committed");
+    step(&scene, committed, "disarm_timer; joined 0 rank=0 of 1 [0, 1, 0, 1] a:1234 restarts=2");
+    step(&scene, (struct round_event){.kind = ROUND_EVENT_BARRIER_ASKED},
+        "arm_timer at=300.000; set 0/done/0 <val_ignored>; wait 0/all_done/1");
+    step(&scene, committed, "disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
+static void a_round_that_is_not_committed_in_time_says_so(void **state) {
+    (void)state;
+    struct scene scene = scene_with_succession();
+    struct round_event opened = {
+        .kind = ROUND_EVENT_STORE_OPENED, .round = 0, .opened = {"a", 1234}};
+    begin(&scene, 0, "a", 'a',
+        "arm_timer at=600.000; set_role_info 0/role_info/0; set_assignments 0/assigned_ranks/0 of "
+        "1; "
+        "open_worker_store fresh");
+    step(&scene, opened, "publish 0/publication a:1234 of " A "; wait 0/committed");
+    scene.seconds = 600;
+    step(&scene, (struct round_event){.kind = ROUND_EVENT_TIMER_FIRED},
+        "arm_timer at=602.000; disarm_timer; join_failed round 0 did not come about within 600 s: "
+        "the host of the job's store could not commit it to the register");
+    scene_clear(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rank_0_publishes_its_store_and_assigns_the_ranks),
     cmocka_unit_test(ranks_wait_for_the_address_if_they_are_first),
@@ -317,6 +364,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_new_round_ends_the_one_before),
     cmocka_unit_test(answers_for_another_round_are_ignored),
     cmocka_unit_test(a_store_is_opened_anew_in_each_round),
+    cmocka_unit_test(a_round_begins_when_the_register_has_it_where_there_is_one),
+    cmocka_unit_test(a_round_that_is_not_committed_in_time_says_so),
 };
 
 TEST_MAIN(tests)

@@ -150,6 +150,17 @@ static void a_key_is_described_by_its_round_and_name(void **state) {
     text_clear(&text);
 }
 
+static void keys_of_a_job_with_a_register_are_named_apart(void **state) {
+    (void)state;
+    struct text_list keys = {0};
+    round_key_list_of_succession(7, 2, "job", &keys);
+    assert_int_equal(keys.count, 3);
+    assert_string_equal(keys.items[0], "/torch.rendezvous.job.7/muster/committed");
+    assert_string_equal(keys.items[1], "/torch.rendezvous.job.7/muster/done/0");
+    assert_string_equal(keys.items[2], "/torch.rendezvous.job.7/muster/done/1");
+    text_list_clear(&keys);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(torchruns_keys_are_spelled_as_torchrun_spells_them),
     cmocka_unit_test(musters_keys_are_in_a_folder_of_their_own),
@@ -160,6 +171,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_publisher_is_written_before_its_address),
     cmocka_unit_test(all_keys_of_a_round_can_be_named),
     cmocka_unit_test(a_key_is_described_by_its_round_and_name),
+    cmocka_unit_test(keys_of_a_job_with_a_register_are_named_apart),
 };
 
 TEST_MAIN(tests)

@@ -14,6 +14,12 @@ static struct scene following(const char *me) {
     return scene;
 }
 
+static void find_nothing_new(struct scene *scene) {
+    struct rendezvous_state record = world(4, "abc");
+    entry_of(scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
+    rendezvous_state_clear(&record);
+}
+
 /* Node a hosts term 1. */
 static struct scene hosting(void) {
     struct scene scene = scene_of("a");
@@ -107,7 +113,7 @@ static void an_append_that_loses_deposes_the_host(void **state) {
     seen(&scene, &alone, expected);
     entry_of(&scene, SUCCESSION_EVENT_LOST, 2, 2, "b", &others, "end_hosting; tell_lost");
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_FOLLOW);
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
     free(expected);
     rendezvous_state_clear(&alone);
     rendezvous_state_clear(&others);
@@ -150,8 +156,8 @@ static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
         "append claim 8 term 2: round 4 complete " B " wait [] spare []");
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_CLAIM);
@@ -166,8 +172,8 @@ static void a_later_rank_waits_for_its_turn(void **state) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
@@ -182,8 +188,8 @@ static void a_successor_that_dies_is_succeeded(void **state) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.000");
     lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "");
@@ -204,7 +210,8 @@ static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state)
     struct scene scene = following("b");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
     step(&scene, renewal("1"), "");
     scene.seconds = 1;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
@@ -221,11 +228,42 @@ static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state)
     scene_clear(&scene);
 }
 
+static void a_silent_host_that_commits_is_there(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("1"), "");
+    scene.seconds = 3;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "");
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_refused_host_that_has_committed_is_claimed_all_the_same(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 9, 1, "a", &record,
+        "append claim 10 term 2: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
 static void a_node_that_alone_has_lost_the_host_does_not_depose_it(void **state) {
     (void)state;
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
     for (int second = 0; second < 50; second++) {
         char text[16];
         scene.seconds = second;
@@ -242,15 +280,13 @@ static void nobody_claims_while_the_register_is_away(void **state) {
     (void)state;
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
     step(&scene, renewal("1"), "");
     scene.seconds = 2.9;
-    step(&scene,
-        (struct succession_event){
-            .kind = SUCCESSION_EVENT_FAILED, .failed = {"no such disk", false}},
-        "");
+    step(&scene, renewal(NULL), "");
     scene.seconds = 3.5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; look_at_renewal term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
     scene_clear(&scene);
 }
 
@@ -258,7 +294,8 @@ static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
     (void)state;
     struct scene scene = following("b");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
     scene.seconds = 10;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
         "look_at_renewal term 1; fenced neither the host of the job's store nor its register was "
@@ -274,11 +311,12 @@ static void a_silent_node_that_was_left_behind_ends_its_workers(void **state) {
     struct scene scene = following("b");
     struct rendezvous_state others = world(5, "ac");
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
-    seek(&scene, 60, "dial at=3.000");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
     lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
     lose(&scene, SUCCESSION_LOSS_SILENT, "look_at_renewal term 1; dial at=3.000");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &others,
-        "fenced the others have gone on without this node, which cannot reach them; dial at=3.000");
+        "fenced the others have gone on without this node, which cannot reach them");
     rendezvous_state_clear(&others);
     scene_clear(&scene);
 }
@@ -287,13 +325,30 @@ static void a_host_renews_its_term_and_reads_when_it_has_stood_still(void **stat
     (void)state;
     struct scene scene = hosting();
     struct rendezvous_state others = world(1, "bc");
+    struct rendezvous_state whole = world(0, "abc");
+    char *expected = commit_of(2, 1, &whole);
+    seen(&scene, &whole, expected);
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
+    free(expected);
     scene.seconds = 1;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "");
     scene.seconds = 8;
+    seen(&scene, &whole, "");
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 2, "b", &others, "end_hosting; tell_lost");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &others, "end_hosting; tell_lost");
     rendezvous_state_clear(&others);
+    rendezvous_state_clear(&whole);
+    scene_clear(&scene);
+}
+
+static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state open = {.round = 1};
+    seen(&scene, &open, "");
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
     scene_clear(&scene);
 }
 
@@ -302,8 +357,8 @@ static void a_node_named_by_an_entry_hosts(void **state) {
     struct scene scene = following("b");
     struct rendezvous_state record = world(5, "bc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "host term 2; dial self at=3.000");
     rendezvous_state_clear(&record);
     scene_clear(&scene);
@@ -361,11 +416,14 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_later_rank_waits_for_its_turn),
     cmocka_unit_test(a_successor_that_dies_is_succeeded),
     cmocka_unit_test(a_silent_host_is_claimed_when_its_renewal_stands_still),
+    cmocka_unit_test(a_silent_host_that_commits_is_there),
+    cmocka_unit_test(a_refused_host_that_has_committed_is_claimed_all_the_same),
     cmocka_unit_test(a_node_that_alone_has_lost_the_host_does_not_depose_it),
     cmocka_unit_test(nobody_claims_while_the_register_is_away),
     cmocka_unit_test(a_node_that_hears_of_nobody_ends_its_workers),
     cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
     cmocka_unit_test(a_host_renews_its_term_and_reads_when_it_has_stood_still),
+    cmocka_unit_test(a_host_whose_round_stays_open_looks_whether_it_is_deposed),
     cmocka_unit_test(a_node_named_by_an_entry_hosts),
     cmocka_unit_test(all_nodes_started_again_go_on_from_the_last_entry),
     cmocka_unit_test(a_register_that_cannot_be_used_is_given_up),

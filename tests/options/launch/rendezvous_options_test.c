@@ -143,10 +143,21 @@ static void several_nodes_with_etcd_are_refused_with_a_way_out(void **state) {
 
 static void register_that_no_agent_uses_is_refused(void **state) {
     (void)state;
-    expect_mistake("--nnodes 2 --rdzv-backend dir --rdzv-endpoint /shared t.py", "--rdzv-backend",
-        "dir is not served yet");
     expect_mistake(
         "--rdzv-backend k8s --rdzv-endpoint name t.py", "--rdzv-backend", "k8s is not served yet");
+}
+
+static void a_directory_decides_who_hosts_the_store(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of(
+        "--nnodes 2:4 --rdzv-backend dir --rdzv-endpoint /shared/path --rdzv-id j --rdzv-conf "
+        "fence_timeout=20 t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->dynamic.register_engine, "dir");
+    assert_string_equal(config->dynamic.register_endpoint, "/shared/path");
+    assert_int_equal(config->dynamic.settings.fence_timeout.nanoseconds, INT64_C(20000000000));
+    assert_null(config->dynamic.host);
+    expect_mistake("--nnodes 2 --rdzv-backend dir t.py", "--rdzv-endpoint", "is missing");
 }
 
 static void options_of_static_are_warned_about_elsewhere(void **state) {
@@ -197,6 +208,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
     cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
     cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(a_directory_decides_who_hosts_the_store, clear),
     cmocka_unit_test_teardown(register_that_no_agent_uses_is_refused, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
     cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),

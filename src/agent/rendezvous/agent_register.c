@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_register.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "host/loop/random_seed.h"
+#include "host/register/register.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* How long the register may take for one answer. */
+#define ANSWER_SECONDS 5
+
+struct agent_register {
+    struct event_loop *loop;
+    struct agent_register_settings settings;
+    struct job_register *job_register;
+    struct register_entry known;    /* the last entry read or won */
+    struct register_entry appended; /* the one under way */
+    uint64_t appending;             /* the request; 0: none */
+    uint64_t looking;               /* the last LOOK */
+    uint64_t reading;               /* the last READ */
+    char *place;                    /* of this node */
+    char *name;                     /* of this node, as a host */
+};
+
+static void post(struct agent_register *reg, struct succession_event event) {
+    agent_mailbox_post(&reg->settings.agent->mailbox,
+        &(struct node_event){.part = NODE_SUCCESSION, .succession = event});
+}
+
+static void post_kind(struct agent_register *reg, enum succession_event_kind kind) {
+    post(reg, (struct succession_event){.kind = kind});
+}
+
+static struct instant answer_deadline(const struct agent_register *reg) {
+    return instant_after(event_loop_now(reg->loop), duration_from_seconds(ANSWER_SECONDS));
+}
+
+/* What the register says. */
+
+static void fail(struct agent_register *reg, const char *reason, bool is_final) {
+    log_warning(reg->settings.agent->log, "the job's register: %s", reason);
+    post(reg,
+        (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {reason, is_final}});
+}
+
+static bool read_record(const struct register_entry *entry, struct rendezvous_state *out_record) {
+    struct slice bytes = bytes_slice(&entry->record);
+    bool is_absent;
+    return bytes.length == 0 ||
+           rendezvous_state_read_text(bytes, &is_absent, out_record, NULL) == FAILURE_NONE;
+}
+
+static void take_entry(struct agent_register *reg, enum succession_event_kind kind,
+    const struct register_entry *entry) {
+    struct rendezvous_state record = {0};
+    struct succession_event event = {.kind = kind, .is_there = true, .record = &record};
+    if (!node_identity_parse(entry->host, &event.entry.host) || !read_record(entry, &record)) {
+        fail(reg,
+            "its last entry is none of this version of Muster; was it written by another program?",
+            true);
+        return;
+    }
+    event.entry.number = entry->number;
+    event.entry.term = entry->term;
+    register_entry_clear(&reg->known);
+    register_entry_copy(entry, &reg->known);
+    post(reg, event);
+    rendezvous_state_clear(&record);
+}
+
+static void end_append(struct agent_register *reg) {
+    reg->appending = 0;
+    reg->settings.settled(reg->settings.context);
+}
+
+static void take_read(struct agent_register *reg, const struct register_event *event) {
+    if (event->entry != NULL) {
+        take_entry(reg, SUCCESSION_EVENT_READ, event->entry);
+    } else {
+        post_kind(reg, SUCCESSION_EVENT_READ);
+    }
+}
+
+static void take_won(struct agent_register *reg) {
+    register_entry_clear(&reg->known);
+    register_entry_copy(&reg->appended, &reg->known);
+    post_kind(reg, SUCCESSION_EVENT_WON);
+    end_append(reg);
+}
+
+static void take_failed(struct agent_register *reg, const struct register_event *event) {
+    if (event->request == reg->looking) {
+        post(reg, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL});
+    } else if (event->request == reg->appending) {
+        fail(reg, event->failure->message, event->is_final);
+        end_append(reg);
+    } else if (event->request == reg->reading) {
+        fail(reg, event->failure->message, event->is_final);
+    } else {
+        log_warning(reg->settings.agent->log,
+            "the job's register: this node's term is not renewed: %s", event->failure->message);
+    }
+}
+
+static void told(void *context, const struct register_event *event) {
+    struct agent_register *reg = context;
+    switch (event->kind) {
+    case REGISTER_READ:
+        take_read(reg, event);
+        break;
+    case REGISTER_WON:
+        take_won(reg);
+        break;
+    case REGISTER_LOST:
+        take_entry(reg, SUCCESSION_EVENT_LOST, event->entry);
+        end_append(reg);
+        break;
+    case REGISTER_UNKNOWN:
+        post_kind(reg, SUCCESSION_EVENT_UNKNOWN);
+        end_append(reg);
+        break;
+    case REGISTER_RENEWED:
+        post_kind(reg, SUCCESSION_EVENT_RENEWED);
+        break;
+    case REGISTER_RENEWAL:
+        post(reg,
+            (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL, .renewal = event->renewal});
+        break;
+    case REGISTER_CHANGED:
+        break; /* nothing is watched */
+    case REGISTER_FAILED:
+        take_failed(reg, event);
+        break;
+    }
+}
+
+/* What is asked. */
+
+bool agent_register_is_empty(const struct rendezvous_state *record) {
+    return record->count == 0 && record->round == 0 && !record->is_complete && !record->is_closed;
+}
+
+static enum register_entry_kind kind_of(const struct succession_effect *effect) {
+    if (effect->append.is_claim) {
+        return REGISTER_ENTRY_CLAIM;
+    }
+    return effect->append.record->is_closed ? REGISTER_ENTRY_CLOSE : REGISTER_ENTRY_COMMIT;
+}
+
+static void append(struct agent_register *reg, const struct succession_effect *effect) {
+    const struct launch_config *config = reg->settings.agent->config;
+    const struct rendezvous_state *record = effect->append.record;
+    struct register_entry *entry = &reg->appended;
+    register_entry_clear(entry);
+    *entry = (struct register_entry){
+        .number = effect->append.number,
+        .kind = kind_of(effect),
+        .term = effect->append.term,
+        .host = memory_duplicate_string(reg->name),
+        .addresses = memory_duplicate_string(reg->place),
+        .settings = text_format("%d:%d", config->minimum_nodes, config->maximum_nodes),
+    };
+    register_entry_write_nonce(random_seed(), random_seed(), entry->nonce);
+    if ((!agent_register_is_empty(record) &&
+            rendezvous_state_write_text(record, &entry->record) != FAILURE_NONE) ||
+        register_entry_check(entry) != FAILURE_NONE) {
+        fail(reg, "the record of the round is too long for an entry", true);
+        return;
+    }
+    reg->appending = register_append(reg->job_register, entry, answer_deadline(reg));
+}
+
+void agent_register_perform(struct agent_register *reg, const struct succession_effect *effect) {
+    if (effect->kind == SUCCESSION_EFFECT_READ) {
+        reg->reading = register_read(reg->job_register, answer_deadline(reg));
+    } else if (effect->kind == SUCCESSION_EFFECT_APPEND) {
+        append(reg, effect);
+    } else if (effect->kind == SUCCESSION_EFFECT_RENEW) {
+        (void)register_renew(reg->job_register, effect->term, answer_deadline(reg));
+    } else if (effect->kind == SUCCESSION_EFFECT_LOOK) {
+        reg->looking = register_renewal(reg->job_register, effect->term, answer_deadline(reg));
+    }
+}
+
+bool agent_register_is_appending(const struct agent_register *reg) {
+    return reg->appending != 0;
+}
+
+int64_t agent_register_term(const struct agent_register *reg) {
+    return reg->known.term;
+}
+
+bool agent_register_find_host(const struct agent_register *reg, struct host_place *out_place) {
+    const char *addresses = reg->known.addresses;
+    return addresses != NULL && host_place_parse(addresses, out_place) == FAILURE_NONE;
+}
+
+void agent_register_set_place(struct agent_register *reg, const char *place) {
+    free(reg->place);
+    reg->place = memory_duplicate_string(place);
+}
+
+/* Life. */
+
+static enum failure_code open_register(struct agent_register *reg, struct failure *failure) {
+    const struct agent_rendezvous_settings *settings = reg->settings.agent;
+    const struct launch_dynamic *dynamic = &settings->config->dynamic;
+    struct register_settings opened = {
+        .endpoint = dynamic->register_endpoint,
+        .run_id = settings->preparation->run_id,
+        .node_name = settings->node->membership.address,
+        .conf = &settings->config->rdzv_conf,
+        .observer = {told, reg},
+    };
+    return register_open(reg->loop, register_engine_named(dynamic->register_engine), &opened,
+        &reg->job_register, failure);
+}
+
+enum failure_code agent_register_new(struct event_loop *loop,
+    const struct agent_register_settings *settings, struct agent_register **out_register,
+    struct failure *failure) {
+    struct agent_register initial = {.loop = loop, .settings = *settings};
+    struct agent_register *reg = memory_duplicate(&initial, sizeof initial);
+    struct text name = {0};
+    node_identity_describe(&settings->agent->node->succession.identity, &name);
+    reg->name = text_take(&name);
+    enum failure_code code = open_register(reg, failure);
+    if (code != FAILURE_NONE) {
+        agent_register_free(reg);
+        return code;
+    }
+    *out_register = reg;
+    return FAILURE_NONE;
+}
+
+void agent_register_free(struct agent_register *reg) {
+    if (reg == NULL) {
+        return;
+    }
+    register_free(reg->job_register);
+    register_entry_clear(&reg->known);
+    register_entry_clear(&reg->appended);
+    free(reg->place);
+    free(reg->name);
+    free(reg);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/rendezvous/agent_succession.h"
+
+#include <stdlib.h>
+
+#include "agent/rendezvous/agent_hosted_store.h"
+#include "agent/rendezvous/agent_register.h"
+#include "base/memory.h"
+#include "core/rendezvous/host_place.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "core/round/round_key.h"
+#include "core/succession/succession_step.h"
+#include "host/network/local_address.h"
+#include "wire/rendezvous/host_answer.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* How long the register may take for one answer. */
+#define ANSWER_SECONDS 5
+/* A process that listens refuses nobody. A few refusals in a row are no accident. */
+#define REFUSAL_PATIENCE_MILLISECONDS 5
+/* Beyond silence_timeout: how much longer a new host waits for the nodes of the world. */
+#define GATHERING_SLACK_SECONDS 1
+#define COMMITTED "1"
+
+struct agent_succession {
+    struct event_loop *loop;
+    const struct agent_rendezvous_settings *settings;
+    struct agent_register *reg;
+    struct event_timer *timer;
+    struct rendezvous_backend *backend;
+    struct agent_hosted_store *store; /* stands by, or is served */
+    struct rendezvous_state gathered; /* as host: whose nodes are awaited */
+    struct event_timer *gathering;
+    bool is_connected;
+    struct instant dial_end;
+    struct duration patience;    /* to linger */
+    void (*left)(void *context); /* NULL: nobody waits */
+    void *left_context;
+};
+
+static void post(struct agent_succession *succession, struct succession_event event) {
+    agent_mailbox_post(&succession->settings->mailbox,
+        &(struct node_event){.part = NODE_SUCCESSION, .succession = event});
+}
+
+static void post_kind(struct agent_succession *succession, enum succession_event_kind kind) {
+    post(succession, (struct succession_event){.kind = kind});
+}
+
+static void leave(void *context) {
+    struct agent_succession *succession = context;
+    void (*left)(void *context) = succession->left;
+    succession->left = NULL;
+    if (left == NULL) {
+        return;
+    }
+    if (agent_hosted_store_is_serving(succession->store) && succession->patience.nanoseconds > 0) {
+        agent_hosted_store_linger(
+            succession->store, 0, succession->patience, left, succession->left_context);
+    } else {
+        left(succession->left_context);
+    }
+}
+
+static void timer_fired(void *context) {
+    post_kind(context, SUCCESSION_EVENT_TIMER_FIRED);
+}
+
+/* The store. */
+
+static void post_membership(
+    struct agent_succession *succession, struct membership_event membership) {
+    agent_mailbox_post(&succession->settings->mailbox,
+        &(struct node_event){.part = NODE_MEMBERSHIP, .membership = membership});
+}
+
+static void post_gone(
+    struct agent_succession *succession, const struct node_identity *identity, bool has_finished) {
+    agent_mailbox_post(&succession->settings->mailbox,
+        &(struct node_event){.part = NODE_RENDEZVOUS,
+            .rendezvous = {.kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, has_finished}}});
+}
+
+static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
+    post_gone(context, identity, has_finished);
+}
+
+static void stranger_wrote(void *context) {
+    struct agent_succession *succession = context;
+    agent_mailbox_post(&succession->settings->mailbox,
+        &(struct node_event){
+            .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_STRANGER_WROTE}});
+}
+
+/* Nodes of the world that have not come to this host by now are lost. */
+static void gathered(void *context) {
+    struct agent_succession *succession = context;
+    for (size_t i = 0; i < succession->gathered.count; i++) {
+        const struct node_identity *identity = &succession->gathered.nodes[i].identity;
+        if (!agent_hosted_store_knows(succession->store, identity)) {
+            post_gone(succession, identity, false);
+        }
+    }
+}
+
+/* Those whose process was the host before are known to be gone at once. */
+static void gather(struct agent_succession *succession, const struct succession_effect *effect) {
+    const struct rendezvous_state *record = effect->host.record;
+    struct duration silence = succession->settings->config->dynamic.settings.silence_timeout;
+    rendezvous_state_copy(record, &succession->gathered);
+    for (size_t i = 0; i < record->count; i++) {
+        if (succession_is_same_process(&record->nodes[i].identity, &effect->host.former)) {
+            post_gone(succession, &record->nodes[i].identity, false);
+        }
+    }
+    event_timer_set(succession->gathering,
+        instant_after(instant_after(event_loop_now(succession->loop), silence),
+            duration_from_seconds(GATHERING_SLACK_SECONDS)));
+}
+
+static void host(struct agent_succession *succession, const struct succession_effect *effect) {
+    const struct agent_rendezvous_settings *settings = succession->settings;
+    struct store_seeds seeds = {0};
+    struct bytes value = {0};
+    struct text key = {0};
+    log_info(settings->log, "this node hosts the store of job '%s' from now on (term %lld)",
+        settings->preparation->run_id, (long long)effect->host.term);
+    if (!agent_register_is_empty(effect->host.record) &&
+        rendezvous_state_write_text(effect->host.record, &value) == FAILURE_NONE) {
+        rendezvous_key_write_record(settings->preparation->run_id, &key);
+        store_seeds_add(&seeds, text_string(&key), bytes_slice(&value));
+    }
+    agent_hosted_store_serve(succession->store, &seeds, NULL, NULL);
+    post_membership(succession, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING,
+                                    .port = agent_hosted_store_port(succession->store)});
+    gather(succession, effect);
+    bytes_clear(&value);
+    text_clear(&key);
+}
+
+static void end_hosting(struct agent_succession *succession) {
+    struct host_answer answer = {.term = agent_register_term(succession->reg)};
+    struct text text = {0};
+    log_warning(succession->settings->log,
+        "another node hosts the job's store from now on (term %lld); this one does not any more",
+        (long long)answer.term);
+    rendezvous_backend_disconnect(succession->backend);
+    (void)agent_register_find_host(succession->reg, &answer.place);
+    host_answer_write(&answer, &text);
+    agent_hosted_store_stand_by(succession->store, text_string(&text), NULL, NULL);
+    event_timer_stop(succession->gathering);
+    post_membership(succession, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING_OVER});
+    host_answer_clear(&answer);
+    text_clear(&text);
+}
+
+/* Connections. */
+
+static void dial(struct agent_succession *succession, const struct succession_effect *effect) {
+    struct host_place place = {0};
+    bool is_self = effect->dial.is_self;
+    succession->is_connected = false;
+    succession->dial_end = effect->dial.deadline;
+    if (!is_self && !agent_register_find_host(succession->reg, &place)) {
+        post(succession, (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST,
+                             .loss = SUCCESSION_LOSS_OTHER});
+        return;
+    }
+    rendezvous_backend_connect(succession->backend,
+        &(struct rendezvous_backend_trying){
+            .host = is_self ? "127.0.0.1" : place.names,
+            .port = is_self ? agent_hosted_store_port(succession->store) : place.port,
+            .deadline = effect->dial.deadline,
+            .refusal_patience = duration_from_milliseconds(REFUSAL_PATIENCE_MILLISECONDS),
+        });
+    host_place_clear(&place);
+}
+
+static enum succession_loss loss_of(
+    const struct agent_succession *succession, const struct rendezvous_event *event) {
+    if (succession->is_connected) {
+        return event->lost.is_silent ? SUCCESSION_LOSS_SILENT : SUCCESSION_LOSS_ENDED;
+    }
+    return instant_is_before(event_loop_now(succession->loop), succession->dial_end)
+               ? SUCCESSION_LOSS_REFUSED
+               : SUCCESSION_LOSS_SILENT;
+}
+
+static void lose(struct agent_succession *succession, enum succession_loss loss) {
+    succession->is_connected = false;
+    post(succession,
+        (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = loss});
+}
+
+bool agent_succession_take(
+    struct agent_succession *succession, const struct rendezvous_event *event) {
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        succession->is_connected = true;
+        post_kind(succession, SUCCESSION_EVENT_CONNECTED);
+        return true;
+    }
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        if (succession->is_connected) {
+            log_warning(succession->settings->log,
+                "the connection to the host of the job's store is lost: %s; another node follows "
+                "it, if it has ended",
+                event->lost.reason);
+        }
+        lose(succession, loss_of(succession, event));
+        return true;
+    }
+    return false;
+}
+
+void agent_succession_give_up(struct agent_succession *succession) {
+    lose(succession, SUCCESSION_LOSS_ENDED);
+}
+
+static void tell_committed(struct agent_succession *succession, int64_t round) {
+    struct round_key key = {.kind = ROUND_KEY_COMMITTED, .round = round};
+    struct text_list keys = {0};
+    round_key_list(&key, succession->settings->preparation->run_id, &keys);
+    struct store_client_call call = {
+        .request = {.operation = STORE_SET,
+            .key = slice_from_string(keys.items[0]),
+            .value = slice_from_string(COMMITTED)},
+        .is_raw = true,
+        .timeout = duration_from_seconds(ANSWER_SECONDS),
+    };
+    (void)rendezvous_backend_ask(succession->backend, &call);
+    text_list_clear(&keys);
+}
+
+void agent_succession_perform(
+    struct agent_succession *succession, const struct succession_effect *effect) {
+    switch (effect->kind) {
+    case SUCCESSION_EFFECT_READ:
+    case SUCCESSION_EFFECT_APPEND:
+    case SUCCESSION_EFFECT_RENEW:
+    case SUCCESSION_EFFECT_LOOK:
+        agent_register_perform(succession->reg, effect);
+        break;
+    case SUCCESSION_EFFECT_DIAL:
+        dial(succession, effect);
+        break;
+    case SUCCESSION_EFFECT_HOST:
+        host(succession, effect);
+        break;
+    case SUCCESSION_EFFECT_END_HOSTING:
+        end_hosting(succession);
+        break;
+    case SUCCESSION_EFFECT_TELL_COMMITTED:
+        tell_committed(succession, effect->round);
+        break;
+    case SUCCESSION_EFFECT_ARM_TIMER:
+        event_timer_set(succession->timer, effect->deadline);
+        break;
+    case SUCCESSION_EFFECT_TELL_LOST:
+    case SUCCESSION_EFFECT_TELL_CONNECTED:
+    case SUCCESSION_EFFECT_FENCED:
+    case SUCCESSION_EFFECT_GAVE_UP:
+    case SUCCESSION_EFFECT_KIND_COUNT:
+        break; /* the node's own */
+    }
+}
+
+void agent_succession_linger(struct agent_succession *succession, struct duration patience,
+    void (*done)(void *context), void *context) {
+    succession->left = done;
+    succession->left_context = context;
+    succession->patience = patience;
+    if (!agent_register_is_appending(succession->reg)) {
+        leave(succession);
+    }
+}
+
+/* Life. */
+
+void agent_succession_use(struct agent_succession *succession, struct rendezvous_backend *backend) {
+    succession->backend = backend;
+}
+
+/* An address that the user gives is tried first. A name that this machine has found itself may not
+ * be known everywhere, and is tried last. */
+static void write_names(const struct agent_succession *succession, struct text *names) {
+    const char *address = succession->settings->node->membership.address;
+    bool is_given = succession->settings->config->local_address != NULL;
+    struct text interfaces = {0};
+    local_address_write_interfaces(HOST_PLACE_TEXT_MAXIMUM / 2, &interfaces);
+    bool has_more = interfaces.length > 0;
+    text_append_format(names, "%s%s%s", is_given ? address : text_string(&interfaces),
+        has_more ? " " : "", is_given ? text_string(&interfaces) : address);
+    text_clear(&interfaces);
+}
+
+static void write_place(struct agent_succession *succession) {
+    struct text names = {0};
+    struct text place = {0};
+    write_names(succession, &names);
+    host_place_write(agent_hosted_store_port(succession->store), text_string(&names), &place);
+    agent_register_set_place(succession->reg, text_string(&place));
+    text_clear(&names);
+    text_clear(&place);
+}
+
+static enum failure_code stand_by(struct agent_succession *succession, struct failure *failure) {
+    const struct agent_rendezvous_settings *settings = succession->settings;
+    struct agent_hosted_store_settings store = {
+        .config = settings->config,
+        .run_id = settings->preparation->run_id,
+        .log = settings->log,
+        .key = settings->key,
+        .operations = settings->record_store_operations,
+        .stands_by = true,
+        .gone = node_gone,
+        .record_written = stranger_wrote,
+        .context = succession,
+    };
+    enum failure_code code = agent_hosted_store_open(succession->loop, &store,
+        settings->node->membership.address, 0, &succession->store, failure);
+    if (code == FAILURE_NONE) {
+        write_place(succession);
+    }
+    return code;
+}
+
+enum failure_code agent_succession_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_succession **out_succession,
+    struct failure *failure) {
+    struct agent_succession *succession = memory_allocate(sizeof *succession);
+    struct agent_register_settings opened = {settings, leave, succession};
+    succession->loop = loop;
+    succession->settings = settings;
+    succession->timer = event_timer_new(loop, timer_fired, succession);
+    succession->gathering = event_timer_new(loop, gathered, succession);
+    enum failure_code code = agent_register_new(loop, &opened, &succession->reg, failure);
+    if (code == FAILURE_NONE) {
+        code = stand_by(succession, failure);
+    }
+    if (code != FAILURE_NONE) {
+        agent_succession_free(succession);
+        return code;
+    }
+    *out_succession = succession;
+    return FAILURE_NONE;
+}
+
+void agent_succession_free(struct agent_succession *succession) {
+    if (succession == NULL) {
+        return;
+    }
+    agent_register_free(succession->reg);
+    agent_hosted_store_free(succession->store);
+    event_timer_free(succession->timer);
+    event_timer_free(succession->gathering);
+    rendezvous_state_clear(&succession->gathered);
+    free(succession);
+}

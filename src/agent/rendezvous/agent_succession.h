@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What core/succession/succession_machine wants, carried out: entries of the job's register are
+ * read, written and renewed, the store of this node stands by and is served, and the host of the
+ * term is dialled. What becomes of it goes to the node's queue. It keeps what the machine does not
+ * know: where the host of the entry read last listens. Nothing is decided here. */
+#ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_SUCCESSION_H
+#define MUSTER_AGENT_RENDEZVOUS_AGENT_SUCCESSION_H
+
+#include "agent/rendezvous/agent_rendezvous.h"
+#include "host/rendezvous/rendezvous_backend.h"
+
+struct agent_succession;
+
+/* Opens the register of the configuration, and a port for the store that this node may come to
+ * host. `settings` is borrowed. Failures as register_open and agent_hosted_store_open. */
+__attribute__((warn_unused_result)) enum failure_code agent_succession_new(struct event_loop *loop,
+    const struct agent_rendezvous_settings *settings, struct agent_succession **out_succession,
+    struct failure *failure);
+/* NULL is fine. An append under way may still take effect. */
+void agent_succession_free(struct agent_succession *succession);
+
+/* The connection to the host, which outlives this. Before anything is performed. */
+void agent_succession_use(struct agent_succession *succession, struct rendezvous_backend *backend);
+
+void agent_succession_perform(
+    struct agent_succession *succession, const struct succession_effect *effect);
+
+/* Takes what the backend tells of its connection; false: it is no such event. */
+bool agent_succession_take(
+    struct agent_succession *succession, const struct rendezvous_event *event);
+/* This node stood still, and has given up its connection. */
+void agent_succession_give_up(struct agent_succession *succession);
+
+/* Calls `done`, perhaps at once, when nothing is being appended, and no other node is connected to
+ * this node's store, or `patience` is over. */
+void agent_succession_linger(struct agent_succession *succession, struct duration patience,
+    void (*done)(void *context), void *context);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/node/node_succession.h"
+
+bool node_succession_event(const struct succession_machine *succession,
+    const struct succession_effect *effect, struct rendezvous_event *out_event) {
+    switch (effect->kind) {
+    case SUCCESSION_EFFECT_TELL_CONNECTED:
+        *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
+            .connected = {true, succession_machine_state(succession) == SUCCESSION_HOST}};
+        return true;
+    case SUCCESSION_EFFECT_TELL_LOST:
+        *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+            .lost = {.reason = "the host of the job's store is sought", .is_host_sought = true}};
+        return true;
+    case SUCCESSION_EFFECT_FENCED:
+        *out_event =
+            (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FENCED, .reason = effect->reason};
+        return true;
+    case SUCCESSION_EFFECT_GAVE_UP:
+        *out_event = (struct rendezvous_event){
+            .kind = RENDEZVOUS_EVENT_CONNECTION_LOST, .lost = {.reason = effect->reason}};
+        return true;
+    case SUCCESSION_EFFECT_READ:
+    case SUCCESSION_EFFECT_APPEND:
+    case SUCCESSION_EFFECT_RENEW:
+    case SUCCESSION_EFFECT_LOOK:
+    case SUCCESSION_EFFECT_DIAL:
+    case SUCCESSION_EFFECT_HOST:
+    case SUCCESSION_EFFECT_END_HOSTING:
+    case SUCCESSION_EFFECT_TELL_COMMITTED:
+    case SUCCESSION_EFFECT_ARM_TIMER:
+    case SUCCESSION_EFFECT_KIND_COUNT:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs whose register is a directory: any node may die, the one that hosts the job's store included."""
+
+import signal
+
+import pytest
+
+QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
+
+
+@pytest.fixture
+def make_register_job(make_job, scratch):
+    """make_register_job("2:3"): nodes of this machine, whose register is a directory of the test's."""
+
+    def make(nnodes, *options, **how):
+        register = scratch / "register"
+        register.mkdir()
+        return make_job(nnodes, "--rdzv-backend", "dir", *options, path=register, **how)
+
+    return make
+
+
+def start_nodes(job, count):
+    """Nodes node1, node2, …, of which the first hosts the store."""
+    for number in range(1, count + 1):
+        job.start(f"node{number}", address="127.0.0.1")
+        if number == 1:
+            job.started[0].wait_for_log("this node hosts the store")
+    return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)))
+
+
+def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_register_job):
+    job = make_register_job("2:3")
+    start_nodes(job, 3)
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3")
+    assert world.restarts == {0}, job.tell()
+    assert len(job.worlds()) == 2, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+def test_every_host_in_turn_may_be_killed(make_register_job):
+    job = make_register_job("1:4")
+    start_nodes(job, 4)
+    job.started[0].kill()
+    job.wait_for_world("node2", "node3", "node4")
+    hosts = [node for node in job.started[1:] if "hosts the store" in node.err()]
+    hosts[-1].kill()
+    others = [node.name for node in job.started[1:] if not node.was_killed]
+    world = job.wait_for_world(*others)
+    world.end()
+    assert job.succeeds()
+
+
+def test_others_go_on_when_the_host_is_told_to_end(make_register_job):
+    job = make_register_job("2:3", "--settling-time", "0")
+    start_nodes(job, 3)
+    job.started[0].signal(signal.SIGTERM)
+    world = job.wait_for_world("node2", "node3")
+    assert job.started[0].finish().status == 1
+    world.end()
+    assert [node.finish().status for node in job.started[1:]] == [0, 0], job.tell()
+
+
+def test_a_spare_takes_the_place_of_a_killed_host(make_register_job):
+    job = make_register_job("2:2")
+    start_nodes(job, 2)
+    job.start("node3", address="127.0.0.1").wait_for_log("rendezvous -> present")
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3")
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_job_goes_on_where_it_was_when_all_nodes_were_killed(make_register_job):
+    job = make_register_job("2:2", conf=QUICK)
+    first = start_nodes(job, 2)
+    first.of("node2").end(3)
+    again = job.wait_for_world("node1", "node2")
+    assert again.restarts == {1}
+    for node in job.started:
+        node.kill()
+    for number in (1, 2):
+        job.start(f"node{number}", address="127.0.0.1")
+    world = job.wait_for_world("node1", "node2")
+    assert world.restarts == {1}, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_job_that_is_over_is_not_begun_again(make_register_job):
+    job = make_register_job("2:2")
+    start_nodes(job, 2).end()
+    assert job.succeeds()
+    late = job.start("node3", address="127.0.0.1")
+    end = late.finish()
+    assert end.status == 1 and "is over: its record is closed" in end.err, job.tell()
+
+
+def test_a_host_that_stood_still_is_deposed_and_follows(make_register_job):
+    job = make_register_job("2:3", conf=QUICK)
+    start_nodes(job, 3)
+    stopped = job.started[0]
+    stopped.signal(signal.SIGSTOP)
+    job.wait_for_world("node2", "node3")
+    stopped.signal(signal.SIGCONT)
+    world = job.wait_for_world("node1", "node2", "node3")
+    assert "this one does not any more" in stopped.err(), job.tell()
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_any_machine_may_be_cut_off(make_register_job, make_network, number):
+    job = make_register_job("2:3", conf=QUICK)
+    hosts = make_network(3).hosts
+    for host in hosts:
+        node = job.start(host.name, on=host)
+        if host is hosts[0]:
+            node.wait_for_log("this node hosts the store")
+    job.wait_for_world("node1", "node2", "node3")
+    hosts[number - 1].unplug()
+    survivors = [host.name for host in hosts if host.number != number]
+    world = job.wait_for_world(*survivors)
+    hosts[number - 1].plug()
+    world = job.wait_for_world("node1", "node2", "node3")
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_register_that_is_not_there_is_one_clear_error(muster):
+    end = muster.run(
+        ["run", "--nnodes", "2", "--rdzv-backend", "dir", "--rdzv-endpoint", muster.scratch / "nowhere", "--rdzv-id", "job",
+         "--local-addr", "127.0.0.1", "--no-python", "true"]  # fmt: skip
+    )
+    assert end.status == 1 and str(muster.scratch / "nowhere") in end.err, end.err

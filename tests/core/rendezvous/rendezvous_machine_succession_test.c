@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node whose store is hosted by another node after its host was lost. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "rendezvous_bench.h"
+
+#define ME "me_1_1073741824"
+#define SOUGHT "connect 30.000 or refused for 5.000"
+
+static int set_up(void **state) {
+    if (bench_set_up(state) != 0) {
+        return -1;
+    }
+    ((struct bench *)*state)->settings.has_succession = true;
+    return 0;
+}
+
+static void seek_host(struct bench *bench) {
+    bench->held = RENDEZVOUS_EFFECT_KIND_COUNT;
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
+                          .lost = {.reason = "no host", .is_host_sought = true}});
+}
+
+static void a_world_runs_on_while_its_host_is_sought(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, false);
+    seek_host(bench);
+    bench_expect(bench, SOUGHT);
+    bench_connect(bench, true, false);
+    bench_expect(bench, "present " ME);
+}
+
+static void a_lost_host_that_was_in_the_world_costs_one_round(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    seek_host(bench);
+    bench_forget(bench);
+    bench_place_round(bench, 2, "bm");
+    snprintf(bench->record.reason, sizeof bench->record.reason, "a is gone");
+    bench_connect(bench, true, false);
+    bench_expect(bench, "present " ME "; round_over a is gone");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "world round 2 rank 1 of 2");
+}
+
+static void a_node_that_was_taken_out_comes_again_under_another_name(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    seek_host(bench);
+    bench_forget(bench);
+    bench_place_round(bench, 2, "ab");
+    bench_connect(bench, true, false);
+    assert_non_null(strstr(text_string(&bench->log), "round_over the others have taken this node"));
+    assert_int_not_equal(
+        rendezvous_machine_identity(bench->machine)->local_id, bench->settings.identity.local_id);
+    assert_int_equal(rendezvous_state_waiting(&bench->record), 1);
+}
+
+static void what_the_next_host_does_not_know_is_written_again(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    bench_place_round(bench, 2, "abm");
+    bench_change(bench);
+    seek_host(bench);
+    bench_place_round(bench, 1, "abm");
+    bench_connect(bench, true, false);
+    assert_int_equal(bench->record.round, 2);
+}
+
+static void a_fenced_node_ends_its_world(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    seek_host(bench);
+    bench_forget(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_FENCED, "nobody was heard");
+    bench_expect(bench, "round_over nobody was heard");
+}
+
+static void a_failure_is_doubted_although_the_host_is_being_sought(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    seek_host(bench);
+    bench_forget(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_FAILURE_ASKED, "a worker failed");
+    bench_expect(bench, "");
+    bench_place_round(bench, 2, "bm");
+    snprintf(bench->record.reason, sizeof bench->record.reason, "a is gone");
+    bench_connect(bench, true, false);
+    bench_expect(bench, "present " ME "; round_over a is gone");
+}
+
+static void a_host_that_nobody_follows_is_given_up(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    seek_host(bench);
+    bench_forget(bench);
+    bench_lose_connection(bench, true);
+    bench_expect(bench, "round_over connection lost; failed connection lost");
+}
+
+#define WITH_SUCCESSION(test) cmocka_unit_test_setup_teardown(test, set_up, bench_tear_down)
+
+static const struct CMUnitTest tests[] = {
+    WITH_SUCCESSION(a_world_runs_on_while_its_host_is_sought),
+    WITH_SUCCESSION(a_lost_host_that_was_in_the_world_costs_one_round),
+    WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name),
+    WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again),
+    WITH_SUCCESSION(a_fenced_node_ends_its_world),
+    WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought),
+    WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up),
+};
+
+TEST_MAIN(tests)
