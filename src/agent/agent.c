@@ -113,15 +113,6 @@ static void serve_health(struct agent *agent) {
     agent->health = agent_health_new(agent->loop, &settings);
 }
 
-static enum failure_code make_node(struct agent *agent, struct failure *failure) {
-    enum failure_code code = agent_node_settings_make(
-        agent->config, &agent->preparation, agent->environment, &agent->node_settings, failure);
-    if (code == FAILURE_NONE) {
-        agent->node = node_machine_new(&agent->node_settings.node);
-    }
-    return code;
-}
-
 static const struct rendezvous_state *seen_record(void *context) {
     const struct agent *agent = context;
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
@@ -151,15 +142,27 @@ static void tell_while_joining(struct agent *agent) {
 /* Only where there are other nodes to prove anything to. */
 static enum failure_code open_proof(struct agent *agent, struct failure *failure) {
     const struct agent_proof_settings settings = {
-        .config = agent->config,
-        .run_id = agent->preparation.run_id,
-        .loop = agent->loop,
-        .log = agent->log,
-    };
+        agent->config, agent->preparation.run_id, agent->loop, agent->log, NULL};
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
         return FAILURE_NONE;
     }
     return agent_proof_open(&settings, &agent->proof, failure);
+}
+
+static enum failure_code make_node(struct agent *agent, struct failure *failure) {
+    enum failure_code code = agent_node_settings_make(
+        agent->config, &agent->preparation, agent->environment, &agent->node_settings, failure);
+    if (code == FAILURE_NONE) {
+        code = open_proof(agent, failure);
+    }
+    if (code == FAILURE_NONE) {
+        struct node_settings *node = &agent->node_settings.node;
+        node->round.is_store_for_round =
+            agent->config->is_store_for_round ||
+            (agent->config->is_store_for_proven && agent->proof != NULL);
+        agent->node = node_machine_new(node);
+    }
+    return code;
 }
 
 static bool warm_standby(void *context, struct slice list_text) {
@@ -312,9 +315,6 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     if (code == FAILURE_NONE) {
         code = open_event_log(agent, failure);
-    }
-    if (code == FAILURE_NONE) {
-        code = open_proof(agent, failure);
     }
     if (code == FAILURE_NONE) {
         serve_health(agent);

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support.munge import Munge
 from support.nodes import wait_until
 from support.ports import free_port
 
@@ -151,7 +152,7 @@ def test_the_store_of_a_round_serves_the_rounds_nodes_on_other_machines(job_ther
     assert [reach(two, place) for place in places] == ["abcd", "abcd"], job_there.tell()
     assert [reach(three, place) for place in places] == ["", ""]
     assert reach(one, world.store) == "abcd"
-    host.wait_for_log("turned away: no node of this round has its address")
+    host.wait_for_log("no node of this round has it")
     assert three.address in host.err()
     start_on(job_there, three)
     larger = job_there.wait_for_world("node1", "node2", "node3")
@@ -196,6 +197,103 @@ def test_the_store_of_fixed_nodes_serves_strangers_no_more_when_all_nodes_are_kn
     wait_until(lambda: all((scratch / f"up.{rank}").exists() for rank in (0, 1)), "the workers")
     store = f"{one.address}:29437"
     assert [reach(each, store) for each in hosts] == ["abcd", "abcd", ""], nodes[0].err()
-    assert "turned away: no node of this round has its address" in nodes[0].err()
+    assert "no node of this round has it" in nodes[0].err()
     (scratch / "go").touch()
     assert [node.finish().status for node in nodes] == [0, 0]  # after a restart
+
+
+# Where nodes prove themselves.
+
+TOKEN = {"MUSTER_JOB_TOKEN": "a secret of this job's nodes"}
+
+
+@pytest.fixture(params=["token", "munge"])
+def proof(request, muster):
+    """The environment of nodes that prove themselves, in either way."""
+    if request.param == "token":
+        yield TOKEN
+        return
+    munge = Munge(muster)
+    yield munge.env
+    munge.end()
+
+
+def test_nodes_that_prove_themselves_keep_strangers_away_without_any_option(job_there, hosts, proof):
+    """Who is turned away is named once, with what would serve it."""
+    one, two, three = hosts
+    host = start_on(job_there, one, (), env=proof)
+    host.wait_for_log("hosting the store")
+    start_on(job_there, two, (), env=proof)
+    world = job_there.wait_for_world("node1", "node2")
+    assert [reach(each, world.store) for each in (one, two, three, three)] == ["abcd", "abcd", "", ""]
+    host.wait_for_log("--worker-store-from user on all nodes serves it")
+    assert reach(three, world.store) == ""
+    lines = [line for line in host.err().splitlines() if "will be all from its address" in line]
+    assert len(lines) == 1 and f"client {three.address}:" in lines[0], lines
+    world.end()
+    assert job_there.succeeds()
+
+
+@pytest.mark.parametrize("option", ["user", "any"])
+def test_nodes_that_prove_themselves_serve_all_where_they_are_told_to(job_there, hosts, option):
+    one, two, three = hosts
+    options = ("--worker-store-from", option)
+    start_on(job_there, one, options, env=TOKEN).wait_for_log("hosting the store")
+    start_on(job_there, two, options, env=TOKEN)
+    world = job_there.wait_for_world("node1", "node2")
+    assert reach(three, world.store) == "abcd"
+    world.end()
+    assert job_there.succeeds()
+
+
+def start_hidden(job, network, options, env):
+    """A job of node1 and of a node that has the address of node2 in the eyes of node1, where no node is."""
+    one, two, three = network.hosts
+    hidden = network.hide(two)
+    host = start_on(job, one, options, env=env)
+    host.wait_for_log("hosting the store")
+    start_on(job, hidden, options, env=env)
+    return host, hidden, job.wait_for_world("node1", hidden.name)
+
+
+def test_a_node_behind_address_translation_is_served_as_the_jobs_store_sees_it(make_network, make_job, proof):
+    network = make_network(3)
+    three = network.hosts[2]
+    job = make_job("1:3", host="node1")
+    host, hidden, world = start_hidden(job, network, (), proof)
+    assert [reach(each, world.store) for each in (hidden, three)] == ["abcd", ""], host.err()
+    world.of(hidden.name).end(3)
+    world = job.wait_for_world("node1", hidden.name)
+    assert [reach(each, world.store) for each in (hidden, three)] == ["abcd", ""], host.err()
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_node_behind_address_translation_that_proves_nothing_is_turned_away(make_network, make_job):
+    """Only a proof tells a node how it is seen; the line in the log says what helps."""
+    network = make_network(3)
+    job = make_job("1:3", host="node1")
+    host, hidden, world = start_hidden(job, network, ("--worker-store-from", "round"), {})
+    assert reach(hidden, world.store) == ""
+    host.wait_for_log("--worker-store-from user on all nodes serves it")
+    assert f"client {network.hosts[1].address}:" in host.err()
+    world.end()
+    assert job.succeeds()
+
+
+def test_fixed_nodes_with_a_token_keep_strangers_away_when_all_are_known(muster, scratch, make_network):
+    """One of them behind address translation."""
+    network = make_network(3)
+    one, two, three = network.hosts
+    hidden = network.hide(two)
+    words = ["run", "--nnodes", 2, "--master-addr", "node1", "--master-port", 29437]
+    script = ": >up.$RANK; while [ ! -e go ]; do sleep 0.01; done"
+    nodes = [
+        muster.start([*words, "--node-rank", rank, "--no-python", "sh", "-c", script], on=host, env=TOKEN)
+        for rank, host in enumerate((one, hidden))
+    ]
+    wait_until(lambda: all((scratch / f"up.{rank}").exists() for rank in (0, 1)), "the workers")
+    store = f"{one.address}:29437"
+    assert [reach(each, store) for each in (one, hidden, three)] == ["abcd", "abcd", ""], nodes[0].err()
+    (scratch / "go").touch()
+    assert [node.finish().status for node in nodes] == [0, 0]

@@ -32,6 +32,12 @@ if [ -e "$peer_hosts" ]; then mount --bind "$hosts" "$peer_hosts" || exit 125; f
 exec "$@"
 """
 
+# What a gateway sends out for those behind it has its own address.
+TRANSLATION = (
+    "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100 ; }; "
+    "add rule ip nat out oifname eth0 masquerade"
+)
+
 serial_numbers = itertools.count(1)
 
 
@@ -100,6 +106,29 @@ class Host:
         return [int(pid) for pid in run("ip", "netns", "pids", self.namespace).split()]
 
 
+class HiddenHost(Host):
+    """A host behind another, the gateway, whose address it has in the eyes of all others: its own, which is the
+    same for every hidden host, is translated (nft). It reaches the others by IPv4; none of them reaches it."""
+
+    def __init__(self, network, number, gateway):
+        super().__init__(network, number)
+        self.gateway, self.address = gateway, "192.168.77.2"
+
+    def set_up(self):
+        run("ip", "netns", "add", self.namespace)
+        here, gateway = ("ip", "-n", self.namespace), ("ip", "-n", self.gateway.namespace)
+        run(*here, "link", "set", "lo", "up")
+        run(*here, "link", "add", "eth0", "type", "veth", "peer", "name", "inside", "netns", self.gateway.namespace)
+        run(*gateway, "address", "add", "192.168.77.1/24", "dev", "inside")
+        run(*gateway, "link", "set", "inside", "up")
+        run(*here, "address", "add", f"{self.address}/24", "dev", "eth0")
+        run(*here, "link", "set", "eth0", "up")
+        run(*here, "route", "add", "default", "via", "192.168.77.1")
+        on_gateway = ("ip", "netns", "exec", self.gateway.namespace)
+        run(*on_gateway, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+        run(*on_gateway, "nft", TRANSLATION)
+
+
 class Network:
     """`count` hosts node1, node2, … joined by a switch. End it with end(), also when making it failed."""
 
@@ -116,6 +145,15 @@ class Network:
         except BaseException:
             self.end()
             raise
+
+    def hide(self, gateway):
+        """One more host, behind that one; a skip that says why where addresses cannot be translated here."""
+        require_translation(gateway)
+        host = HiddenHost(self, len(self.hosts) + 1, gateway)
+        self.hosts.append(host)
+        self.name_hosts(self.hosts)
+        host.set_up()
+        return host
 
     def make_switch(self):
         run("ip", "netns", "add", self.switch)
@@ -163,6 +201,16 @@ def find_obstacle():
         who = "network namespaces need root" if os.geteuid() != 0 else "no network namespace can be made here"
         return f"{who} ({probe.stderr.strip() or 'unshare works, but ip netns does not'})"
     return None
+
+
+def require_translation(host):
+    if shutil.which("nft") is None:
+        pytest.skip("nft not found (Debian: apt install nftables)")
+    probe = subprocess.run(
+        ["ip", "netns", "exec", host.namespace, "nft", "--check", TRANSLATION], capture_output=True, text=True
+    )
+    if probe.returncode != 0:
+        pytest.skip(f"this kernel translates no addresses ({probe.stderr.strip()})")
 
 
 def require_network():

@@ -55,7 +55,7 @@ OPTIONS = {
     "slurm": ([], WORDS | {"default": "auto", "choices": ["auto", "off"]}),  # Muster's own
     "token_file": ([], WORDS),  # Muster's own
     "auth": ([], WORDS | {"choices": ["auto", "token", "munge", "none"]}),  # Muster's own
-    "worker_store_from": ([], WORDS | {"default": "user", "choices": ["user", "round", "any"]}),  # Muster's own
+    "worker_store_from": ([], WORDS | {"choices": ["user", "round", "any"]}),  # Muster's own
     "exit_barrier_timeout": ([], {"type": float}),  # proposed for torchrun
     "on_node_loss": ([], WORDS | {"default": "restart", "choices": ["restart", "wait", "torchrun"]}),  # Muster's own
     "scale_up": ([], WORDS | {"default": "immediate"}),  # Muster's own

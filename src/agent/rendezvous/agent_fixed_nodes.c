@@ -143,3 +143,9 @@ void agent_fixed_nodes_free(struct agent_fixed_nodes *nodes) {
     event_timer_free(nodes->flushing);
     free(nodes);
 }
+
+void agent_fixed_nodes_write_address(const struct agent_fixed_nodes *nodes, struct text *out) {
+    if (nodes->asker != NULL) {
+        store_client_write_address(nodes->asker, out);
+    }
+}

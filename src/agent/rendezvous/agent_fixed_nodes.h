@@ -32,6 +32,10 @@ void agent_fixed_nodes_send(
 void agent_fixed_nodes_answered(
     struct agent_fixed_nodes *nodes, bool is_wait, const char *trouble_or_null);
 
+/* Appends this node's address as the store sees it, where it has proved itself to a store on
+ * another machine. */
+void agent_fixed_nodes_write_address(const struct agent_fixed_nodes *nodes, struct text *out);
+
 /* On the host of the store: deletes every key but the agents'. STORE_OPENED follows. */
 void agent_fixed_nodes_renew_store(struct agent_fixed_nodes *nodes);
 

@@ -128,7 +128,6 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .role = config->role,
                 .local_world_size = preparation->worker_count,
                 .is_uniform = is_uniform,
-                .is_store_for_round = config->is_store_for_round,
                 .has_succession = config->dynamic.register_engine != NULL,
                 .timeout =
                     kind == MEMBERSHIP_CHANGING ? rendezvous->join_timeout : config->store_timeout,

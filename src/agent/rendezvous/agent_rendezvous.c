@@ -192,7 +192,7 @@ static enum failure_code open_membership(
 
 /* Fixed nodes meet at the store that their workers use, so it is open to all of them at first. */
 static struct store_admission *make_admission(const struct agent_rendezvous_settings *settings) {
-    return settings->config->is_store_for_round
+    return settings->node->round.is_store_for_round
                ? store_admission_new(settings->node->membership.kind == MEMBERSHIP_FIXED)
                : NULL;
 }

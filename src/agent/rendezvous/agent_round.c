@@ -191,11 +191,28 @@ void agent_round_say_again(struct agent_round *round) {
     }
 }
 
+/* Address translation on the way to the store makes another address of it than this machine knows.
+ */
+static void add_seen_address(const struct agent_round *round, struct text *addresses) {
+    struct text seen = {0};
+    if (round->fixed != NULL) {
+        agent_fixed_nodes_write_address(round->fixed, &seen);
+    } else {
+        rendezvous_backend_write_address(round->backend, &seen);
+    }
+    if (seen.length > 0 &&
+        addresses->length + 1 + seen.length <= RANK_JSON_ADDRESSES_MAXIMUM_SIZE) {
+        text_append_format(addresses, "%s%s", addresses->length > 0 ? " " : "", text_string(&seen));
+    }
+    text_clear(&seen);
+}
+
 static void send_role_info(struct agent_round *round, const struct round_effect *effect) {
     struct text addresses = {0};
     struct round_effect completed = *effect;
     if (round->settings->admission != NULL) {
         local_address_write_interfaces(RANK_JSON_ADDRESSES_MAXIMUM_SIZE, &addresses);
+        add_seen_address(round, &addresses);
         completed.addresses = text_string(&addresses);
     }
     send_request(round, &completed);

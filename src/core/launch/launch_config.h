@@ -174,6 +174,7 @@ struct launch_config {
     char *token_file;
     bool is_store_for_every_user; /* of this machine: the workers' store */
     bool is_store_for_round;      /* of other machines: only those of the round's nodes */
+    bool is_store_for_proven;     /* the same where nodes prove themselves */
     enum launch_auth auth;
     char *munge_socket; /* of munge's daemon; NULL: where it listens unless told otherwise */
     /* How much memory a store of this agent may use: bytes, or a percentage of what there is. Both

@@ -38,6 +38,23 @@ void tcp_address_host(
     memcpy(out_host, &host, sizeof host);
 }
 
+static bool is_loopback_host(const struct in6_addr *host) {
+    return IN6_IS_ADDR_LOOPBACK(host) ||
+           (IN6_IS_ADDR_V4MAPPED(host) && host->s6_addr[12] == IN_LOOPBACKNET);
+}
+
+bool tcp_address_write_host(
+    const uint8_t host[static TCP_ADDRESS_HOST_BYTES], char out_text[static INET6_ADDRSTRLEN]) {
+    struct in6_addr address;
+    memcpy(&address, host, sizeof address);
+    if (IN6_IS_ADDR_UNSPECIFIED(&address) || is_loopback_host(&address)) {
+        return false;
+    }
+    return IN6_IS_ADDR_V4MAPPED(&address)
+               ? inet_ntop(AF_INET, &address.s6_addr[12], out_text, INET6_ADDRSTRLEN) != NULL
+               : inet_ntop(AF_INET6, &address, out_text, INET6_ADDRSTRLEN) != NULL;
+}
+
 bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right) {
     struct in6_addr left_host = host_of(left);
     struct in6_addr right_host = host_of(right);
@@ -46,9 +63,7 @@ bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_add
 
 bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own) {
     struct in6_addr host = host_of(peer);
-    bool is_loopback = IN6_IS_ADDR_LOOPBACK(&host) ||
-                       (IN6_IS_ADDR_V4MAPPED(&host) && host.s6_addr[12] == IN_LOOPBACKNET);
-    return is_loopback || tcp_address_is_same_host(peer, own);
+    return is_loopback_host(&host) || tcp_address_is_same_host(peer, own);
 }
 
 void tcp_address_describe(

@@ -27,6 +27,10 @@ int tcp_address_port(const union tcp_address *address);
 void tcp_address_host(
     const union tcp_address *address, uint8_t out_host[static TCP_ADDRESS_HOST_BYTES]);
 
+/* The text of a host in that form. False when it is a loopback address, or none. */
+bool tcp_address_write_host(
+    const uint8_t host[static TCP_ADDRESS_HOST_BYTES], char out_text[static INET6_ADDRSTRLEN]);
+
 /* Whether the hosts are the same; ports do not count, and neither does whether an IPv4 address came
  * on an IPv6 socket. */
 bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right);

@@ -69,6 +69,10 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
 
 /* How many of its connections are there. */
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend);
+
+/* Appends this node's address as the store sees it, where it has proved itself to a store on
+ * another machine. */
+void rendezvous_backend_write_address(const struct rendezvous_backend *backend, struct text *out);
 /* Drops every connection. No callback is called. */
 void rendezvous_backend_disconnect(struct rendezvous_backend *backend);
 

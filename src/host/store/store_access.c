@@ -44,3 +44,9 @@ void store_access_send(struct store_access *access, const struct store_client_ca
 struct duration store_access_look(struct store_access *access) {
     return access->client != NULL ? store_client_look(access->client) : DURATION_FOREVER;
 }
+
+void store_access_write_address(const struct store_access *access, struct text *out) {
+    if (access->client != NULL) {
+        store_client_write_address(access->client, out);
+    }
+}

@@ -9,10 +9,14 @@
 #include "base/memory.h"
 #include "base/table.h"
 
+/* So many addresses are remembered of those that were turned away. */
+#define REFUSED_MAXIMUM 1024
+
 struct store_admission {
     pthread_mutex_t lock;
     bool is_open;
     struct table *hosts; /* tcp_address_host -> something */
+    struct table *refused;
 };
 
 struct store_admission *store_admission_new(bool is_open) {
@@ -20,12 +24,14 @@ struct store_admission *store_admission_new(bool is_open) {
     pthread_mutex_init(&admission->lock, NULL);
     admission->is_open = is_open;
     admission->hosts = table_new(NULL);
+    admission->refused = table_new(NULL);
     return admission;
 }
 
 void store_admission_free(struct store_admission *admission) {
     if (admission != NULL) {
         table_free(admission->hosts);
+        table_free(admission->refused);
         pthread_mutex_destroy(&admission->lock);
         free(admission);
     }
@@ -79,4 +85,19 @@ bool store_admission_admits(struct store_admission *admission, const union tcp_a
                   table_get(admission->hosts, (struct slice){host, sizeof host}) != NULL;
     pthread_mutex_unlock(&admission->lock);
     return admits;
+}
+
+bool store_admission_is_news(struct store_admission *admission, const union tcp_address *peer) {
+    uint8_t host[TCP_ADDRESS_HOST_BYTES];
+    tcp_address_host(peer, host);
+    const struct slice key = {host, sizeof host};
+    pthread_mutex_lock(&admission->lock);
+    bool is_news = table_get(admission->refused, key) == NULL;
+    if (table_count(admission->refused) >= REFUSED_MAXIMUM) {
+        table_free(admission->refused);
+        admission->refused = table_new(NULL);
+    }
+    (void)table_put(admission->refused, key, admission);
+    pthread_mutex_unlock(&admission->lock);
+    return is_news;
 }

@@ -28,4 +28,8 @@ size_t store_admission_limit(struct store_admission *admission, const char *addr
  * IPv6 are IPv4 addresses. */
 bool store_admission_admits(struct store_admission *admission, const union tcp_address *peer);
 
+/* Whether it is news that this client is not served: true the first time for each address. Many
+ * addresses may be forgotten. */
+bool store_admission_is_news(struct store_admission *admission, const union tcp_address *peer);
+
 #endif

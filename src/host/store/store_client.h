@@ -13,6 +13,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
+#include "base/text.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "wire/store/store_reply_codec.h"
@@ -96,5 +97,8 @@ void store_client_send(struct store_client *client, const struct store_client_ca
  * `lost` is called with FAILURE_TIMEOUT before this returns. Returns after how long to look again
  * (connection_silence_pause); for ever when there is no connection, or when it has ended. */
 struct duration store_client_look(struct store_client *client);
+
+/* As store_link_write_address, of the connection that there is. */
+void store_client_write_address(const struct store_client *client, struct text *out);
 
 #endif

@@ -393,6 +393,14 @@ bool store_link_is_connected(const struct store_link *link) {
     return !link->stream.is_connecting;
 }
 
+void store_link_write_address(const struct store_link *link, struct text *out) {
+    char address[INET6_ADDRSTRLEN];
+    if (link->proof.stage == STORE_PROOF_STAGE_PROVEN &&
+        tcp_address_write_host(link->proof.client_address, address)) {
+        text_append(out, address);
+    }
+}
+
 struct duration store_link_silence(const struct store_link *link) {
     return tcp_silence_measure(link->stream.fd);
 }

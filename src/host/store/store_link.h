@@ -9,6 +9,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
+#include "base/text.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
@@ -56,6 +57,10 @@ void store_link_free(struct store_link *link);
 
 /* Whether the connection is established. The handshake may not be answered yet. */
 bool store_link_is_connected(const struct store_link *link);
+
+/* Appends this side's address as the server sees it, unless that is a loopback address. Nothing
+ * where the two sides have not proved themselves. */
+void store_link_write_address(const struct store_link *link, struct text *out);
 
 /* How long nothing was heard of the server's machine (host/network/tcp_silence). */
 struct duration store_link_silence(const struct store_link *link);

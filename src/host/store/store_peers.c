@@ -172,6 +172,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
     peer->holder.owner = peer;
     peer->address = *address;
     store_reader_init(&peer->reader, &peers->limits);
+    tcp_address_host(address, peer->reader.proof.client_address);
     link_peer(peers, peer);
 }
 

@@ -68,7 +68,11 @@ static bool is_this_users(const struct store_server *server, const union tcp_add
     return user == 0 || user == geteuid();
 }
 
-/* Why a client is not served, or NULL. */
+static const char not_of_the_round[] =
+    "turned away, as will be all from its address: no node of this round has it (where it is a "
+    "worker's, behind address translation, --worker-store-from user on all nodes serves it)";
+
+/* Why a client is not served, or NULL. Empty: that was said before. */
 static const char *objection_to(
     const struct store_server *server, int fd, const union tcp_address *peer) {
     union tcp_address own = {0};
@@ -82,9 +86,10 @@ static const char *objection_to(
         return "turned away: it is a process of another user of this machine "
                "(--worker-store-from any would serve it)";
     }
-    if (!is_here && server->admission != NULL && !store_admission_admits(server->admission, peer)) {
-        return "turned away: no node of this round has its address (--worker-store-from user would "
-               "serve it)";
+    bool is_admitted =
+        is_here || server->admission == NULL || store_admission_admits(server->admission, peer);
+    if (!is_admitted) {
+        return store_admission_is_news(server->admission, peer) ? not_of_the_round : "";
     }
     return NULL;
 }
@@ -99,7 +104,9 @@ static void accepted(void *context, int fd_taken, const union tcp_address *peer)
     const char *objection = is_choosy ? objection_to(server, fd_taken, peer) : NULL;
     if (objection != NULL) {
         close(fd_taken);
-        client_log_say(store_peers_log(server->peers), peer, objection);
+        if (objection[0] != '\0') {
+            client_log_say(store_peers_log(server->peers), peer, objection);
+        }
     } else {
         store_peers_add(server->peers, fd_taken, peer);
     }

@@ -58,8 +58,10 @@ static enum failure_code build_rendezvous(struct building *building) {
 
 static void build_store_clients(struct building *building) {
     struct launch_config *config = building->config;
-    config->is_store_for_every_user = text_equals(text_of(building, "worker_store_from"), "any");
-    config->is_store_for_round = text_equals(text_of(building, "worker_store_from"), "round");
+    const char *whom = text_of(building, "worker_store_from");
+    config->is_store_for_proven = *whom == '\0';
+    config->is_store_for_every_user = text_equals(whom, "any");
+    config->is_store_for_round = text_equals(whom, "round");
 }
 
 /* Nodes that are all found at a loopback address are all on this machine. A node that is told to
@@ -84,13 +86,13 @@ static void take_token(struct building *building, const char *token, const char 
     }
 }
 
-/* `wanted` is NULL without --auth. */
+/* `wanted` is empty without --auth. */
 static enum failure_code choose_auth(
     struct building *building, const char *wanted, const char *token, const char *file) {
     struct launch_config *config = building->config;
     bool has_token = token != NULL || file != NULL;
-    bool is_munge = wanted != NULL && text_equals(wanted, "munge");
-    if (wanted != NULL && text_equals(wanted, "token") && !has_token) {
+    bool is_munge = text_equals(wanted, "munge");
+    if (text_equals(wanted, "token") && !has_token) {
         option_result_reject(building->options, "auth",
             "token: there is none; set MUSTER_JOB_TOKEN or give --token-file");
         return FAILURE_INVALID;
@@ -118,10 +120,10 @@ static enum failure_code build_auth(struct building *building) {
     build_store_clients(building);
     config->munge_socket =
         option_copy_unless_empty(text_list_variable(building->environment, "MUSTER_MUNGE_SOCKET"));
-    if (wanted == NULL || !text_equals(wanted, "none")) {
+    if (!text_equals(wanted, "none")) {
         return choose_auth(building, wanted,
             text_list_variable(building->environment, "MUSTER_JOB_TOKEN"),
-            file != NULL && *file != '\0' ? file : NULL);
+            *file != '\0' ? file : NULL);
     }
     config->auth = LAUNCH_AUTH_NONE;
     if (!config->is_local) {

@@ -37,6 +37,9 @@ void store_credential_payload(const struct store_proof *proof, struct slice job,
     (void)!bytes_append(out_payload, labels[side], LABEL_BYTES);
     (void)!bytes_append(out_payload, proof->client_nonce, STORE_PROOF_NONCE_BYTES);
     (void)!bytes_append(out_payload, proof->server_nonce, STORE_PROOF_NONCE_BYTES);
+    if (side == STORE_CREDENTIAL_OF_SERVER) { /* the client does not know its address before */
+        (void)!bytes_append(out_payload, proof->client_address, STORE_PROOF_ADDRESS_BYTES);
+    }
     (void)!bytes_append(out_payload, job.data, length);
 }
 
@@ -49,9 +52,9 @@ enum store_credential_verdict store_credential_judge(struct slice payload, struc
     return slice_equals(payload, expected) ? STORE_CREDENTIAL_ACCEPTED : STORE_CREDENTIAL_OTHER_JOB;
 }
 
-/* A head and a credential. The host gets what is presented without having to copy it: it is
- * borrowed from the input. */
-static struct store_proof_step take_presented(struct store_proof *proof, struct slice input) {
+/* A head, a credential, and so many bytes behind it. */
+static struct store_proof_step take_presented(
+    struct store_proof *proof, struct slice input, size_t behind) {
     if (input.length < HEAD_BYTES) {
         return incomplete(HEAD_BYTES);
     }
@@ -62,12 +65,12 @@ static struct store_proof_step take_presented(struct store_proof *proof, struct 
     if (length == 0 || length > STORE_CREDENTIAL_LONGEST) {
         return fail("a munge credential that is empty, or longer than 4096 bytes");
     }
-    if (input.length < HEAD_BYTES + length) {
-        return incomplete(HEAD_BYTES + length);
+    if (input.length < HEAD_BYTES + length + behind) {
+        return incomplete(HEAD_BYTES + length + behind);
     }
     proof->stage = STORE_PROOF_STAGE_CHECKING;
     return (struct store_proof_step){.outcome = STORE_PROOF_ASKED,
-        .consumed = HEAD_BYTES + length,
+        .consumed = HEAD_BYTES + length + behind,
         .presented = {input.data + HEAD_BYTES, length}};
 }
 
@@ -102,7 +105,7 @@ static const char *const objections[STORE_CREDENTIAL_VERDICTS] = {
 };
 
 struct store_proof_step store_credential_take(struct store_proof *proof, struct slice input) {
-    return take_presented(proof, input);
+    return take_presented(proof, input, 0);
 }
 
 struct store_proof_step store_credential_verdict_given(
@@ -117,6 +120,7 @@ struct store_proof_step store_credential_verdict_given(
         (void)!bytes_append(reply, &number, 1);
         return fail(objections[verdict]);
     }
+    (void)!bytes_append(reply, proof->client_address, STORE_PROOF_ADDRESS_BYTES);
     proof->stage = STORE_PROOF_STAGE_PROVEN;
     return (struct store_proof_step){.outcome = STORE_PROOF_DONE};
 }
@@ -168,6 +172,15 @@ static struct store_proof_step refused(uint8_t verdict) {
                     : "it does not accept the munge credential of this node");
 }
 
+static struct store_proof_step take_server(struct store_proof *proof, struct slice input) {
+    struct store_proof_step step = take_presented(proof, input, STORE_PROOF_ADDRESS_BYTES);
+    if (step.outcome == STORE_PROOF_ASKED) {
+        memcpy(proof->client_address, step.presented.data + step.presented.length,
+            STORE_PROOF_ADDRESS_BYTES);
+    }
+    return step;
+}
+
 struct store_proof_step store_credential_follow(struct store_proof *proof, struct slice input) {
     if (proof->stage == STORE_PROOF_STAGE_CHALLENGED) {
         if (input.length < STORE_PROOF_NONCE_BYTES) {
@@ -184,7 +197,7 @@ struct store_proof_step store_credential_follow(struct store_proof *proof, struc
     if (input.length == 0) {
         return incomplete(1);
     }
-    return input.data[0] == STORE_CREDENTIAL_ACCEPTED ? take_presented(proof, input)
+    return input.data[0] == STORE_CREDENTIAL_ACCEPTED ? take_server(proof, input)
                                                       : refused(input.data[0]);
 }
 

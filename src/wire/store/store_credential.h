@@ -3,8 +3,8 @@
  * and of the same job: the bytes of both sides. munge's daemons, which share a key, make and check
  * credentials: a text that holds a payload and says which user asked for it. The challenge is that
  * of wire/store/store_proof; then both sides send a credential whose payload names its side, both
- * nonces and the job. So a credential is of no use on any other connection, nor in the other
- * direction.
+ * nonces and the job; the server's also the client's address. So a credential is of no use on any
+ * other connection, nor in the other direction.
  *
  *     client                                      server
  *     VALIDATE, PING with OFFERED              ->
@@ -12,7 +12,8 @@
  *     HELLO, nonce                             ->
  *                                              <- nonce
  *     CREDENTIAL, length, client's credential  ->
- *                                              <- 0, length, server's credential; or another
+ *                                              <- 0, length, server's credential, the client's
+ *                                                 address as the server sees it; or another
  *                                                 verdict, and the connection ends
  *
  * munge is asked by the host, for which each side waits: STORE_PROOF_ASKED, and then an answer. */

@@ -34,11 +34,15 @@ static struct store_proof_step fail(const char *reason) {
 
 static bool compute(const struct store_proof *proof, const struct store_key *key,
     const char label[static LABEL_BYTES], uint8_t out_code[static STORE_PROOF_CODE_BYTES]) {
-    uint8_t message[LABEL_BYTES + 2 * STORE_PROOF_NONCE_BYTES];
+    uint8_t message[LABEL_BYTES + 2 * STORE_PROOF_NONCE_BYTES + STORE_PROOF_ADDRESS_BYTES] = {0};
+    size_t challenge_length = LABEL_BYTES + 2 * STORE_PROOF_NONCE_BYTES;
     memcpy(message, label, LABEL_BYTES);
     memcpy(message + LABEL_BYTES, proof->client_nonce, STORE_PROOF_NONCE_BYTES);
     memcpy(message + LABEL_BYTES + STORE_PROOF_NONCE_BYTES, proof->server_nonce,
         STORE_PROOF_NONCE_BYTES);
+    if (label == server_label) { /* the client does not know its address yet */
+        memcpy(message + challenge_length, proof->client_address, STORE_PROOF_ADDRESS_BYTES);
+    }
     return key->authenticate(key->context, (struct slice){message, sizeof message}, out_code);
 }
 
@@ -68,7 +72,9 @@ static struct store_proof_step check_client(
     struct store_proof *proof, const struct store_key *key, const uint8_t *code) {
     struct store_proof_step step = step_of(STORE_PROOF_DONE, PROOF_BYTES);
     step.reply[0] = 1;
-    step.reply_length = 1 + STORE_PROOF_CODE_BYTES;
+    step.reply_length = STORE_PROOF_REPLY_BYTES;
+    memcpy(
+        step.reply + 1 + STORE_PROOF_CODE_BYTES, proof->client_address, STORE_PROOF_ADDRESS_BYTES);
     if (!is_right(proof, key, client_label, code)) {
         step = fail("its job token is not the one of this store");
         step.reply_length = 1;
@@ -168,14 +174,16 @@ static struct store_proof_step check_server(
     if (input.data[0] == 0) {
         return fail("it does not accept the job token of this node");
     }
-    if (input.length < 1 + STORE_PROOF_CODE_BYTES) {
-        return incomplete(1 + STORE_PROOF_CODE_BYTES);
+    if (input.length < STORE_PROOF_REPLY_BYTES) {
+        return incomplete(STORE_PROOF_REPLY_BYTES);
     }
+    memcpy(
+        proof->client_address, input.data + 1 + STORE_PROOF_CODE_BYTES, STORE_PROOF_ADDRESS_BYTES);
     if (!is_right(proof, key, server_label, input.data + 1)) {
         return fail("it has not proved that it has the job token");
     }
     proof->stage = STORE_PROOF_STAGE_PROVEN;
-    return step_of(STORE_PROOF_DONE, 1 + STORE_PROOF_CODE_BYTES);
+    return step_of(STORE_PROOF_DONE, STORE_PROOF_REPLY_BYTES);
 }
 
 struct store_proof_step store_proof_continue(

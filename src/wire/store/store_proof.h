@@ -10,7 +10,8 @@
  *     HELLO, nonce                ->
  *                                    <- nonce
  *     PROOF, code of the client   ->
- *                                    <- 1, code of the server; or 0, and the connection ends
+ *                                    <- 1, code of the server, the client's address as the server
+ *                                       sees it; or 0, and the connection ends
  *
  * A server without a token repeats OFFERED, as PyTorch's does. PyTorch's clients send the number of
  * their process there, which is less than 2^22, so they are not told apart from clients without a
@@ -35,7 +36,9 @@
 
 #define STORE_PROOF_NONCE_BYTES 32
 #define STORE_PROOF_CODE_BYTES 32
-#define STORE_PROOF_REPLY_BYTES 33 /* the most that one side sends at a time */
+#define STORE_PROOF_ADDRESS_BYTES 16 /* an IPv4 address in the form of IPv6 */
+/* The most that one side sends at a time. */
+#define STORE_PROOF_REPLY_BYTES (1 + STORE_PROOF_CODE_BYTES + STORE_PROOF_ADDRESS_BYTES)
 
 enum store_key_kind {
     STORE_KEY_TOKEN,
@@ -90,6 +93,9 @@ struct store_proof {
     enum store_proof_stage stage;
     uint8_t client_nonce[STORE_PROOF_NONCE_BYTES];
     uint8_t server_nonce[STORE_PROOF_NONCE_BYTES];
+    /* The client's address as the server sees it. The server's host sets it at the beginning; the
+     * client has it when the server has proved itself. It is a part of what the server proves. */
+    uint8_t client_address[STORE_PROOF_ADDRESS_BYTES];
 };
 
 /* The server's side, while the client has not proved itself: `input` begins with a request. Where

@@ -83,7 +83,32 @@ static void who_connects_to_its_own_address_is_on_this_machine(void **state) {
     expect_this_machine("::ffff:192.0.2.8", "::ffff:192.0.2.7", false);
 }
 
+static void expect_host(const char *address, const char *text) {
+    union tcp_address resolved;
+    size_t count;
+    uint8_t host[TCP_ADDRESS_HOST_BYTES];
+    char written[INET6_ADDRSTRLEN];
+    assert_int_equal(tcp_address_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
+    tcp_address_host(&resolved, host);
+    assert_int_equal(tcp_address_write_host(host, written), text != NULL);
+    if (text != NULL) {
+        assert_string_equal(written, text);
+    }
+}
+
+static void a_host_is_written_unless_only_this_machine_can_have_it(void **state) {
+    (void)state;
+    expect_host("192.0.2.7", "192.0.2.7");
+    expect_host("::ffff:192.0.2.7", "192.0.2.7");
+    expect_host("2001:db8::1", "2001:db8::1");
+    expect_host("127.0.0.1", NULL);
+    expect_host("::ffff:127.1.2.3", NULL);
+    expect_host("::1", NULL);
+    expect_host("::", NULL);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_host_is_written_unless_only_this_machine_can_have_it),
     cmocka_unit_test(who_connects_to_its_own_address_is_on_this_machine),
     cmocka_unit_test(ipv4_is_written_with_its_port),
     cmocka_unit_test(ipv6_is_written_in_brackets),

@@ -59,7 +59,37 @@ static void words_that_are_no_address_are_left_out(void **state) {
     store_admission_free(admission);
 }
 
+static bool is_news(struct store_admission *admission, uint32_t host) {
+    union tcp_address address = {.ipv4 = {.sin_family = AF_INET}};
+    address.ipv4.sin_addr.s_addr = htonl(host);
+    return store_admission_is_news(admission, &address);
+}
+
+static void who_is_turned_away_is_news_once(void **state) {
+    (void)state;
+    struct store_admission *admission = store_admission_new(false);
+    assert_true(is_news(admission, 1));
+    assert_true(is_news(admission, 2));
+    assert_false(is_news(admission, 1));
+    assert_false(is_news(admission, 2));
+    store_admission_free(admission);
+}
+
+/* Whoever has many addresses takes no memory for all of them. */
+static void of_very_many_the_first_are_forgotten(void **state) {
+    (void)state;
+    struct store_admission *admission = store_admission_new(false);
+    for (uint32_t host = 1; host <= 5000; host++) {
+        assert_true(is_news(admission, host));
+    }
+    assert_true(is_news(admission, 1));
+    assert_false(is_news(admission, 5000));
+    store_admission_free(admission);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_is_turned_away_is_news_once),
+    cmocka_unit_test(of_very_many_the_first_are_forgotten),
     cmocka_unit_test(all_machines_or_none_are_admitted_at_first),
     cmocka_unit_test(only_the_addresses_of_the_last_list_are_admitted),
     cmocka_unit_test(an_address_is_the_same_in_every_spelling),

@@ -61,6 +61,17 @@ static void with_the_same_token_requests_are_answered(void **state) {
     part(&meeting);
 }
 
+/* This machine's loopback address would be of no use to others. */
+static void a_loopback_address_is_told_to_nobody(void **state) {
+    (void)state;
+    struct meeting meeting;
+    struct text address = {0};
+    meet(&meeting, 7, 7, NULL);
+    store_client_write_address(meeting.fixture.client, &address);
+    assert_int_equal(address.length, 0);
+    part(&meeting);
+}
+
 static void expect_final_failure(struct meeting *meeting, const char *words) {
     assert_int_equal(meeting->fixture.failure.code, FAILURE_INVALID);
     if (strstr(meeting->fixture.failure.message, words) == NULL) {
@@ -139,6 +150,7 @@ static void strangers_may_use_other_keys_where_only_some_are_guarded(void **stat
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(with_the_same_token_requests_are_answered),
+    cmocka_unit_test(a_loopback_address_is_told_to_nobody),
     cmocka_unit_test(another_token_ends_the_client_at_once),
     cmocka_unit_test(a_client_without_a_token_is_told_that_one_is_wanted),
     cmocka_unit_test(a_client_with_a_token_does_not_trust_a_store_without),

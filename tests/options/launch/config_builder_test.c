@@ -170,6 +170,20 @@ static void without_a_token_munge_is_used_where_there_may_be_other_machines(void
     assert_string_equal(config_of(SEVERAL_NODES "t.py")->munge_socket, "/there");
 }
 
+static void the_workers_store_is_for_the_round_where_nodes_prove_themselves(void **state) {
+    (void)state;
+    const struct launch_config *config = config_of(SEVERAL_NODES "t.py");
+    assert_true(config->is_store_for_proven);
+    assert_false(config->is_store_for_round || config->is_store_for_every_user);
+    config = config_of(SEVERAL_NODES "--worker-store-from user t.py");
+    assert_false(config->is_store_for_proven);
+    assert_false(config->is_store_for_round || config->is_store_for_every_user);
+    config = config_of(SEVERAL_NODES "--worker-store-from round t.py");
+    assert_true(config->is_store_for_round && !config->is_store_for_proven);
+    config = config_of(SEVERAL_NODES "--worker-store-from any t.py");
+    assert_true(config->is_store_for_every_user && !config->is_store_for_proven);
+}
+
 static void a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere(void **state) {
     (void)state;
     assert_true(config_of("t.py")->is_local);
@@ -299,6 +313,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(evidence_is_a_choice_and_a_time, clear),
     cmocka_unit_test_teardown(shutdown_timeout_takes_fractions_and_a_variable, clear),
     cmocka_unit_test_teardown(the_token_is_taken_from_a_file_or_else_from_the_environment, clear),
+    cmocka_unit_test_teardown(
+        the_workers_store_is_for_the_round_where_nodes_prove_themselves, clear),
     cmocka_unit_test_teardown(
         without_a_token_munge_is_used_where_there_may_be_other_machines, clear),
     cmocka_unit_test_teardown(a_job_of_one_node_is_local_unless_it_is_found_from_elsewhere, clear),

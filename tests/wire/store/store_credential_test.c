@@ -58,6 +58,7 @@ static void both_sides_prove_themselves(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
+    memset(fixture.server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
     challenge(&fixture);
     present_to_server(&fixture);
     const struct store_credential_answer right = {.credential = slice_from_string("THEIRS")};
@@ -68,6 +69,9 @@ static void both_sides_prove_themselves(void **state) {
         store_proof_continue(&fixture.client, &fixture.key, bytes_slice(&fixture.sent));
     assert_int_equal(asked.outcome, STORE_PROOF_ASKED);
     assert_true(slice_equals(asked.presented, slice_from_string("THEIRS")));
+    assert_int_equal(asked.consumed, fixture.sent.length);
+    assert_memory_equal(
+        fixture.client.client_address, fixture.server.client_address, STORE_PROOF_ADDRESS_BYTES);
     assert_int_not_equal(fixture.client.stage, STORE_PROOF_STAGE_PROVEN);
     bytes_clear(&fixture.sent);
     assert_int_equal(store_credential_answered(
@@ -217,6 +221,12 @@ static void a_payload_names_side_challenge_and_job(void **state) {
     store_credential_payload(&proof, slice_from_string("jobs"), STORE_CREDENTIAL_OF_CLIENT, &other);
     assert_int_equal(store_credential_judge(bytes_slice(&other), bytes_slice(&client)),
         STORE_CREDENTIAL_OTHER_JOB);
+    proof.client_address[15] = 1;
+    store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &other);
+    assert_true(slice_equals(bytes_slice(&other), bytes_slice(&client)));
+    store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_SERVER, &other);
+    assert_int_not_equal(store_credential_judge(bytes_slice(&other), bytes_slice(&server)),
+        STORE_CREDENTIAL_ACCEPTED);
     proof.server_nonce[0] = 3;
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &other);
     assert_int_equal(store_credential_judge(bytes_slice(&other), bytes_slice(&client)),

@@ -56,6 +56,30 @@ static void two_sides_with_one_token_prove_themselves(void **state) {
     assert_int_equal(fixture.client.stage, STORE_PROOF_STAGE_PROVEN);
 }
 
+static void the_client_learns_its_address_from_a_server_that_has_proved_itself(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 7, 7);
+    memset(fixture.server.client_address, 9, STORE_PROOF_ADDRESS_BYTES);
+    struct store_proof_step verdict = exchange(&fixture);
+    struct store_proof_step end =
+        store_proof_continue(&fixture.client, &fixture.client_key, reply_of(&verdict));
+    assert_int_equal(end.outcome, STORE_PROOF_DONE);
+    assert_memory_equal(
+        fixture.client.client_address, fixture.server.client_address, STORE_PROOF_ADDRESS_BYTES);
+}
+
+static void an_address_that_was_changed_on_its_way_is_no_proof(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, 7, 7);
+    struct store_proof_step verdict = exchange(&fixture);
+    verdict.reply[STORE_PROOF_REPLY_BYTES - 1] ^= 1;
+    assert_int_equal(
+        store_proof_continue(&fixture.client, &fixture.client_key, reply_of(&verdict)).outcome,
+        STORE_PROOF_FAILED);
+}
+
 static void another_token_is_refused_and_said_to_be(void **state) {
     (void)state;
     struct fixture fixture;
@@ -94,6 +118,7 @@ static void a_reflected_code_is_no_proof(void **state) {
     struct store_proof_step proof = store_proof_continue(&fixture.client, &fixture.client_key,
         (struct slice){fixture.client.client_nonce, STORE_PROOF_NONCE_BYTES});
     proof.reply[0] = 1;
+    proof.reply_length = STORE_PROOF_REPLY_BYTES; /* with an address */
     struct store_proof_step end =
         store_proof_continue(&fixture.client, &fixture.client_key, reply_of(&proof));
     assert_int_equal(end.outcome, STORE_PROOF_FAILED);
@@ -225,6 +250,8 @@ static void without_a_proof_the_nodes_keys_are_not_to_be_used(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_sides_with_one_token_prove_themselves),
+    cmocka_unit_test(the_client_learns_its_address_from_a_server_that_has_proved_itself),
+    cmocka_unit_test(an_address_that_was_changed_on_its_way_is_no_proof),
     cmocka_unit_test(another_token_is_refused_and_said_to_be),
     cmocka_unit_test(a_server_that_cannot_prove_itself_gets_nothing),
     cmocka_unit_test(a_reflected_code_is_no_proof),
