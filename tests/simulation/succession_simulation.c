@@ -5,11 +5,8 @@
  * no two worlds in one round; a node that is cut off runs its workers no longer than it may; a node
  * that is cut off alone deposes nobody; and in the end those who are left are one world.
  *
- * The rules of time in a storm (fences, and the one world in the end) are asked for with `strict`:
- * the machine does not keep them all yet.
- *
  *     succession_simulation 50000           so many seeds of each kind
- *     succession_simulation 50000 'a_storm*' strict
+ *     succession_simulation 50000 'a_storm*'
  *     SIMULATION_SEED=17 succession_simulation 1 'a_storm*'     one seed, with its transcript */
 #include "unit.h"
 
@@ -21,7 +18,6 @@
 static uint64_t seed_count = 1000;
 static uint64_t only_seed;
 static bool is_one_seed;
-static bool is_strict;
 
 static uint64_t below(struct simulation *simulation, uint64_t bound) {
     return random_below(&simulation->random, bound);
@@ -95,14 +91,13 @@ static void expect_one_world(struct simulation *simulation, double seconds) {
         simulation_start(simulation, 0);
     }
     simulation_play(simulation, seconds);
-    if (simulation->is_timed && !simulation_is_settled(simulation)) {
+    if (!simulation_is_settled(simulation)) {
         simulation_complain(simulation, "those who are left are not one world after %g s", seconds);
     }
 }
 
 static void storm(struct simulation *simulation) {
     simulation->minimum = 1 + (int)below(simulation, 2);
-    simulation->is_timed = is_strict;
     simulation->is_stale = below(simulation, 2) == 0;
     simulation->is_treacherous = below(simulation, 2) == 0;
     simulation_play(simulation, 2);
@@ -140,7 +135,6 @@ static void succession(struct simulation *simulation) {
 
 /* A node that alone cannot reach the host, in one direction or in both, deposes nobody. */
 static void lonely(struct simulation *simulation) {
-    simulation->is_timed = is_strict;
     simulation_play(simulation, 3);
     int host = simulation_host(simulation);
     int node = (host + 1) % simulation->node_count;
@@ -240,7 +234,6 @@ int main(int argument_count, char **arguments) {
     if (argument_count > 2) {
         cmocka_set_test_filter(arguments[2]);
     }
-    is_strict = argument_count > 3 && strcmp(arguments[3], "strict") == 0;
     is_one_seed = seed != NULL;
     only_seed = seed != NULL ? strtoull(seed, NULL, 10) : 0;
     return cmocka_run_group_tests(tests, NULL, NULL);

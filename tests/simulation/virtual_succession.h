@@ -83,7 +83,6 @@ struct simulation {
     struct random random;
     uint64_t seed;
     bool is_told;  /* what happens is printed */
-    bool is_timed; /* fences in time, and one world in the end, are asked for */
     struct instant now;
     int node_count;
     int minimum;

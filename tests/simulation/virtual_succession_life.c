@@ -273,9 +273,7 @@ static bool play_one(struct simulation *simulation, struct instant end) {
     } else if (self->is_alive && self->life == event.life) {
         take(simulation, &event);
     }
-    if (simulation->is_timed) {
-        check_fences(simulation);
-    }
+    check_fences(simulation);
     if (simulation->reg.complaint[0] != '\0') {
         simulation_complain(simulation, "%s", simulation->reg.complaint);
     }
@@ -426,11 +424,8 @@ bool simulation_is_settled(const struct simulation *simulation) {
 }
 
 void simulation_init(struct simulation *simulation, uint64_t seed, int node_count) {
-    *simulation = (struct simulation){.seed = seed,
-        .is_timed = true,
-        .node_count = node_count,
-        .minimum = 1,
-        .now = {1000000000}};
+    *simulation = (struct simulation){
+        .seed = seed, .node_count = node_count, .minimum = 1, .now = {1000000000}};
     random_init(&simulation->random, seed);
     for (int i = 0; i < node_count; i++) {
         simulation->nodes[i].host = SIM_NOBODY;

@@ -52,6 +52,14 @@ static bool read_record(const struct register_entry *entry, struct rendezvous_st
            rendezvous_state_read_text(bytes, &is_absent, out_record, NULL) == FAILURE_NONE;
 }
 
+/* A read may be answered from before a later entry; this node dials the host of the latest. */
+static void keep(struct agent_register *reg, const struct register_entry *entry) {
+    if (entry->number > reg->known.number) {
+        register_entry_clear(&reg->known);
+        register_entry_copy(entry, &reg->known);
+    }
+}
+
 static void take_entry(struct agent_register *reg, enum succession_event_kind kind,
     const struct register_entry *entry) {
     struct rendezvous_state record = {0};
@@ -64,8 +72,7 @@ static void take_entry(struct agent_register *reg, enum succession_event_kind ki
     }
     event.entry.number = entry->number;
     event.entry.term = entry->term;
-    register_entry_clear(&reg->known);
-    register_entry_copy(entry, &reg->known);
+    keep(reg, entry);
     post(reg, event);
     rendezvous_state_clear(&record);
 }

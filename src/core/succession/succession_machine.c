@@ -157,22 +157,19 @@ static void take_commit(struct succession_step *step) {
     if (machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT) { /* to this node alone */
         machine->suspicion.is_turn = false;
         machine->suspicion.unchanged_since = step->event->now;
-        leave_world_of_others(step);
     }
+    leave_world_of_others(step);
     succession_claim_in_turn(step);
 }
 
 static void begin_term(struct succession_step *step, struct node_identity former) {
     struct succession_machine *machine = step->machine;
-    bool was_silent = machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT;
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
         end_hosting(step);
     }
     succession_leave_connection(step);
-    if (was_silent) {
-        leave_world_of_others(step);
-    }
+    leave_world_of_others(step);
     if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
         host(step, former);
     } else {
@@ -258,6 +255,7 @@ static void take_unknown(struct succession_step *step) {
 }
 
 static void take_renewed(struct succession_step *step) {
+    step->machine->is_renewing = false;
     hear(step);
 }
 
@@ -353,7 +351,8 @@ static void take_connection_loss(struct succession_step *step) {
     } else if (loss == SUCCESSION_LOSS_SILENT) {
         suspect_silent(step);
         succession_dial(step);
-    } else {
+    } else { /* somebody listens there who does not host: it may come to, or be another process */
+        suspect_silent(step);
         succession_retry_later(step);
     }
 }
@@ -385,6 +384,7 @@ static void watch_suspected(struct succession_step *step) {
     }
     if (moment_has_come(&suspicion->look_at, now)) {
         look(step);
+        succession_read(step); /* the others may have gone on without this node */
     }
     if (suspicion->kind == SUCCESSION_SUSPICION_SILENT && suspicion->renewal != NULL &&
         !suspicion->is_turn &&
@@ -401,7 +401,8 @@ static bool may_be_deposed(const struct succession_step *step) {
     const struct succession_machine *machine = step->machine;
     struct instant late =
         instant_after(machine->renew_at.at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    return machine->is_open || instant_is_before(late, step->event->now);
+    return machine->is_open || machine->is_renewing || instant_is_before(late, step->event->now) ||
+           machine->renewal_count % SUCCESSION_RENEWALS_PER_READ == 0;
 }
 
 static void renew(struct succession_step *step) {
@@ -410,9 +411,11 @@ static void renew(struct succession_step *step) {
         !moment_has_come(&machine->renew_at, step->event->now)) {
         return;
     }
+    machine->renewal_count++;
     if (may_be_deposed(step)) {
-        succession_read(step);
+        succession_read(step); /* a renewal does not tell that the term is over */
     }
+    machine->is_renewing = true;
     moment_set_after(
         &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
     succession_push(step,
@@ -427,10 +430,6 @@ static void give_up_in_time(struct succession_step *step) {
     }
 }
 
-static struct instant fence_time(const struct succession_machine *machine) {
-    return instant_after(machine->heard_at, machine->settings.fence_timeout);
-}
-
 static void take_timer(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     struct instant now = step->event->now;
@@ -439,34 +438,12 @@ static void take_timer(struct succession_step *step) {
     }
     watch_suspected(step);
     renew(step);
-    if (!instant_is_before(now, fence_time(machine))) {
+    if (!instant_is_before(now, succession_fence_time(machine))) {
         succession_fence(step,
             "neither the host of the job's store nor its register was heard of for "
             "fence_timeout");
     }
     give_up_in_time(step);
-}
-
-static void arm_timer(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    struct instant now = step->event->now;
-    struct moment next = {0};
-    moment_wake(&machine->suspicion.turn_at, now, &next);
-    moment_wake(&machine->suspicion.look_at, now, &next);
-    moment_wake(&machine->renew_at, now, &next);
-    moment_wake(&machine->retry_at, now, &next);
-    if (machine->is_seeking && !machine->is_connected) {
-        struct moment deadline = {true, machine->deadline};
-        moment_wake(&deadline, now, &next);
-    }
-    if (machine->was_connected && !machine->is_connected && !machine->is_fenced) {
-        struct moment fence_at = {true, fence_time(machine)};
-        moment_wake(&fence_at, now, &next);
-    }
-    if (next.is_set) {
-        succession_push(step,
-            (struct succession_effect){.kind = SUCCESSION_EFFECT_ARM_TIMER, .deadline = next.at});
-    }
 }
 
 static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_step *step) = {
@@ -489,5 +466,5 @@ void succession_machine_step(struct succession_machine *machine,
     effects->count = 0;
     struct succession_step step = {.machine = machine, .event = event, .effects = effects};
     handlers[event->kind](&step);
-    arm_timer(&step);
+    succession_arm_timer(&step);
 }

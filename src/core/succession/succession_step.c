@@ -149,7 +149,41 @@ void succession_claim_in_turn(struct succession_step *step) {
     }
     if (suspicion->is_turn && !suspicion->turn_at.is_set) {
         succession_claim(step);
-    } else if (suspicion->kind == SUCCESSION_SUSPICION_NONE && !machine->is_dialing) {
+    } else if (suspicion->kind != SUCCESSION_SUSPICION_REFUSED && !machine->is_dialing) {
         succession_dial(step);
+    }
+}
+
+/* Time. */
+
+struct instant succession_fence_time(const struct succession_machine *machine) {
+    return instant_after(machine->heard_at, machine->settings.fence_timeout);
+}
+
+/* Also for what has come: the event of this step need not be the timer's, which acts on it. */
+static void wake(const struct moment *moment, struct moment *next) {
+    if (moment->is_set && (!next->is_set || instant_is_before(moment->at, next->at))) {
+        *next = *moment;
+    }
+}
+
+void succession_arm_timer(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct moment next = {0};
+    wake(&machine->suspicion.turn_at, &next);
+    wake(&machine->suspicion.look_at, &next);
+    wake(&machine->renew_at, &next);
+    wake(&machine->retry_at, &next);
+    if (machine->is_seeking && !machine->is_connected) {
+        struct moment deadline = {true, machine->deadline};
+        wake(&deadline, &next);
+    }
+    if (machine->was_connected && !machine->is_connected && !machine->is_fenced) {
+        struct moment fence_at = {true, succession_fence_time(machine)};
+        wake(&fence_at, &next);
+    }
+    if (next.is_set) {
+        succession_push(step,
+            (struct succession_effect){.kind = SUCCESSION_EFFECT_ARM_TIMER, .deadline = next.at});
     }
 }

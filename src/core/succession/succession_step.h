@@ -10,6 +10,8 @@
 #include "core/succession/succession_machine.h"
 
 #define SUCCESSION_REASON_SIZE 256
+/* A host that has lost its term without an append of its own learns it by a read. */
+#define SUCCESSION_RENEWALS_PER_READ 5
 
 enum succession_request {
     SUCCESSION_REQUEST_NONE,
@@ -53,6 +55,8 @@ struct succession_machine {
     bool was_connected;
     struct succession_suspicion suspicion;
     struct moment renew_at;
+    bool is_renewing; /* the last renewal is not answered */
+    uint64_t renewal_count;
     struct moment retry_at;
     struct instant heard_at; /* of the host or of the register */
     bool is_fenced;
@@ -99,5 +103,10 @@ void succession_claim(struct succession_step *step);
 /* The register has no later entry. The host that this node cannot reach is claimed when it is this
  * node's turn. A host that is not suspected is dialled. */
 void succession_claim_in_turn(struct succession_step *step);
+
+/* When a node that hears of nobody ends its workers. */
+struct instant succession_fence_time(const struct succession_machine *machine);
+/* The one timer, for what comes next. */
+void succession_arm_timer(struct succession_step *step);
 
 #endif

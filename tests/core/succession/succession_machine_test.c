@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "succession_scene.h"
 
+#define LEFT "fenced the others have gone on without this node, which cannot reach them"
 #define B "[a_1_1073741824:0 b_1_1073741824:1 c_1_1073741824:2]"
 
 /* Node `me` follows a, in a committed world of a, b and c. */
@@ -111,7 +112,7 @@ static void an_append_that_loses_deposes_the_host(void **state) {
     struct rendezvous_state others = world(1, "bc");
     char *expected = commit_of(2, 1, &alone);
     seen(&scene, &alone, expected);
-    entry_of(&scene, SUCCESSION_EVENT_LOST, 2, 2, "b", &others, "end_hosting; tell_lost");
+    entry_of(&scene, SUCCESSION_EVENT_LOST, 2, 2, "b", &others, "end_hosting; tell_lost; " LEFT);
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_FOLLOW);
     seek(&scene, 60, "dial at=3.000; read_register");
     free(expected);
@@ -214,10 +215,12 @@ static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state)
     find_nothing_new(&scene);
     step(&scene, renewal("1"), "");
     scene.seconds = 1;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
     step(&scene, renewal("2"), "");
     scene.seconds = 3;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
     step(&scene, renewal("2"), "");
     lose(&scene, SUCCESSION_LOSS_SILENT, "dial at=6.000");
     scene.seconds = 4;
@@ -240,7 +243,7 @@ static void a_silent_host_that_commits_is_there(void **state) {
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "");
     scene.seconds = 5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
     rendezvous_state_clear(&record);
     scene_clear(&scene);
 }
@@ -270,7 +273,8 @@ static void a_node_that_alone_has_lost_the_host_does_not_depose_it(void **state)
         snprintf(text, sizeof text, "%d", second);
         step(&scene, renewal(text), "");
         scene.seconds = second + 1;
-        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+        find_nothing_new(&scene);
     }
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_SUSPECT);
     scene_clear(&scene);
@@ -286,7 +290,7 @@ static void nobody_claims_while_the_register_is_away(void **state) {
     scene.seconds = 2.9;
     step(&scene, renewal(NULL), "");
     scene.seconds = 3.5;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
     scene_clear(&scene);
 }
 
@@ -298,8 +302,8 @@ static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
     find_nothing_new(&scene);
     scene.seconds = 10;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
-        "look_at_renewal term 1; fenced neither the host of the job's store nor its register was "
-        "heard of for fence_timeout");
+        "look_at_renewal term 1; read_register; fenced neither the host of the job's store nor its "
+        "register was heard of for fence_timeout");
     scene.seconds = 60;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
         "look_at_renewal term 1; gave_up no node hosts the job's store");
@@ -315,8 +319,7 @@ static void a_silent_node_that_was_left_behind_ends_its_workers(void **state) {
     find_nothing_new(&scene);
     lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
     lose(&scene, SUCCESSION_LOSS_SILENT, "look_at_renewal term 1; dial at=3.000");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &others,
-        "fenced the others have gone on without this node, which cannot reach them");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &others, LEFT);
     rendezvous_state_clear(&others);
     scene_clear(&scene);
 }
@@ -336,7 +339,7 @@ static void a_host_renews_its_term_and_reads_when_it_has_stood_still(void **stat
     scene.seconds = 8;
     seen(&scene, &whole, "");
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &others, "end_hosting; tell_lost");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &others, "end_hosting; tell_lost; " LEFT);
     rendezvous_state_clear(&others);
     rendezvous_state_clear(&whole);
     scene_clear(&scene);
@@ -349,6 +352,66 @@ static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **sta
     seen(&scene, &open, "");
     scene.seconds = 1;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    scene_clear(&scene);
+}
+
+/* Any event may come just before the timer, which is armed anew after each of them. */
+static void an_event_at_the_moment_of_the_timer_does_not_lose_it(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    scene.seconds = 1;
+    step(&scene, renewal("1"), "");
+    assert_true(scene.timer.is_set);
+    assert_true(scene.timer.at.nanoseconds <= INT64_C(1000000000));
+    scene_clear(&scene);
+}
+
+/* The host has ended, and another process was started at its address. */
+static void an_address_at_which_somebody_else_listens_is_suspicious(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_OTHER, "look_at_renewal term 1");
+    assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_SUSPECT);
+    scene_clear(&scene);
+}
+
+static void a_host_looks_now_and_then_whether_its_term_is_over(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state whole = world(0, "abc");
+    char *expected = commit_of(2, 1, &whole);
+    seen(&scene, &whole, expected);
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
+    free(expected);
+    for (int second = 1; second < 5; second++) {
+        scene.seconds = second;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+        plain(&scene, SUCCESSION_EVENT_RENEWED, "");
+    }
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    rendezvous_state_clear(&whole);
+    scene_clear(&scene);
+}
+
+static void a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state whole = world(0, "abc");
+    char *expected = commit_of(2, 1, &whole);
+    seen(&scene, &whole, expected);
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
+    free(expected);
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    scene.seconds = 2;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    rendezvous_state_clear(&whole);
     scene_clear(&scene);
 }
 
@@ -424,6 +487,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
     cmocka_unit_test(a_host_renews_its_term_and_reads_when_it_has_stood_still),
     cmocka_unit_test(a_host_whose_round_stays_open_looks_whether_it_is_deposed),
+    cmocka_unit_test(an_event_at_the_moment_of_the_timer_does_not_lose_it),
+    cmocka_unit_test(an_address_at_which_somebody_else_listens_is_suspicious),
+    cmocka_unit_test(a_host_looks_now_and_then_whether_its_term_is_over),
+    cmocka_unit_test(a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed),
     cmocka_unit_test(a_node_named_by_an_entry_hosts),
     cmocka_unit_test(all_nodes_started_again_go_on_from_the_last_entry),
     cmocka_unit_test(a_register_that_cannot_be_used_is_given_up),

@@ -14,6 +14,7 @@
 struct scene {
     struct succession_machine *machine;
     double seconds;
+    struct moment timer; /* as the last step has armed it */
 };
 
 static inline struct instant scene_at(double seconds) {
@@ -57,10 +58,13 @@ static inline void step(struct scene *scene, struct succession_event event, cons
     struct text told = {0};
     event.now = scene_at(scene->seconds);
     succession_machine_step(scene->machine, &event, &effects);
+    scene->timer = (struct moment){0};
     for (size_t i = 0; i < effects.count; i++) {
         if (effects.items[i].kind != SUCCESSION_EFFECT_ARM_TIMER) {
             text_append(&told, told.length > 0 ? "; " : "");
             succession_effect_describe(&effects.items[i], &told);
+        } else {
+            moment_set(&scene->timer, effects.items[i].deadline);
         }
     }
     assert_string_equal(text_string(&told), expected);
