@@ -82,7 +82,7 @@ struct sim_node {
 struct simulation {
     struct random random;
     uint64_t seed;
-    bool is_told;  /* what happens is printed */
+    bool is_told; /* what happens is printed */
     struct instant now;
     int node_count;
     int minimum;
