@@ -45,7 +45,7 @@ def test_a_range_of_nodes_that_makes_no_sense_is_refused(muster, nodes, expected
         ("a:b:29400", "or an IPv6 address in brackets"),
         ("h" * 254, "a name of at most 253 bytes"),
         ("a:29400,b:29400", "no second one can take its place; for a job that survives any node"),
-        ("a,b:29400", "--rdzv-conf store_type=file --rdzv-endpoint /PATH"),
+        ("a,b:29400", "--rdzv-backend dir --rdzv-endpoint /PATH"),
         ("a:29400,", "give one HOST:PORT"),
     ],
 )

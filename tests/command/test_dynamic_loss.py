@@ -61,7 +61,7 @@ def test_all_end_when_the_host_is_told_to_end(make_job):
     assert {name: end.status for name, end in ends.items()} == dict.fromkeys(ends, 1), job.tell()
     for name in ends:  # its own node, too, says what that means for the others
         assert ("node node1, which hosts the job's store, was told to end by SIGTERM; no other node can take its place "
-                "(with store_type=file none is needed)") in ends[name].err, job.tell()
+                "(with --rdzv-backend dir one does)") in ends[name].err, job.tell()
     assert job.is_newest(world)
 
 

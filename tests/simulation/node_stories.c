@@ -450,6 +450,8 @@ static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
         "6.000 receives signal 15\n"
         "6.000 signal_received 15 -> announce_leave signal=15; signal_workers 15; arm_timer "
         "at=36.000\n"
+        "6.000 \"node node0, which hosts the job's store, was told to end by SIGTERM; no other "
+        "node can take its place (with --rdzv-backend dir one does)\"\n"
         "6.001 worker 0 ends with -15\n"
         "6.001 worker_exited rank=0 signal=15\n"
         "6.001 all_gone -> disarm_timer; finish signalled=15\n"

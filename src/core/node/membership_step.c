@@ -147,7 +147,7 @@ void membership_explain_leaving(struct membership_step *step, int signal) {
     } else {
         text_append(note, "has left");
     }
-    text_append(note, "; no other node can take its place (with store_type=file none is needed)");
+    text_append(note, "; no other node can take its place (with --rdzv-backend dir one does)");
     if (membership->knowledge.placement.group_world_size > 1) {
         membership_note(step, LOG_LEVEL_WARNING);
     }

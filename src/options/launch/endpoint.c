@@ -147,8 +147,8 @@ static enum failure_code parse_trimmed(
     if (strchr(text, ',') != NULL) {
         return option_refuse_value(out_reason, text,
             "give one HOST:PORT, that of the node which hosts the store: no second one can take "
-            "its place; for a job that survives any node keep the record in a file that all see, "
-            "--rdzv-conf store_type=file --rdzv-endpoint /PATH");
+            "its place; for a job that survives any node name a directory that all nodes see, "
+            "--rdzv-backend dir --rdzv-endpoint /PATH");
     }
     if (endpoint_is_ipv6_address(text) && could_end_in_a_port(text)) {
         return option_refuse_value(out_reason, text,

@@ -50,7 +50,7 @@ static void a_host_whose_job_has_failed_does_not_stay_for_long(void **state) {
     desk_clear(&desk);
 }
 
-#define NOBODY_FOLLOWS "; no other node can take its place (with store_type=file none is needed)"
+#define NOBODY_FOLLOWS "; no other node can take its place (with --rdzv-backend dir one does)"
 
 static void a_host_that_leaves_says_so_and_does_not_stay_for_long(void **state) {
     (void)state;

@@ -329,7 +329,7 @@ static void a_store_that_is_never_reached_fails_the_join(void **state) {
 #define HOSTS_LEAVING                                                                              \
     "node me, which hosts the job's store, was told to end by SIGTERM; no other node can take "    \
     "its "                                                                                         \
-    "place (with store_type=file none is needed)"
+    "place (with --rdzv-backend dir one does)"
 
 static void the_host_of_the_store_closes_the_job_when_it_leaves(void **state) {
     (void)state;

@@ -66,7 +66,7 @@ static void several_endpoints_are_refused_with_a_word_about_what_survives(void *
         struct text reason = {0};
         assert_int_equal(endpoint_parse(lists[i], &endpoint, &reason), FAILURE_INVALID);
         assert_non_null(strstr(text_string(&reason), "give one HOST:PORT"));
-        assert_non_null(strstr(text_string(&reason), "store_type=file"));
+        assert_non_null(strstr(text_string(&reason), "--rdzv-backend dir"));
         text_clear(&reason);
     }
 }
