@@ -124,6 +124,26 @@ def test_steps_in_memory_are_lost_only_with_their_node(make_training, undisturbe
     assert abs(final_loss(said) - undisturbed(2)) < TOLERANCE
 
 
+@pytest.mark.timeout(600)
+def test_every_first_node_is_killed_where_a_directory_is_the_register(make_training, undisturbed, scratch):
+    """Each of them hosts the store and has rank 0, and another node takes its place."""
+    (scratch / "register").mkdir(mode=0o700)
+    training = make_training(nodes="2:3", backend="dir", endpoint=scratch / "register")
+    host = training.start("muster", 1)
+    training.wait_until(lambda: "this node hosts the store" in host.running.err(), "the first host")
+    for number in (2, 3):
+        training.start("muster", number)
+    world = training.wait_for_world({1: 1, 2: 1, 3: 1})
+    for first in (1, 2, 3):
+        training.nodes[first - 1].running.kill()
+        training.start("muster", first + 3)
+        world = training.wait_for_world({number: 1 for number in range(first + 1, first + 4)}, after=world)
+    assert world.TORCHELASTIC_RESTART_COUNT == ["0"] * 3
+    training.go_on()
+    training.finish({**dict.fromkeys((1, 2, 3), -signal.SIGKILL), **dict.fromkeys((4, 5, 6), 0)})
+    assert abs(training.loss() - undisturbed(3)) < TOLERANCE
+
+
 def test_nodes_are_killed_join_and_leave(make_training):
     training = make_training(nodes="1:3")
     world = training.start_all(["muster"] * 3)

@@ -81,10 +81,12 @@ class World:
 class MixedJob:
     """Nodes are numbered from 1; on loopback the number is the end of the address, so it orders the ranks."""
 
-    def __init__(self, muster, peer, nodes="2", options=(), endpoint=None, conf=None, env=None, worker=None):
+    def __init__(
+        self, muster, peer, nodes="2", options=(), backend="c10d", endpoint=None, conf=None, env=None, worker=None
+    ):
         self.muster, self.peer, self.scratch = muster, peer, muster.scratch
         self.endpoint = endpoint or f"127.0.0.1:{free_port()}"
-        self.options = ["--nnodes", nodes, "--rdzv-id", "job", *options]
+        self.options = ["--nnodes", nodes, "--rdzv-id", "job", "--rdzv-backend", backend, *options]
         self.conf, self.env, self.nodes = {**CONF, **(conf or {})}, env or {}, []
         self.worker = worker or self.install_worker()
 
@@ -96,7 +98,7 @@ class MixedJob:
         """Starts one node; on a host of support.network it finds out its address itself."""
         conf = {**self.conf, **({} if is_host is None else {"is_host": is_host})}
         words = [
-            *self.options, "--rdzv-backend", "c10d", "--rdzv-endpoint", self.endpoint,
+            *self.options, "--rdzv-endpoint", self.endpoint,
             "--rdzv-conf", ",".join(f"{key}={value}" for key, value in conf.items()),
             *([] if on else ["--local-addr", f"127.0.0.{number}"]),
             "--nproc-per-node", workers, *options, *self.worker, number,
