@@ -36,6 +36,8 @@ KINDS = {
     "loopback": (6, [*OF_WORKERS, *OF_AGENTS, *OF_STORES, *OF_DISKS]),
     "network": (8, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS, *OF_STORES]),
     "file": (2, [*OF_WORKERS, *OF_AGENTS]),
+    "register": (4, [*OF_WORKERS, *OF_AGENTS]),
+    "register and network": (4, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS]),
     "static": (3, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
     "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
     "torchrun": (1, [*OF_WORKERS, "agent killed", "agent stopped", "node joins"]),
@@ -152,7 +154,9 @@ class Storm:
         }  # fmt: skip
 
     def set_up(self):
-        if self.plan.kind == "network":
+        if self.plan.kind.startswith("register"):
+            (self.scratch / "register").mkdir(mode=0o700)
+        if self.plan.kind.endswith("network"):
             self.network = LossyNetwork(self.scratch, min(self.plan.nodes + 4, 12), self.plan.seed)
         if self.plan.has_disk:
             self.disk = Disk(self.scratch)
@@ -174,9 +178,11 @@ class Storm:
             "static": ["--nnodes", plan.nodes, "--node-rank", number - 1, "--master-addr", "127.0.0.1",
                        "--master-port", self.port, "--rdzv-conf", "timeout=20"],
             "file": ["--rdzv-endpoint", self.scratch / "record", "--rdzv-conf", f"store_type=file,{conf}"],
-        }.get(plan.kind, ["--rdzv-endpoint", f"{'node1' if host else '127.0.0.1'}:{self.port}", "--rdzv-conf", conf])  # fmt: skip
+            "register": ["--rdzv-endpoint", self.scratch / "register", "--rdzv-conf", conf],
+        }.get(plan.kind.partition(" ")[0], ["--rdzv-endpoint", f"{'node1' if host else '127.0.0.1'}:{self.port}", "--rdzv-conf", conf])  # fmt: skip
         if plan.kind not in ("alone", "static"):
-            words += ["--nnodes", f"{plan.fewest}:{plan.nodes}", "--rdzv-backend", "c10d", "--rdzv-id", "storm"]
+            backend = "dir" if plan.kind.startswith("register") else "c10d"
+            words += ["--nnodes", f"{plan.fewest}:{plan.nodes}", "--rdzv-backend", backend, "--rdzv-id", "storm"]
             words += [] if host else ["--local-addr", f"127.0.0.{number}"]
         words += ["--nproc-per-node", plan.workers[number - 1], *(self.own_options(number) if not is_torchrun else [])]
         program = [find_peer().torchrun] if is_torchrun else [self.binary, "run"]
