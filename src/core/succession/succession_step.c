@@ -28,7 +28,9 @@ void succession_read(struct succession_step *step) {
 /* A dial is given up after silence_timeout, so that the host comes to be suspected. */
 void succession_dial(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    if (machine->is_seeking && !machine->is_connected) {
+    if (!instant_is_before(step->event->now, machine->deadline)) {
+        succession_give_up(step);
+    } else if (machine->is_seeking && !machine->is_connected) {
         machine->is_dialing = true;
         struct instant end = instant_after(step->event->now, machine->settings.silence_timeout);
         succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_DIAL,

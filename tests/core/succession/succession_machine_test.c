@@ -355,6 +355,18 @@ static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **sta
     scene_clear(&scene);
 }
 
+/* A dial that has no time left ends at once: another one after it would have none either. */
+static void a_dial_that_ends_at_the_deadline_is_the_last_one(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 2, "dial at=2.000; read_register");
+    find_nothing_new(&scene);
+    scene.seconds = 2;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "gave_up no node hosts the job's store");
+    scene_clear(&scene);
+}
+
 /* Any event may come just before the timer, which is armed anew after each of them. */
 static void an_event_at_the_moment_of_the_timer_does_not_lose_it(void **state) {
     (void)state;
@@ -487,6 +499,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
     cmocka_unit_test(a_host_renews_its_term_and_reads_when_it_has_stood_still),
     cmocka_unit_test(a_host_whose_round_stays_open_looks_whether_it_is_deposed),
+    cmocka_unit_test(a_dial_that_ends_at_the_deadline_is_the_last_one),
     cmocka_unit_test(an_event_at_the_moment_of_the_timer_does_not_lose_it),
     cmocka_unit_test(an_address_at_which_somebody_else_listens_is_suspicious),
     cmocka_unit_test(a_host_looks_now_and_then_whether_its_term_is_over),
