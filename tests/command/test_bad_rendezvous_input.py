@@ -56,6 +56,24 @@ def test_an_endpoint_that_is_none_is_refused(muster, endpoint, expected):
 
 
 @pytest.mark.parametrize(
+    "members, expected",
+    [
+        ("a:2379,,b:2379", "one of its members is empty"),
+        ("a:2379,", "one of its members is empty"),
+        ("a:2379,b:", "'b:': a port from 0 to 65535 has to follow the last colon"),
+        ("a:2379,b:65536", "'b:65536': a port from 0 to 65535"),
+        ("a:0", "'a:0': a member of etcd listens on a port from 1 to 65535"),
+        ("https://a:2379,b:2379", "some of its members have https:// and others have not"),
+        (",".join(["a:2379"] * 17), "it names 17 members of etcd, more than the 16 allowed"),
+    ],
+)
+def test_members_of_etcd_that_are_none_are_refused(muster, members, expected):
+    error = refused(muster, "--rdzv-backend", "etcd", "--rdzv-endpoint", members)
+    assert "argument --rdzv-endpoint/--rdzv_endpoint: invalid value " in error
+    assert expected in error
+
+
+@pytest.mark.parametrize(
     "arguments, expected",
     [
         (["--nnodes", "2:4"], "port 0 (any free one) cannot be found by the other nodes; give a number"),

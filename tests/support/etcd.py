@@ -40,6 +40,28 @@ def make_certificates(place):
                 "-CAcreateserial", "-days", "3650", "-extfile", "names", "-out", f"{name}.pem")  # fmt: skip
 
 
+def fields_of(message):
+    """The fields of a protobuf message of numbers and byte strings, by number."""
+    fields, rest = {}, list(message)
+
+    def number():
+        value, shift = 0, 0
+        while True:
+            byte = rest.pop(0)
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while rest:
+        tag = number()
+        value = number()
+        if tag & 7 == 2:
+            value, rest = bytes(rest[:value]), rest[value:]
+        fields[tag >> 3] = value
+    return fields
+
+
 class Etcd:
     def __init__(self, place, members=1, trust=None):
         """`trust`: a folder of make_certificates; then members speak TLS and want a client's certificate."""
@@ -71,16 +93,32 @@ class Etcd:
 
     def call(self, member, path, message=b"", timeout=5):
         """The grpc-status that the member answers with, or None."""
+        return self.ask(member, path, message, timeout)[0]
+
+    def ask(self, member, path, message=b"", timeout=5):
+        """The same, and the message of the answer."""
+        (self.place / "answer").write_bytes(b"")
         (self.place / "question").write_bytes(b"\0" + len(message).to_bytes(4, "big") + message)
         words = ["--cacert", f"{self.trust}/ca.pem", "--cert", f"{self.trust}/client.pem",
                  "--key", f"{self.trust}/client.key"] if self.trust else ["--http2-prior-knowledge"]  # fmt: skip
         answer = subprocess.run(
             ["curl", "-s", "--noproxy", "*", "-m", str(timeout), *words, "-H", "content-type: application/grpc", "-H", "te: trailers",
-             "-H", "hasleader: true", "--data-binary", f"@{self.place}/question", "-D", "-", "-o", "/dev/null",
+             "-H", "hasleader: true", "--data-binary", f"@{self.place}/question", "-D", "-", "-o", f"{self.place}/answer",
              self.urls[member] + path],
             capture_output=True, text=True, timeout=60)  # fmt: skip
         found = [line.split(":")[1].strip() for line in answer.stdout.splitlines() if line.startswith("grpc-status:")]
-        return int(found[-1]) if found else None
+        return int(found[-1]) if found else None, (self.place / "answer").read_bytes()[5:]
+
+    def leader(self):
+        """The number of the member that leads, once there is one."""
+        for _ in range(600):
+            for member in range(len(self.processes)):
+                status, message = self.ask(member, "/etcdserverpb.Maintenance/Status")
+                fields = fields_of(message)
+                if status == 0 and fields.get(4) and fields[4] == fields_of(fields[1])[2]:
+                    return member
+            time.sleep(0.2)
+        return pytest.fail(f"etcd has no leader: see {self.place}")
 
     def await_member(self, member):
         """Until it answers a read of a key, for which there must be a leader."""

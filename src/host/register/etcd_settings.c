@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "host/loop/whole_file.h"
-#include "options/launch/endpoint.h"
+#include "options/launch/endpoint_list.h"
 
 #define PASSWORD_MAXIMUM ((size_t)4096)
 
@@ -25,69 +25,17 @@ static enum failure_code refuse_setting(
 
 /* Endpoints. */
 
-/* Whether the endpoint begins with that scheme; then it is cut off. */
-static bool take_scheme(const char **endpoint, const char *scheme) {
-    bool has = text_starts_with(*endpoint, scheme);
-    *endpoint += has ? strlen(scheme) : 0;
-    return has;
-}
-
-static enum failure_code add_endpoint(
-    struct etcd_settings *settings, const char *given, bool *is_https, struct failure *failure) {
-    struct endpoint endpoint = {0};
-    struct text reason = {0};
-    const char *place = given;
-    *is_https = take_scheme(&place, "https://");
-    (void)take_scheme(&place, "http://");
-    char *trimmed = memory_duplicate_string(place);
-    size_t length = strlen(trimmed);
-    if (length > 0 && trimmed[length - 1] == '/') {
-        trimmed[length - 1] = '\0';
-    }
-    enum failure_code code =
-        *trimmed == '\0' ? FAILURE_INVALID : endpoint_parse(trimmed, &endpoint, &reason);
-    if (code != FAILURE_NONE) {
-        failure_set(failure, FAILURE_INVALID,
-            "invalid --rdzv-endpoint: %s; --rdzv-backend etcd takes HOST:PORT,HOST:PORT,… of "
-            "etcd's "
-            "members",
-            *trimmed == '\0' ? "one of its members is empty" : text_string(&reason));
-    } else {
-        bool is_ipv6 = strchr(endpoint.host, ':') != NULL;
-        int port = endpoint.port == ENDPOINT_NO_PORT ? ETCD_DEFAULT_PORT : endpoint.port;
-        text_list_add_taken(
-            &settings->endpoints, text_format(is_ipv6 ? "[%s]:%d" : "%s:%d", endpoint.host, port));
-    }
-    endpoint_clear(&endpoint);
-    text_clear(&reason);
-    free(trimmed);
-    return code;
-}
-
 static enum failure_code read_endpoints(
     const char *text, struct etcd_settings *settings, struct failure *failure) {
-    char *copy = memory_duplicate_string(text);
-    char *rest = copy;
-    char *item;
-    size_t https_count = 0;
-    enum failure_code code = FAILURE_NONE;
-    while (code == FAILURE_NONE && (item = strsep(&rest, ",")) != NULL) {
-        bool is_https = false;
-        code = add_endpoint(settings, item, &is_https, failure);
-        https_count += is_https ? 1 : 0;
+    struct endpoint_list list = {0};
+    struct text reason = {0};
+    enum failure_code code = endpoint_list_parse(text, &list, &reason);
+    if (code != FAILURE_NONE) {
+        failure_set(failure, FAILURE_INVALID, "--rdzv-endpoint: %s", text_string(&reason));
     }
-    free(copy);
-    if (code == FAILURE_NONE && settings->endpoints.count > ETCD_ENDPOINTS_MAXIMUM) {
-        return failure_set(failure, FAILURE_INVALID,
-            "invalid --rdzv-endpoint: it names %zu members of etcd, more than the %d allowed",
-            settings->endpoints.count, ETCD_ENDPOINTS_MAXIMUM);
-    }
-    if (code == FAILURE_NONE && https_count != 0 && https_count != settings->endpoints.count) {
-        return failure_set(failure, FAILURE_INVALID,
-            "invalid --rdzv-endpoint '%s': some of its members have https:// and others have not",
-            text);
-    }
-    settings->grpc.is_tls = https_count > 0;
+    text_clear(&reason);
+    settings->endpoints = list.members;
+    settings->grpc.is_tls = list.is_https;
     return code;
 }
 

@@ -10,9 +10,6 @@
 #include "base/text.h"
 #include "host/register/grpc_client.h"
 
-#define ETCD_ENDPOINTS_MAXIMUM 16
-#define ETCD_DEFAULT_PORT 2379
-
 struct etcd_settings {
     struct text_list endpoints; /* HOST:PORT */
     struct grpc_settings grpc;  /* its strings are owned here */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "options/launch/endpoint.h"
+#include "options/launch/endpoint_list.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_conf.h"
 
@@ -101,19 +102,35 @@ static enum failure_code apply_endpoint(
     return option_result_settle(options, "rdzv_endpoint", code, &reason);
 }
 
-/* The endpoint of a register is its engine's to read. */
+/* The endpoint of a register is its engine's to read. A list of etcd's members is looked at here,
+ * so that what is wrong with it is a mistake of the command line. */
+static enum failure_code check_register(
+    struct option_result *options, const struct launch_config *config) {
+    bool is_directory = text_equals(config->dynamic.register_engine, "dir");
+    struct endpoint_list list = {0};
+    struct text reason = {0};
+    if (config->dynamic.register_endpoint == NULL) {
+        option_result_reject(options, "rdzv_endpoint",
+            "is missing: with --rdzv-backend %s it is %s", config->dynamic.register_engine,
+            is_directory ? "a directory that every node sees"
+                         : "HOST:PORT,HOST:PORT,… of etcd's members");
+        return FAILURE_INVALID;
+    }
+    if (is_directory) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = endpoint_list_parse(config->dynamic.register_endpoint, &list, &reason);
+    endpoint_list_clear(&list);
+    return option_result_settle(options, "rdzv_endpoint", code, &reason);
+}
+
 static enum failure_code apply_register(
     struct option_result *options, struct launch_config *config) {
     struct launch_dynamic *dynamic = &config->dynamic;
     dynamic->register_endpoint =
         option_copy_unless_empty(option_result_text(options, "rdzv_endpoint"));
-    if (dynamic->register_endpoint == NULL) {
-        option_result_reject(options, "rdzv_endpoint",
-            "is missing: with --rdzv-backend dir it is a directory that every node sees");
-        return FAILURE_INVALID;
-    }
     dynamic->store = LAUNCH_RECORD_TCP_STORE;
-    return FAILURE_NONE;
+    return check_register(options, config);
 }
 
 static enum failure_code apply_place(struct option_result *options, struct launch_config *config) {

@@ -35,8 +35,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "static",
         .help = "How nodes find each other: static (ranks and master are given), c10d (nodes may "
-                "come and go), dir (the same, and any node may die), etcd or etcd-v2 (one node "
-                "only in this version). Default: static.",
+                "come and go), dir or etcd (the same, and any node may die). Default: static.",
     },
     {
         .destination = "rdzv_endpoint",
@@ -47,7 +46,8 @@ static const struct option_definition definitions[] = {
             "Where nodes meet: HOST:PORT, with an IPv6 address in brackets. With c10d the node "
             "that "
             "HOST names hosts the store, port 0 is a free one, and the default is localhost:29400. "
-            "With static it takes the place of --master-addr and --master-port.",
+            "With static it takes the place of --master-addr and --master-port. With dir it is a "
+            "directory that every node sees, with etcd HOST:PORT,HOST:PORT,… of its members.",
     },
     {
         .destination = "rdzv_id",

@@ -12,6 +12,8 @@ enum setting_kind {
     SETTING_COUNT,   /* the same for a count */
     SETTING_BOOLEAN,
     SETTING_STORE_TYPE,
+    SETTING_PROTOCOL,
+    SETTING_TEXT, /* whatever it is, the engine of the register reads it */
 };
 
 /* The product of the two keep_alive values is the time that a node may be silent; it must fit into
@@ -24,7 +26,7 @@ enum {
     BACKEND_STATIC = 1,
     BACKEND_C10D = 2,
     BACKEND_ETCD_V2 = 4,
-    BACKEND_ETCD = 8,
+    BACKEND_ETCD = 8, /* beside BACKEND_REGISTER */
     BACKEND_REGISTER = 16
 };
 
@@ -35,8 +37,8 @@ static const struct {
     int maximum; /* of a number's value */
 } known_settings[] = {
     {"join_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
-    {"last_call_timeout", SETTING_SECONDS,
-        BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2 | BACKEND_ETCD, INT_MAX},
+    {"last_call_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2,
+        INT_MAX},
     {"close_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
     {"heartbeat_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2,
         INT_MAX},
@@ -52,6 +54,16 @@ static const struct {
     {"timeout", SETTING_SECONDS, BACKEND_STATIC | BACKEND_ETCD, INT_MAX},
     {"is_host", SETTING_BOOLEAN, BACKEND_C10D, 0},
     {"store_type", SETTING_STORE_TYPE, BACKEND_C10D, 0},
+    {"protocol", SETTING_PROTOCOL, BACKEND_ETCD, 0},
+    {"ca_cert", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"cacert", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"ssl_cert", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"cert", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"ssl_cert_key", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"key", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"user", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"password", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"password_file", SETTING_TEXT, BACKEND_ETCD, 0},
 };
 
 static enum failure_code add_setting(
@@ -153,6 +165,14 @@ static enum failure_code check_setting(const char *value, size_t known, struct t
                 out_reason, value, "the setting %s takes tcp or file", known_settings[known].key);
         }
         break;
+    case SETTING_PROTOCOL:
+        if (!text_equals(value, "http") && !text_equals(value, "https")) {
+            return option_refuse_value(
+                out_reason, value, "the setting %s takes http or https", known_settings[known].key);
+        }
+        break;
+    case SETTING_TEXT:
+        break;
     }
     return FAILURE_NONE;
 }
@@ -162,7 +182,8 @@ static int backend_bit(const char *backend) {
         const char *name;
         int bit;
     } backends[] = {{"static", BACKEND_STATIC}, {"c10d", BACKEND_C10D},
-        {"etcd-v2", BACKEND_ETCD_V2}, {"etcd", BACKEND_ETCD}, {"dir", BACKEND_REGISTER}};
+        {"etcd-v2", BACKEND_ETCD_V2}, {"etcd", BACKEND_REGISTER | BACKEND_ETCD},
+        {"etcd-v3", BACKEND_REGISTER | BACKEND_ETCD}, {"dir", BACKEND_REGISTER}};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         if (text_equals(backends[i].name, backend)) {
             return backends[i].bit;

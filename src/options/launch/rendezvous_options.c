@@ -109,22 +109,16 @@ static enum failure_code refuse_register(
     return FAILURE_UNSUPPORTED;
 }
 
-/* The backends etcd, etcd-v3 and etcd-v2. */
-static enum failure_code apply_etcd(struct option_result *options, struct launch_config *config) {
+/* One node runs alone. */
+static enum failure_code apply_etcd_v2(
+    struct option_result *options, struct launch_config *config) {
     struct endpoint endpoint = {0};
     struct text reason = {0};
-    if (config->maximum_nodes > 1 && text_equals(config->rdzv_backend, "etcd-v2")) {
-        option_result_reject(options, "rdzv_backend",
-            "etcd-v2 with several nodes (--nnodes %s) will not be in Muster, because etcd itself "
-            "has dropped its API of version 2; use --rdzv-backend c10d",
-            option_result_text(options, "nnodes"));
-        return FAILURE_UNSUPPORTED;
-    }
     if (config->maximum_nodes > 1) {
         option_result_reject(options, "rdzv_backend",
-            "%s with several nodes (--nnodes %s) is not in this version of Muster; use "
-            "--rdzv-backend c10d, whose store one of the nodes hosts itself",
-            config->rdzv_backend, option_result_text(options, "nnodes"));
+            "etcd-v2 with several nodes (--nnodes %s) will not be in Muster, because etcd itself "
+            "has dropped its API of version 2; use --rdzv-backend etcd-v3, or --rdzv-backend c10d",
+            option_result_text(options, "nnodes"));
         return FAILURE_UNSUPPORTED;
     }
     enum failure_code code =
@@ -154,6 +148,20 @@ static enum failure_code apply_register(
     warn_of_unused(options, config, false);
     enum failure_code code = take_run_id(options, config);
     return code == FAILURE_NONE ? dynamic_options_apply(options, config) : code;
+}
+
+/* torchrun's etcd backend calls the join timeout `timeout`. */
+static enum failure_code apply_etcd(struct option_result *options, struct launch_config *config) {
+    const char *timeout = text_list_variable(&config->rdzv_conf, "timeout");
+    if (config->maximum_nodes == 1 && !has_endpoint(options)) {
+        return apply_single_node_with_run_id(options, config);
+    }
+    if (timeout != NULL && text_list_variable(&config->rdzv_conf, "join_timeout") == NULL) {
+        char *seconds = memory_duplicate_string(timeout);
+        text_list_set_variable(&config->rdzv_conf, "join_timeout", seconds);
+        free(seconds);
+    }
+    return apply_register(options, config);
 }
 
 /* Takes the master from --rdzv-endpoint. */
@@ -262,7 +270,7 @@ static enum failure_code apply_backend(
     }
     struct text reason = {0};
     enum failure_code code =
-        option_refuse_value(&reason, backend, "the backends are static, c10d, etcd and etcd-v2");
+        option_refuse_value(&reason, backend, "the backends are static, c10d, dir and etcd");
     return option_result_settle(options, "rdzv_backend", code, &reason);
 }
 
@@ -299,6 +307,9 @@ static enum failure_code apply_rendezvous(
     }
     if (text_equals(config->rdzv_backend, "dir")) {
         return apply_register(options, config);
+    }
+    if (text_equals(config->rdzv_backend, "etcd-v2")) {
+        return apply_etcd_v2(options, config);
     }
     return text_equals(config->rdzv_backend, "c10d") ? apply_c10d(options, config)
                                                      : apply_etcd(options, config);

@@ -64,7 +64,7 @@ static void members_that_cannot_be_used_are_refused(void **state) {
     expect_refused("a:1,,b:2", NULL, NULL, "one of its members is empty");
     expect_refused("a:x", NULL, NULL, "'a:x'");
     expect_refused("https://a:1,b:2", NULL, NULL, "some of its members have https://");
-    expect_refused("a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", NULL, NULL, "names 17 members");
+    expect_refused("a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", NULL, NULL, "names 17 members of etcd");
 }
 
 static void settings_that_do_not_fit_are_refused(void **state) {

@@ -54,7 +54,7 @@ static void one_node_at_a_place_nobody_knows_is_alone(void **state) {
         "--rdzv-backend c10d --rdzv-endpoint localhost:0 --rdzv-id job t.py",
         "--rdzv-backend c10d --rdzv-endpoint [::1]:0 --rdzv-conf is_host=1 --rdzv-id job t.py",
         "--rdzv-backend c10d --rdzv-conf store_type=file --rdzv-id job t.py",
-        "--rdzv-backend etcd --rdzv-endpoint h:2379 --rdzv-id job t.py",
+        "--rdzv-backend etcd --rdzv-id job t.py",
         "--rdzv-backend=etcd-v2 --rdzv-id job --nnodes 1 t.py"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const struct launch_config *config = config_of(lines[i]);
@@ -130,15 +130,11 @@ static void node_ranks_count_from_zero(void **state) {
     expect_mistake("--node-rank 1 --master-port 5 t.py", "--node-rank", "with 1 node (");
 }
 
-static void several_nodes_with_etcd_are_refused_with_a_way_out(void **state) {
+static void etcd_v2_is_refused_with_a_way_out(void **state) {
     (void)state;
-    expect_mistake("--nnodes 1:4 --rdzv-backend etcd t.py",
-        "--rdzv-backend/--rdzv_backend: ", "--rdzv-backend c10d");
-    expect_mistake(
-        "--nnodes 2 --rdzv-backend etcd-v3 t.py", "--rdzv-backend", "not in this version");
     expect_mistake("--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend",
-        "has dropped its API of version 2");
-    expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, etcd and");
+        "has dropped its API of version 2; use --rdzv-backend etcd-v3");
+    expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, dir and etcd");
 }
 
 static void register_that_no_agent_uses_is_refused(void **state) {
@@ -158,6 +154,43 @@ static void a_directory_decides_who_hosts_the_store(void **state) {
     assert_int_equal(config->dynamic.settings.fence_timeout.nanoseconds, INT64_C(20000000000));
     assert_null(config->dynamic.host);
     expect_mistake("--nnodes 2 --rdzv-backend dir t.py", "--rdzv-endpoint", "is missing");
+}
+
+static void etcd_decides_who_hosts_the_store(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "--nnodes 2:4 --rdzv-backend etcd --rdzv-endpoint a:1,https://b:2 --rdzv-id j t.py",
+        "--nnodes 1 --rdzv-backend etcd-v3 --rdzv-endpoint a:1,b,[::1]:3 --rdzv-id j --rdzv-conf "
+        "protocol=https,ca_cert=c,ssl_cert=d,ssl_cert_key=e,user=u,password_file=p,timeout=7 t.py"};
+    expect_mistake(lines[0], "--rdzv-endpoint", "some of its members have https://");
+    const struct launch_config *config = config_of(lines[1]);
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->dynamic.register_engine, "etcd-v3");
+    assert_string_equal(config->dynamic.register_endpoint, "a:1,b,[::1]:3");
+    assert_true(duration_seconds(config->dynamic.settings.join_timeout) == 7);
+    assert_null(config->dynamic.host);
+    assert_int_equal(config->warnings.count, 0);
+    config = config_of("--nnodes 2:4 --rdzv-backend etcd --rdzv-endpoint http://a:1/ --rdzv-id j "
+                       "--rdzv-conf fence_timeout=20,timeout=7,join_timeout=9,certs=x t.py");
+    assert_string_equal(config->dynamic.register_engine, "etcd");
+    assert_true(duration_seconds(config->dynamic.settings.join_timeout) == 9);
+    expect_warning(config, "--rdzv-conf: etcd knows no setting certs");
+}
+
+static void members_of_etcd_that_cannot_be_used_are_refused(void **state) {
+    (void)state;
+    expect_mistake("--nnodes 2 --rdzv-backend etcd t.py", "--rdzv-endpoint",
+        "is missing: with --rdzv-backend etcd it is HOST:PORT,HOST:PORT");
+    static const char *const wrong[] = {"a:1,,b:1", "a:1,", "a:", "a:0", "a:65536", "a:x", "a/b:1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *line = text_format(
+            "--nnodes 2 --rdzv-backend etcd-v3 --rdzv-endpoint %s --rdzv-id j t.py", wrong[i]);
+        expect_mistake(line, "--rdzv-endpoint", "invalid value 'a");
+        free(line);
+    }
+    expect_mistake(
+        "--nnodes 2 --rdzv-backend etcd --rdzv-endpoint a:1 --rdzv-conf protocol=tcp t.py",
+        "--rdzv-conf", "'tcp': the setting protocol takes http or https");
 }
 
 static void options_of_static_are_warned_about_elsewhere(void **state) {
@@ -207,7 +240,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(static_nodes_without_a_master_are_warned, clear),
     cmocka_unit_test_teardown(static_nodes_need_a_place_to_meet, clear),
     cmocka_unit_test_teardown(node_ranks_count_from_zero, clear),
-    cmocka_unit_test_teardown(several_nodes_with_etcd_are_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(etcd_v2_is_refused_with_a_way_out, clear),
+    cmocka_unit_test_teardown(etcd_decides_who_hosts_the_store, clear),
+    cmocka_unit_test_teardown(members_of_etcd_that_cannot_be_used_are_refused, clear),
     cmocka_unit_test_teardown(a_directory_decides_who_hosts_the_store, clear),
     cmocka_unit_test_teardown(register_that_no_agent_uses_is_refused, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
