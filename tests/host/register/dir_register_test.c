@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
 #include "base/memory.h"
 #include "host/register/dir_register.h"
 #include "temporary_place.h"
@@ -18,7 +21,19 @@ struct fixture {
     struct failure failure;
     bool is_final;
     bool frees_the_register;
+    int thread_count; /* before there was a register */
 };
+
+static int count_threads(void) {
+    int count = 0;
+    DIR *directory = opendir("/proc/self/task");
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
 
 static void told(void *context, const struct register_event *event) {
     struct fixture *fixture = context;
@@ -51,12 +66,16 @@ static void open_at(struct fixture *fixture, const char *path) {
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.path = temporary_place_new()};
+    *fixture = (struct fixture){.path = temporary_place_new(), .thread_count = count_threads()};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
 }
 
+/* A visit to the directory goes on after the register was freed. */
 static void tear_down(struct fixture *fixture) {
     register_free(fixture->job_register);
+    while (count_threads() > fixture->thread_count) {
+        usleep(1000);
+    }
     assert_true(event_loop_free(fixture->loop));
     text_clear(&fixture->renewal);
     temporary_place_free(fixture->path);
