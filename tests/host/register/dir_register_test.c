@@ -2,9 +2,12 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "host/register/dir_register.h"
 #include "temporary_place.h"
 
@@ -21,18 +24,27 @@ struct fixture {
     struct failure failure;
     bool is_final;
     bool frees_the_register;
-    int thread_count; /* before there was a register */
 };
 
-static int count_threads(void) {
-    int count = 0;
+/* Whether a thread of the register is at work still, or about to end. */
+static bool has_errands(void) {
+    bool found = false;
     DIR *directory = opendir("/proc/self/task");
     assert_non_null(directory);
-    while (readdir(directory) != NULL) {
-        count++;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        char *path = text_format("/proc/self/task/%s/comm", entry->d_name);
+        char name[32] = "";
+        FILE *file = fopen(path, "r");
+        if (file != NULL) {
+            found = (fgets(name, sizeof name, file) != NULL &&
+                        text_starts_with(name, "muster-errands")) ||
+                    found;
+            fclose(file);
+        }
+        free(path);
     }
     closedir(directory);
-    return count;
+    return found;
 }
 
 static void told(void *context, const struct register_event *event) {
@@ -66,14 +78,14 @@ static void open_at(struct fixture *fixture, const char *path) {
 }
 
 static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){.path = temporary_place_new(), .thread_count = count_threads()};
+    *fixture = (struct fixture){.path = temporary_place_new()};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
 }
 
 /* A visit to the directory goes on after the register was freed. */
 static void tear_down(struct fixture *fixture) {
     register_free(fixture->job_register);
-    while (count_threads() > fixture->thread_count) {
+    while (has_errands()) {
         usleep(1000);
     }
     assert_true(event_loop_free(fixture->loop));
