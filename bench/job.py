@@ -85,7 +85,7 @@ class Job:
 
     workers = 1  # of each agent
 
-    def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", **environment):
+    def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", has_register=False, **environment):
         self.launcher, self.environment = launcher, environment
         self.directory = pathlib.Path(directory) / f"{launcher.name.split()[0]}-{time.monotonic_ns()}"
         self.directory.mkdir()
@@ -96,10 +96,18 @@ class Job:
         self.noted, self.unread = [], open(self.notes_file, encoding="ascii")
         self.port = free_port()
         self.options = ["--nnodes", str(nodes), "--nproc-per-node", str(self.workers), "--max-restarts", "1000"]
-        self.options += ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{address}:{self.port}", "--rdzv-id", "bench"]
+        self.register = self.directory / "register" if has_register else None
+        self.options += [*self.place(address), "--rdzv-id", "bench"]
         if conf:
             self.options += ["--rdzv-conf", conf]
         self.agents = {}
+
+    def place(self, address):
+        """Where the nodes meet: at the host of the store, or in a directory that says which node hosts it."""
+        if self.register is None:
+            return ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{address}:{self.port}"]
+        self.register.mkdir(mode=0o700)
+        return ["--rdzv-backend", "dir", "--rdzv-endpoint", str(self.register)]
 
     def program(self, build):
         """Path of the worker that is copied into the job's directory."""
@@ -131,8 +139,13 @@ class Job:
     def start_host(self, node):
         """Starts the agent that shall host the store, and waits until the store runs."""
         agent = self.start(node)
-        self.wait_until(lambda: sockets(self.port, LISTENING, 1), PATIENCE, f"{node} to host the store")
+        self.wait_until(self.is_hosted, PATIENCE, f"{node} to host the store")
         return agent
+
+    def is_hosted(self):
+        if self.register is None:
+            return sockets(self.port, LISTENING, 1)
+        return any(self.register.glob("*/entry.*"))
 
     def fail(self, why):
         """Ends the bench with the output of a few agents; agents that have ended come first."""

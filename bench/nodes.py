@@ -52,20 +52,31 @@ class Bench:
         return found
 
     def worker_failure(self):
-        def figures(launcher, directory):
-            found = []
-            with self.job(launcher, directory, 4) as job:
-                for node in FOUR:
-                    job.start(node)
-                job.await_world(FOUR)
-                for number in range(self.repetitions(launcher, 40, 12)):
-                    settle()
-                    failed = job.fail_worker(FOUR[number % 4])
-                    found.append(elapsed(failed, job.await_world(FOUR, failed)))
-            return found
-
         name = "4 agents, one worker fails: all new workers running"
-        yield measure.row(name, "ms", "less", "at most 20 ms", self.sides(figures))
+        yield measure.row(name, "ms", "less", "at most 20 ms", self.sides(self.failures))
+
+    def failures(self, launcher, directory, **settings):
+        found = []
+        with self.job(launcher, directory, 4, **settings) as job:
+            for node in FOUR:
+                job.start(node)
+            job.await_world(FOUR)
+            for number in range(self.repetitions(launcher, 40, 12)):
+                settle()
+                failed = job.fail_worker(FOUR[number % 4])
+                found.append(elapsed(failed, job.await_world(FOUR, failed)))
+        return found
+
+    def worker_failure_with_a_register(self):
+        """What it costs that each round is an entry of the register before its workers start."""
+        with scratch() as directory:
+            sides = {
+                launcher.name: self.failures(launcher, directory, has_register=True)
+                for launcher in self.launchers
+                if launcher.name == "muster"
+            }
+        name = "the same, with a directory that says who hosts the store (`--rdzv-backend dir`)"
+        yield measure.row(name, "ms", "less", "1 ms more", sides)
 
     def joining(self):
         """A second agent joins. Of torchrun's it is told apart how long its program takes until it has reached
@@ -112,6 +123,27 @@ class Bench:
 
         name = "4 agents, one killed with SIGKILL: survivors' new workers running"
         yield measure.row(name, "ms", "less", "at most 200 ms", self.sides(figures), bound=BOUND * 1000)
+
+    def killed_host(self):
+        """The first agent is killed, which hosts the store. torchrun has no other place for it."""
+
+        def once(launcher, directory):
+            has_register = launcher.name == "muster"
+            with self.job(launcher, directory, "2:4", has_register=has_register) as job:
+                job.start_host(FOUR[0])
+                for node in FOUR[1:]:
+                    job.start(node)
+                job.await_world(FOUR)
+                settle()
+                killed = job.agents[FOUR[0]].kill()
+                return elapsed(killed, job.await_world_within(FOUR[1:], killed, BOUND))
+
+        def figures(launcher, directory):
+            return [once(launcher, directory) for _ in range(self.repetitions(launcher, 20, 1))]
+
+        name = "4 agents, the first killed, which hosts the store: survivors' new workers running"
+        note = "Muster with `--rdzv-backend dir`; torchrun's job ends"
+        yield measure.row(name, "ms", "less", "at most 200 ms", self.sides(figures), note, bound=BOUND * 1000)
 
     def cut_link(self):
         obstacle = find_obstacle()
@@ -185,7 +217,9 @@ class Bench:
         name = f"idle job of 4 agents: processor time of an agent in {seconds} s"
         yield measure.row(name, "ms", "less", "at least 20 times less", sides)
 
-    PARTS = (worker_failure, joining, killed_agent, cut_link, start_of_many, idle)
+    PARTS = (
+        worker_failure, worker_failure_with_a_register, joining, killed_agent, killed_host, cut_link, start_of_many, idle,
+    )  # fmt: skip
 
 
 def measure_all(launchers, build, quick):

@@ -23,6 +23,7 @@ HEADLINES = (
     "worker exit to first instruction of the last worker of the new group, 4 shell workers",
     "4 agents, one worker fails: all new workers running",
     "4 agents, one killed with SIGKILL: survivors' new workers running",
+    "4 agents, the first killed, which hosts the store: survivors' new workers running",
     "a node joins a running 1:2 job: new world running",
 )
 
