@@ -34,8 +34,8 @@ static void check(const struct store_proof_step *step, size_t length) {
     FUZZ_REQUIRE(step->outcome != STORE_PROOF_DONE);
     FUZZ_REQUIRE(step->outcome != STORE_PROOF_FAILED || step->reason != NULL);
     FUZZ_REQUIRE(step->outcome != STORE_PROOF_INCOMPLETE || step->needed > length);
-    FUZZ_REQUIRE(
-        step->outcome != STORE_PROOF_INCOMPLETE || step->needed <= 5 + STORE_CREDENTIAL_LONGEST);
+    FUZZ_REQUIRE(step->outcome != STORE_PROOF_INCOMPLETE ||
+                 step->needed <= 5 + STORE_CREDENTIAL_LONGEST + STORE_PROOF_ADDRESS_BYTES);
     FUZZ_REQUIRE(step->presented.length <= STORE_CREDENTIAL_LONGEST);
 }
 

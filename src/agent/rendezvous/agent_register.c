@@ -19,7 +19,7 @@ struct agent_register {
     struct register_entry appended; /* the one under way */
     uint64_t appending;             /* the request; 0: none */
     uint64_t looking;               /* the last LOOK */
-    uint64_t reading;               /* the last READ */
+    uint64_t reading;               /* the same */
     char *place;                    /* of this node */
     char *name;                     /* of this node, as a host */
 };
@@ -77,11 +77,6 @@ static void take_entry(struct agent_register *reg, enum succession_event_kind ki
     rendezvous_state_clear(&record);
 }
 
-static void end_append(struct agent_register *reg) {
-    reg->appending = 0;
-    reg->settings.settled(reg->settings.context);
-}
-
 static void take_read(struct agent_register *reg, const struct register_event *event) {
     if (event->entry != NULL) {
         take_entry(reg, SUCCESSION_EVENT_READ, event->entry);
@@ -94,16 +89,13 @@ static void take_won(struct agent_register *reg) {
     register_entry_clear(&reg->known);
     register_entry_copy(&reg->appended, &reg->known);
     post_kind(reg, SUCCESSION_EVENT_WON);
-    end_append(reg);
 }
 
-static void take_failed(struct agent_register *reg, const struct register_event *event) {
+static void take_failed(
+    struct agent_register *reg, const struct register_event *event, bool is_of_entries) {
     if (event->request == reg->looking) {
         post(reg, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL});
-    } else if (event->request == reg->appending) {
-        fail(reg, event->failure->message, event->is_final);
-        end_append(reg);
-    } else if (event->request == reg->reading) {
+    } else if (is_of_entries) {
         fail(reg, event->failure->message, event->is_final);
     } else {
         log_warning(reg->settings.agent->log,
@@ -111,8 +103,20 @@ static void take_failed(struct agent_register *reg, const struct register_event 
     }
 }
 
+/* Whether the request was a READ or an APPEND, which is over. */
+static bool end_request(struct agent_register *reg, uint64_t request) {
+    bool is_append = request == reg->appending;
+    bool is_read = request == reg->reading;
+    reg->appending = is_append ? 0 : reg->appending;
+    reg->reading = is_read ? 0 : reg->reading;
+    return is_append || is_read;
+}
+
+/* What the machine does upon the answer is under way when this returns: an entry that waited for it
+ * is being appended. */
 static void told(void *context, const struct register_event *event) {
     struct agent_register *reg = context;
+    bool is_of_entries = end_request(reg, event->request);
     switch (event->kind) {
     case REGISTER_READ:
         take_read(reg, event);
@@ -122,11 +126,9 @@ static void told(void *context, const struct register_event *event) {
         break;
     case REGISTER_LOST:
         take_entry(reg, SUCCESSION_EVENT_LOST, event->entry);
-        end_append(reg);
         break;
     case REGISTER_UNKNOWN:
         post_kind(reg, SUCCESSION_EVENT_UNKNOWN);
-        end_append(reg);
         break;
     case REGISTER_RENEWED:
         post_kind(reg, SUCCESSION_EVENT_RENEWED);
@@ -138,8 +140,11 @@ static void told(void *context, const struct register_event *event) {
     case REGISTER_CHANGED:
         break; /* nothing is watched */
     case REGISTER_FAILED:
-        take_failed(reg, event);
+        take_failed(reg, event, is_of_entries);
         break;
+    }
+    if (!agent_register_is_busy(reg)) {
+        reg->settings.settled(reg->settings.context);
     }
 }
 
@@ -191,8 +196,8 @@ void agent_register_perform(struct agent_register *reg, const struct succession_
     }
 }
 
-bool agent_register_is_appending(const struct agent_register *reg) {
-    return reg->appending != 0;
+bool agent_register_is_busy(const struct agent_register *reg) {
+    return reg->appending != 0 || reg->reading != 0;
 }
 
 int64_t agent_register_term(const struct agent_register *reg) {

@@ -12,7 +12,7 @@ struct agent_register;
 
 struct agent_register_settings {
     const struct agent_rendezvous_settings *agent; /* borrowed */
-    void (*settled)(void *context);                /* an append was answered */
+    void (*settled)(void *context);                /* no READ and no APPEND is under way any more */
     void *context;
 };
 
@@ -28,7 +28,8 @@ void agent_register_set_place(struct agent_register *reg, const char *place);
 
 /* Carries out READ, APPEND, RENEW and LOOK. */
 void agent_register_perform(struct agent_register *reg, const struct succession_effect *effect);
-bool agent_register_is_appending(const struct agent_register *reg);
+/* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
+bool agent_register_is_busy(const struct agent_register *reg);
 
 int64_t agent_register_term(const struct agent_register *reg);
 /* Where the host of the entry known last listens. False: nowhere that can be read. The caller

@@ -33,7 +33,8 @@ struct agent_succession {
     struct event_timer *gathering;
     bool is_connected;
     struct instant dial_end;
-    struct duration patience;    /* to linger */
+    struct event_timer *leaving;
+    bool has_lingered;
     void (*left)(void *context); /* NULL: nobody waits */
     void *left_context;
 };
@@ -47,19 +48,22 @@ static void post_kind(struct agent_succession *succession, enum succession_event
     post(succession, (struct succession_event){.kind = kind});
 }
 
+/* What this node has seen last may have to become an entry before it goes: that the job is over, or
+ * that it goes on without this node. */
 static void leave(void *context) {
     struct agent_succession *succession = context;
     void (*left)(void *context) = succession->left;
-    succession->left = NULL;
-    if (left == NULL) {
-        return;
-    }
-    if (agent_hosted_store_is_serving(succession->store) && succession->patience.nanoseconds > 0) {
-        agent_hosted_store_linger(
-            succession->store, 0, succession->patience, left, succession->left_context);
-    } else {
+    if (left != NULL && succession->has_lingered && !agent_register_is_busy(succession->reg)) {
+        succession->left = NULL;
         left(succession->left_context);
     }
+}
+
+/* The machine has yet to be told of what was seen: it is in the queue. */
+static void lingered(void *context) {
+    struct agent_succession *succession = context;
+    succession->has_lingered = true;
+    event_timer_set(succession->leaving, event_loop_now(succession->loop));
 }
 
 static void timer_fired(void *context) {
@@ -266,11 +270,16 @@ void agent_succession_perform(
 
 void agent_succession_linger(struct agent_succession *succession, struct duration patience,
     void (*done)(void *context), void *context) {
+    if (!agent_hosted_store_is_serving(succession->store)) {
+        done(context);
+        return;
+    }
     succession->left = done;
     succession->left_context = context;
-    succession->patience = patience;
-    if (!agent_register_is_appending(succession->reg)) {
-        leave(succession);
+    if (patience.nanoseconds > 0) {
+        agent_hosted_store_linger(succession->store, 0, patience, lingered, succession);
+    } else {
+        lingered(succession);
     }
 }
 
@@ -333,6 +342,7 @@ enum failure_code agent_succession_new(struct event_loop *loop,
     succession->settings = settings;
     succession->timer = event_timer_new(loop, timer_fired, succession);
     succession->gathering = event_timer_new(loop, gathered, succession);
+    succession->leaving = event_timer_new(loop, leave, succession);
     enum failure_code code = agent_register_new(loop, &opened, &succession->reg, failure);
     if (code == FAILURE_NONE) {
         code = stand_by(succession, failure);
@@ -353,6 +363,7 @@ void agent_succession_free(struct agent_succession *succession) {
     agent_hosted_store_free(succession->store);
     event_timer_free(succession->timer);
     event_timer_free(succession->gathering);
+    event_timer_free(succession->leaving);
     rendezvous_state_clear(&succession->gathered);
     free(succession);
 }
