@@ -47,7 +47,7 @@ static const struct option_definition definitions[] = {
             "that "
             "HOST names hosts the store, port 0 is a free one, and the default is localhost:29400. "
             "With static it takes the place of --master-addr and --master-port. With dir it is a "
-            "directory that every node sees, with etcd HOST:PORT,HOST:PORT,… of its members.",
+            "directory that every node sees, with etcd the HOST:PORT,... of its members.",
     },
     {
         .destination = "rdzv_id",
