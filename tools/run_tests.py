@@ -8,6 +8,10 @@ ends with `N passed, N failed, N skipped`.
 A stage is a meson run (unit, simulation, fuzz corpora, source checks; `meson:SUITE+SUITE` runs only
 those suites), a pytest run or a check program. --wrapper is put before every meson test (valgrind),
 --marks chooses among the pytest tests.
+
+Tests of real processes are played beside each other, on machines that may be slow. Where a few of a stage fail,
+each is played once more, alone. One that passes then counts as passed, and is named as unsteady at the end, for
+somebody to look into. What a sanitizer or valgrind has found is never played again.
 """
 
 import argparse
@@ -27,6 +31,8 @@ CMOCKA_COUNT = re.compile(r"^\[  (PASSED|FAILED|SKIPPED)\s*\] (\d+) test\(s\)", 
 CMOCKA_REASON = re.compile(r"^skipped: (.+)$", re.MULTILINE)  # as tests/unit.h says it
 MESON_PASSED = {"OK", "EXPECTEDFAIL"}
 NO_REASON = "no reason given"
+PLAYED_AGAIN_MAXIMUM = 5  # more failures than these have a cause in common
+FOUND_BY_A_TOOL = re.compile(r"Sanitizer|runtime error: |^==\d+==", re.MULTILINE)
 
 
 class Counts:
@@ -36,25 +42,46 @@ class Counts:
         self.reasons = collections.Counter(reasons)
         self.reasons[NO_REASON] += max(skipped - self.reasons.total(), 0)
         self.reasons = +self.reasons  # drop reasons with a count of 0
+        self.unsteady = []
 
     def __iadd__(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.reasons += other.reasons
+        self.unsteady += other.unsteady
         return self
+
+    def play_again(self, failures, passes_alone):
+        """Plays the failed tests alone. `failures` maps the name of each to (how many failures it counted, what
+        it printed)."""
+        if len(failures) > PLAYED_AGAIN_MAXIMUM:
+            return
+        for name, (failed, output) in failures.items():
+            if not FOUND_BY_A_TOOL.search(output) and passes_alone(name):
+                self.failed -= failed
+                self.passed += failed
+                self.unsteady.append(name)
 
     def skips(self):
         """A line for each reason, the most frequent first."""
         return [f"{'skipped:':10} {count}: {reason}" for reason, count in self.reasons.most_common()]
 
+    def failed_once(self):
+        """A line for each test that failed beside others and passed alone."""
+        return [f"{'unsteady:':10} {name}: failed beside others, passed alone" for name in self.unsteady]
+
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
+def output_of_program(entry):
+    return (entry.get("stdout") or "") + (entry.get("stderr") or "")
+
+
 def count_of_program(entry):
     """One meson test: cmocka programs say how many tests they hold, others count as one."""
-    output = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+    output = output_of_program(entry)
     said = {word: int(number) for word, number in CMOCKA_COUNT.findall(output)}
     result = entry["result"]
     reasons = CMOCKA_REASON.findall(output)
@@ -78,13 +105,24 @@ def run_meson(options, suites=()):
     if options.wrapper:
         command += ["--wrapper", options.wrapper, "--timeout-multiplier", "10"]
     status = subprocess.run(command, cwd=ROOT).returncode
-    counts = Counts()
+    counts, failures = Counts(), {}
     for log in logs.glob("testlog*.json"):
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            counts += count_of_program(json.loads(line))
+            entry = json.loads(line)
+            count = count_of_program(entry)
+            counts += count
+            if count.failed:
+                failures[entry["name"].split(" / ")[-1]] = (count.failed, output_of_program(entry))
     if status != 0 and counts.failed == 0:
         counts += Counts(failed=1)
+    elif not options.wrapper:
+        counts.play_again(failures, lambda name: passes(["meson", "test", "-C", str(build), "--quiet", name]))
     return counts
+
+
+def passes(command, environment=None):
+    print(f"== again, alone: {command[-1]}", flush=True)
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 
 
 def beside_each_other():
@@ -102,22 +140,37 @@ def counts_of_suite(suite):
     return Counts(max(total - failed - skipped, 0), failed, skipped, reasons)
 
 
+def failures_of_suite(suite):
+    """The tests of one <testsuite> that failed, as Counts.play_again takes them."""
+    failures = {}
+    for case in suite.iter("testcase"):
+        said = [*case.iter("failure"), *case.iter("error")]
+        if said and case.get("classname"):
+            name = case.get("classname").replace(".", "/") + ".py::" + case.get("name")
+            failures[name] = (len(said), "\n".join(text.text or "" for text in said))
+    return failures
+
+
 def run_pytest(options, folder, is_parallel=True):
     """Runs one folder of pytest tests against the binary of the given build."""
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rfE"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-rfE", f"--junitxml={report}", folder]
+        command = [*pytest, f"--junitxml={report}", folder]
         command += beside_each_other() if is_parallel else []
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        counts = Counts()
+        counts, failures = Counts(), {}
         if report.exists():
             for suite in xml.etree.ElementTree.parse(report).iter("testsuite"):
                 counts += counts_of_suite(suite)
+                failures |= failures_of_suite(suite)
     if status not in (0, 5) and counts.failed == 0:
         counts += Counts(failed=1)
+    else:
+        counts.play_again(failures, lambda test: passes([*pytest, test], environment))
     return counts
 
 
@@ -156,7 +209,7 @@ def main():
         counts = run_stage(stage, options)
         lines.append(f"{stage + ':':10} {counts}")
         total += counts
-    print("\n" + "\n".join(lines + total.skips()))
+    print("\n" + "\n".join(lines + total.skips() + total.failed_once()))
     print(total, flush=True)
     return 1 if total.failed else 0
 

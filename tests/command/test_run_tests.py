@@ -52,3 +52,32 @@ def test_skipped_tests_are_one_line_for_each_reason(run_tests):
 def test_where_nothing_is_skipped_nothing_is_said_of_it(run_tests):
     counts = run_tests.count_of_program({"stdout": "[  PASSED  ] 7 test(s).", "result": "OK"})
     assert (str(counts), counts.skips()) == ("7 passed, 0 failed, 0 skipped", [])
+
+
+FAILURES = """
+<testsuite tests="4" failures="3" errors="1" skipped="0">
+  <testcase classname="tests.command.test_a" name="test_good"/>
+  <testcase classname="tests.command.test_a" name="test_race[x::y]"><failure>assert 1 == 2</failure><error>left</error></testcase>
+  <testcase classname="tests.command.test_a" name="test_broken"><failure>assert False</failure></testcase>
+  <testcase classname="tests.command.test_b" name="test_tool"><failure>ERROR: AddressSanitizer: bad</failure></testcase>
+</testsuite>
+"""
+
+
+def test_a_failure_that_does_not_repeat_alone_is_named_and_no_other_is_forgiven(run_tests):
+    suite = xml.etree.ElementTree.fromstring(FAILURES)
+    counts, failures = run_tests.counts_of_suite(suite), run_tests.failures_of_suite(suite)
+    assert str(counts) == "0 passed, 4 failed, 0 skipped"
+    played = []
+    counts.play_again(failures, lambda test: played.append(test) or "broken" not in test)
+    assert played == ["tests/command/test_a.py::test_race[x::y]", "tests/command/test_a.py::test_broken"]
+    assert str(counts) == "2 passed, 2 failed, 0 skipped"
+    assert counts.failed_once() == [
+        "unsteady:  tests/command/test_a.py::test_race[x::y]: failed beside others, passed alone"
+    ]
+
+
+def test_many_failures_are_not_played_again(run_tests):
+    counts = run_tests.Counts(failed=run_tests.PLAYED_AGAIN_MAXIMUM + 1)
+    counts.play_again({str(number): (1, "") for number in range(counts.failed)}, lambda test: True)
+    assert (counts.failed, counts.failed_once()) == (run_tests.PLAYED_AGAIN_MAXIMUM + 1, [])
