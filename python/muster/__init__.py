@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Muster, a launcher for distributed training jobs. The launcher is the program `muster`; this package only calls it:
-`python -m muster run ...`, and `muster.run.main([...])` for programs that start jobs in process."""
+`python -m muster run ...`, and `muster.run` for programs that start jobs in process."""
 
 import os
 import pathlib

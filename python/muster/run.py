@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs a job and returns when it has ended: `muster.run.main([...])` where a program would call
-`torch.distributed.run.main([...])`. The arguments are those of `muster run`."""
+`torch.distributed.run.main([...])`, and `muster.run.run(namespace)` where it would call `torch.distributed.run.run(namespace)`.
+The arguments are those of `muster run`."""
 
 import ctypes
 import os
@@ -10,6 +11,7 @@ import sys
 import threading
 
 from muster import PROGRAM, environment
+from muster.namespace import arguments_of, environment_of
 
 PR_SET_PDEATHSIG = 1
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
@@ -24,11 +26,25 @@ class LaunchFailed(RuntimeError):
         self.status = status
 
 
+def exit_status(failed):
+    """With which a program ends whose job has failed so."""
+    return failed.status if failed.status > 0 else 128 - failed.status
+
+
 def main(args=None):
     """Runs a job with these arguments (default: those of this program). Raises LaunchFailed if it does not succeed.
 
     Signals that this process gets meanwhile go to the launcher, if this is the main thread. If this process is killed,
     the launcher ends the job."""
+    _launch(sys.argv[1:] if args is None else [os.fspath(word) for word in args], environment())
+
+
+def run(namespace):
+    """The same for what torch.distributed.run's argument parser makes of its arguments."""
+    _launch(arguments_of(namespace), environment_of(namespace, environment()))
+
+
+def _launch(arguments, environment):
     libc = ctypes.CDLL(None)  # before the fork: nothing is to be loaded after it
     parent = os.getpid()
 
@@ -37,12 +53,11 @@ def main(args=None):
         if os.getppid() != parent:
             os._exit(1)
 
-    command = [PROGRAM, "run", *(sys.argv[1:] if args is None else map(os.fspath, args))]
     sys.stdout.flush()
     forwarding = _Forwarding()
     try:
-        forwarding.process = subprocess.Popen(command, env=environment(), preexec_fn=end_with_parent,
-                                              close_fds=False)
+        forwarding.process = subprocess.Popen([PROGRAM, "run", *arguments], env=environment,
+                                              preexec_fn=end_with_parent, close_fds=False)
         status = forwarding.wait()
     finally:
         forwarding.end()
@@ -94,4 +109,4 @@ if __name__ == "__main__":
     try:
         main()
     except LaunchFailed as failed:
-        sys.exit(failed.status if failed.status > 0 else 128 - failed.status)
+        sys.exit(exit_status(failed))

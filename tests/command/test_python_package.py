@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""muster.run in the place of torch.distributed.run, for programs that start jobs in process and fill a namespace."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from support.python_package import install_package
+
+CALL = """\
+import argparse, json, sys
+import muster.run
+try:
+    muster.run.run(argparse.Namespace(**json.loads(sys.argv[1])))
+    print("returned")
+except muster.run.LaunchFailed as failed:
+    print("failed with", failed.status)
+except ValueError as wrong:
+    print(wrong)
+"""
+
+# What PyTorch's parser gives for a command line that says nothing but the script.
+DEFAULTS = {
+    "nnodes": "1:1", "nproc_per_node": "1", "rdzv_backend": "static", "rdzv_endpoint": "", "rdzv_id": "none",
+    "rdzv_conf": "", "standalone": False, "max_restarts": 0, "monitor_interval": 0.1, "start_method": "spawn",
+    "event_log_handler": "null", "role": "default", "module": False, "no_python": False, "run_path": False,
+    "log_dir": None, "redirects": "0", "tee": "0", "log_line_prefix_template": "", "local_ranks_filter": "",
+    "duplicate_stdout_filters": [], "duplicate_stderr_filters": [], "node_rank": 0, "master_addr": "127.0.0.1",
+    "master_port": None, "local_addr": None, "logs_specs": None, "numa_binding": None,
+    "signals_to_handle": "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "shutdown_timeout": None, "virtual_local_rank": False,
+    "print_completion": None,
+}
+
+
+@pytest.fixture
+def call(muster, binary, scratch):
+    """Calls muster.run.run with a namespace of these fields, in a process of its own."""
+    site = install_package(scratch, binary)
+
+    def call(environment=None, **fields):
+        return muster.run(["-c", CALL, json.dumps(fields)], program=sys.executable,
+                          env={"PYTHONPATH": site, **(environment or {})})
+
+    return call
+
+
+def shell(script, **fields):
+    return {"no_python": True, "training_script": "/bin/sh", "training_script_args": ["-c", script], **fields}
+
+
+def test_a_namespace_of_defaults_runs_the_script_under_this_interpreter(call, scratch):
+    script = scratch / "script.py"
+    script.write_text("import sys; print(sys.executable, sys.argv[1:])\n")
+    result = call(**DEFAULTS, training_script=str(script), training_script_args=["--lr", "-1", "--", "a b", ""])
+    assert result.out.splitlines() == [f"{sys.executable} ['--lr', '-1', '--', 'a b', '']", "returned"], result
+
+
+def test_what_the_namespace_says_is_what_runs(call):
+    fields = {**DEFAULTS, **shell('echo "$WORLD_SIZE $TORCHELASTIC_MAX_RESTARTS $TORCHELASTIC_RUN_ID"')}
+    result = call(**{**fields, "nproc_per_node": 2, "max_restarts": 3, "rdzv_id": "seven", "rdzv_backend": "c10d",
+                     "rdzv_endpoint": "localhost:0"})
+    assert result.out.splitlines() == ["2 3 seven"] * 2 + ["returned"], result
+
+
+def test_a_namespace_may_lack_what_has_a_default(call):
+    result = call(**shell("echo rank $RANK"))
+    assert result.out.splitlines() == ["rank 0", "returned"], result
+
+
+def test_a_job_that_fails_raises_its_status(call):
+    result = call(**DEFAULTS | shell("exit 3"))
+    assert result.out == "failed with 1\n", result
+    assert "exitcode  : 3" in result.err
+
+
+def test_a_namespace_without_a_script_is_refused(call):
+    assert call(nproc_per_node="2").out == "the namespace has no training_script\n"
+
+
+def test_a_value_that_is_refused_is_named(call):
+    result = call(**DEFAULTS | shell("true", nproc_per_node="two"))
+    assert result.out == "failed with 2\n", result
+    assert "'two'" in result.err
+
+
+def test_variables_do_not_say_what_the_namespace_leaves_unset(call):
+    result = call({"PET_RUN_PATH": "1", "PET_LOCAL_ADDR": "192.0.2.1", "PET_EXIT_CODE": "worker"}, **DEFAULTS | shell("exit 3"))
+    assert result.out == "failed with 3\n", result  # what only Muster knows is still said by its variable
+
+
+def test_every_option_of_the_namespace_is_one_of_this_program(muster):
+    shown = set(re.findall(r"--[a-z-]+", muster.run(["run", "--help"]).out))
+    fields = set(DEFAULTS) - {"print_completion"}
+    assert {"--" + name.replace("_", "-") for name in fields} - shown == set()
+
+
+def test_torch_is_replaced_for_the_module_that_is_named(muster, binary, scratch):
+    site = install_package(scratch, binary)
+    (site / "torch/distributed").mkdir(parents=True)
+    for module in ("torch/__init__.py", "torch/distributed/__init__.py"):
+        (site / module).touch()
+    (site / "torch/distributed/run.py").write_text("def main(args): print('not replaced')\nrun = main\n")
+    (site / "launcher.py").write_text(
+        "import sys, torch.distributed.run as torchrun\n"
+        "print(__name__, sys.argv[1:])\n"
+        "torchrun.main(['--no-python', '/bin/sh', '-c', sys.argv[1]])\n")
+    for script, status in (("echo worker", 0), ("exit 3", 1)):
+        result = muster.run(["-m", "muster.replace_torchrun", "launcher", script], program=sys.executable,
+                            env={"PYTHONPATH": site})
+        assert result.status == status, result
+        assert result.out.splitlines() == [f"__main__ [{script!r}]", *(["worker"] if status == 0 else [])], result
+
+
+def test_a_module_to_run_must_be_named(muster, binary, scratch):
+    result = muster.run(["-m", "muster.replace_torchrun"], program=sys.executable,
+                        env={"PYTHONPATH": install_package(scratch, binary)})
+    assert (result.status, result.err) == (1, "usage: python -m muster.replace_torchrun MODULE [ARGUMENT...]\n")
