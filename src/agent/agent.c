@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/agent_end.h"
 #include "agent/agent_events.h"
-#include "agent/failure/agent_report.h"
 #include "agent/agent_state.h"
 #include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
-#include "core/workers/signal_name.h"
 #include "host/loop/descriptor_limit.h"
 #include "options/slurm/hostlist.h"
 
@@ -380,97 +379,6 @@ static void tear_down(struct agent *agent) {
     agent_preparation_clear(&agent->preparation);
 }
 
-/* An empty name is none, as torchrun takes it. */
-static const char *parent_error_file(const struct agent *agent) {
-    const char *path = text_list_variable(agent->environment, "TORCHELASTIC_ERROR_FILE");
-    return path == NULL || *path == '\0' ? NULL : path;
-}
-
-/* What kept the agent itself from going on; `error` is what Python calls the like. */
-static int report_own_failure(const struct agent *agent, const char *error, const char *message) {
-    log_error(agent->log, "%s", message);
-    agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
-    return EXIT_JOB_FAILED;
-}
-
-static int report_rendezvous_failure(const struct agent *agent, const char *what) {
-    char *message = text_format("%s: %s", what, node_machine_knowledge(agent->node)->trouble);
-    int status = report_own_failure(agent, "RendezvousError", message);
-    free(message);
-    return status;
-}
-
-/* The file has the words of torchrun's SignalException. */
-static int report_signal(const struct agent *agent) {
-    int signal = agent->outcome.signal;
-    char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
-    log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
-    agent_report_launcher_failure(parent_error_file(agent), agent->log, "SignalException", message);
-    free(message);
-    return agent_report_signal_status(agent->config, signal);
-}
-
-static int report_failures(struct agent *agent) {
-    struct worker_group *workers = node_machine_workers(agent->node);
-    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
-    struct agent_report_settings settings = {
-        .config = agent->config,
-        .sources = {&agent->preparation, agent->workers, &knowledge->placement},
-        .log = agent->log,
-        .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
-        .parent_error_file = parent_error_file(agent),
-    };
-    struct text report = {0};
-    int status = agent_report_failures(&settings, workers, &report);
-    log_sink_write_text(agent->sink, text_string(&report));
-    text_clear(&report);
-    return status;
-}
-
-static int report_outcome(struct agent *agent) {
-    static const char left_behind[] =
-        "some processes did not end after SIGKILL (they hang in the kernel) and were left behind";
-    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
-    bool has_failures = worker_group_has_failure(&node_machine_agent(agent->node)->workers) ||
-                        knowledge->has_root_cause;
-    bool is_only_left_behind = agent->outcome.kind == AGENT_OUTCOME_FAILED && !has_failures;
-    if (agent->outcome.has_abandoned_processes && !is_only_left_behind) {
-        log_error(agent->log, "%s", left_behind);
-    }
-    switch (agent->outcome.kind) {
-    case AGENT_OUTCOME_SUCCEEDED:
-        return EXIT_SUCCESS;
-    case AGENT_OUTCOME_FAILED:
-        return is_only_left_behind ? report_own_failure(agent, "RuntimeError", left_behind)
-                                   : report_failures(agent);
-    case AGENT_OUTCOME_PEER_FAILED:
-        if (!knowledge->has_root_cause) {
-            return report_rendezvous_failure(agent, "stopped because another node failed");
-        }
-        log_error(agent->log, "stopped because another node failed: %s", knowledge->trouble);
-        return report_failures(agent);
-    case AGENT_OUTCOME_JOIN_FAILED:
-        return report_rendezvous_failure(agent, "cannot join the job");
-    case AGENT_OUTCOME_SIGNALLED:
-        return report_signal(agent);
-    }
-    return EXIT_JOB_FAILED;
-}
-
-static void record_outcome(struct agent *agent) {
-    const struct worker_group *workers = &node_machine_agent(agent->node)->workers;
-    const char *trouble = node_machine_knowledge(agent->node)->trouble;
-    char *signalled = NULL;
-    if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
-        signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
-        trouble = signalled;
-    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
-        trouble = workers->failures[worker_group_root_cause(workers)].start_message;
-    }
-    agent_event_log_end(agent->event_log, agent->workers, &agent->outcome, trouble);
-    free(signalled);
-}
-
 int agent_run(const struct launch_config *config, const struct text_list *environment,
     struct log_sink *sink) {
     struct agent agent = {
@@ -486,14 +394,14 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
         agent_start(&agent);
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
-        record_outcome(&agent);
-        status = report_outcome(&agent);
+        agent_end_record(&agent);
+        status = agent_end_report(&agent);
     } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
-        status = report_signal(&agent);
+        status = agent_end_by_signal(&agent);
     } else {
         bool is_refusal = failure.code == FAILURE_SYSTEM;
         status =
-            report_own_failure(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
+            agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
     }
     tear_down(&agent);
     return status;
