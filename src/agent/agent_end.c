@@ -44,6 +44,7 @@ static int report_failures(struct agent *agent) {
     struct agent_report_settings settings = {
         .config = agent->config,
         .sources = {&agent->preparation, agent->workers, &knowledge->placement},
+        .workers = agent->workers,
         .log = agent->log,
         .root_cause = knowledge->has_root_cause ? &knowledge->root_cause : NULL,
         .parent_error_file = parent_error_file(agent),

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -176,3 +177,13 @@ def test_an_agent_whose_log_files_hang_ends_and_reports(muster, scratch, dead_di
     assert (scratch / "signalled").exists()
     assert "exitcode  : 3 " in end.err[end.err.index("Root Cause") : end.err.index("Failures:")], end
     assert "the workers' last output may be missing: the disk of " in end.err, end
+
+
+def test_a_report_goes_without_last_lines_that_are_on_a_dead_disk(muster, scratch, dead_disk):
+    end = run_workers(muster, FAIL, "--redirects", 2, env=dead_disk("/0/stderr.log")).finish()
+    assert end.status == 1, end
+    assert (scratch / "signalled").exists()
+    root_cause = end.err[end.err.index("Root Cause") : end.err.index("Failures:")]
+    assert "exitcode  : 3 " in root_cause and "/0/stderr.log\n" in root_cause, end
+    assert "last lines of log_file" not in root_cause, end
+    assert re.search(r"the report is without the last lines of \S+/0/stderr.log: no answer within 5 s", end.err), end

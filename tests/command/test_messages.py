@@ -51,3 +51,24 @@ def test_a_node_says_whom_it_waits_for(muster):
     running.signal(signal.SIGTERM)
     lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in said(running.finish())]
     assert line in lines, running.err()
+
+
+# What differs from one run to the next, and what stands for it.
+PASSING = (
+    (r"pid: \d+", "pid: 4711"),
+    (r"binary: \S+", "binary: /usr/bin/python3"),
+    (r"time      : .*", "time      : 2026-11-20_09:03:02"),
+    (r"host      : .*", "host      : node1"),
+    (r"logs/\S+/attempt", "logs/job_x1y2z3a4/attempt"),
+)
+
+
+def test_a_report_has_the_last_lines_of_the_worker_that_failed_first(muster, scratch):
+    command = "run --standalone --redirects 2 --log-dir logs train.py"
+    muster.script("train.py", 'raise ValueError("boom")\n')
+    end = muster.run(command.split())
+    assert end.status == 1, end
+    report = end.err[end.err.index("failed (exitcode") :].replace(str(scratch.resolve()), "/home/user")
+    for pattern, shown in PASSING:
+        report = re.sub(pattern, shown, report)
+    assert [line.rstrip() for line in report.splitlines()] == transcript(command), end

@@ -63,6 +63,7 @@ void agent_finding_collect(const struct agent_findings_sources *sources, struct 
             .exit = failure->exit,
             .start_message = memory_duplicate_string(failure->start_message),
             .stuck = failure->stuck,
+            .log_file = agent_workers_stderr_file(sources->workers, local_rank),
             .evidence =
                 memory_duplicate_string(agent_workers_evidence(sources->workers, local_rank)),
         }};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/failure/last_words.h"
 #include "base/memory.h"
 #include "core/failure/failure_judgement.h"
 #include "core/failure/failure_report.h"
@@ -120,7 +121,14 @@ static int exit_status(const struct launch_config *config, const struct failure_
 }
 
 static struct failure_report_entry make_entry(const struct failure_account *account) {
-    return (struct failure_report_entry){break_down(account->seconds), account, NULL};
+    return (struct failure_report_entry){.time = break_down(account->seconds), .account = account};
+}
+
+static void format_report(const struct agent_report_settings *settings,
+    const struct failure_report_entry *entries, size_t count, size_t root, struct text *out_text) {
+    const struct failure_report_job job = {
+        worker_command_display_name(settings->config), worker_command_is_python(settings->config)};
+    failure_report_format(out_text, &job, entries, count, root);
 }
 
 /* The root cause first, then what happened here. */
@@ -134,8 +142,7 @@ static int report_another_nodes_failure(const struct agent_report_settings *sett
         entries[i + 1].judgement = failure_judgement_text(
             failure_judge(&findings[i].account, group->failures[i].is_from_our_signal));
     }
-    failure_report_format(
-        out_text, worker_command_display_name(settings->config), entries, count + 1, 0);
+    format_report(settings, entries, count + 1, 0, out_text);
     free(entries);
     write_parent_error_file(settings, findings, 0);
     return exit_status(settings->config, settings->root_cause);
@@ -149,8 +156,11 @@ static int report_own_failure(const struct agent_report_settings *settings,
     for (size_t i = 0; i < count; i++) {
         entries[i] = make_entry(&findings[i].account);
     }
-    failure_report_format(
-        out_text, worker_command_display_name(settings->config), entries, count, root);
+    char *last_words =
+        last_words_read(settings->workers, findings[root].account.log_file, settings->log);
+    entries[root].last_lines = last_words;
+    format_report(settings, entries, count, root, out_text);
+    free(last_words);
     free(entries);
     write_parent_error_file(settings, findings, root);
     return exit_status(settings->config, &findings[root].account);

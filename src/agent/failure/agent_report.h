@@ -16,6 +16,7 @@
 struct agent_report_settings {
     const struct launch_config *config; /* borrowed, as all of this */
     struct agent_findings_sources sources;
+    struct agent_workers *workers; /* the same; all gone, for their last words */
     const struct log *log;
     const struct failure_account *root_cause; /* of the job, when it is on another node; or NULL */
     const char *parent_error_file; /* the launcher's own TORCHELASTIC_ERROR_FILE, or NULL */

@@ -6,9 +6,11 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/workers/attempt_logs.h"
 #include "agent/workers/awaited_place.h"
+#include "agent/workers/finished_logs.h"
 #include "agent/workers/worker_notes.h"
 #include "agent/workers/worker_start.h"
 #include "base/memory.h"
+#include "core/workers/log_plan.h"
 #include "host/failure/process_evidence.h"
 #include "host/loop/errands.h"
 #include "host/process/process_family.h"
@@ -39,8 +41,9 @@ struct agent_workers {
     struct errand *making;      /* its files are being made; NULL: no start is under way */
     struct agent_worker *items; /* by local rank */
     size_t count;
-    char *log_directory;  /* of the attempt; NULL: none */
-    char *timer_file;     /* for all workers; NULL: whatever they inherit */
+    char *log_directory; /* of the attempt; NULL: none */
+    char *timer_file;    /* for all workers; NULL: whatever they inherit */
+    struct finished_logs logs;
     bool has_started;     /* ever */
     bool is_attempt_open; /* started, and not yet all gone */
     bool is_starting;     /* standby workers are awaited, or will be */
@@ -104,10 +107,6 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
     observer->exited(observer->context, local_rank, *how);
 }
 
-static void logs_finished(void *context) {
-    (void)context; /* nobody waits for the logs of one attempt; the last ones are drained */
-}
-
 static void attempt_is_over(void *context) {
     struct agent_workers *workers = context;
     const struct agent_workers_observer *observer = &workers->settings.observer;
@@ -115,9 +114,7 @@ static void attempt_is_over(void *context) {
         return;
     }
     workers->is_attempt_open = false;
-    if (workers->settings.log_thread != NULL) {
-        log_thread_finish_attempt(workers->settings.log_thread, logs_finished, workers);
-    }
+    finished_logs_ask(&workers->logs);
     observer->all_gone(observer->context);
 }
 
@@ -371,6 +368,7 @@ enum failure_code agent_workers_new(struct event_loop *loop,
     struct agent_workers initial = {
         .settings = *settings,
         .loop = loop,
+        .logs = {.loop = loop, .thread = settings->log_thread},
         .count = (size_t)settings->preparation->worker_count,
     };
     struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
@@ -420,6 +418,18 @@ char *agent_workers_log_file(
     return workers->log_directory == NULL || local_rank < 0
                ? NULL
                : log_tree_file_path(workers->log_directory, local_rank, file);
+}
+
+char *agent_workers_stderr_file(const struct agent_workers *workers, int local_rank) {
+    struct log_stream_plan plan =
+        log_plan_stream(workers->settings.config, local_rank, LAUNCH_STREAM_STDERR);
+    return log_destination_is_file(plan.destination)
+               ? agent_workers_log_file(workers, local_rank, LOG_TREE_STDERR)
+               : NULL;
+}
+
+bool agent_workers_await_logs(struct agent_workers *workers, struct duration patience) {
+    return finished_logs_await(&workers->logs, patience);
 }
 
 /* Whoever is to be ended does not start. */

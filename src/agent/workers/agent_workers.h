@@ -99,6 +99,14 @@ void agent_workers_await_errors(struct agent_workers *workers, int local_rank,
 char *agent_workers_log_file(
     const struct agent_workers *workers, int local_rank, enum log_tree_file file);
 
+/* Where a worker's stderr is kept; the caller frees it. NULL: it goes to no file of Muster's. */
+char *agent_workers_stderr_file(const struct agent_workers *workers, int local_rank);
+
+/* Whether the log files of workers that are gone are complete; waits for that, see
+ * finished_logs_await. */
+__attribute__((warn_unused_result)) bool agent_workers_await_logs(
+    struct agent_workers *workers, struct duration patience);
+
 /* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
  * belong to `workers`. */
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank);

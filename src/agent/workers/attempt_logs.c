@@ -18,16 +18,12 @@ static const struct {
     [ATTEMPT_STDERR] = {LAUNCH_STREAM_STDERR, LOG_CONSOLE_STDERR},
 };
 
-static bool has_file(enum log_destination destination) {
-    return destination == LOG_DESTINATION_FILE || destination == LOG_DESTINATION_FILE_AND_CONSOLE;
-}
-
 bool attempt_logs_need_thread(
     const struct launch_config *config, const struct agent_preparation *preparation) {
     for (int rank = 0; rank < preparation->worker_count; rank++) {
         for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
             struct log_stream_plan plan = log_plan_stream(config, rank, streams[i].plan);
-            if (has_file(plan.destination)) {
+            if (log_destination_is_file(plan.destination)) {
                 return true;
             }
         }
@@ -48,7 +44,8 @@ static void plan_worker(
     struct log_worker worker = {config->role, settings->preparation->host_name, local_rank,
         settings->base_rank + local_rank};
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
-        if (has_file(log_plan_stream(config, local_rank, streams[i].plan).destination)) {
+        if (log_destination_is_file(
+                log_plan_stream(config, local_rank, streams[i].plan).destination)) {
             files->files[local_rank][i].header = log_plan_header(config, &worker);
         }
     }

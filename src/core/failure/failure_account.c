@@ -12,6 +12,7 @@ void failure_account_clear(struct failure_account *account) {
     free(account->node);
     free(account->start_message);
     free(account->error_file);
+    free(account->log_file);
     free(account->message);
     free(account->summary);
     free(account->evidence);
@@ -25,6 +26,7 @@ void failure_account_copy(const struct failure_account *account, struct failure_
     copy.node = memory_duplicate_string(account->node);
     copy.start_message = memory_duplicate_string(account->start_message);
     copy.error_file = memory_duplicate_string(account->error_file);
+    copy.log_file = memory_duplicate_string(account->log_file);
     copy.message = memory_duplicate_string(account->message);
     copy.summary = memory_duplicate_string(account->summary);
     copy.evidence = memory_duplicate_string(account->evidence);

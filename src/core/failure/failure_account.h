@@ -32,6 +32,7 @@ struct failure_account {
     char *start_message;      /* why the worker could not be started, or NULL */
     struct duration stuck;    /* how long it hung in the kernel until it was given up, or zero */
     char *error_file;         /* its path on that node, or NULL */
+    char *log_file;           /* of its stderr, on that node; NULL: stderr goes to no file */
     char *message;            /* traceback or message from the error file, or NULL */
     bool is_message_object;   /* the message was a JSON object, usually with a traceback */
     char *summary;            /* "ValueError: boom", or NULL */

@@ -29,7 +29,8 @@ static void append_indented(struct text *out, const char *message) {
     text_append(out, message);
 }
 
-static void append_generated_message(struct text *out, const struct failure_account *account) {
+static void append_generated_message(
+    struct text *out, const struct failure_report_job *job, const struct failure_account *account) {
     if (account->start_message != NULL) {
         append_indented(out, account->start_message);
     } else if (account->stuck.nanoseconds > 0) {
@@ -40,14 +41,15 @@ static void append_generated_message(struct text *out, const struct failure_acco
         text_append_format(out, "Signal %d (%s) received by PID %" PRId64, account->exit.value,
             signal_text(account->exit.value), account->pid);
     } else {
-        text_append(out, no_traceback_hint);
+        text_append(out, job->is_python ? no_traceback_hint : NOT_AVAILABLE);
     }
 }
 
-static void append_message(struct text *out, const struct failure_account *account) {
+static void append_message(
+    struct text *out, const struct failure_report_job *job, const struct failure_account *account) {
     bool has_message = account->message != NULL && account->message[0] != '\0';
     if (!has_message) {
-        append_generated_message(out, account);
+        append_generated_message(out, job, account);
     } else if (account->is_message_object) {
         append_indented(out, account->message);
     } else {
@@ -91,7 +93,25 @@ static void append_line(struct text *out, const char *text) {
     text_append(out, "\n");
 }
 
-static void append_block(struct text *out, size_t index, const struct failure_report_entry *entry) {
+/* Marked, so that nothing in them can be taken for a line of the report. */
+static void append_last_lines(struct text *out, const char *lines) {
+    if (lines == NULL || *lines == '\0') {
+        return;
+    }
+    text_append(out, "  last lines of log_file:\n");
+    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1) {
+        text_append(out, end > lines ? "  | " : "  |");
+        text_append_bytes(out, lines, (size_t)(end + 1 - lines));
+    }
+}
+
+static void append_file(struct text *out, const char *label, const char *path) {
+    text_append(out, label);
+    append_line(out, path != NULL ? path : NOT_AVAILABLE);
+}
+
+static void append_block(struct text *out, const struct failure_report_job *job, size_t index,
+    const struct failure_report_entry *entry) {
     const struct failure_report_time *time = &entry->time;
     const struct failure_account *account = entry->account;
     text_append_format(out, "[%zu]:\n", index);
@@ -102,14 +122,15 @@ static void append_block(struct text *out, size_t index, const struct failure_re
     text_append_format(
         out, "  rank      : %d (local_rank: %d)\n", account->rank, account->local_rank);
     append_exit(out, account);
-    text_append(out, "  error_file: ");
-    append_line(out, account->error_file != NULL ? account->error_file : NOT_AVAILABLE);
+    append_file(out, "  error_file: ", account->error_file);
+    append_file(out, "  log_file  : ", account->log_file);
     if (entry->judgement != NULL) {
         text_append_format(out, "  judgement : %s\n", entry->judgement);
     }
     text_append(out, "  traceback : ");
-    append_message(out, account);
+    append_message(out, job, account);
     text_append(out, "\n");
+    append_last_lines(out, entry->last_lines);
 }
 
 /* The length of the longest line, in characters and not in bytes. */
@@ -133,27 +154,27 @@ static void append_rule(struct text *out, char character, size_t width) {
     text_append_bytes(out, rule, width + 1);
 }
 
-static void append_others(
-    struct text *out, const struct failure_report_entry *entries, size_t count, size_t root) {
+static void append_others(struct text *out, const struct failure_report_job *job,
+    const struct failure_report_entry *entries, size_t count, size_t root) {
     text_append(out, "Failures:\n");
     if (count < 2) {
         text_append(out, "  <NO_OTHER_FAILURES>\n");
     }
     for (size_t i = 0; i < count; i++) {
         if (i != root) {
-            append_block(out, i, &entries[i]);
+            append_block(out, job, i, &entries[i]);
         }
     }
 }
 
-void failure_report_format(struct text *out, const char *name,
+void failure_report_format(struct text *out, const struct failure_report_job *job,
     const struct failure_report_entry *entries, size_t count, size_t root) {
     struct text title = {0};
     struct text root_block = {0};
     struct text others = {0};
-    text_append_format(&title, "%s FAILED\n", name);
-    append_block(&root_block, root, &entries[root]);
-    append_others(&others, entries, count, root);
+    text_append_format(&title, "%s FAILED\n", job->name);
+    append_block(&root_block, job, root, &entries[root]);
+    append_others(&others, job, entries, count, root);
     struct text *parts[] = {&title, &root_block, &others};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         parts[i]->length = utf8_make_printable(parts[i]->data, parts[i]->length);

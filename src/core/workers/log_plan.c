@@ -58,6 +58,10 @@ struct log_stream_plan log_plan_stream(
         is_shown ? LOG_DESTINATION_INHERIT : LOG_DESTINATION_DISCARD, false};
 }
 
+bool log_destination_is_file(enum log_destination destination) {
+    return destination == LOG_DESTINATION_FILE || destination == LOG_DESTINATION_FILE_AND_CONSOLE;
+}
+
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker) {
     if (!has_template(config)) {
         return text_format("[%s%d]:", worker->role_name, worker->local_rank);

@@ -38,6 +38,9 @@ bool log_plan_has_directory(const struct launch_config *config);
 struct log_stream_plan log_plan_stream(
     const struct launch_config *config, int local_rank, int stream);
 
+/* Whether the stream has a log file. */
+bool log_destination_is_file(enum log_destination destination);
+
 /* The prefix of each line of this worker on the console: the template of the configuration with
  * role_name, local_rank, rank and hostname substituted. Without a template, or with an empty one,
  * it is "[<role_name><local_rank>]:". The caller frees it. */

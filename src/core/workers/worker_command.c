@@ -2,6 +2,7 @@
 #include "core/workers/worker_command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/template.h"
 
@@ -55,4 +56,12 @@ void worker_command_build(const struct launch_config *config, const char *python
 
 const char *worker_command_display_name(const struct launch_config *config) {
     return config->entry == LAUNCH_ENTRY_RUN_PATH ? "run_script_path" : config->script;
+}
+
+bool worker_command_is_python(const struct launch_config *config) {
+    if (config->entry != LAUNCH_ENTRY_PROGRAM) {
+        return true;
+    }
+    const char *slash = strrchr(config->script, '/');
+    return text_starts_with(slash != NULL ? slash + 1 : config->script, "python");
 }

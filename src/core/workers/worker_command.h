@@ -6,6 +6,8 @@
 #ifndef MUSTER_CORE_WORKERS_WORKER_COMMAND_H
 #define MUSTER_CORE_WORKERS_WORKER_COMMAND_H
 
+#include <stdbool.h>
+
 #include "base/text.h"
 #include "core/launch/launch_config.h"
 
@@ -22,5 +24,9 @@ void worker_command_build(const struct launch_config *config, const char *python
  * "run_script_path" with --run-path. Matches _get_entrypoint_name in
  * torch/distributed/launcher/api.py. The text belongs to `config`. */
 const char *worker_command_display_name(const struct launch_config *config);
+
+/* Whether the workers are Python's: a script, a module, or a --no-python program that is called
+ * python…. */
+bool worker_command_is_python(const struct launch_config *config);
 
 #endif

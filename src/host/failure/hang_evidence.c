@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/failure/hang_evidence.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/failure/last_lines.h"
 #include "host/failure/hang_evidence_files.h"
 #include "host/failure/hang_evidence_python.h"
 #include "host/failure/hang_evidence_threads.h"
 #include "host/failure/hang_evidence_tool.h"
 #include "host/failure/hang_report.h"
+#include "host/loop/file_end.h"
 #include "host/process/process_table.h"
 
-#define TAIL_LINES 20
-#define TAIL_SIZE 8192
 #define COMMAND_CEILING 4096
 #define PATH_SIZE 64
 
@@ -48,37 +46,15 @@ static void write_heading(struct hang_report *report, const struct hang_evidence
 
 /* The last lines of its output files. */
 
-static size_t start_of_tail(const char *bytes, size_t length) {
-    size_t lines = 0;
-    size_t at = length > 0 && bytes[length - 1] == '\n' ? length - 1 : length;
-    while (at > 0) {
-        lines += bytes[at - 1] == '\n' ? 1 : 0;
-        if (lines == TAIL_LINES) {
-            break;
-        }
-        at--;
-    }
-    return at;
-}
-
 static void write_tail(struct hang_report *report, const char *path) {
-    char bytes[TAIL_SIZE];
-    struct stat file;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) {
-        return;
+    struct bytes end = {0};
+    bool is_cut = false;
+    if (file_end_read(path, LAST_LINES_WINDOW, &end, &is_cut, NULL) == FAILURE_NONE &&
+        end.length > 0) {
+        text_append_format(&report->text, "end of %s:\n", path);
+        last_lines_append(bytes_slice(&end), is_cut, &report->text);
     }
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) {
-        off_t start = file.st_size > TAIL_SIZE ? file.st_size - TAIL_SIZE : 0;
-        ssize_t length = pread(fd, bytes, sizeof bytes, start);
-        if (length > 0) {
-            size_t tail = start_of_tail(bytes, (size_t)length);
-            text_append_format(&report->text, "end of %s:\n", path);
-            hang_report_append_safely(&report->text, bytes + tail, (size_t)length - tail);
-            text_append(&report->text, bytes[length - 1] == '\n' ? "" : "\n");
-        }
-    }
-    close(fd);
+    bytes_clear(&end);
     hang_report_flush(report);
 }
 

@@ -94,6 +94,7 @@ void failure_json_write(const struct failure_account *account, struct text *out)
     write_text("node", account->node, out);
     write_text("start_message", account->start_message, out);
     write_text("error_file", account->error_file, out);
+    write_text("log_file", account->log_file, out);
     write_text("summary", account->summary, out);
     write_text("evidence", account->evidence, out);
     write_text("note", account->note, out);
@@ -178,6 +179,7 @@ static void read_texts(struct reader *reader, struct failure_account *account) {
     account->node = read_text(reader, "node", FAILURE_JSON_TEXT_MAXIMUM);
     account->start_message = read_text(reader, "start_message", FAILURE_JSON_TEXT_MAXIMUM);
     account->error_file = read_text(reader, "error_file", FAILURE_JSON_TEXT_MAXIMUM);
+    account->log_file = read_text(reader, "log_file", FAILURE_JSON_TEXT_MAXIMUM);
     account->summary = read_text(reader, "summary", FAILURE_JSON_TEXT_MAXIMUM);
     account->evidence = read_text(reader, "evidence", FAILURE_JSON_TEXT_MAXIMUM);
     account->note = read_text(reader, "note", FAILURE_JSON_TEXT_MAXIMUM);

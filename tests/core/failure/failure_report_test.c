@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "core/failure/failure_report.h"
 
+static const struct failure_report_job python_job = {"train.py", true};
+
 static struct failure_account account_of(int rank, struct process_exit exit) {
     return (struct failure_account){
         .host = memory_duplicate_string("localhost"),
@@ -24,7 +26,7 @@ static char *format(const struct failure_account *accounts, size_t count, size_t
             .account = &accounts[i],
         };
     }
-    failure_report_format(&report, "train.py", entries, count, root);
+    failure_report_format(&report, &python_job, entries, count, root);
     return text_take(&report);
 }
 
@@ -63,6 +65,7 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
         "  rank      : 1 (local_rank: 1)\n"
         "  exitcode  : 3 (pid: 16991) \n"
         "  error_file: <N/A>\n"
+        "  log_file  : <N/A>\n"
         "  traceback : To enable traceback see: "
         "https://pytorch.org/docs/stable/elastic/errors.html\n"
         "------------------------------------------------------------\n"
@@ -73,6 +76,7 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
         "  rank      : 0 (local_rank: 0)\n"
         "  exitcode  : -15 (pid: 16990)  (SIGTERM)\n"
         "  error_file: <N/A>\n"
+        "  log_file  : <N/A>\n"
         "  traceback : Signal 15 (SIGTERM) received by PID 16990\n"
         "============================================================\n");
 }
@@ -95,6 +99,7 @@ static void the_rule_is_as_wide_as_the_longest_line(void **state) {
         "  rank      : 0 (local_rank: 0)\n"
         "  exitcode  : 1 (pid: 16990) \n"
         "  error_file: /a\n"
+        "  log_file  : <N/A>\n"
         "  traceback : b\303\266\303\266m\n"
         "---------------------------------\n"
         "Failures:\n"
@@ -178,15 +183,50 @@ static void a_consequence_is_called_so(void **state) {
         account_of(0, (struct process_exit){.is_signal = true, .value = 15});
     struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
     struct text report = {0};
-    failure_report_format(&report, "train.py", &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
+    failure_report_format(&report, &python_job, &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  log_file  : <N/A>\n"
                                                  "  judgement : consequence: of that\n"
                                                  "  traceback : "));
     text_clear(&report);
     failure_account_clear(&account);
 }
 
+static void last_lines_follow_and_look_like_no_other_line(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    account.log_file = memory_duplicate_string("/logs/0/stderr.log");
+    const struct failure_report_entry entry = {
+        .account = &account, .last_lines = "[1]:\n\nValueError: boom\n"};
+    const struct failure_report_job job = {"a.out", false};
+    struct text report = {0};
+    failure_report_format(&report, &job, &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
+                                                 "  log_file  : /logs/0/stderr.log\n"
+                                                 "  traceback : <N/A>\n"
+                                                 "  last lines of log_file:\n"
+                                                 "  | [1]:\n"
+                                                 "  |\n"
+                                                 "  | ValueError: boom\n"
+                                                 "---"));
+    text_clear(&report);
+    failure_account_clear(&account);
+}
+
+static void hint_about_tracebacks_is_for_python(void **state) {
+    (void)state;
+    struct failure_account account = account_of(0, (struct process_exit){.value = 1});
+    const struct failure_report_entry entry = {.account = &account};
+    const struct failure_report_job job = {"a.out", false};
+    struct text report = {0};
+    failure_report_format(&report, &job, &entry, 1, 0);
+    assert_non_null(strstr(text_string(&report), "\n  traceback : <N/A>\n---"));
+    text_clear(&report);
+    failure_account_clear(&account);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(last_lines_follow_and_look_like_no_other_line),
+    cmocka_unit_test(hint_about_tracebacks_is_for_python),
     cmocka_unit_test(the_root_cause_comes_first_and_keeps_its_number),
     cmocka_unit_test(the_rule_is_as_wide_as_the_longest_line),
     cmocka_unit_test(tracebacks_from_objects_are_indented_and_strings_are_not),

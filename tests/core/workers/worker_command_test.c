@@ -74,7 +74,21 @@ static void the_report_names_what_the_user_named(void **state) {
     launch_config_clear(&config);
 }
 
+static void python_is_known_by_the_entry_or_by_the_name_of_the_program(void **state) {
+    (void)state;
+    struct launch_config config = config_of(LAUNCH_ENTRY_MODULE, "pkg.train");
+    assert_true(worker_command_is_python(&config));
+    launch_config_clear(&config);
+    config = config_of(LAUNCH_ENTRY_PROGRAM, "/opt/python/bin/train");
+    assert_false(worker_command_is_python(&config));
+    launch_config_clear(&config);
+    config = config_of(LAUNCH_ENTRY_PROGRAM, "/opt/bin/python3.12");
+    assert_true(worker_command_is_python(&config));
+    launch_config_clear(&config);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(python_is_known_by_the_entry_or_by_the_name_of_the_program),
     cmocka_unit_test(a_script_runs_unbuffered_under_the_interpreter),
     cmocka_unit_test(a_name_is_not_cut_short_by_a_macro),
     cmocka_unit_test(a_module_is_named_with_m),

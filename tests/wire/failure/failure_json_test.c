@@ -16,6 +16,7 @@ static struct failure_account sample(void) {
         .pid = 4711,
         .exit = {.value = 1},
         .error_file = memory_duplicate_string("/logs/1/error.json"),
+        .log_file = memory_duplicate_string("/logs/1/stderr.log"),
         .message = memory_duplicate_string("Traceback:\n  ValueError: b\303\266\303\266m\n"),
         .is_message_object = true,
         .summary = memory_duplicate_string("ValueError: b\303\266\303\266m"),
@@ -39,7 +40,8 @@ static void an_account_is_spelled_as_one_object(void **state) {
     assert_string_equal(text_string(&text),
         "{\"rank\": 5, \"local_rank\": 1, \"group_rank\": 2, \"role_rank\": 4, "
         "\"time\": 1700000000, \"pid\": 4711, \"exit_code\": 1, \"host\": \"node2\", "
-        "\"node\": \"node2_17_3\", \"error_file\": \"/logs/1/error.json\", "
+        "\"node\": \"node2_17_3\", \"error_file\": \"/logs/1/error.json\", \"log_file\": "
+        "\"/logs/1/stderr.log\", "
         "\"summary\": \"ValueError: b\\u00f6\\u00f6m\", "
         "\"traceback\": \"Traceback:\\n  ValueError: b\\u00f6\\u00f6m\\n\"}");
     text_clear(&text);
@@ -62,6 +64,7 @@ static void what_is_written_is_read(void **state) {
     assert_false(again.exit.is_signal);
     assert_int_equal(again.exit.value, 1);
     assert_string_equal(again.error_file, account.error_file);
+    assert_string_equal(again.log_file, account.log_file);
     assert_string_equal(again.message, account.message);
     assert_true(again.is_message_object);
     assert_string_equal(again.summary, account.summary);
@@ -127,8 +130,9 @@ static void the_longest_account_can_be_read(void **state) {
     (void)state;
     struct failure_account account = sample();
     struct failure_account again;
-    char **const texts[] = {&account.host, &account.node, &account.error_file, &account.summary,
-        &account.evidence, &account.note, &account.start_message, &account.message};
+    char **const texts[] = {&account.host, &account.node, &account.error_file, &account.log_file,
+        &account.summary, &account.evidence, &account.note, &account.start_message,
+        &account.message};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = repeated("\001", 2 * FAILURE_JSON_MESSAGE_MAXIMUM);

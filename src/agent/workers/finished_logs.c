@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/workers/finished_logs.h"
+
+static void attempt_finished(void *context) {
+    struct finished_logs *logs = context;
+    logs->unfinished_count--;
+    if (logs->is_awaited && logs->unfinished_count == 0) {
+        event_loop_stop(logs->loop);
+    }
+}
+
+void finished_logs_ask(struct finished_logs *logs) {
+    if (logs->thread != NULL) {
+        logs->unfinished_count++;
+        log_thread_finish_attempt(logs->thread, attempt_finished, logs);
+    }
+}
+
+static void stop_loop(void *context) {
+    event_loop_stop(context);
+}
+
+bool finished_logs_await(struct finished_logs *logs, struct duration patience) {
+    if (logs->unfinished_count > 0) {
+        struct event_timer *end = event_timer_new(logs->loop, stop_loop, logs->loop);
+        event_timer_set(end, instant_after(event_loop_now(logs->loop), patience));
+        logs->is_awaited = true;
+        event_loop_run(logs->loop);
+        logs->is_awaited = false;
+        event_timer_free(end);
+    }
+    return logs->unfinished_count == 0;
+}

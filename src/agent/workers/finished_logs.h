@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether the log files of workers that have ended have all that these wrote. The log thread brings
+ * it there, and a dead disk may hold that thread up. */
+#ifndef MUSTER_AGENT_WORKERS_FINISHED_LOGS_H
+#define MUSTER_AGENT_WORKERS_FINISHED_LOGS_H
+
+#include <stdbool.h>
+
+#include "base/duration.h"
+#include "host/log/log_thread.h"
+#include "host/loop/event_loop.h"
+
+struct finished_logs {
+    struct event_loop *loop;   /* borrowed, as the thread */
+    struct log_thread *thread; /* NULL: no stream passes through it */
+    int unfinished_count;      /* of attempts */
+    bool is_awaited;
+};
+
+/* The workers of an attempt have ended: see log_thread_finish_attempt. `logs` must live until the
+ * thread has ended. */
+void finished_logs_ask(struct finished_logs *logs);
+
+/* Runs the loop until the files of all attempts that have ended are complete, for `patience` at
+ * most; whoever wants to wait no longer stops the loop. Returns whether they are complete. */
+__attribute__((warn_unused_result)) bool finished_logs_await(
+    struct finished_logs *logs, struct duration patience);
+
+#endif
