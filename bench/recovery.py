@@ -33,7 +33,7 @@ class Bench:
         self.memory = []
 
     def muster_with(self, standby, *options):
-        words = [*self.muster.words, "--standby", standby, *options]
+        words = [*self.muster.words, "--standby", standby, "--standby-rest", "0", *options]
         return measure.Launcher(f"muster --standby {standby}", words)
 
     def repetitions(self, count):
@@ -98,7 +98,7 @@ class Bench:
 
     def speed_while_warming(self):
         """Two workers that never pause keep both cores busy, so that a spare can only warm at their cost."""
-        launcher = self.muster_with("on", "--standby-after", str(QUIET))
+        launcher = self.muster_with("on", "--standby-after", str(QUIET), "--standby-rest", "24")
 
         def once():
             with self.job(launcher, 1, 2, pause=0) as job:

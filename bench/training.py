@@ -17,7 +17,7 @@ from job import Job, processes_below
 
 LOOK = 0.02  # seconds between two looks at the notes; the times come from the notes themselves
 BOUND = 90  # seconds until "the job trains again" counts as "never"
-WARMING_BOUND = 240  # the same, for all its spares to be ready
+WARMING_BOUND = 400  # the same, for all its spares to be ready, which may rest meanwhile
 SETTLED = 15  # steps of rank 0 after which a world is taken to train
 PAUSE = 0.02  # seconds that each worker sleeps between two steps
 SEEN = r"^\w\d{{4}} \d\d:(\d\d):(\d\d\.\d+) .* failed \(exitcode: -9\) .*\(pid: {pid}\)"

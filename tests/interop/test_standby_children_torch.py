@@ -74,7 +74,7 @@ def test_loaders_and_nested_processes_are_the_same_below_a_standby_worker(muster
     """One worker, so PyTorch has all threads that the machine allows."""
     (scratch / "worker.py").write_text(WORKER)
     job = muster.start(
-        ["run", "--standalone", "--standby", "on", "--max-restarts", 2, "worker.py"],
+        ["run", "--standalone", "--standby", "on", "--standby-rest", 0, "--max-restarts", 2, "worker.py"],
         env={"PYTHON_EXEC": peer.python, "LOGLEVEL": "INFO", "METHOD": method})
 
     def attempt(number):

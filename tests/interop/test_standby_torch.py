@@ -49,7 +49,8 @@ class Training:
         self.directory.mkdir()
         self.imports = imports
         self.write_script("as started")
-        self.environment = {"PYTHON_EXEC": peer.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO", **environment}
+        self.environment = {"PYTHON_EXEC": peer.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO"}
+        self.environment.update(PET_STANDBY_REST=0, **environment)  # A machine that tests keep busy is no reason to wait.
         self.agents = [self.start(muster, len(nodes), options) for options in nodes]
 
     def start(self, muster, nodes, options):

@@ -122,8 +122,8 @@ class Gatekeeper:
         status = process.wait(self.seconds)
         return Outcome(status, read_file(streams[1]), read_file(streams[2]), read_file(record).decode())
 
-    def spare(self, words, cwd=None, **changes):
-        return Spare(self, words, cwd, changes)
+    def spare(self, words, cwd=None, rest=0, **changes):
+        return Spare(self, words, cwd, rest, changes)
 
     def warm(self, words, learned, streams=None, cwd=None, names=ROUND, **changes):
         """The same through the gate, after importing what was learned."""
@@ -136,13 +136,14 @@ class Gatekeeper:
 class Spare:
     """One standby worker and our end of its gate."""
 
-    def __init__(self, keeper, words, cwd, changes):
+    def __init__(self, keeper, words, cwd, rest, changes):
         self.keeper, self.cwd, self.changes = keeper, str(cwd or keeper.scratch), changes
         self.gate, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.gate.settimeout(keeper.seconds)
         keeper.closing.callback(self.gate.close)
         self.captured = keeper.streams()
         environment = keeper.environment("spare", {}, **changes)
+        environment["MUSTER_STANDBY"] += f";rest={rest}"
         self.process = keeper.start(words, environment, (other.fileno(),), self.captured, self.cwd)
         other.close()
 

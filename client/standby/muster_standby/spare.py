@@ -4,6 +4,7 @@ import os
 
 from muster_standby import borrow, is_of_round, program
 from muster_standby.gate import Dirty, Gate, change_streams
+from muster_standby.pace import Pace
 from muster_standby.recorder import record
 from muster_standby.warming import CAPTURED_MAXIMUM, Warming
 
@@ -33,7 +34,6 @@ class Spare:
         self.gate = Gate(int(self.told["fd"]))
         self.gc, self.warming = borrow("gc"), Warming()
         self.gate.say(b"H", 1, os.getpid())
-        self.makes_way = set_autogroup(int(self.told.get("nice", "19")))
 
     def become_worker(self):
         collects = self.gc.isenabled()
@@ -47,13 +47,13 @@ class Spare:
         self.gate.socket.close()
 
     def warm(self, listed, collects):
+        pace = Pace(float(self.told.get("rest", "0")))
         self.gc.disable()
-        self.warming.preload(listed)
+        self.warming.preload(listed, pace)
+        pace.end()
         if collects:
             self.gc.enable()
         self.gc.collect()  # What is due now would delay the program's first lines.
-        if self.makes_way and not set_autogroup(0):
-            raise Dirty("/proc/self/autogroup cannot be set back")
         for complaint in self.warming.complaints():
             raise Dirty(complaint)
 
@@ -69,19 +69,3 @@ class Spare:
             raise Dirty("the program's directory has changed")
         change_streams(fds, CAPTURED_MAXIMUM)
         record(fds[3], self.told)
-
-
-def set_autogroup(nice):
-    """Makes way for the workers that train, if this session is ours alone. Returns whether it could."""
-    for _ in range(50 if os.getsid(0) == os.getpid() else 0):
-        try:
-            fd = os.open("/proc/self/autogroup", os.O_WRONLY)
-            try:
-                return os.write(fd, b"%d" % nice) > 0
-            finally:
-                os.close(fd)
-        except BlockingIOError:  # The kernel allows ten changes a second, whoever makes them.
-            borrow("time").sleep(0.1)
-        except OSError:
-            return False
-    return False

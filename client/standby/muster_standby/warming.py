@@ -19,12 +19,13 @@ class Warming:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
         self.reads, self.stop_watching = watch_reads()
 
-    def preload(self, listed):
+    def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
         has listed it: that waits for the gate."""
         self.listed, wanted = dict(listed), [None]
 
         def found(name, origin):
+            pace.step()
             if name == wanted[0]:  # Not where a module imports another: that would do without what it should have.
                 wanted[0] = None
                 if self.is_own(origin) or not is_same(origin, self.listed[name]):

@@ -139,7 +139,7 @@ int agent_standby_dress(
     remember(place, environment);
     if (worker_record_renew(&place->record)) {
         standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path,
-            standby->settings.config->evidence_signal);
+            standby->settings.config->evidence_signal, 0);
     }
     return place->record.fd;
 }
@@ -237,13 +237,15 @@ static void spare_spoke(void *context, int local_rank) {
 }
 
 static enum failure_code start_spare(
-    struct agent_standby *standby, int local_rank, struct failure *failure) {
+    struct agent_standby *standby, const struct standby_effect *effect, struct failure *failure) {
+    int local_rank = effect->local_rank;
     struct place *place = &standby->places[local_rank];
     struct standby_spare_order order = {
         .local_rank = local_rank,
         .environment = &place->environment,
         .hook_directory = standby->hook.path,
         .evidence_signal = standby->settings.config->evidence_signal,
+        .rest = effect->makes_way ? standby->settings.config->standby_rest : 0,
         .list = learned_list_text(&standby->learned),
         .starter = &standby->starter,
         .spoke = spare_spoke,
@@ -252,14 +254,14 @@ static enum failure_code start_spare(
     return standby_spare_start(standby->loop, &order, &place->spare, failure);
 }
 
-static void warm(struct agent_standby *standby, int local_rank) {
+static void warm(struct agent_standby *standby, const struct standby_effect *effect) {
     struct failure failure = {0};
-    if (start_spare(standby, local_rank, &failure) != FAILURE_NONE) {
+    if (start_spare(standby, effect, &failure) != FAILURE_NONE) {
         log_warning(standby->settings.log,
-            "the standby worker of local rank %d could not be started: %s", local_rank,
+            "the standby worker of local rank %d could not be started: %s", effect->local_rank,
             failure.message);
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
-                          .ended = {local_rank, {.is_signal = true}}});
+                          .ended = {effect->local_rank, {.is_signal = true}}});
     }
 }
 
@@ -403,7 +405,7 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     }
     switch (effect->kind) {
     case STANDBY_EFFECT_WARM:
-        warm(standby, effect->local_rank);
+        warm(standby, effect);
         break;
     case STANDBY_EFFECT_END_SPARE:
         end_spare(standby, effect->local_rank);

@@ -36,7 +36,7 @@ enum failure_code standby_probe_start(struct standby_probe *probe,
         return failure_set_system(failure, errno, "cannot open /dev/null");
     }
     text_list_add_all(&dressed, environment);
-    standby_environment_dress(&dressed, STANDBY_RECORD, hook_directory, 0);
+    standby_environment_dress(&dressed, STANDBY_RECORD, hook_directory, 0, 0);
     enum failure_code code =
         memory_file_new("muster-standby-record", true, &probe->record, failure);
     if (code == FAILURE_NONE) {

@@ -21,7 +21,6 @@ struct standby_spare {
     int local_rank;
     pid_t pid;
     struct standby_gate *gate;
-    struct spare_treatment treatment;
     struct standby_spare_words words;
     bool has_spoken; /* and `spoke` has not been called since */
     void (*spoke)(void *context, int local_rank);
@@ -112,13 +111,13 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
     struct process process;
     text_list_add_all(&environment, order->environment);
     standby_environment_dress(
-        &environment, STANDBY_SPARE, order->hook_directory, order->evidence_signal);
+        &environment, STANDBY_SPARE, order->hook_directory, order->evidence_signal, order->rest);
     enum failure_code code = order->starter->spawn(
         order->starter->context, order->local_rank, &environment, descriptors, &process, failure);
     if (code == FAILURE_NONE) {
         spare->pid = process.pid;
         process_family_add_spare(order->starter->family, &process);
-        spare_treatment_begin(spare->pid, &spare->treatment);
+        spare_treatment_begin(spare->pid);
         code = standby_gate_send_list(spare->gate, order->list, failure);
     }
     if (code != FAILURE_NONE && spare->pid != 0) {
@@ -181,7 +180,7 @@ bool standby_spare_send(struct standby_spare *spare, const struct text_list *env
         .descriptors = {STDIN_FILENO, own_unless_given(streams[0], STDOUT_FILENO),
             own_unless_given(streams[1], STDERR_FILENO), record},
     };
-    spare_treatment_end(spare->pid, &spare->treatment);
+    spare_treatment_end(spare->pid);
     bool is_sent =
         directory != NULL && standby_gate_send_go(spare->gate, &passage, &failure) == FAILURE_NONE;
     free(directory);

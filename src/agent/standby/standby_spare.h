@@ -29,6 +29,7 @@ struct standby_spare_order {
     const struct text_list *environment; /* of a worker of that rank */
     const char *hook_directory;          /* NULL where the program is not Python */
     int evidence_signal;                 /* when it has become a worker; 0: none */
+    double rest;                         /* after working, in times of that; 0: none */
     struct slice list;                   /* what it is to import */
     const struct agent_standby_starter *starter;
     /* It has said something. May free it. */

@@ -19,6 +19,7 @@
 #define LAUNCH_MAXIMUM_WORKERS_PER_NODE 4096
 #define LAUNCH_MAXIMUM_RESTARTS 1000000000
 #define LAUNCH_MAXIMUM_SIGNALS 64
+#define LAUNCH_MAXIMUM_STANDBY_REST 100
 /* The most bytes in the run id of a dynamic rendezvous. The run id is part of every key in the
  * store. torchrun's limit is a little smaller: it uses the run id in the name of a directory. */
 #define LAUNCH_MAXIMUM_RUN_ID 256
@@ -210,6 +211,7 @@ struct launch_config {
     struct duration
         standby_timeout;           /* for which a new node warms before it joins a running world */
     struct duration standby_after; /* how long no worker may have imported anything before that */
+    double standby_rest; /* how many times as long as it has worked a standby worker rests */
     bool is_virtual_local_rank;
     /* OMP_NUM_THREADS was unset, and becomes 1 when a node has several workers. */
     bool sets_omp_num_threads;

@@ -49,7 +49,7 @@ void standby_environment_undress(struct text_list *environment) {
 }
 
 void standby_environment_dress(struct text_list *environment, enum standby_role role,
-    const char *hook_directory, int evidence_signal) {
+    const char *hook_directory, int evidence_signal, double rest) {
     const char *path = text_list_variable(environment, PATH_VARIABLE);
     bool had_path = path != NULL;
     struct text value = {0};
@@ -59,7 +59,7 @@ void standby_environment_dress(struct text_list *environment, enum standby_role 
         text_append_format(&value, ";signal=%d", evidence_signal);
     }
     if (role == STANDBY_SPARE) {
-        text_append_format(&value, ";nice=%d", STANDBY_NICENESS);
+        text_append_format(&value, ";rest=%g", rest);
         drop(environment, is_of_round);
     }
     if (hook_directory != NULL) {

@@ -12,11 +12,6 @@
 /* The variable that tells a process what its descriptor 3 is. */
 #define STANDBY_VARIABLE "MUSTER_STANDBY"
 
-/* The priority of a standby worker while it imports, as the niceness of its scheduling group.
- * Beside workers that use all CPUs it has 3 % of one of them; so it is ready after a minute or two,
- * and training that waits for its slowest worker loses no more. Where a CPU is idle it has that. */
-#define STANDBY_NICENESS 16
-
 enum standby_role {
     STANDBY_RECORD, /* a worker, which records what it imports */
     STANDBY_SPARE,  /* a standby worker */
@@ -25,9 +20,10 @@ enum standby_role {
 /* Adds to the environment of a worker what makes it a worker that records, or a standby worker. For
  * the latter, the names of the round go. `hook_directory` is put in front of PYTHONPATH; NULL where
  * the program is not Python. `evidence_signal`: Python shall say its stacks when it gets this
- * signal; 0: none. */
+ * signal; 0: none. `rest`: how many times as long as it has worked a standby worker rests when
+ * others want its CPU. */
 void standby_environment_dress(struct text_list *environment, enum standby_role role,
-    const char *hook_directory, int evidence_signal);
+    const char *hook_directory, int evidence_signal, double rest);
 
 /* Takes STANDBY_VARIABLE out of an environment. An agent that is started by a worker inherits what
  * was said to that worker. */

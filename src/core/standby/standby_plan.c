@@ -279,13 +279,15 @@ static void forget_given(struct standby_plan *plan) {
     }
 }
 
-static void warm(struct standby_plan *plan, int rank, struct instant now) {
+static void warm(struct standby_plan *plan, int rank, bool makes_way, struct instant now) {
     struct spare *spare = &plan->spares[rank];
     spare->state = STANDBY_WARMING;
     spare->has_reached_hook = false;
     spare->modules = plan->looking.modules;
     spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
-    push(plan, STANDBY_EFFECT_WARM)->local_rank = rank;
+    struct standby_effect *effect = push(plan, STANDBY_EFFECT_WARM);
+    effect->local_rank = rank;
+    effect->makes_way = makes_way;
 }
 
 /* Nothing else runs on this node for the job yet. */
@@ -294,7 +296,7 @@ static void warm_all(struct standby_plan *plan, const struct standby_event *even
     plan->looking.modules = event->modules;
     for (int rank = 0; rank < plan->settings.worker_count && !plan->has_begun; rank++) {
         plan->spares[rank].has_hello = true;
-        warm(plan, rank, event->now);
+        warm(plan, rank, false, event->now);
     }
 }
 
@@ -313,7 +315,7 @@ static void warm_next(struct standby_plan *plan, struct instant now) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
         if (spare->state == STANDBY_DUE && !instant_is_before(now, spare->not_before)) {
-            warm(plan, rank, now);
+            warm(plan, rank, true, now);
             return;
         }
     }

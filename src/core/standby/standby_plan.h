@@ -135,6 +135,7 @@ enum standby_off {
 
 struct standby_effect {
     enum standby_effect_kind kind;
+    bool makes_way; /* WARM: workers run beside it */
     union {
         int local_rank;          /* WARM, END_SPARE */
         struct instant deadline; /* ARM_TIMER */

@@ -89,6 +89,9 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
     text_append(out, effect_names[effect->kind]);
     switch (effect->kind) {
     case STANDBY_EFFECT_WARM:
+        text_append_format(
+            out, " rank=%d%s", effect->local_rank, effect->makes_way ? "" : " alone");
+        break;
     case STANDBY_EFFECT_END_SPARE:
         text_append_format(out, " rank=%d", effect->local_rank);
         break;

@@ -277,6 +277,13 @@ static enum failure_code build_standby(struct building *building) {
         return FAILURE_INVALID;
     }
     config->standby_timeout = duration_from_seconds(timeout);
+    config->standby_rest = option_result_value(building->options, "standby_rest")->number;
+    if (!(config->standby_rest >= 0 && config->standby_rest <= LAUNCH_MAXIMUM_STANDBY_REST)) {
+        option_result_reject(building->options, "standby_rest",
+            "invalid value %s: give a factor from 0 (never rest) to %d",
+            text_of(building, "standby_rest"), LAUNCH_MAXIMUM_STANDBY_REST);
+        return FAILURE_INVALID;
+    }
     config->standby = text_equals(standby, "on")     ? LAUNCH_STANDBY_ON
                       : text_equals(standby, "auto") ? LAUNCH_STANDBY_AUTO
                                                      : LAUNCH_STANDBY_OFF;

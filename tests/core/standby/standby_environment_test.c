@@ -18,7 +18,7 @@ static struct text_list worker(void) {
 static void a_worker_that_records_keeps_its_environment(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0);
+    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0, 24);
     assert_string_equal(text_list_variable(&list, "RANK"), "3");
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook");
     assert_string_equal(
@@ -30,7 +30,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
     (void)state;
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "/mine");
-    standby_environment_dress(&list, STANDBY_SPARE, "/hook", 0);
+    standby_environment_dress(&list, STANDBY_SPARE, "/hook", 0, 24);
     assert_null(text_list_variable(&list, "RANK"));
     assert_null(text_list_variable(&list, "MASTER_PORT"));
     assert_null(text_list_variable(&list, "TORCHELASTIC_RESTART_COUNT"));
@@ -39,7 +39,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
         text_list_variable(&list, "TORCHELASTIC_ERROR_FILE"), "/tmp/a/0/error.json");
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:/mine");
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;nice=16");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=24");
     text_list_clear(&list);
 }
 
@@ -47,7 +47,7 @@ static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
     (void)state;
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "");
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0);
+    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0, 24);
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:");
     assert_string_equal(
         text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=1");
@@ -57,19 +57,19 @@ static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
 static void python_is_told_on_which_signal_to_say_its_stacks(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 50);
+    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 50, 24);
     assert_string_equal(
         text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=0;signal=50");
-    standby_environment_dress(&list, STANDBY_SPARE, NULL, 50);
+    standby_environment_dress(&list, STANDBY_SPARE, NULL, 50, 0.5);
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;nice=16");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=0.5");
     text_list_clear(&list);
 }
 
 static void a_program_that_is_not_python_gets_no_path(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, NULL, 0);
+    standby_environment_dress(&list, STANDBY_RECORD, NULL, 0, 24);
     assert_null(text_list_variable(&list, "PYTHONPATH"));
     assert_non_null(text_list_variable(&list, "MUSTER_STANDBY"));
     text_list_clear(&list);

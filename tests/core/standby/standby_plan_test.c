@@ -392,7 +392,7 @@ static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **stat
     struct scene scene;
     set_up(&scene, false);
     invite(&scene);
-    expect(&scene, "warm rank=0; warm rank=1; arm_timer at=120.000");
+    expect(&scene, "warm rank=0 alone; warm rank=1 alone; arm_timer at=120.000");
     take_ready(&scene, 1);
     expect(&scene, "");
     take_ready(&scene, 0);

@@ -98,6 +98,18 @@ static void standby_is_a_choice_and_a_time(void **state) {
     assert_true(duration_seconds(config_of("--standby-timeout 0 t.py")->standby_timeout) == 0);
     expect_mistake(
         "--standby-timeout -1 t.py", "--standby-timeout/--standby_timeout: ", "0 or more");
+    assert_true(config_of("t.py")->standby_rest == 24);
+    assert_true(config_of("--standby-rest 0 t.py")->standby_rest == 0);
+    assert_true(config_of("--standby-rest 2.5 t.py")->standby_rest == 2.5);
+    assert_true(config_of("--standby-rest 100 t.py")->standby_rest == 100);
+    expect_mistake("--standby-rest -1 t.py", "--standby-rest/--standby_rest: ",
+        "invalid value -1: give a factor from 0 (never rest) to 100");
+    expect_mistake("--standby-rest 100.5 t.py", "--standby-rest/--standby_rest: ", "100.5");
+    text_list_set_variable(&environment, "PET_STANDBY_REST", "1000");
+    expect_mistake("t.py", "PET_STANDBY_REST", "1000");
+    text_list_set_variable(&environment, "PET_STANDBY_REST", "7");
+    assert_true(config_of("t.py")->standby_rest == 7);
+    text_list_clear(&environment);
     expect_mistake("--standby yes t.py", "--standby: ", "'auto'");
     expect_mistake("--standby-after 0 t.py", "--standby-after/--standby_after: ", "above 0");
 }

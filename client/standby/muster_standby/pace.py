@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How a standby worker makes way for the workers while it imports: it works in short bursts, and rests for a long time
+after each of which it sees that somebody else wanted its CPU. A low priority does less: a process that has got a CPU in a
+short pause of a worker keeps it for a while, and workers that wait for each other all wait for that one then."""
+import os
+
+from muster_standby import borrow
+
+BURST = 20_000_000  # of CPU time, in ns
+BUSY = 0.1  # waiting for a CPU, as a part of a burst, from which on there is no CPU to spare
+
+
+class Pace:
+    """Can only rest between two imports: what one library does in its initialisation is one burst."""
+
+    def __init__(self, rest):
+        self.rest, self.sleep = rest, borrow("time").sleep
+        try:
+            self.fd = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC) if rest > 0 else -1
+        except OSError:
+            self.fd = -1  # The kernel does not tell.
+        self.begin()
+
+    def look(self):
+        """[CPU time, time of waiting for a CPU] of this process so far, in ns"""
+        return list(map(int, os.pread(self.fd, 100, 0).split()[:2]))
+
+    def begin(self):
+        if self.fd >= 0:
+            self.worked, self.waited = self.look()
+
+    def step(self):
+        """To be called often. Returns after the rest, if there is one."""
+        if self.fd < 0:
+            return
+        worked, waited = self.look()
+        burst = worked - self.worked
+        if burst >= BURST:
+            if waited - self.waited > BUSY * burst:
+                self.sleep(burst * self.rest / 1e9)
+            self.begin()
+
+    def end(self):
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
