@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* A worker for the benches. Its first action is to note the time and its identity in a file; then
- * it waits. On SIGUSR1 it notes the time again and fails. It starts as fast as a program can, so
- * that the bench measures the launcher and not the worker.
+ * it waits. On SIGUSR1 it notes the time again and fails, on SIGUSR2 it does so and succeeds. It
+ * starts as fast as a program can, so that the bench measures the launcher and not the worker.
  *
  *     NOTES=FILE NODE=NAME noting_worker
  *     start NANOSECONDS NODE RANK WORLD_SIZE PID   (CLOCK_MONOTONIC; each appended with one write)
@@ -35,21 +35,22 @@ static void note(int file, const char *what, const struct timespec *when) {
 
 int main(void) {
     struct timespec when;
-    sigset_t failure;
+    sigset_t ends;
     int received;
 
     clock_gettime(CLOCK_MONOTONIC, &when);
-    sigemptyset(&failure);
-    sigaddset(&failure, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &failure, NULL);
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGUSR1);
+    sigaddset(&ends, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
     const int file = open(variable("NOTES"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0) {
         return 3;
     }
     note(file, "start", &when);
     alarm(LONGEST_LIFE_SECONDS);
-    sigwait(&failure, &received);
+    sigwait(&ends, &received);
     clock_gettime(CLOCK_MONOTONIC, &when);
     note(file, "end", &when);
-    return 1;
+    return received == SIGUSR2 ? 0 : 1;
 }

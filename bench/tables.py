@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Puts the figures of bench/results/ into docs/performance.md and README.md, between their markers, and draws the
-picture of a recovery."""
+pictures of a recovery and of many agents."""
 
 import json
 import math
@@ -10,6 +10,7 @@ import re
 
 import measure
 import picture
+import scale_table
 from recovery import FOUR_WORKERS, JOINING, STANDBY
 
 MARKER = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -123,6 +124,8 @@ def render(kind, root, results):
         return short_table(results)
     if kind == "picture":
         return picture_lines(root, results)
+    if kind == "scale" and kind in results:
+        return scale_table.lines(root, results[kind], full_table)
     if kind in results:
         return full_table(results[kind])
     return ["Not measured yet."]
