@@ -10,6 +10,7 @@
 #include "core/register/register_name.h"
 #include "host/loop/random_seed.h"
 #include "host/register/etcd_settings.h"
+#include "host/register/grpc_client.h"
 #include "wire/register/etcd_message.h"
 
 #define KEPT_ENTRIES 8
@@ -364,7 +365,7 @@ static enum failure_code etcd_open(struct event_loop *loop,
         code = curl_library_load(CURL_LIBRARY_NAME, &state->curl, failure);
     }
     if (code == FAILURE_NONE) {
-        code = grpc_client_new(loop, &state->curl, &state->settings.grpc, &state->client, failure);
+        code = grpc_client_new(loop, &state->curl, &state->settings.trust, &state->client, failure);
     }
     if (code == FAILURE_NONE) {
         *out_state = state;

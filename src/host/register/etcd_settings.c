@@ -35,7 +35,7 @@ static enum failure_code read_endpoints(
     }
     text_clear(&reason);
     settings->endpoints = list.members;
-    settings->grpc.is_tls = list.is_https;
+    settings->trust.is_tls = list.is_https;
     return code;
 }
 
@@ -51,11 +51,11 @@ static enum failure_code read_protocol(
     if (!is_https && !text_equals(protocol, "http")) {
         return refuse_setting(failure, "protocol", protocol, "it is http or https");
     }
-    if (!is_https && settings->grpc.is_tls) {
+    if (!is_https && settings->trust.is_tls) {
         return refuse_setting(
             failure, "protocol", protocol, "the members in --rdzv-endpoint have https://");
     }
-    settings->grpc.is_tls = is_https;
+    settings->trust.is_tls = is_https;
     return FAILURE_NONE;
 }
 
@@ -72,25 +72,25 @@ static enum failure_code read_path(const struct text_list *conf, const char *key
 
 static enum failure_code read_trust(
     const struct text_list *conf, struct etcd_settings *settings, struct failure *failure) {
-    struct grpc_settings *grpc = &settings->grpc;
+    struct http_trust *trust = &settings->trust;
     enum failure_code code = read_protocol(conf, settings, failure);
     if (code == FAILURE_NONE) {
-        code = read_path(conf, "ca_cert", "cacert", &grpc->ca, failure);
+        code = read_path(conf, "ca_cert", "cacert", &trust->ca, failure);
     }
     if (code == FAILURE_NONE) {
-        code = read_path(conf, "ssl_cert", "cert", &grpc->certificate, failure);
+        code = read_path(conf, "ssl_cert", "cert", &trust->certificate, failure);
     }
     if (code == FAILURE_NONE) {
-        code = read_path(conf, "ssl_cert_key", "key", &grpc->key, failure);
+        code = read_path(conf, "ssl_cert_key", "key", &trust->key, failure);
     }
     if (code != FAILURE_NONE) {
         return code;
     }
-    if ((grpc->certificate == NULL) != (grpc->key == NULL)) {
+    if ((trust->certificate == NULL) != (trust->key == NULL)) {
         return failure_set(failure, FAILURE_INVALID,
             "invalid --rdzv-conf: ssl_cert and ssl_cert_key need each other");
     }
-    if (!grpc->is_tls && (grpc->ca != NULL || grpc->certificate != NULL)) {
+    if (!trust->is_tls && (trust->ca != NULL || trust->certificate != NULL)) {
         return failure_set(
             failure, FAILURE_INVALID, "invalid --rdzv-conf: certificates need protocol=https");
     }
@@ -156,9 +156,9 @@ static void free_text(const char *text) {
 
 void etcd_settings_clear(struct etcd_settings *settings) {
     text_list_clear(&settings->endpoints);
-    free_text(settings->grpc.ca);
-    free_text(settings->grpc.certificate);
-    free_text(settings->grpc.key);
+    free_text(settings->trust.ca);
+    free_text(settings->trust.certificate);
+    free_text(settings->trust.key);
     free(settings->user);
     free(settings->password);
     *settings = (struct etcd_settings){0};

@@ -8,11 +8,11 @@
 
 #include "base/failure.h"
 #include "base/text.h"
-#include "host/register/grpc_client.h"
+#include "host/register/http_client.h"
 
 struct etcd_settings {
     struct text_list endpoints; /* HOST:PORT */
-    struct grpc_settings grpc;  /* its strings are owned here */
+    struct http_trust trust;    /* its strings are owned here */
     char *user;                 /* NULL: none */
     char *password;
 };

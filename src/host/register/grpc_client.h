@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls over gRPC with one request message and one reply message, by libcurl's HTTP/2 on the event
- * loop. It knows frames and statuses of gRPC, and nothing of what the messages mean. Connections
- * with TLS are kept and shared between calls. */
+ * loop. It knows frames and statuses of gRPC, and nothing of what the messages mean. */
 #ifndef MUSTER_HOST_REGISTER_GRPC_CLIENT_H
 #define MUSTER_HOST_REGISTER_GRPC_CLIENT_H
 
@@ -12,6 +11,7 @@
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
 #include "host/register/curl_library.h"
+#include "host/register/http_client.h"
 
 /* The statuses of gRPC that matter here. */
 enum grpc_status {
@@ -27,14 +27,6 @@ enum grpc_status {
 
 struct grpc_client;
 struct grpc_call;
-
-/* The strings are borrowed as long as the client lives; NULL: not given. */
-struct grpc_settings {
-    bool is_tls;
-    const char *ca;          /* a file; NULL: the system's */
-    const char *certificate; /* this client's; files */
-    const char *key;
-};
 
 /* Borrowed for the call that gets it. */
 struct grpc_result {
@@ -56,9 +48,9 @@ struct grpc_question {
     void *context;
 };
 
-/* The library is borrowed as long as the client lives. FAILURE_SYSTEM. */
+/* The library and what is in `trust` are borrowed as long as the client lives. FAILURE_SYSTEM. */
 __attribute__((warn_unused_result)) enum failure_code grpc_client_new(struct event_loop *loop,
-    const struct curl_library *library, const struct grpc_settings *settings,
+    const struct curl_library *library, const struct http_trust *trust,
     struct grpc_client **out_client, struct failure *failure);
 /* All calls must have been answered or cancelled. Not from inside `done`. Accepts NULL. */
 void grpc_client_free(struct grpc_client *client);

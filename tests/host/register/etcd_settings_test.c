@@ -39,7 +39,7 @@ static void members_are_listed_with_their_ports(void **state) {
     assert_string_equal(settings.endpoints.items[1], "b:2379");
     assert_string_equal(settings.endpoints.items[2], "[::1]:3");
     assert_string_equal(settings.endpoints.items[3], "c:4");
-    assert_false(settings.grpc.is_tls);
+    assert_false(settings.trust.is_tls);
     assert_null(settings.user);
     etcd_settings_clear(&settings);
 }
@@ -49,11 +49,11 @@ static void https_is_asked_for_in_two_ways(void **state) {
     struct etcd_settings settings;
     struct text_list conf = conf_of("protocol=https", "cacert=/dev/null");
     assert_int_equal(etcd_settings_read("https://a:1", NULL, &settings, NULL), FAILURE_NONE);
-    assert_true(settings.grpc.is_tls);
+    assert_true(settings.trust.is_tls);
     etcd_settings_clear(&settings);
     assert_int_equal(etcd_settings_read("a:1", &conf, &settings, NULL), FAILURE_NONE);
-    assert_true(settings.grpc.is_tls);
-    assert_string_equal(settings.grpc.ca, "/dev/null");
+    assert_true(settings.trust.is_tls);
+    assert_string_equal(settings.trust.ca, "/dev/null");
     etcd_settings_clear(&settings);
     text_list_clear(&conf);
 }

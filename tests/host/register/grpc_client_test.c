@@ -43,13 +43,13 @@ static void bind_port(struct fixture *fixture) {
 
 static bool set_up(struct fixture *fixture, bool is_tls) {
     *fixture = (struct fixture){0};
-    const struct grpc_settings settings = {.is_tls = is_tls};
+    const struct http_trust trust = {.is_tls = is_tls};
     if (curl_library_load(CURL_LIBRARY_NAME, &fixture->library, NULL) != FAILURE_NONE) {
         return false;
     }
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
-        grpc_client_new(fixture->loop, &fixture->library, &settings, &fixture->client, NULL),
+        grpc_client_new(fixture->loop, &fixture->library, &trust, &fixture->client, NULL),
         FAILURE_NONE);
     bind_port(fixture);
     return true;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exchanges over HTTP, one request and one reply each, by libcurl on the event loop. It knows
+ * connections, TLS and what a server's silence means, and nothing of what is asked. Connections are
+ * kept and shared between exchanges where a question does not say otherwise. */
+#ifndef MUSTER_HOST_REGISTER_HTTP_CLIENT_H
+#define MUSTER_HOST_REGISTER_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "host/loop/event_loop.h"
+#include "host/register/curl_library.h"
+
+struct http_client;
+struct http_exchange;
+
+/* Whom to trust, and how to be trusted. The strings are borrowed as long as the client lives; NULL:
+ * not given. */
+struct http_trust {
+    bool is_tls;
+    const char *ca;          /* a file; NULL: the system's */
+    const char *certificate; /* this client's; files */
+    const char *key;
+};
+
+enum http_version {
+    HTTP_VERSION_1,     /* an exchange that ends in silence ends its connection */
+    HTTP_VERSION_2_ONLY /* without TLS each exchange has a connection of its own */
+};
+
+/* Borrowed for the call that gets it. */
+struct http_result {
+    bool is_answered;          /* the whole reply has come: the two below */
+    long status;               /* of HTTP */
+    struct slice body;         /* of the reply */
+    const struct failure *why; /* otherwise, without the server's name */
+    bool is_trust_failure;     /* TLS: certificates, or no TLS at all; it will be the same again */
+    bool is_unheard;           /* no connection was made: the server cannot have acted */
+    bool is_strange;           /* the server was reached, and did not speak as was expected */
+};
+
+struct http_question {
+    const char *url;
+    const char *method;              /* as HTTP writes it */
+    const struct text_list *headers; /* "name: value" */
+    struct slice body;
+    enum http_version version;
+    size_t ceiling; /* of the reply */
+    struct duration patience;
+    /* Each line of the reply's headers and trailers; may be NULL. */
+    void (*header)(void *context, struct slice line);
+    /* On the loop, never from inside a call of this module; once, unless cancelled. */
+    void (*done)(void *context, const struct http_result *result);
+    void *context;
+};
+
+/* The library is borrowed as long as the client lives. FAILURE_SYSTEM. */
+__attribute__((warn_unused_result)) enum failure_code http_client_new(struct event_loop *loop,
+    const struct curl_library *library, const struct http_trust *trust,
+    struct http_client **out_client, struct failure *failure);
+/* All exchanges must have been answered or cancelled. Not from inside `done`. Accepts NULL. */
+void http_client_free(struct http_client *client);
+
+/* Borrows the question for the call. Never NULL. Valid until `done` has been called. */
+struct http_exchange *http_exchange_start(
+    struct http_client *client, const struct http_question *question);
+void http_exchange_cancel(struct http_exchange *exchange);
+
+#endif
