@@ -10,4 +10,10 @@
  * hexadecimal digits. */
 void register_name_write(const char *id, struct text *out);
 
+/* The same where a name may have few characters and be short: letters, digits, "." and "-" as they
+ * are, other bytes as "_" and two hexadecimal digits. Of a name that is longer than
+ * REGISTER_NAME_SHORT the first characters stay, with "__" and a hash of the run id behind them. */
+#define REGISTER_NAME_SHORT 42
+void register_name_write_short(const char *id, struct text *out);
+
 #endif

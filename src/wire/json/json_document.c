@@ -112,10 +112,41 @@ bool json_value_number(const struct json_value *value, double *out_value) {
     return true;
 }
 
-void json_value_set_integer(struct json_value *object, const char *name, int64_t value) {
+/* Takes the value. */
+static void set_member(struct json_value *object, const char *name, json_t *value) {
     /* This fails only without memory or with a name that is not UTF-8. */
-    if (json_object_set_new(node(object), name, json_integer(value)) != 0) {
+    if (json_object_set_new(node(object), name, value) != 0) {
         abort();
+    }
+}
+
+void json_value_set_integer(struct json_value *object, const char *name, int64_t value) {
+    set_member(object, name, json_integer(value));
+}
+
+void json_value_set_text(struct json_value *object, const char *name, const char *value) {
+    struct text valid = {0};
+    json_repair_text(slice_from_string(value), &valid);
+    set_member(object, name, json_stringn(text_string(&valid), valid.length));
+    text_clear(&valid);
+}
+
+struct json_value *json_value_set_object(struct json_value *object, const char *name) {
+    if (!json_value_is_object(json_value_member(object, name))) {
+        set_member(object, name, json_object());
+    }
+    return json_value_member(object, name);
+}
+
+void json_value_remove(struct json_value *object, const char *start,
+    bool (*is_old)(void *context, const char *rest_of_name), void *context) {
+    void *next;
+    for (void *place = json_object_iter(node(object)); place != NULL; place = next) {
+        const char *name = json_object_iter_key(place);
+        next = json_object_iter_next(node(object), place);
+        if (text_starts_with(name, start) && is_old(context, name + strlen(start))) {
+            json_object_del(node(object), name);
+        }
     }
 }
 

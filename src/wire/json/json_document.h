@@ -46,8 +46,15 @@ bool json_value_integer(const struct json_value *value, int64_t *out_value);
 /* False when the value is not a number. */
 bool json_value_number(const struct json_value *value, double *out_value);
 
-/* Sets a member of an object. A new member becomes the last one. */
+/* Sets a member of an object. A new member becomes the last one. Names are UTF-8; in a text, what
+ * is not becomes U+FFFD. */
 void json_value_set_integer(struct json_value *object, const char *name, int64_t value);
+void json_value_set_text(struct json_value *object, const char *name, const char *value);
+/* The member, which becomes an empty object where it is none. */
+struct json_value *json_value_set_object(struct json_value *object, const char *name);
+/* Removes the members whose names begin so and for which `is_old` says so. */
+void json_value_remove(struct json_value *object, const char *start,
+    bool (*is_old)(void *context, const char *rest_of_name), void *context);
 
 /* Appends the value as Python's json.dumps spells it. */
 void json_value_write(const struct json_value *value, struct text *out);

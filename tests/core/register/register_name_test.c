@@ -23,9 +23,42 @@ static void other_bytes_become_numbers(void **state) {
     expect_name("\xc3\xa9 \n", "%c3%a9%20%0a");
 }
 
+static char *short_name(const char *id) {
+    struct text text = {0};
+    register_name_write_short(id, &text);
+    return text_take(&text);
+}
+
+static void short_names_have_few_characters(void **state) {
+    (void)state;
+    char *name = short_name("Train-1.b_c/d");
+    assert_string_equal(name, "Train-1.b_5fc_2fd");
+    free(name);
+}
+
+static void long_ids_keep_their_beginning_and_differ(void **state) {
+    (void)state;
+    char *longest = short_name("train-12345678-1234-1234-1234-123456789abc");
+    char *longer = short_name("train-12345678-1234-1234-1234-123456789abcd");
+    char *other = short_name("train-12345678-1234-1234-1234-123456789abce");
+    assert_string_equal(longest, "train-12345678-1234-1234-1234-123456789abc");
+    assert_int_equal(strlen(longer), REGISTER_NAME_SHORT);
+    assert_memory_equal(longer, "train-12345678-1234-1234__", 26);
+    assert_string_not_equal(longer, other);
+    /* what an id of that very name would become is another one again */
+    char *same = short_name(longer);
+    assert_string_not_equal(same, longer);
+    free(longest);
+    free(longer);
+    free(other);
+    free(same);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(plain_ids_stay_as_they_are),
     cmocka_unit_test(other_bytes_become_numbers),
+    cmocka_unit_test(short_names_have_few_characters),
+    cmocka_unit_test(long_ids_keep_their_beginning_and_differ),
 };
 
 TEST_MAIN(tests)

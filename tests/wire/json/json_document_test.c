@@ -86,6 +86,27 @@ static void members_can_be_set(void **state) {
     json_document_free(document);
 }
 
+static bool is_old(void *context, const char *rest) {
+    return strcmp(rest, context) < 0;
+}
+
+static void members_of_a_tree_can_be_set_and_removed(void **state) {
+    (void)state;
+    struct json_document *document =
+        parse("{\"a.1\": 1, \"a.2\": 2, \"a.3\": 3, \"b.1\": {}, \"c\": []}");
+    struct json_value *root = json_document_root(document);
+    struct text text = {0};
+    char first_kept[] = "3";
+    json_value_set_text(json_value_set_object(root, "b.1"), "x", "\xc3\xa9 \xff");
+    json_value_set_text(json_value_set_object(root, "c"), "y", "");
+    json_value_remove(root, "a.", is_old, first_kept);
+    json_value_write(root, &text);
+    assert_string_equal(text_string(&text),
+        "{\"a.3\": 3, \"b.1\": {\"x\": \"\\u00e9 \\ufffd\"}, \"c\": {\"y\": \"\"}}");
+    text_clear(&text);
+    json_document_free(document);
+}
+
 static void bad_text_is_refused_with_a_reason(void **state) {
     (void)state;
     static const char *const bad[] = {"", "{", "{\"a\": }", "[1] x", "nul"};
@@ -127,6 +148,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_is_found_in_nothing),
     cmocka_unit_test(writing_spells_as_python_does),
     cmocka_unit_test(members_can_be_set),
+    cmocka_unit_test(members_of_a_tree_can_be_set_and_removed),
     cmocka_unit_test(bad_text_is_refused_with_a_reason),
     cmocka_unit_test(size_and_depth_have_ceilings),
     cmocka_unit_test(any_string_becomes_a_json_string),

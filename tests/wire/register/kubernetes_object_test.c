@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "wire/register/kubernetes_object.h"
+
+#define CONFIG_MAP                                                                                 \
+    "{\"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"n\", \"resourceVersion\": \"12\", "      \
+    "\"labels\": {\"app.kubernetes.io/managed-by\": \"muster\"}, "                                 \
+    "\"ownerReferences\": [{\"uid\": \"u\"}]}, "                                                   \
+    "\"data\": {\"entry.a\": \"A\", \"entry.b\": \"B\"}, \"immutable\": false}"
+
+static struct kubernetes_object *read_object(const char *text, enum kubernetes_kind kind) {
+    struct kubernetes_object *object = NULL;
+    assert_int_equal(kubernetes_object_read(slice_from_string(text), kind, &object), FAILURE_NONE);
+    return object;
+}
+
+static void expect_text(struct kubernetes_object *object, const char *expected) {
+    struct text text = {0};
+    kubernetes_object_write(object, &text);
+    assert_string_equal(text_string(&text), expected);
+    text_clear(&text);
+    kubernetes_object_free(object);
+}
+
+static void new_config_map_has_our_label_and_no_version(void **state) {
+    (void)state;
+    struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_CONFIG_MAP, "train");
+    assert_true(kubernetes_object_has_label(object));
+    assert_null(kubernetes_object_value(object, "entry.a"));
+    kubernetes_object_set_value(object, "entry.a", "the \"text\"\n");
+    expect_text(object, "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", "
+                        "\"metadata\": {\"name\": \"train\", "
+                        "\"labels\": {\"app.kubernetes.io/managed-by\": \"muster\"}}, "
+                        "\"data\": {\"entry.a\": \"the \\\"text\\\"\\n\"}}");
+}
+
+static void new_lease_keeps_renewals_beside_its_holder(void **state) {
+    (void)state;
+    struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_LEASE, "train");
+    kubernetes_object_set_value(object, "renewal.a.1", "x");
+    kubernetes_object_set_holder(object, "node1");
+    assert_string_equal(kubernetes_object_value(object, "renewal.a.1"), "x");
+    expect_text(object, "{\"apiVersion\": \"coordination.k8s.io/v1\", \"kind\": \"Lease\", "
+                        "\"metadata\": {\"name\": \"train\", "
+                        "\"labels\": {\"app.kubernetes.io/managed-by\": \"muster\"}, "
+                        "\"annotations\": {\"renewal.a.1\": \"x\"}}, "
+                        "\"spec\": {\"holderIdentity\": \"node1\"}}");
+}
+
+static void what_others_have_written_stays(void **state) {
+    (void)state;
+    struct kubernetes_object *object = read_object(CONFIG_MAP, KUBERNETES_CONFIG_MAP);
+    assert_true(kubernetes_object_has_label(object));
+    assert_string_equal(kubernetes_object_value(object, "entry.b"), "B");
+    kubernetes_object_set_value(object, "entry.b", "C");
+    expect_text(object,
+        "{\"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"n\", \"resourceVersion\": \"12\", "
+        "\"labels\": {\"app.kubernetes.io/managed-by\": \"muster\"}, "
+        "\"ownerReferences\": [{\"uid\": \"u\"}]}, "
+        "\"data\": {\"entry.a\": \"A\", \"entry.b\": \"C\"}, \"immutable\": false}");
+}
+
+static void old_numbers_are_removed_of_one_name(void **state) {
+    (void)state;
+    struct kubernetes_object *object =
+        read_object("{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\", "
+                    "\"annotations\": {\"r.a.9\": \"1\", \"r.a.10\": \"2\", \"r.a.11\": \"3\", "
+                    "\"r.b.1\": \"4\", \"r.a.x\": \"5\", \"r.a.-1\": \"6\", \"r.a.\": \"7\"}}}",
+            KUBERNETES_LEASE);
+    kubernetes_object_remove_below(object, "r.a.", 11);
+    expect_text(object,
+        "{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\", \"annotations\": "
+        "{\"r.a.11\": \"3\", \"r.b.1\": \"4\", \"r.a.x\": \"5\", \"r.a.-1\": \"6\", "
+        "\"r.a.\": \"7\"}}}");
+}
+
+static void other_objects_are_refused(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", "[]", "{}", "<html>",
+        "{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1\"}}",
+        "{\"kind\": \"ConfigMap\", \"metadata\": {}}", "{\"kind\": \"ConfigMap\"}",
+        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"\"}}",
+        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": 1}}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct kubernetes_object *object = NULL;
+        assert_int_equal(
+            kubernetes_object_read(slice_from_string(wrong[i]), KUBERNETES_CONFIG_MAP, &object),
+            FAILURE_MALFORMED);
+    }
+}
+
+static void object_without_our_label_is_told(void **state) {
+    (void)state;
+    static const char *const foreign[] = {
+        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\"}, \"data\": []}",
+        "{\"kind\": \"ConfigMap\", \"metadata\": {\"resourceVersion\": \"1\", "
+        "\"labels\": {\"app.kubernetes.io/managed-by\": \"Helm\"}}, \"data\": {\"a\": 1}}"};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        struct kubernetes_object *object = read_object(foreign[i], KUBERNETES_CONFIG_MAP);
+        assert_false(kubernetes_object_has_label(object));
+        assert_null(kubernetes_object_value(object, "a"));
+        kubernetes_object_free(object);
+    }
+}
+
+static void expect_status(const char *text, const char *words, int64_t seconds) {
+    struct text found = {0};
+    assert_int_equal(kubernetes_status_read(slice_from_string(text), &found), seconds);
+    assert_string_equal(text_string(&found), words);
+    text_clear(&found);
+}
+
+static void status_says_why_and_when_to_ask_again(void **state) {
+    (void)state;
+    expect_status("{\"kind\": \"Status\", \"message\": \"too many\", "
+                  "\"details\": {\"retryAfterSeconds\": 2}}",
+        "too many", 2);
+    expect_status("{\"kind\": \"Status\", \"message\": 7}", "", 0);
+    expect_status("{\"kind\": \"Secret\", \"message\": \"x\"}", "", 0);
+    expect_status("{\"details\": {\"retryAfterSeconds\": -2}}", "", 0);
+    expect_status("Client sent an HTTP request to an HTTPS server.", "", 0);
+}
+
+static void long_words_are_cut(void **state) {
+    (void)state;
+    struct text words = {0};
+    char *text = text_format("{\"kind\": \"Status\", \"message\": \"%01000d\"}", 0);
+    assert_int_equal(kubernetes_status_read(slice_from_string(text), &words), 0);
+    assert_int_equal(words.length, 300);
+    text_clear(&words);
+    free(text);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(new_config_map_has_our_label_and_no_version),
+    cmocka_unit_test(new_lease_keeps_renewals_beside_its_holder),
+    cmocka_unit_test(what_others_have_written_stays),
+    cmocka_unit_test(old_numbers_are_removed_of_one_name),
+    cmocka_unit_test(other_objects_are_refused),
+    cmocka_unit_test(object_without_our_label_is_told),
+    cmocka_unit_test(status_says_why_and_when_to_ask_again),
+    cmocka_unit_test(long_words_are_cut),
+};
+
+TEST_MAIN(tests)
