@@ -29,3 +29,21 @@ def test_a_start_that_fails_for_lack_of_descriptors_names_the_limit(muster):
     for limit in (4, 6, 8, 10):
         end = start_with_limit(muster, limit).finish()
         assert end.status == 1 and "ulimit -n" in end.err, f"limit {limit}: {end}"
+
+
+def start_for_many(muster, limits, nodes):
+    """A job that so many nodes could join, under a soft and a hard limit; nobody else comes."""
+    job = ["run", f"--nnodes=1:{nodes}", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-id=x"]
+    settings = ["--rdzv-conf=last_call_timeout=1", "--no-python", "true"]
+    return muster.start([f"--nofile={limits}", muster.binary, *job, *settings], program="prlimit")
+
+
+def test_the_host_of_the_store_says_at_the_start_how_many_descriptors_so_many_nodes_take(muster):
+    end = start_for_many(muster, "200:200", 1000).finish()
+    assert end.status == 0, end
+    assert "may have 200 files open" in end.err and "for 1000 nodes it needs 3064" in end.err, end
+
+
+def test_a_soft_limit_that_is_too_low_is_raised_without_a_word(muster):
+    end = start_for_many(muster, "200:4000", 1000).finish()
+    assert end.status == 0 and "files open" not in end.err, end

@@ -12,6 +12,8 @@
 #include "host/store/store_client.h"
 #include "host/store/store_thread.h"
 
+#define AGENT_FIXED_NODES_CONNECTIONS 2
+
 struct agent_fixed_nodes;
 
 /* Settings and `store` (NULL on nodes that do not host it) are borrowed and outlive the object.

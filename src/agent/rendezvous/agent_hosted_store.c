@@ -209,6 +209,7 @@ static enum failure_code open_port(struct agent_hosted_store *store,
     if (code == FAILURE_NONE) {
         agent_listener_warn(
             settings->config, server, store_thread_port(store->thread), settings->log);
+        agent_listener_warn_of_limit(settings->config, RENDEZVOUS_LANE_COUNT, settings->log);
     }
     return code;
 }

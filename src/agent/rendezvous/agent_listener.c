@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/rendezvous/agent_listener.h"
 
+#include <inttypes.h>
+
+#include "core/store/store_descriptors.h"
+#include "host/loop/descriptor_limit.h"
 #include "host/network/local_listener.h"
 #include "host/network/tcp_listener.h"
 
@@ -36,5 +40,19 @@ void agent_listener_warn(const struct launch_config *config,
             "or "
             "munge",
             port);
+    }
+}
+
+void agent_listener_warn_of_limit(
+    const struct launch_config *config, int connections_of_node, const struct log *log) {
+    uint64_t connections = (uint64_t)connections_of_node;
+    uint64_t needed = store_descriptors_needed((uint64_t)config->maximum_nodes, connections);
+    uint64_t limit = descriptor_limit_read();
+    if (limit < needed) {
+        log_warning(log,
+            "this agent may have %" PRIu64 " files open, but to host the job's store for %d nodes "
+            "it needs %" PRIu64 ": when more than about %" PRIu64 " nodes come, others are turned "
+            "away; raise the hard limit of open files (ulimit -Hn)",
+            limit, config->maximum_nodes, needed, store_descriptors_nodes(limit, connections));
     }
 }

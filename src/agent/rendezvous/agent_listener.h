@@ -21,4 +21,9 @@ __attribute__((warn_unused_result)) enum failure_code agent_listener_open(
 void agent_listener_warn(const struct launch_config *config,
     const struct store_server_settings *settings, int port, const struct log *log);
 
+/* Warns when this process may not have enough files open to serve the job's store to all nodes that
+ * may come, with so many connections each. The soft limit was raised before. */
+void agent_listener_warn_of_limit(
+    const struct launch_config *config, int connections_of_node, const struct log *log);
+
 #endif

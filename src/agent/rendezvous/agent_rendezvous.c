@@ -108,6 +108,8 @@ static enum failure_code open_store(
     if (code == FAILURE_NONE) {
         int port = store_thread_port(rendezvous->store);
         agent_listener_warn(settings->config, &server, port, settings->log);
+        agent_listener_warn_of_limit(
+            settings->config, AGENT_FIXED_NODES_CONNECTIONS, settings->log);
         post_membership(
             rendezvous, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING, .port = port});
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/loop/descriptor_limit.h"
 
+#include <stdbool.h>
 #include <sys/resource.h>
 
 long descriptor_limit_raise(void) {
@@ -11,6 +12,12 @@ long descriptor_limit_raise(void) {
     long before = (long)limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : -1;
+}
+
+uint64_t descriptor_limit_read(void) {
+    struct rlimit limit;
+    bool is_limited = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return is_limited ? (uint64_t)limit.rlim_cur : UINT64_MAX;
 }
 
 void descriptor_limit_restore(long soft_limit) {
