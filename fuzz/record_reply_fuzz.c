@@ -88,18 +88,32 @@ static void write_record(struct node *node) {
         (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WRITE, .write = {&state, false}});
 }
 
-static void connect(struct node *node, struct slice settings) {
+static void connect(struct node *node, struct slice protocol, struct slice settings) {
     struct record_effects effects = {0};
     ask_kind(node, RENDEZVOUS_EFFECT_CONNECT);
     rendezvous_record_store_take_opened(node->store, &effects);
     take_effects(node, &effects);
+    uint64_t asked = node->tags[1];
     reply(node, 0, (struct store_reply){.kind = STORE_REPLY_BYTE, .byte = STORE_READY});
+    node->tags[0] = asked;
+    node->sent = 1;
+    reply(node, 0, blob(protocol));
+    if (node->sent == 2) { /* another version: the server is told, and asked whether it has heard */
+        uint64_t heard = node->tags[1];
+        reply(node, 0, (struct store_reply){.kind = STORE_REPLY_NONE});
+        node->tags[0] = heard;
+        node->sent = 1;
+        reply(node, 0, (struct store_reply){.kind = STORE_REPLY_BYTE, .byte = STORE_READY});
+        FUZZ_REQUIRE(node->is_broken);
+        return;
+    }
     reply(node, 0, blob(settings));
     reply(node, 0, blob(slice_from_string(RENDEZVOUS_STATE_ABSENT)));
 }
 
 static void answer_by_choice(struct node *node, uint8_t choice, struct slice input) {
-    connect(node, choice == 0 ? input : slice_from_string("1:4"));
+    connect(node, choice == 7 ? input : slice_from_string("1 muster"),
+        choice == 0 ? input : slice_from_string("1:4"));
     switch (choice) {
     case 1:
         ask_kind(node, RENDEZVOUS_EFFECT_FETCH);
@@ -139,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         .run_id = "job", .minimum_nodes = 1, .maximum_nodes = 4};
     struct node node = {.store = rendezvous_record_store_new(&settings)};
     uint8_t choice = fuzz_take_byte(&input);
-    answer_by_choice(&node, choice % 7, input);
+    answer_by_choice(&node, choice % 8, input);
     if (!node.is_broken) {
         write_record(&node); /* a write on top of the record that was read */
     }

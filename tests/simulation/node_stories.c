@@ -182,7 +182,7 @@ static void a_failure_is_a_restart_on_all_nodes(void **state) {
               STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.012 \"joining the job's next round: rank 0 (local_rank 0) on node0 failed: exit code "
@@ -212,7 +212,7 @@ static void a_last_failure_ends_the_job_with_its_reason(void **state) {
               STORY({.at = 5, .deed = WHOLE_WORKER_ENDS, .number = 1})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.030 peer_failed -> signal_workers 15; arm_timer at=35.030\n"
@@ -259,9 +259,9 @@ static void a_node_that_comes_is_let_in(void **state) {
               STORY({.at = 5, .deed = WHOLE_NODE_COMES})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "1.025 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
-        "1.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
-        "1.034 workers_started\n"
+        "1.027 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
+        "1.031 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "1.032 workers_started\n"
         "5.037 \"joining the job's next round: a node has joined\"\n"
         "5.037 round_over -> signal_workers 15; arm_timer at=35.037\n"
         "5.038 worker 0 ends with -15\n"
@@ -355,7 +355,7 @@ static void everybody_ends_when_the_host_is_lost(void **state) {
               STORY({.at = 5, .deed = WHOLE_AGENT_KILLED})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.001 \"joining the job's next round: the store is out of reach\"\n"
@@ -377,7 +377,7 @@ static void a_host_that_falls_silent_is_awaited_aloud_and_given_up(void **state)
               STORY({.at = 5, .deed = WHOLE_MACHINE_OFF})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
@@ -411,7 +411,7 @@ static void a_node_that_was_cut_off_is_told_that_the_host_is_gone(void **state) 
                   {.at = 12, .deed = WHOLE_AGENT_KILLED})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.019 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
+        "0.025 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.033 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.034 workers_started\n"
         "5.000 link broken to the store from the store\n"
@@ -442,7 +442,7 @@ static void a_signal_to_all_nodes_reaches_each_worker_once(void **state) {
                   {.at = 6, .deed = WHOLE_SIGNAL, .number = 15})},
         "0.000 comes\n"
         "0.000 start -> join ticket=1 attempt=0\n"
-        "0.025 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
+        "0.019 \"round 0 of job 'job': this node is rank 0 of 2 nodes\"\n"
         "0.029 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.030 workers_started\n"
         "5.015 \"another node was told to end by SIGTERM, which may be on its way to this node, "

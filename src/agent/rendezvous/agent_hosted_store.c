@@ -11,6 +11,7 @@
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/store/store_thread.h"
+#include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
 struct agent_hosted_store {
@@ -62,6 +63,24 @@ static char *shown_name(const char *name) {
     return shown;
 }
 
+/* An agent of another version has found that it may not take part, and says so. Anybody may have
+ * written it. */
+static void refused(const struct agent_hosted_store *store, const char *value) {
+    struct protocol_version theirs;
+    struct protocol_version own = protocol_version_own();
+    struct text text = {0};
+    if (protocol_version_read(slice_from_string(value), &theirs) != FAILURE_NONE) {
+        return;
+    }
+    text_append(&text, "a node was refused: it runs ");
+    protocol_version_describe(&theirs, &text);
+    text_append(&text, ", and this is ");
+    protocol_version_describe(&own, &text);
+    log_warning(store->settings.log, "%s; use one version of Muster on all nodes of a job",
+        text_string(&text));
+    text_clear(&text);
+}
+
 static void gone(void *context, const char *name, const char *value) {
     struct agent_hosted_store *store = context;
     struct node_identity identity;
@@ -69,6 +88,10 @@ static void gone(void *context, const char *name, const char *value) {
         return;
     }
     presence_watch_forget(&store->presences, name);
+    if (text_starts_with(name, RENDEZVOUS_KEY_REFUSED)) {
+        refused(store, value);
+        return;
+    }
     if (!node_identity_parse(name, &identity)) {
         char *shown = shown_name(name);
         log_warning(store->settings.log, "the store was told of a node that is none: %s", shown);

@@ -28,6 +28,10 @@ void rendezvous_key_write_changed(const char *run_id, int64_t number, struct tex
     text_append_format(out, "%" PRId64, number);
 }
 
+void rendezvous_key_write_protocol(const char *run_id, struct text *out) {
+    write_own(run_id, "protocol", out);
+}
+
 void rendezvous_key_write_settings(const char *run_id, struct text *out) {
     write_own(run_id, "settings", out);
 }
@@ -52,6 +56,11 @@ void rendezvous_key_write_presence(
     const char *run_id, const struct node_identity *identity, struct text *out) {
     rendezvous_key_write_presences(run_id, out);
     node_identity_describe(identity, out);
+}
+
+void rendezvous_key_write_refused(const char *run_id, uint32_t number, struct text *out) {
+    rendezvous_key_write_presences(run_id, out);
+    text_append_format(out, RENDEZVOUS_KEY_REFUSED "%" PRIu32, number);
 }
 
 void rendezvous_key_write_root_cause(const char *run_id, int64_t round, struct text *out) {

@@ -25,6 +25,10 @@ void rendezvous_key_write_round(const char *run_id, int64_t round, struct text *
 void rendezvous_key_write_changes(const char *run_id, struct text *out);
 /* This key exists once the change with that number has been made. */
 void rendezvous_key_write_changed(const char *run_id, int64_t number, struct text *out);
+/* The version of the protocol that the job's Muster agents speak
+ * (wire/rendezvous/protocol_version).
+ */
+void rendezvous_key_write_protocol(const char *run_id, struct text *out);
 /* The settings with which the job began. Nodes that join later compare theirs with them. */
 void rendezvous_key_write_settings(const char *run_id, struct text *out);
 /* Which node hosts the store (wire/rendezvous/host_answer), where it may change. */
@@ -38,6 +42,10 @@ void rendezvous_key_write_presences(const char *run_id, struct text *out);
 void rendezvous_key_write_presence_served(const char *run_id, struct text *out);
 void rendezvous_key_write_presence(
     const char *run_id, const struct node_identity *identity, struct text *out);
+/* Below the presence keys, so that the server tells of it when the connection ends: an agent of
+ * another version was refused. Its value is that version; the number is any. */
+#define RENDEZVOUS_KEY_REFUSED "refused/"
+void rendezvous_key_write_refused(const char *run_id, uint32_t number, struct text *out);
 
 /* Muster's own key in the folder of a round: the first failure of the round. The first node that
  * writes it decides. */

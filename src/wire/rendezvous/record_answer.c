@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store_state.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
@@ -41,13 +42,92 @@ static void refuse_record(
 
 /* Connecting: what must be known before the record is read. */
 
+static void send_version(struct rendezvous_record_store *store, enum record_question_kind kind,
+    const char *key_or_null, struct record_effects *effects) {
+    struct protocol_version own = protocol_version_own();
+    struct text text = {0};
+    protocol_version_write(&own, &text);
+    record_store_send(store,
+        (struct record_question){
+            .kind = kind, .key = key_or_null, .value = slice_from_string(text_string(&text))},
+        effects);
+    text_clear(&text);
+}
+
+static void take_refused(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    (void)reply;
+    char *reason = store->refusal;
+    store->refusal = NULL;
+    record_store_break_down(store, reason, effects);
+    free(reason);
+}
+
+/* The agent that hosts the store is told of this one: its server ties the key to this connection,
+ * which ends when the server has answered the question after it. */
+static void be_refused(struct rendezvous_record_store *store, struct record_effects *effects) {
+    struct text key = {0};
+    if (!store->presence.is_served) {
+        take_refused(store, NULL, effects);
+        return;
+    }
+    rendezvous_key_write_refused(store->run_id, (uint32_t)random_next(&store->random), &key);
+    send_version(store, RECORD_QUESTION_PRESENCE, text_string(&key), effects);
+    record_store_ask(store, RECORD_QUESTION_REFUSED, 0, effects);
+    text_clear(&key);
+}
+
+/* Two questions are asked beside each other, on two lanes, so that the second takes no time. */
+void record_answer_greet(struct rendezvous_record_store *store, struct record_effects *effects) {
+    store->greetings = 2;
+    record_store_ask(store, RECORD_QUESTION_PRESENCE_SERVED, 0, effects);
+    send_version(store, RECORD_QUESTION_PROTOCOL, NULL, effects);
+}
+
+static void go_on_greeting(struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (--store->greetings > 0) {
+        return;
+    }
+    if (store->refusal != NULL) {
+        be_refused(store, effects);
+    } else {
+        record_store_send(store,
+            (struct record_question){
+                .kind = RECORD_QUESTION_SETTINGS, .value = slice_from_string(store->sizes)},
+            effects);
+    }
+}
+
 static void take_presence_served(struct rendezvous_record_store *store,
     const struct store_reply *reply, struct record_effects *effects) {
     store->presence.is_served = reply->byte == STORE_READY;
-    record_store_send(store,
-        (struct record_question){
-            .kind = RECORD_QUESTION_SETTINGS, .value = slice_from_string(store->sizes)},
-        effects);
+    go_on_greeting(store, effects);
+}
+
+static char *explain_refusal(
+    const struct rendezvous_record_store *store, const struct protocol_version *theirs) {
+    struct protocol_version own = protocol_version_own();
+    struct text reason = {0};
+    text_append_format(&reason, "job '%s' at this store was begun by ", store->run_id);
+    protocol_version_describe(theirs, &reason);
+    text_append(&reason, ", and this is ");
+    protocol_version_describe(&own, &reason);
+    text_append(&reason, "; use one version of Muster on all nodes of a job");
+    return text_take(&reason);
+}
+
+static void take_protocol(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    struct protocol_version theirs;
+    if (protocol_version_read(reply->blob, &theirs) != FAILURE_NONE) {
+        refuse(store, "protocol's version", rendezvous_key_write_protocol,
+            "it is not a number and a program's name", effects);
+        return;
+    }
+    if (theirs.number != protocol_version_own().number) {
+        store->refusal = explain_refusal(store, &theirs);
+    }
+    go_on_greeting(store, effects);
 }
 
 static bool is_showable(struct slice sizes) {
@@ -284,6 +364,8 @@ static void take_cleared(struct rendezvous_record_store *store, const struct sto
 static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record_store *store,
     const struct store_reply *reply, struct record_effects *effects) = {
     [RECORD_QUESTION_PRESENCE_SERVED] = take_presence_served,
+    [RECORD_QUESTION_PROTOCOL] = take_protocol,
+    [RECORD_QUESTION_REFUSED] = take_refused,
     [RECORD_QUESTION_SETTINGS] = take_settings,
     [RECORD_QUESTION_BEGINNING] = take_beginning,
     [RECORD_QUESTION_RECORD] = take_record,

@@ -12,6 +12,8 @@
 
 struct rendezvous_record_store;
 
+/* The lanes are open: asks what must be known before the record is read. */
+void record_answer_greet(struct rendezvous_record_store *store, struct record_effects *effects);
 void record_answer_take(struct rendezvous_record_store *store, enum record_question_kind kind,
     const struct store_reply *reply, struct record_effects *effects);
 /* The reply was longer than the longest possible record; `message` says so. */

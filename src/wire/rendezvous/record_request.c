@@ -8,6 +8,8 @@
 
 static const enum store_operation operations[RECORD_QUESTION_KIND_COUNT] = {
     [RECORD_QUESTION_PRESENCE_SERVED] = STORE_CHECK,
+    [RECORD_QUESTION_PROTOCOL] = STORE_COMPARE_SET,
+    [RECORD_QUESTION_REFUSED] = STORE_CHECK,
     [RECORD_QUESTION_SETTINGS] = STORE_COMPARE_SET,
     [RECORD_QUESTION_BEGINNING] = STORE_COMPARE_SET,
     [RECORD_QUESTION_RECORD] = STORE_GET,
@@ -35,7 +37,11 @@ static void write_key(
     const struct record_question *question, const char *run_id, struct text *out) {
     switch (question->kind) {
     case RECORD_QUESTION_PRESENCE_SERVED:
+    case RECORD_QUESTION_REFUSED:
         rendezvous_key_write_presence_served(run_id, out);
+        break;
+    case RECORD_QUESTION_PROTOCOL:
+        rendezvous_key_write_protocol(run_id, out);
         break;
     case RECORD_QUESTION_SETTINGS:
         rendezvous_key_write_settings(run_id, out);

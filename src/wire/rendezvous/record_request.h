@@ -14,8 +14,10 @@
 enum record_question_kind {
     /* before the record is read */
     RECORD_QUESTION_PRESENCE_SERVED, /* does the server tie keys to connections? */
-    RECORD_QUESTION_SETTINGS, /* sets `value` if there is none; the answer is the value in the store
+    RECORD_QUESTION_PROTOCOL, /* sets `value` if there is none; the answer is the value in the store
                                */
+    RECORD_QUESTION_REFUSED,  /* has the server heard that this node is refused? */
+    RECORD_QUESTION_SETTINGS, /* as for the protocol */
     RECORD_QUESTION_BEGINNING, /* begins a record as torchrun does, with a word for "none yet" */
     /* the record */
     RECORD_QUESTION_RECORD,

@@ -24,6 +24,8 @@ static void forget_connection(struct rendezvous_record_store *store) {
     store->changes.own = 0;
     free(store->presence.key);
     store->presence.key = NULL;
+    free(store->refusal);
+    store->refusal = NULL;
     text_list_clear(&store->clearing.keys);
     store->clearing.begun = 0;
 }
@@ -91,7 +93,7 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
 /* Requests. */
 
 static enum rendezvous_lane lane_of(enum record_question_kind kind) {
-    if (kind == RECORD_QUESTION_NEXT_CHANGE) {
+    if (kind == RECORD_QUESTION_NEXT_CHANGE || kind == RECORD_QUESTION_PROTOCOL) {
         return RENDEZVOUS_LANE_WATCHER;
     }
     return kind == RECORD_QUESTION_ROLL ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
@@ -100,10 +102,10 @@ static enum rendezvous_lane lane_of(enum record_question_kind kind) {
 void record_store_send(struct rendezvous_record_store *store, struct record_question question,
     struct record_effects *effects) {
     struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_SEND);
-    enum rendezvous_lane lane = lane_of(question.kind);
-    effect->send.lane = lane;
+    bool is_wait = record_question_operation(question.kind) == STORE_WAIT;
+    effect->send.lane = lane_of(question.kind);
     effect->send.tag = ++store->last_tag;
-    effect->send.timeout = lane == RENDEZVOUS_LANE_ASKER ? store->answer_timeout : DURATION_FOREVER;
+    effect->send.timeout = is_wait ? DURATION_FOREVER : store->answer_timeout;
     record_request_build(&question, store->run_id, &effect->send.own);
     store->pending = memory_reserve(
         store->pending, &store->pending_capacity, store->pending_count + 1, sizeof *store->pending);
@@ -297,7 +299,7 @@ void rendezvous_record_store_take_opened(
     struct rendezvous_record_store *store, struct record_effects *effects) {
     if (store->phase == RECORD_PHASE_OPENING) {
         store->phase = RECORD_PHASE_GREETING;
-        record_store_ask(store, RECORD_QUESTION_PRESENCE_SERVED, 0, effects);
+        record_answer_greet(store, effects);
     }
 }
 

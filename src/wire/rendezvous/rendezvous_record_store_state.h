@@ -33,6 +33,8 @@ struct rendezvous_record_store {
     enum record_phase phase;
     struct instant deadline; /* until when to try to connect */
     struct duration refusal_patience;
+    int greetings;  /* of two questions asked beside each other, how many are not answered */
+    char *refusal;  /* why this node may not take part; NULL: it may */
     int attempts;   /* made so far */
     bool was_heard; /* the store has answered in one of them */
     struct random random;

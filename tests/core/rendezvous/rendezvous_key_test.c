@@ -26,6 +26,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/changes");
     rendezvous_key_write_changed("job", 7, &key);
     check(&key, "/torch.rendezvous.job/muster/changed/7");
+    rendezvous_key_write_protocol("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/protocol");
     rendezvous_key_write_settings("job", &key);
     check(&key, "/torch.rendezvous.job/muster/settings");
     rendezvous_key_write_host("job", &key);
@@ -36,6 +38,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/presence/");
     rendezvous_key_write_presence_served("job", &key);
     check(&key, "/torch.rendezvous.job/muster/presence/served");
+    rendezvous_key_write_refused("job", 7, &key);
+    check(&key, "/torch.rendezvous.job/muster/presence/refused/7");
     rendezvous_key_write_root_cause("job", 3, &key);
     check(&key, "/torch.rendezvous.job.3/muster/root_cause");
     rendezvous_key_write_roll("job", 3, 12, &key);

@@ -10,6 +10,59 @@ static void expect_broken(struct lone_node *node, const char *part) {
     assert_false(rendezvous_record_store_is_up(node->store));
 }
 
+#define OTHER_PROTOCOL                                                                             \
+    "job 'job' at this store was begun by muster 9.1, which speaks version 2 of Muster's "         \
+    "protocol, and this is muster " MUSTER_VERSION ", which speaks version 1 of Muster's "         \
+    "protocol; use one version of Muster on all nodes of a job"
+
+static void another_protocol_is_refused_and_the_server_has_heard_of_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
+    const struct store_request *said = &node.effects.items[node.looked_at].send.own.request;
+    struct slice refused = slice_from_string(LONE_OWN "presence/refused/");
+    assert_int_equal(said->operation, STORE_SET);
+    assert_true(slice_starts_with(said->key, refused));
+    assert_true(slice_equals(said->value, slice_from_string("1 muster " MUSTER_VERSION)));
+    lone_reply(&node, lone_next(&node, RECORD_EFFECT_SEND)->send.tag, lone_none());
+    lone_reply(
+        &node, lone_sent(&node, STORE_CHECK, LONE_OWN "presence/served"), lone_byte(STORE_READY));
+    expect_broken(&node, OTHER_PROTOCOL);
+    lone_tear_down(&node);
+}
+
+static void another_protocol_is_refused_by_a_server_that_tells_nobody(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_reply(&node, lone_ask_protocol(&node, false), lone_blob("2 muster 9.1"));
+    expect_broken(&node, OTHER_PROTOCOL);
+    lone_tear_down(&node);
+}
+
+static void a_protocol_that_is_none_is_named(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "1", "2 \033[2J", "muster"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct lone_node node;
+        lone_set_up(&node);
+        lone_reply(&node, lone_ask_protocol(&node, true), lone_blob(texts[i]));
+        expect_broken(&node, "the protocol's version of job 'job' in the store (key "
+                             "torch.rendezvous.job/muster/protocol) cannot be used: it is not");
+        lone_tear_down(&node);
+    }
+}
+
+static void a_node_that_is_refused_may_be_dropped_before_the_server_has_heard(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    lone_reply(&node, lone_ask_protocol(&node, true), lone_blob("2 muster 9.1"));
+    rendezvous_record_store_disconnect(node.store, &node.effects);
+    lone_tear_down(&node);
+}
+
 static void other_settings_are_refused_and_shown(void **state) {
     (void)state;
     struct lone_node node;
@@ -213,6 +266,10 @@ static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(another_protocol_is_refused_and_the_server_has_heard_of_it),
+    cmocka_unit_test(another_protocol_is_refused_by_a_server_that_tells_nobody),
+    cmocka_unit_test(a_protocol_that_is_none_is_named),
+    cmocka_unit_test(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard),
     cmocka_unit_test(other_settings_are_refused_and_shown),
     cmocka_unit_test(settings_that_are_no_sizes_are_not_shown),
     cmocka_unit_test(a_record_that_makes_no_sense_is_named),

@@ -80,13 +80,20 @@ static inline void lone_ask_kind(struct lone_node *node, enum rendezvous_effect_
 #define LONE_RECORD "/torch.rendezvous.job"
 #define LONE_OWN LONE_RECORD "/muster/"
 
-/* Connects up to the question about the job's settings; returns its tag. */
-static inline uint64_t lone_connect(struct lone_node *node, bool has_presence) {
+/* Connects up to the question about the protocol of the job; returns its tag. */
+static inline uint64_t lone_ask_protocol(struct lone_node *node, bool has_presence) {
     lone_ask(node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
     assert_int_equal(lone_next(node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
     rendezvous_record_store_take_opened(node->store, &node->effects);
-    lone_reply(node, lone_sent(node, STORE_CHECK, LONE_OWN "presence/served"),
-        lone_byte(has_presence ? STORE_READY : STORE_NOT_READY));
+    uint64_t presence = lone_sent(node, STORE_CHECK, LONE_OWN "presence/served");
+    uint64_t protocol = lone_sent(node, STORE_COMPARE_SET, LONE_OWN "protocol");
+    lone_reply(node, presence, lone_byte(has_presence ? STORE_READY : STORE_NOT_READY));
+    return protocol;
+}
+
+/* Connects up to the question about the job's settings; returns its tag. */
+static inline uint64_t lone_connect(struct lone_node *node, bool has_presence) {
+    lone_reply(node, lone_ask_protocol(node, has_presence), lone_blob("1 muster 0.3.0"));
     return lone_sent(node, STORE_COMPARE_SET, LONE_OWN "settings");
 }
 

@@ -63,6 +63,16 @@ static void the_settings_are_compared_with_what_is_there(void **state) {
     check_expectation(settings, "");
 }
 
+static void the_protocol_is_compared_with_what_is_there(void **state) {
+    (void)state;
+    struct record_question protocol = {
+        .kind = RECORD_QUESTION_PROTOCOL, .value = slice_from_string("1 muster 0.2.0")};
+    check(protocol, STORE_COMPARE_SET, RECORD "/muster/protocol", "1 muster 0.2.0", 0);
+    check_expectation(protocol, "");
+    check((struct record_question){.kind = RECORD_QUESTION_REFUSED}, STORE_CHECK,
+        RECORD "/muster/presence/served", "", 0);
+}
+
 static void changes_are_counted_and_each_has_a_key(void **state) {
     (void)state;
     const char *counter = RECORD "/muster/changes";
@@ -121,6 +131,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_record_is_asked_for_as_torchrun_does),
     cmocka_unit_test(what_a_write_expects_is_any_bytes),
     cmocka_unit_test(the_settings_are_compared_with_what_is_there),
+    cmocka_unit_test(the_protocol_is_compared_with_what_is_there),
     cmocka_unit_test(changes_are_counted_and_each_has_a_key),
     cmocka_unit_test(a_server_that_serves_presence_is_asked_for_the_key_it_has),
     cmocka_unit_test(nodes_show_themselves_and_are_counted),
