@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-FLOORS = {"base": 1, "core": 2, "wire": 3, "options": 3, "host": 4, "agent": 5, "main": 6}
+FLOORS = {"base": 1, "core": 2, "wire": 3, "options": 3, "host": 4, "agent": 5, "library": 6, "main": 7}
 PURE = {"base", "core", "wire", "options"}
 BLIND = {("wire", "options"), ("options", "wire")}
 # Which rooms of one floor a room may include. A new line here is a decision about the structure. The files

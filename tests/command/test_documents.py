@@ -11,7 +11,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in
 
 
 # What the path of a file of this repository begins with, as pages write it: floors without src/.
-PLACES = ("src", "base", "core", "wire", "options", "host", "agent", "main", "tests", "tools", "bench", "examples", "fuzz")
+PLACES = ("src", "base", "core", "wire", "options", "host", "agent", "library", "main", "tests", "tools", "bench", "examples", "fuzz")
 
 
 def read(page):

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a function of libmuster has failed. There is one closed list of codes for the whole library.
+ * TorchElastic's exceptions have their code here (torch/distributed/elastic, c10d): DistStoreError
+ * is MUSTER_ERROR_SYSTEM or MUSTER_ERROR_PROTOCOL, DistTimeoutError is MUSTER_ERROR_TIMEOUT,
+ * DistNetworkError is MUSTER_ERROR_DISCONNECTED, ValueError is MUSTER_ERROR_INVALID.
+ *
+ * What holds for every function of libmuster:
+ * - A function that can fail returns an enum muster_error, and takes a struct muster_failure as its
+ *   last parameter, which may be NULL. It is filled in when the function fails, else left alone.
+ * - A function that fails has changed nothing that its results point to.
+ * - NULL where something has to be given, a text or a number out of its bounds, and a call in the
+ *   wrong order are errors, and nothing else happens.
+ * - An object is used by one thread at a time. Different objects may be used by different threads.
+ * - An object belongs to the process that has made it. In a child that was forked each function
+ *   returns MUSTER_ERROR_FORKED, and functions that free do nothing: what the child has inherited
+ *   goes when it ends or executes a program. All descriptors are closed when a program is executed.
+ * - Signals, SIGCHLD, the environment, the standard streams and the locale are left alone. No
+ *   thread is started unless the header says so.
+ * - Memory for what the caller hands in is asked for first; where there is none the error is
+ *   MUSTER_ERROR_MEMORY. Where memory for small things is exhausted the program is ended by
+ *   abort(3).
+ *
+ * Link with -lmuster. */
+#ifndef MUSTER_ERROR_H
+#define MUSTER_ERROR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MUSTER_FAILURE_MESSAGE_SIZE 1024
+
+enum muster_error {
+    MUSTER_OK = 0,
+    MUSTER_ERROR_INVALID = 1,      /* a value that was given is not usable */
+    MUSTER_ERROR_LIMIT = 2,        /* something is larger than it may be */
+    MUSTER_ERROR_STATE = 3,        /* not now: from inside a callback, or in the wrong order */
+    MUSTER_ERROR_FORKED = 4,       /* the object belongs to another process */
+    MUSTER_ERROR_MEMORY = 5,       /* there is no memory for what was handed in */
+    MUSTER_ERROR_MISSING = 6,      /* the named thing does not exist */
+    MUSTER_ERROR_UNSUPPORTED = 7,  /* this kind of object cannot do that */
+    MUSTER_ERROR_TIMEOUT = 8,      /* the time was up */
+    MUSTER_ERROR_DISCONNECTED = 9, /* the other side is gone */
+    MUSTER_ERROR_PROTOCOL = 10,    /* the other side has said what makes no sense */
+    MUSTER_ERROR_CANCELLED = 11,   /* the object was freed before it was done */
+    MUSTER_ERROR_SYSTEM = 12,      /* the operating system has refused; the message has its words */
+};
+
+/* What went wrong, for people. */
+struct muster_failure {
+    enum muster_error error;
+    int system_error;                          /* errno, or 0 */
+    char message[MUSTER_FAILURE_MESSAGE_SIZE]; /* one printable line of UTF-8 */
+};
+
+/* A short fixed phrase for a code, never NULL: "timed out". "unknown" for what is no code. */
+const char *muster_error_text(enum muster_error error);
+
+/* The version of the library that runs: "0.2.0". */
+const char *muster_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

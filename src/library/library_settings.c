@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "library/library_settings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library/library_failure.h"
+
+/* A struct cannot be that large: its initialiser was forgotten. */
+#define LARGEST_STRUCT 65536
+/* Less than this is not asked for first. */
+#define SMALL_BYTES 65536
+
+static bool is_zero(const unsigned char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum muster_error library_settings_read(
+    const void *given, size_t least, void *out, size_t size, struct muster_failure *out_failure) {
+    size_t given_size = 0;
+    if (given != NULL) {
+        memcpy(&given_size, given, sizeof given_size);
+    }
+    if (given_size < least || given_size > LARGEST_STRUCT) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID,
+            given == NULL ? "the settings are NULL"
+                          : "the settings do not begin with their initialiser");
+    }
+    size_t known = given_size < size ? given_size : size;
+    if (!is_zero((const unsigned char *)given + known, given_size - known)) {
+        return library_fail(out_failure, MUSTER_ERROR_UNSUPPORTED,
+            "the settings have a field that libmuster %s does not know", muster_version());
+    }
+    memset(out, 0, size);
+    memcpy(out, given, known);
+    return MUSTER_OK;
+}
+
+enum muster_error library_text_check(
+    const char *what, const char *text, size_t maximum, struct muster_failure *out_failure) {
+    if (text == NULL || *text == '\0') {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no %s", what);
+    }
+    if (strnlen(text, maximum + 1) > maximum) {
+        return library_fail(
+            out_failure, MUSTER_ERROR_LIMIT, "the %s is longer than %zu bytes", what, maximum);
+    }
+    return MUSTER_OK;
+}
+
+enum muster_error library_time_read(double seconds, struct duration zero, struct duration *out,
+    struct muster_failure *out_failure) {
+    if (isnan(seconds)) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "the time is no number");
+    }
+    *out = seconds < 0 ? DURATION_FOREVER : duration_from_seconds(seconds);
+    if (out->nanoseconds == 0) {
+        *out = seconds > 0 ? (struct duration){1} : zero;
+    }
+    return MUSTER_OK;
+}
+
+bool library_has_memory(size_t bytes) {
+    if (bytes <= SMALL_BYTES) {
+        return true;
+    }
+    /* Otherwise the compiler may leave both calls out. */
+    void *volatile memory = malloc(bytes);
+    free(memory);
+    return memory != NULL;
+}

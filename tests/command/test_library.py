@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The example programs of libmuster, which have nothing of ours but that library, under the real agent."""
+
+import os
+import pathlib
+
+import pytest
+
+from support.binary import ROOT
+
+EXAMPLES = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")).resolve() / "examples"
+
+
+@pytest.mark.parametrize("program", ["store_worker", "store_worker_static"])
+def test_workers_in_c_meet_in_the_agents_store(muster, program):
+    end = muster.run(["run", "--standalone", "--nproc-per-node", 3, "--no-python", EXAMPLES / program])
+    assert end.status == 0, end
+    expected = {f"worker {rank}: the shares of 3 workers make 6" for rank in range(3)}
+    assert set(end.out.splitlines()) == expected, end
+
+
+def test_worker_says_what_is_missing(muster, binary):
+    end = muster.run(
+        ["run", "--standalone", "--nproc-per-node", 1, "--no-python", "/usr/bin/env", "-u", "MASTER_ADDR",
+         EXAMPLES / "store_worker"])  # fmt: skip
+    assert end.status == 1, end
+    assert "store_worker: MASTER_ADDR is not set" in end.err, end

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/error.h as a program sees it. */
+#include "unit.h"
+
+#include <muster/error.h>
+
+static void each_code_has_a_text_of_its_own(void **state) {
+    (void)state;
+    for (int left = MUSTER_OK; left <= MUSTER_ERROR_SYSTEM; left++) {
+        const char *text = muster_error_text((enum muster_error)left);
+        assert_string_not_equal(text, "unknown");
+        for (int right = MUSTER_OK; right < left; right++) {
+            assert_string_not_equal(text, muster_error_text((enum muster_error)right));
+        }
+    }
+}
+
+static void what_is_no_code_has_a_text_too(void **state) {
+    (void)state;
+    assert_string_equal(muster_error_text((enum muster_error) - 1), "unknown");
+    assert_string_equal(muster_error_text((enum muster_error)(MUSTER_ERROR_SYSTEM + 1)), "unknown");
+}
+
+static void library_says_its_version(void **state) {
+    (void)state;
+    assert_string_equal(muster_version(), MUSTER_VERSION);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_code_has_a_text_of_its_own),
+    cmocka_unit_test(what_is_no_code_has_a_text_too),
+    cmocka_unit_test(library_says_its_version),
+};
+
+TEST_MAIN(tests)
