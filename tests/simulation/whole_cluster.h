@@ -18,8 +18,9 @@
 #include "core/launch/rendezvous_settings.h"
 #include "core/node/node_membership.h"
 
-#define WHOLE_NODES_MAXIMUM 4352
+#define WHOLE_NODES_MAXIMUM 10240
 #define WHOLE_WORKERS_MAXIMUM 4
+#define WHOLE_PARTS_MAXIMUM 8
 
 /* How often things happen, compared with each other. */
 struct whole_faults {
@@ -106,6 +107,9 @@ struct whole_settings {
     const struct whole_happens *story;
     size_t story_length;
     bool is_calm; /* every message takes a millisecond, and nothing is left to chance */
+    /* Traffic is counted for each part of the story; each begins so many seconds after the one
+     * before. 0: it is counted in one. */
+    double part_seconds;
 
     /* A storm, then peace until all are together, then all workers finish. */
     bool is_storm;
@@ -140,6 +144,12 @@ struct whole_ending {
     double work_done_at; /* its last worker's end */
 };
 
+/* Between the nodes and the store, in both directions. */
+struct whole_traffic {
+    uint64_t messages;
+    uint64_t bytes;
+};
+
 struct whole_outcome {
     char *complaint; /* NULL: none; to be freed */
     struct text transcript;
@@ -150,6 +160,7 @@ struct whole_outcome {
     bool has_trouble; /* a worker ended badly, or a user or a start stopped a node */
     int worlds;
     uint64_t events;
+    struct whole_traffic traffic[WHOLE_PARTS_MAXIMUM]; /* the last has all the rest */
     double seconds;
     double failed_at; /* when the first failure for good was told to others; -1: never */
     double gathered_after;

@@ -136,8 +136,19 @@ static void append(
     plan_arrival(cluster, stream);
 }
 
+static void count(struct whole_cluster *cluster, size_t length) {
+    double part = cluster->settings.part_seconds;
+    double seconds = duration_seconds((struct duration){cluster->now});
+    size_t which = part > 0 ? (size_t)(seconds / part) : 0;
+    size_t last = WHOLE_PARTS_MAXIMUM - 1;
+    struct whole_traffic *traffic = &cluster->outcome.traffic[which < last ? which : last];
+    traffic->messages++;
+    traffic->bytes += length;
+}
+
 void whole_stream_send(
     struct whole_cluster *cluster, struct whole_stream *stream, struct slice bytes) {
+    count(cluster, bytes.length);
     (void)!bytes_append(&stream->bytes, bytes.data, bytes.length); /* has no ceiling */
     append(cluster, stream, (struct whole_segment){.length = bytes.length});
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many messages and bytes each node sends and receives as nodes become many: all start, rest, 1
+ * in 100 of them is killed, as many others come, and all workers are done. It prints a row of JSON
+ * for each number of nodes:
+ *
+ *     node_traffic 100 1000 10000
+ *
+ * Nothing is left to chance: every message takes a millisecond. Bytes are those of the store's
+ * protocol, without what TCP adds. It fails when a job does not end well. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "whole_cluster.h"
+
+#define PART_SECONDS 10
+#define LOST_OF 100
+
+enum part { PART_START, PART_REST, PART_LOSS, PART_RETURN, PART_END, PART_COUNT };
+
+static const char *const part_names[PART_COUNT] = {
+    [PART_START] = "start",
+    [PART_REST] = "rest",
+    [PART_LOSS] = "loss",
+    [PART_RETURN] = "return",
+    [PART_END] = "end",
+};
+
+/* A little after the part has begun, when what was on its way before has come. */
+static struct whole_happens happens(enum part part, enum whole_deed deed, int node) {
+    return (struct whole_happens){
+        .at = part * PART_SECONDS + (part == PART_START ? 0 : 0.1), .deed = deed, .node = node};
+}
+
+/* To be freed. The last nodes are killed: the first one hosts the store. */
+static struct whole_happens *story_of(int nodes, int lost, size_t *out_length) {
+    struct whole_happens *story = memory_allocate((size_t)(nodes + 3 * lost) * sizeof *story);
+    size_t count = 0;
+    for (int i = 0; i < lost; i++) {
+        story[count++] = happens(PART_LOSS, WHOLE_AGENT_KILLED, nodes - 1 - i);
+    }
+    for (int i = 0; i < lost; i++) {
+        story[count++] = happens(PART_RETURN, WHOLE_NODE_COMES, 0);
+    }
+    for (int i = 0; i < nodes + lost; i++) {
+        if (i < nodes - lost || i >= nodes) {
+            story[count++] = happens(PART_END, WHOLE_WORKERS_END, i);
+        }
+    }
+    *out_length = count;
+    return story;
+}
+
+static struct whole_settings job_of(int nodes, int lost) {
+    struct whole_settings settings = {
+        .kind = MEMBERSHIP_CHANGING,
+        .nodes = nodes,
+        .workers = 1,
+        .max_restarts = 10,
+        .shutdown_timeout = 5,
+        .is_hosted = true,
+        .is_calm = true,
+        .part_seconds = PART_SECONDS,
+        .transcript_of = -1,
+    };
+    rendezvous_settings_init(&settings.rendezvous);
+    settings.rendezvous.minimum_nodes = nodes - lost;
+    settings.rendezvous.maximum_nodes = nodes;
+    settings.rendezvous.last_call_timeout = duration_from_seconds(1);
+    return settings;
+}
+
+static const char *complaint_about(const struct whole_outcome *outcome, int nodes, int lost) {
+    if (outcome->complaint != NULL) {
+        return outcome->complaint;
+    }
+    for (int i = 0; i < outcome->node_count; i++) {
+        bool is_killed = i >= nodes - lost && i < nodes;
+        if (!is_killed && outcome->endings[i].status != 0) {
+            return "a node did not end well";
+        }
+    }
+    return outcome->node_count != nodes + lost ? "not all nodes have come" : NULL;
+}
+
+static void print_row(int nodes, const struct whole_outcome *outcome) {
+    printf("{\"nodes\": %d, \"worlds\": %d", nodes, outcome->worlds);
+    for (int part = 0; part < PART_COUNT; part++) {
+        const struct whole_traffic *traffic = &outcome->traffic[part];
+        printf(", \"%s\": {\"messages\": %.2f, \"bytes\": %.1f}", part_names[part],
+            (double)traffic->messages / nodes, (double)traffic->bytes / nodes);
+    }
+    printf("}\n");
+    fflush(stdout);
+}
+
+static bool play(int nodes) {
+    int lost = nodes < LOST_OF ? 1 : nodes / LOST_OF;
+    struct whole_settings settings = job_of(nodes, lost);
+    struct whole_happens *story = story_of(nodes, lost, &settings.story_length);
+    settings.story = story;
+    struct whole_outcome outcome = whole_cluster_play(&settings);
+    const char *complaint = complaint_about(&outcome, nodes, lost);
+    if (complaint == NULL) {
+        print_row(nodes, &outcome);
+    } else {
+        fprintf(stderr, "%d nodes: %s\n", nodes, complaint);
+    }
+    bool is_well = complaint == NULL;
+    whole_outcome_clear(&outcome);
+    free(story);
+    return is_well;
+}
+
+int main(int argument_count, char **arguments) {
+    bool is_well = true;
+    for (int i = 1; i < argument_count; i++) {
+        int nodes = atoi(arguments[i]);
+        if (nodes < 2 || nodes + nodes / LOST_OF > WHOLE_NODES_MAXIMUM) {
+            fprintf(
+                stderr, "%s: from 2 to %d nodes\n", arguments[i], WHOLE_NODES_MAXIMUM * 99 / 100);
+            return 2;
+        }
+        is_well = play(nodes) && is_well;
+    }
+    return is_well ? 0 : 1;
+}
