@@ -51,6 +51,15 @@ QUANTITIES = (
 )  # fmt: skip
 WANTED_AT = 1000  # agents
 
+SIMULATED = (100, 1000, 10000)
+TRAFFIC = {
+    "start": "all start",
+    "rest": "10 s of rest",
+    "loss": "1 in 100 is killed",
+    "return": "as many come",
+    "end": "all are done",
+}
+
 
 class Unreached(Exception):
     """What is measured did not happen within its time."""
@@ -277,7 +286,7 @@ class Bench:
         self.measure_torchrun(least)
         for count in larger:
             self.measure_side(self.sides[-1], count)
-        return self.rows()
+        return self.rows() + self.simulate()
 
     def measure_torchrun(self, count):
         lacks_memory = measure.available_memory() < count * TORCHRUN_MEMORY
@@ -285,6 +294,33 @@ class Bench:
             return
         self.once(self.torchrun, count, 0)
         self.show(self.torchrun, count)
+
+    def simulate(self):
+        """What each of so many simulated nodes sends and receives: no clock is measured, so once is enough."""
+        program = self.build / "tests" / "node_traffic"
+        if not program.exists():
+            print("  not measured: simulated nodes: the tests are not built", flush=True)
+            return []
+        rows = []
+        for count in SIMULATED[:1] if self.quick else SIMULATED:
+            patience = max(min(BOUND, self.ends_at - time.monotonic()), 1)
+            try:
+                end = subprocess.run([program, str(count)], capture_output=True, text=True, timeout=patience)
+            except subprocess.TimeoutExpired:
+                print(f"  {count} simulated nodes: not within {patience:.0f} s", flush=True)
+                break
+            if end.returncode != 0:
+                print(f"  {count} simulated nodes: {end.stderr.strip() or end.returncode}", flush=True)
+                break
+            rows += self.rows_of_traffic(count, json.loads(end.stdout))
+            print(f"  {end.stdout.strip()}", flush=True)
+        return rows
+
+    def rows_of_traffic(self, count, traffic):
+        for part, told in TRAFFIC.items():
+            for unit, figure in traffic[part].items():
+                name = f"{count:,} simulated nodes, {told}: {unit} of each"
+                yield {**row(name, unit, "less", "", {self.sides[1].name: [figure]}), "simulated": count, "part": part}
 
     def rows(self):
         rows = []

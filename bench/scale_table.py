@@ -80,6 +80,22 @@ def table(result):
     return lines
 
 
+def traffic_table(result):
+    """Messages and bytes of each simulated node."""
+    rows = [measured for measured in result["rows"] if "simulated" in measured]
+    parts = list(dict.fromkeys(measured["part"] for measured in rows))
+    told = {measured["part"]: measured["name"].split(", ", 1)[1].split(":")[0] for measured in rows}
+    lines = [f"| simulated nodes | {' | '.join(told[part] for part in parts)} |", "|---" * (len(parts) + 1) + "|"]
+    for count in sorted({measured["simulated"] for measured in rows}):
+        cells = []
+        for part in parts:
+            found = {each["unit"]: each for each in rows if (each["simulated"], each["part"]) == (count, part)}
+            messages, size = (next(iter(found[unit]["sides"].values()))[0] for unit in ("messages", "bytes"))
+            cells.append(f"{messages:.1f} messages, {size / 1000:,.1f} KB")
+        lines.append(f"| {count:,} | {' | '.join(cells)} |")
+    return lines if rows else []
+
+
 def text(x, y, what, kind):
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(what)}</text>'
 
@@ -175,12 +191,12 @@ def draw(result):
 
 def lines(root, result, full_table):
     """All that docs/performance.md says of it; the picture is drawn, too."""
-    other = {**result, "rows": [measured for measured in result["rows"] if "agents" not in measured]}
-    machine, *others = full_table(other)
+    machine = full_table({**result, "rows": []})[0]
     found = [machine, "", *table(result)]
     drawn = draw(result)
     if drawn is not None:
         (root / "docs/scale.svg").write_text(drawn, encoding="utf-8")
         told = "Time and bytes against the number of agents: torchrun, Muster, and as many jobs of one agent"
         found += ["", f"![{told}](scale.svg)"]
-    return found + (others if other["rows"] else [])
+    traffic = traffic_table(result)
+    return [*found, "", *traffic] if traffic else found
