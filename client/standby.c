@@ -134,12 +134,20 @@ static uint32_t memory_kib(void) {
     return (uint32_t)(pages * ((unsigned long long)sysconf(_SC_PAGESIZE) / 1024));
 }
 
-/* The list of modules is of no use to a program like this. */
+static void say_ready(int gate) {
+    muster_standby_say_numbers(
+        gate, 'P', (const uint32_t[]){0, 0, cpu_milliseconds(), memory_kib()}, 4);
+}
+
+/* Lists of modules are of no use to a program like this. */
 static void receive_go(int gate, struct standby_packet *packet) {
     muster_standby_receive(gate, packet);
-    while (packet->data[0] == STANDBY_LIST) {
+    while (packet->data[0] == STANDBY_LIST || packet->data[0] == STANDBY_MORE) {
         for (size_t i = 0; i < packet->fd_count; i++) {
             close(packet->fds[i]);
+        }
+        if (packet->data[0] == STANDBY_MORE) {
+            say_ready(gate);
         }
         muster_standby_receive(gate, packet);
     }
@@ -221,8 +229,7 @@ static void stand_by(const struct order *order) {
     if (packet.data == NULL) {
         muster_standby_refuse(gate, "no memory for the agent's messages", errno);
     }
-    muster_standby_say_numbers(
-        gate, 'P', (const uint32_t[]){0, 0, cpu_milliseconds(), memory_kib()}, 4);
+    say_ready(gate);
     receive_go(gate, &packet);
     pass(gate, &packet);
     free(packet.data);

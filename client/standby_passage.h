@@ -11,6 +11,8 @@
 #define STANDBY_BODY_MAXIMUM ((size_t)1 << 26)
 /* The letter of a message that says what to import, and is of no use here. */
 #define STANDBY_LIST 'L'
+/* The same once more, to a standby worker that is ready; it is to say so again. */
+#define STANDBY_MORE 'T'
 /* The letter and the flags in front of the body. */
 #define STANDBY_GO_HEAD 5
 

@@ -45,11 +45,13 @@ static inline void standby_fixture_say(int gate, const void *bytes, size_t lengt
     }
 }
 
-static inline void standby_fixture_hear(int gate) {
+/* Returns the letter of the packet. */
+static inline char standby_fixture_hear(int gate) {
     char packet[4096];
     if (recv(gate, packet, sizeof packet, 0) <= 0) {
         _exit(0);
     }
+    return packet[0];
 }
 
 /* In the child. */
@@ -65,7 +67,9 @@ static inline _Noreturn void standby_fixture_play(enum standby_play play, int ga
         _exit(77);
     }
     standby_fixture_say(gate, ready, sizeof ready);
-    standby_fixture_hear(gate);
+    while (standby_fixture_hear(gate) == 'T') {
+        standby_fixture_say(gate, ready, sizeof ready);
+    }
     if (play == STANDBY_PLAY_DIRTY_AT_GATE) {
         standby_fixture_say(gate, "Dmoved", 6);
         _exit(77);

@@ -258,6 +258,9 @@ static void tell_length(void) {
     printf("%zu bytes for %s\n", strlen(getenv("LARGE")), getenv("RANK"));
 }
 
+static void tell_nothing(void) {
+}
+
 /* The tests. */
 
 static void without_an_agent_nothing_happens(void **state) {
@@ -332,6 +335,23 @@ static void standby_worker_becomes_the_worker(void **state) {
                            "rank 3 in /, word a=b, standby unset, path unset\nread a line\n"
                            "then rank 4; a second call gives 0\n");
     expect_record(&keeper);
+    expect_end(&keeper, 0);
+}
+
+static void modules_that_were_imported_later_are_nothing_to_wait_for(void **state) {
+    (void)state;
+    struct gatekeeper keeper;
+    open_gate(&keeper, &(struct child){NULL, tell_nothing, true});
+    expect_ready(&keeper);
+    send_list(&keeper);
+    for (int i = 0; i < 100; i++) {
+        int list = memory_file();
+        send_with(&keeper, "T", 1, &list, 1);
+        close(list);
+        free(expect_packet(&keeper, 'P', 16));
+    }
+    send_streams(&keeper, go, GO_LENGTH);
+    free(expect_packet(&keeper, 'R', 0));
     expect_end(&keeper, 0);
 }
 
@@ -487,6 +507,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(descriptor_that_is_another_is_left_alone),
     cmocka_unit_test(orders_that_make_no_sense_are_refused),
     cmocka_unit_test(standby_worker_becomes_the_worker),
+    cmocka_unit_test(modules_that_were_imported_later_are_nothing_to_wait_for),
     cmocka_unit_test(large_environment_comes_in_a_file),
     cmocka_unit_test(no_descriptor_is_left_open),
     cmocka_unit_test(agent_that_ends_is_the_end),

@@ -39,11 +39,13 @@ static void no_worker_of_an_agent_that_stands_still_runs_beside_a_new_world(void
 /* Standby workers. */
 
 static int given;
+static int taught;
 
 static const char *count_given(
     const struct whole_settings *settings, const struct whole_outcome *outcome) {
     (void)settings;
     given += outcome->given;
+    taught += outcome->taught;
     return NULL;
 }
 
@@ -59,6 +61,7 @@ static void a_storm_over_a_job_with_standby_workers(void **state) {
     (void)state;
     whole_play_share(keeping_standby, 600, count_given);
     assert_true(given > 0);
+    assert_true(taught > 0);
 }
 
 /* Nodes come all the time, and workers are started again. Only standby workers fail. */

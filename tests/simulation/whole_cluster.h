@@ -166,6 +166,7 @@ struct whole_outcome {
     double gathered_after;
     double first_world;
     int given;              /* workers that were started from standby */
+    int taught;             /* standby workers that were ready and had to learn more */
     int fences;             /* how often a guardian ended workers of an agent that stood still */
     int false_losses;       /* how often an end took the other one for gone that was there */
     double longest_restart; /* from a worker's failure until the write of the next round */

@@ -120,10 +120,11 @@ void whole_kill_spares(struct whole_cluster *cluster, struct whole_node *node) {
 
 /* Effects. */
 
-static void check_warming(struct whole_cluster *cluster, const struct whole_node *node, int rank) {
+static void check_importing(
+    struct whole_cluster *cluster, const struct whole_node *node, int rank) {
     for (int other = 0; other < node->worker_count; other++) {
         const struct whole_spare *spare = &node->spares[other];
-        if (spare->life != 0 && (other == rank || !spare->is_ready) && !spare->is_dead) {
+        if (spare->life != 0 && !spare->is_ready && !spare->is_dead) {
             whole_complain(cluster, "%s warms a standby worker beside another one", node->name);
         }
     }
@@ -136,10 +137,7 @@ static void check_warming(struct whole_cluster *cluster, const struct whole_node
     }
 }
 
-static void warm(struct whole_cluster *cluster, struct whole_node *node, int rank) {
-    check_warming(cluster, node, rank);
-    whole_note(cluster, node, "standby worker %d warms", rank);
-    node->spares[rank] = (struct whole_spare){.life = ++cluster->lives};
+static void import_something(struct whole_cluster *cluster, struct whole_node *node, int rank) {
     int percent = (int)whole_between(cluster, 0, 99);
     if (percent < 80) {
         befall(cluster, node, rank, GETS_READY, WARMING_LONGEST);
@@ -150,6 +148,31 @@ static void warm(struct whole_cluster *cluster, struct whole_node *node, int ran
     } else if (percent < 95) {
         befall(cluster, node, rank, IS_KILLED, WARMING_LONGEST);
     } /* else it hangs */
+}
+
+static void warm(struct whole_cluster *cluster, struct whole_node *node, int rank) {
+    check_importing(cluster, node, rank);
+    if (node->spares[rank].life != 0 && !node->spares[rank].is_dead) {
+        whole_complain(cluster, "%s warms a second standby worker for rank %d", node->name, rank);
+    }
+    whole_note(cluster, node, "standby worker %d warms", rank);
+    node->spares[rank] = (struct whole_spare){.life = ++cluster->lives};
+    import_something(cluster, node, rank);
+}
+
+/* Until it has learned it cannot be used. It may still end as one that waits does. */
+static void teach(struct whole_cluster *cluster, struct whole_node *node, int rank) {
+    struct whole_spare *spare = &node->spares[rank];
+    check_importing(cluster, node, rank);
+    if (spare->life == 0 || spare->is_awaited) {
+        whole_complain(cluster, "%s teaches a standby worker that it has not", node->name);
+    }
+    whole_note(cluster, node, "standby worker %d learns", rank);
+    spare->is_ready = false;
+    cluster->outcome.taught++;
+    if (!spare->is_dead) {
+        import_something(cluster, node, rank);
+    }
 }
 
 static void look(struct whole_cluster *cluster, struct whole_node *node) {
@@ -164,7 +187,7 @@ static void look(struct whole_cluster *cluster, struct whole_node *node) {
     post(cluster, node,
         (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
             .records = {.quiet = {quiet > 0 ? quiet : 0},
-                .modules = (size_t)whole_between(cluster, 100, 130),
+                .modules = (size_t)whole_between(cluster, 100, 200),
                 .memory = whole_is_likely(cluster, 90) ? MEMORY_PLENTY : MEMORY_SCARCE}});
 }
 
@@ -173,6 +196,9 @@ void whole_perform_standby(
     switch ((int)effect->kind) {
     case STANDBY_EFFECT_WARM:
         warm(cluster, node, effect->local_rank);
+        break;
+    case STANDBY_EFFECT_TEACH:
+        teach(cluster, node, effect->local_rank);
         break;
     case STANDBY_EFFECT_END_SPARE:
         forget(node, effect->local_rank);

@@ -158,14 +158,25 @@ class Spare:
     def give_list(self, learned):
         """Hears hello and gives the list: {name: origin}."""
         assert self.hear() == ("H", u32(1, self.process.pid))
+        self.send_list(b"L", learned)
+
+    def send_list(self, kind, learned):
         lines = "".join(f"{name}\t{origin}\n" for name, origin in learned.items())
         fd = memory_file(lines)
-        self.tell(b"L", [fd])
+        self.tell(kind, [fd])
         os.close(fd)
+
+    def teach(self, learned):
+        """Sends one that is ready a further list, and waits until it is ready again."""
+        self.send_list(b"T", learned)
+        return self.await_ready()
 
     def warm(self, learned):
         """Up to the gate; returns (modules, skipped, cpu milliseconds, resident KiB)."""
         self.give_list(learned)
+        return self.await_ready()
+
+    def await_ready(self):
         kind, body = self.hear()
         assert kind == "P", body
         return struct.unpack("<4I", body)

@@ -6,6 +6,7 @@ import sys
 from muster_standby import borrow, move_up
 
 BODY_MAXIMUM = 1 << 26
+LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
 DESCRIPTORS = 4  # standard streams and the record
 
 
@@ -27,27 +28,33 @@ class Gate:
     def refuse(self, reason):
         self.socket.send(b"D" + reason.encode("utf-8", "replace")[:1000])
 
-    def hear(self, kind):
-        """(body, descriptors) of the next message, which must be of this kind. The end of the agent is ours."""
+    def hear(self, *kinds):
+        """(kind, body, descriptors) of the next message, which must be of these kinds. The end of the agent is ours."""
         space, flags = self.kinds.CMSG_SPACE(8 * 4), self.kinds.MSG_CMSG_CLOEXEC
         message, passed, flags, _ = self.socket.recvmsg(1 << 18, space, flags)
         if not message:
             os._exit(0)
-        if message[:1] != kind or flags & (self.kinds.MSG_TRUNC | self.kinds.MSG_CTRUNC):
-            raise Dirty("the agent says %r, and not %r" % (message[:1], kind))
+        if message[:1] not in kinds or flags & (self.kinds.MSG_TRUNC | self.kinds.MSG_CTRUNC):
+            raise Dirty("the agent says %r, and not %r" % (message[:1], b" or ".join(kinds)))
         data = b"".join(data for level, what, data in passed if what == self.kinds.SCM_RIGHTS)
-        return message[1:], [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
+        return message[:1], message[1:], [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
 
     def hear_list(self):
         """[(name, origin)] of what is to be imported."""
-        _, (fd,) = self.hear(b"L")
-        lines = read_whole(fd, BODY_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+        return self.read_list(*self.hear(b"L")[2])
+
+    def read_list(self, fd):
+        lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
         os.close(fd)
         return [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
 
-    def hear_go(self):
-        """(directory, [(name, value)], descriptors): what the worker is to have."""
-        message, fds = self.hear(b"G")
+    def hear_go(self, learn):
+        """(directory, [(name, value)], descriptors): what the worker is to have. Calls learn(list) for each list that
+        comes before."""
+        kind, message, fds = self.hear(b"G", b"T")
+        while kind == b"T":
+            learn(self.read_list(*fds))
+            kind, message, fds = self.hear(b"G", b"T")
         flags, body = int.from_bytes(message[:4], "little"), message[4:]
         if flags & 1:
             body = read_whole(fds[0], BODY_MAXIMUM)

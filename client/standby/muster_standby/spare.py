@@ -36,26 +36,30 @@ class Spare:
         self.gate.say(b"H", 1, os.getpid())
 
     def become_worker(self):
-        collects = self.gc.isenabled()
-        self.warm(self.gate.hear_list(), collects)
+        self.collects, self.rest = self.gc.isenabled(), float(self.told.get("rest", "0"))
+        self.warm(self.gate.hear_list(), 0 if self.told.get("alone") == "1" else self.rest)
+        self.pass_gate(*self.gate.hear_go(lambda listed: self.warm(listed, self.rest)))
+        self.gate.say(b"R")
+        self.gate.socket.close()
+
+    def say_ready(self):
         with open("/proc/self/statm") as file:
             memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
         cpu = int(sum(os.times()[:2]) * 1000)
         self.gate.say(b"P", len(self.warming.loaded), self.warming.skipped, cpu, memory)
-        self.pass_gate(*self.gate.hear_go())
-        self.gate.say(b"R")
-        self.gate.socket.close()
 
-    def warm(self, listed, collects):
-        pace = Pace(float(self.told.get("rest", "0")))
+    def warm(self, listed, rest):
+        """Up to saying that it is ready; once more for what workers have imported later."""
+        pace = Pace(rest)
         self.gc.disable()
         self.warming.preload(listed, pace)
         pace.end()
-        if collects:
+        if self.collects:
             self.gc.enable()
         self.gc.collect()  # What is due now would delay the program's first lines.
         for complaint in self.warming.complaints():
             raise Dirty(complaint)
+        self.say_ready()
 
     def pass_gate(self, directory, names, fds):
         if directory and directory != os.getcwdb():

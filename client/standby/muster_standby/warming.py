@@ -17,12 +17,15 @@ class Warming:
         self.is_own = own_code(self.place)
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.reads, self.stop_watching = watch_reads()
+        self.listed, (self.reads, self.stop_watching) = {}, watch_reads()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
         has listed it: that waits for the gate."""
-        self.listed, wanted = dict(listed), [None]
+        if self.stop_watching is None:
+            self.reads, self.stop_watching = watch_reads()
+        new, wanted = dict(listed), [None]
+        self.listed.update(new)
 
         def found(name, origin):
             pace.step()
@@ -33,7 +36,7 @@ class Warming:
             self.loaded.setdefault(name, origin)
 
         end = watch_imports(found)
-        for name, origin in self.listed.items():
+        for name, origin in new.items():
             if name not in self.loaded and name not in sys.modules:  # What fails is not tried twice.
                 parent, _, last = name.rpartition(".")
                 try:
@@ -48,6 +51,7 @@ class Warming:
                 wanted[0] = None
         end()
         self.stop_watching()
+        self.stop_watching = None
 
     def complaints(self):
         """Each reason why this process may not become a worker."""

@@ -138,8 +138,10 @@ int agent_standby_dress(
     struct place *place = &standby->places[local_rank];
     remember(place, environment);
     if (worker_record_renew(&place->record)) {
-        standby_environment_dress(environment, STANDBY_RECORD, standby->hook.path,
-            standby->settings.config->evidence_signal, 0);
+        const struct standby_dress dress = {.role = STANDBY_RECORD,
+            .hook_directory = standby->hook.path,
+            .evidence_signal = standby->settings.config->evidence_signal};
+        standby_environment_dress(environment, &dress);
     }
     return place->record.fd;
 }
@@ -245,7 +247,8 @@ static enum failure_code start_spare(
         .environment = &place->environment,
         .hook_directory = standby->hook.path,
         .evidence_signal = standby->settings.config->evidence_signal,
-        .rest = effect->makes_way ? standby->settings.config->standby_rest : 0,
+        .rest = standby->settings.config->standby_rest,
+        .is_alone = !effect->makes_way,
         .list = learned_list_text(&standby->learned),
         .starter = &standby->starter,
         .spoke = spare_spoke,
@@ -263,6 +266,26 @@ static void warm(struct agent_standby *standby, const struct standby_effect *eff
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
                           .ended = {effect->local_rank, {.is_signal = true}}});
     }
+}
+
+/* Nothing more is told of it. */
+static void end_spare(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    if (place->spare != NULL && !place->is_awaited) {
+        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
+        forget_spare(place);
+    }
+}
+
+static void teach(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    if (place->spare == NULL || place->is_awaited ||
+        standby_spare_teach(place->spare, learned_list_text(&standby->learned))) {
+        return;
+    }
+    end_spare(standby, local_rank);
+    post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
+                      .ended = {local_rank, {.is_signal = true}}});
 }
 
 /* Before this node joins. */
@@ -315,15 +338,6 @@ bool agent_standby_invite(struct agent_standby *standby, struct slice list_text)
     return true;
 }
 
-/* Nothing more is told of it. */
-static void end_spare(struct agent_standby *standby, int local_rank) {
-    struct place *place = &standby->places[local_rank];
-    if (place->spare != NULL && !place->is_awaited) {
-        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
-        forget_spare(place);
-    }
-}
-
 void agent_standby_spare_exited(
     struct agent_standby *standby, pid_t pid, const struct process_exit *how) {
     if (standby->probe.pid == pid) {
@@ -353,7 +367,7 @@ pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
         return 0;
     }
-    bool fits = standby_environment_fits(&place->environment, environment);
+    bool fits = standby_spare_fits(place->spare, environment);
     remember(place, environment);
     if (!fits || !worker_record_renew(&place->record) ||
         !standby_spare_send(place->spare, environment, streams, place->record.fd)) {
@@ -407,6 +421,9 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_WARM:
         warm(standby, effect);
         break;
+    case STANDBY_EFFECT_TEACH:
+        teach(standby, effect->local_rank);
+        break;
     case STANDBY_EFFECT_END_SPARE:
         end_spare(standby, effect->local_rank);
         break;
@@ -431,6 +448,7 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
         event_timer_stop(standby->timer);
         break;
     case STANDBY_EFFECT_TELL_READY:
+    case STANDBY_EFFECT_TELL_TAUGHT:
     case STANDBY_EFFECT_TELL_USED:
     case STANDBY_EFFECT_TELL_OFF:
     case STANDBY_EFFECT_TELL_SCARCE:

@@ -36,7 +36,8 @@ enum failure_code standby_probe_start(struct standby_probe *probe,
         return failure_set_system(failure, errno, "cannot open /dev/null");
     }
     text_list_add_all(&dressed, environment);
-    standby_environment_dress(&dressed, STANDBY_RECORD, hook_directory, 0, 0);
+    const struct standby_dress dress = {.role = STANDBY_RECORD, .hook_directory = hook_directory};
+    standby_environment_dress(&dressed, &dress);
     enum failure_code code =
         memory_file_new("muster-standby-record", true, &probe->record, failure);
     if (code == FAILURE_NONE) {

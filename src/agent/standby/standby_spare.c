@@ -22,7 +22,9 @@ struct standby_spare {
     pid_t pid;
     struct standby_gate *gate;
     struct standby_spare_words words;
-    bool has_spoken; /* and `spoke` has not been called since */
+    struct text_list environment; /* of the worker for whom it was started */
+    size_t told;                  /* bytes of the list */
+    bool has_spoken;              /* and `spoke` has not been called since */
     void (*spoke)(void *context, int local_rank);
     void *context;
 };
@@ -110,8 +112,12 @@ static enum failure_code spawn(struct standby_spare *spare, const struct standby
     struct text_list environment = {0};
     struct process process;
     text_list_add_all(&environment, order->environment);
-    standby_environment_dress(
-        &environment, STANDBY_SPARE, order->hook_directory, order->evidence_signal, order->rest);
+    const struct standby_dress dress = {.role = STANDBY_SPARE,
+        .hook_directory = order->hook_directory,
+        .evidence_signal = order->evidence_signal,
+        .rest = order->rest,
+        .is_alone = order->is_alone};
+    standby_environment_dress(&environment, &dress);
     enum failure_code code = order->starter->spawn(
         order->starter->context, order->local_rank, &environment, descriptors, &process, failure);
     if (code == FAILURE_NONE) {
@@ -133,6 +139,8 @@ enum failure_code standby_spare_start(struct event_loop *loop,
     struct standby_spare *spare = memory_allocate(sizeof *spare);
     int descriptors[DESCRIPTOR_COUNT] = {-1, -1, -1, -1};
     spare->local_rank = order->local_rank;
+    text_list_add_all(&spare->environment, order->environment);
+    spare->told = order->list.length;
     spare->spoke = order->spoke;
     spare->context = order->context;
     enum failure_code code = open_descriptors(spare, loop, descriptors, failure);
@@ -152,6 +160,7 @@ void standby_spare_free(struct standby_spare *spare) {
     if (spare != NULL) {
         standby_gate_free(spare->gate);
         free(spare->words.reason);
+        text_list_clear(&spare->environment);
         free(spare);
     }
 }
@@ -165,6 +174,18 @@ const struct standby_spare_words *standby_spare_words(const struct standby_spare
 }
 
 /* Its way. */
+
+bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment) {
+    return standby_environment_fits(&spare->environment, environment);
+}
+
+bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
+    struct failure failure = {0};
+    struct slice rest = slice_from(list, spare->told);
+    spare->words.is_ready = false;
+    spare->told = list.length;
+    return standby_gate_send_more(spare->gate, rest, &failure) == FAILURE_NONE;
+}
 
 static int own_unless_given(int descriptor, int own) {
     return descriptor != -1 ? descriptor : own;

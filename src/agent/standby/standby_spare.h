@@ -30,6 +30,7 @@ struct standby_spare_order {
     const char *hook_directory;          /* NULL where the program is not Python */
     int evidence_signal;                 /* when it has become a worker; 0: none */
     double rest;                         /* after working, in times of that; 0: none */
+    bool is_alone;                       /* there is no worker yet for which to rest */
     struct slice list;                   /* what it is to import */
     const struct agent_standby_starter *starter;
     /* It has said something. May free it. */
@@ -46,6 +47,13 @@ void standby_spare_free(struct standby_spare *spare);
 
 pid_t standby_spare_pid(const struct standby_spare *spare);
 const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
+
+/* Whether it may become a worker with this environment, given the one that it was started with. */
+bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment);
+
+/* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
+ * when its words say so. False when it cannot be told. */
+bool standby_spare_teach(struct standby_spare *spare, struct slice list);
 
 /* Tells it to go through its gate. False when it cannot be told. */
 bool standby_spare_send(struct standby_spare *spare, const struct text_list *environment,

@@ -46,6 +46,10 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
     case STANDBY_EFFECT_TELL_READY:
         tell_ready(log, effect);
         break;
+    case STANDBY_EFFECT_TELL_TAUGHT:
+        log_info(log, "standby workers have imported what workers did since: %d of %d",
+            effect->told.count, effect->told.total);
+        break;
     case STANDBY_EFFECT_TELL_USED:
         log_info(
             log, "started from standby: %d of %d workers", effect->told.count, effect->told.total);
@@ -65,6 +69,7 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
                          "that clears the environment or runs it in another container");
         break;
     case STANDBY_EFFECT_WARM:
+    case STANDBY_EFFECT_TEACH:
     case STANDBY_EFFECT_END_SPARE:
     case STANDBY_EFFECT_END_ALL:
     case STANDBY_EFFECT_LOOK:

@@ -48,24 +48,23 @@ void standby_environment_undress(struct text_list *environment) {
     }
 }
 
-void standby_environment_dress(struct text_list *environment, enum standby_role role,
-    const char *hook_directory, int evidence_signal, double rest) {
+void standby_environment_dress(struct text_list *environment, const struct standby_dress *dress) {
     const char *path = text_list_variable(environment, PATH_VARIABLE);
     bool had_path = path != NULL;
     struct text value = {0};
     text_append_format(&value, "fd=3;role=%s;pythonpath=%d",
-        role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
-    if (evidence_signal != 0 && hook_directory != NULL) {
-        text_append_format(&value, ";signal=%d", evidence_signal);
+        dress->role == STANDBY_SPARE ? "spare" : "record", had_path ? 1 : 0);
+    if (dress->evidence_signal != 0 && dress->hook_directory != NULL) {
+        text_append_format(&value, ";signal=%d", dress->evidence_signal);
     }
-    if (role == STANDBY_SPARE) {
-        text_append_format(&value, ";rest=%g", rest);
+    if (dress->role == STANDBY_SPARE) {
+        text_append_format(&value, ";rest=%g%s", dress->rest, dress->is_alone ? ";alone=1" : "");
         drop(environment, is_of_round);
     }
-    if (hook_directory != NULL) {
+    if (dress->hook_directory != NULL) {
         path = text_list_variable(environment, PATH_VARIABLE);
-        char *paths = path == NULL ? text_format("%s", hook_directory)
-                                   : text_format("%s:%s", hook_directory, path);
+        char *paths = path == NULL ? text_format("%s", dress->hook_directory)
+                                   : text_format("%s:%s", dress->hook_directory, path);
         text_list_set_variable(environment, PATH_VARIABLE, paths);
         free(paths);
     }

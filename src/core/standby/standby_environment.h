@@ -17,13 +17,18 @@ enum standby_role {
     STANDBY_SPARE,  /* a standby worker */
 };
 
+struct standby_dress {
+    enum standby_role role;
+    const char *hook_directory; /* put in front of PYTHONPATH; NULL: the program is not Python */
+    int evidence_signal;        /* Python shall say its stacks when it gets this signal; 0: none */
+    double rest;   /* how many times as long as it has worked a standby worker rests when others
+                    * want its CPU */
+    bool is_alone; /* no workers run beside it until it is ready */
+};
+
 /* Adds to the environment of a worker what makes it a worker that records, or a standby worker. For
- * the latter, the names of the round go. `hook_directory` is put in front of PYTHONPATH; NULL where
- * the program is not Python. `evidence_signal`: Python shall say its stacks when it gets this
- * signal; 0: none. `rest`: how many times as long as it has worked a standby worker rests when
- * others want its CPU. */
-void standby_environment_dress(struct text_list *environment, enum standby_role role,
-    const char *hook_directory, int evidence_signal, double rest);
+ * the latter, the names of the round go. */
+void standby_environment_dress(struct text_list *environment, const struct standby_dress *dress);
 
 /* Takes STANDBY_VARIABLE out of an environment. An agent that is started by a worker inherits what
  * was said to that worker. */

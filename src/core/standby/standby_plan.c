@@ -14,8 +14,9 @@ struct spare {
     bool has_hello;            /* a worker of the rank has said hello */
     bool has_reached_hook;     /* WARMING: the spare has */
     struct instant not_before; /* DUE: after a death */
-    struct instant deadline;   /* WARMING */
-    size_t modules;            /* in the list when it was started */
+    struct instant deadline;   /* WARMING, LEARNING */
+    size_t modules;            /* in the list when it was told of it */
+    bool is_behind;            /* READY: it is to be taught */
     uint64_t bytes;            /* READY */
 };
 
@@ -34,6 +35,7 @@ struct standby_plan {
     bool is_first;
     size_t published;   /* modules that new nodes have been told of */
     bool is_ready_news; /* a spare has become ready, which was not told yet */
+    int taught;         /* spares that are ready again, which was not told yet */
     struct instant armed;
     struct standby_effect *effects;
     size_t effect_count;
@@ -93,6 +95,7 @@ static void end_all(struct standby_plan *plan) {
             plan->spares[rank].state = STANDBY_ABSENT;
         }
     }
+    plan->taught = 0;
     push(plan, STANDBY_EFFECT_END_ALL);
 }
 
@@ -106,8 +109,12 @@ static void turn_off(
     end_all(plan);
 }
 
+static bool is_importing(const struct spare *spare) {
+    return spare->state == STANDBY_WARMING || spare->state == STANDBY_LEARNING;
+}
+
 static bool is_waiting(const struct spare *spare) {
-    return spare->state == STANDBY_WARMING || spare->state == STANDBY_READY;
+    return is_importing(spare) || spare->state == STANDBY_READY;
 }
 
 static void count_death(
@@ -129,7 +136,7 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
     if (!is_waiting(spare)) {
         return; /* it was ended meanwhile */
     }
-    if (spare->state == STANDBY_WARMING && !event->ended.exit.is_signal) {
+    if (is_importing(spare) && !event->ended.exit.is_signal) {
         turn_off(plan, STANDBY_OFF_ENDED, event->ended.local_rank, event->ended.exit);
     } else {
         count_death(plan, event->ended.local_rank, event->ended.exit, event->now);
@@ -140,7 +147,7 @@ static void note_end(struct standby_plan *plan, const struct standby_event *even
 static void end_late(struct standby_plan *plan, struct instant now) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
-        bool is_late = spare->state == STANDBY_WARMING && !instant_is_before(now, spare->deadline);
+        bool is_late = is_importing(spare) && !instant_is_before(now, spare->deadline);
         if (is_late && !spare->has_reached_hook) {
             turn_off(plan, STANDBY_OFF_LATE, rank, (struct process_exit){0});
             return;
@@ -190,14 +197,14 @@ static void note_memory(struct standby_plan *plan, uint64_t available) {
     }
 }
 
-static void replace_outdated(struct standby_plan *plan) {
+static void find_outdated(struct standby_plan *plan, struct duration quiet) {
+    bool is_settled =
+        quiet.nanoseconds >= duration_from_seconds(STANDBY_SETTLED_SECONDS).nanoseconds;
+    size_t tolerated = is_settled ? 0 : STANDBY_MODULES_BEHIND;
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         struct spare *spare = &plan->spares[rank];
-        if (spare->state == STANDBY_READY &&
-            plan->looking.modules > spare->modules + STANDBY_MODULES_BEHIND) {
-            push(plan, STANDBY_EFFECT_END_SPARE)->local_rank = rank;
-            spare->state = STANDBY_ABSENT;
-        }
+        spare->is_behind =
+            spare->state == STANDBY_READY && plan->looking.modules > spare->modules + tolerated;
     }
 }
 
@@ -227,7 +234,7 @@ static void note_records(struct standby_plan *plan, const struct standby_event *
     publish(plan);
     note_memory(plan, event->records.memory);
     if (!plan->is_scarce) {
-        replace_outdated(plan);
+        find_outdated(plan, event->records.quiet);
         want_missing(plan);
     }
 }
@@ -236,18 +243,24 @@ static void note_records(struct standby_plan *plan, const struct standby_event *
 
 static void note_ready(struct standby_plan *plan, const struct standby_event *event) {
     struct spare *spare = &plan->spares[event->ready.local_rank];
-    if (spare->state == STANDBY_WARMING) {
+    if (is_importing(spare)) {
+        plan->is_ready_news = plan->is_ready_news || spare->state == STANDBY_WARMING;
+        plan->taught += spare->state == STANDBY_LEARNING ? 1 : 0;
         spare->state = STANDBY_READY;
-        plan->is_ready_news = true;
+        spare->has_reached_hook = true;
+        spare->is_behind = false;
         spare->bytes = event->ready.bytes;
         plan->largest = spare->bytes > plan->largest ? spare->bytes : plan->largest;
     }
 }
 
+static int count_importing(const struct standby_plan *plan) {
+    return standby_plan_count(plan, STANDBY_WARMING) + standby_plan_count(plan, STANDBY_LEARNING);
+}
+
 static void tell_ready(struct standby_plan *plan) {
     int ready = standby_plan_count(plan, STANDBY_READY);
-    bool is_more_to_come =
-        standby_plan_count(plan, STANDBY_DUE) > 0 || standby_plan_count(plan, STANDBY_WARMING) > 0;
+    bool is_more_to_come = standby_plan_count(plan, STANDBY_DUE) > 0 || count_importing(plan) > 0;
     if (!plan->is_ready_news || ready == 0 || is_more_to_come) {
         return;
     }
@@ -260,6 +273,16 @@ static void tell_ready(struct standby_plan *plan) {
     effect->told.total = plan->settings.worker_count;
     effect->told.bytes = bytes;
     plan->is_ready_news = false;
+}
+
+static void tell_taught(struct standby_plan *plan) {
+    if (plan->taught == 0 || count_importing(plan) > 0) {
+        return;
+    }
+    struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_TAUGHT);
+    effect->told.count = plan->taught;
+    effect->told.total = plan->settings.worker_count;
+    plan->taught = 0;
 }
 
 static void tell_used(struct standby_plan *plan) {
@@ -307,17 +330,38 @@ static void end_invitation(struct standby_plan *plan) {
     }
 }
 
-/* One at a time, and only beside workers that run and import nothing. */
-static void warm_next(struct standby_plan *plan, struct instant now) {
-    if (!plan->looking.is_quiet || standby_plan_count(plan, STANDBY_WARMING) > 0) {
-        return;
-    }
+static void teach(struct standby_plan *plan, int rank, struct instant now) {
+    struct spare *spare = &plan->spares[rank];
+    spare->state = STANDBY_LEARNING;
+    spare->modules = plan->looking.modules;
+    spare->deadline = instant_after(now, duration_from_seconds(STANDBY_PATIENCE_SECONDS));
+    push(plan, STANDBY_EFFECT_TEACH)->local_rank = rank;
+}
+
+static bool warm_first_due(struct standby_plan *plan, struct instant now) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
         if (spare->state == STANDBY_DUE && !instant_is_before(now, spare->not_before)) {
             warm(plan, rank, true, now);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void teach_first_behind(struct standby_plan *plan, struct instant now) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        if (plan->spares[rank].state == STANDBY_READY && plan->spares[rank].is_behind) {
+            teach(plan, rank, now);
             return;
         }
+    }
+}
+
+/* One at a time, and only beside workers that run and import nothing. */
+static void import_next(struct standby_plan *plan, struct instant now) {
+    if (plan->looking.is_quiet && count_importing(plan) == 0 && !warm_first_due(plan, now)) {
+        teach_first_behind(plan, now);
     }
 }
 
@@ -327,7 +371,7 @@ static struct instant next_deadline(const struct standby_plan *plan, struct inst
     struct instant next = plan->looking.next;
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
-        if (spare->state == STANDBY_WARMING) {
+        if (is_importing(spare)) {
             next = instant_earlier(next, spare->deadline);
         } else if (spare->state == STANDBY_DUE && plan->looking.is_quiet &&
                    instant_is_before(now, spare->not_before)) {
@@ -432,8 +476,9 @@ void standby_plan_step(struct standby_plan *plan, const struct standby_event *ev
     }
     end_invitation(plan);
     if (plan->off == STANDBY_OFF_NONE) {
-        warm_next(plan, event->now);
+        import_next(plan, event->now);
         tell_ready(plan);
+        tell_taught(plan);
     }
     arm(plan, event->now);
     *out_effects = (struct standby_effects){plan->effects, plan->effect_count};

@@ -6,7 +6,8 @@
  * without it. The plan knows no process, descriptor or module.
  *
  *   ABSENT -> DUE -> WARMING -> READY -> GIVEN
- *     ^        ^                           |
+ *     ^        ^                  | ^      |
+ *     |        |          LEARNING <+      |
  *     |        +--- quiet, it is wanted ---+
  *     +--- it cannot be used, or has ended
  *
@@ -14,6 +15,9 @@
  *   interpreter is known to lead through the hook. Otherwise the spare would run the script.
  * - Spares are warmed while the workers run, when no worker has imported anything for `after`, and
  *   only one at a time.
+ * - A spare that is ready is taught what the workers have imported since: when that is much, or
+ * when they have been quiet for long. Meanwhile it cannot be used. So this, too, is one at a time,
+ * and a rank whose worker is started then is started without a spare.
  * - A spare that is dirty says why, and there are no more spares in this job. The same holds for a
  *   spare that does not reach the hook in time, that ends with a status of its own before it is
  *   ready, and when three have died. One that has reached the hook, but is not ready for very long,
@@ -22,6 +26,7 @@
  * The contract with the performer:
  * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY or SPARE_ENDED, also when it could
  *   not be started. SPARE_HELLO may come before that.
+ * - TEACH tells a spare that is ready what it does not know yet. The answers are the same.
  * - END_SPARE and END_ALL end spares. Nothing more is told about these.
  * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
  *   said it, and then RECORDS.
@@ -45,19 +50,21 @@
 #define STANDBY_WARMING_SECONDS 120
 /* How long it may then take until it is ready. */
 #define STANDBY_PATIENCE_SECONDS 1800
-/* A spare is replaced when the workers have imported more modules than this since it was started.
- */
+/* A spare is taught when the workers have imported more modules than this since it was told … */
 #define STANDBY_MODULES_BEHIND 20
+/* … or any, and nothing for this long: who imports now and then may be about to import more. */
+#define STANDBY_SETTLED_SECONDS 20
 /* After the first death of a spare; it doubles with each. */
 #define STANDBY_BACKOFF_SECONDS 60
 #define STANDBY_DEATHS_MAXIMUM 3
 
 enum standby_state {
     STANDBY_ABSENT,
-    STANDBY_DUE,     /* it is to be started */
-    STANDBY_WARMING, /* it imports */
-    STANDBY_READY,   /* it waits */
-    STANDBY_GIVEN,   /* it has become the worker of its rank in the present attempt */
+    STANDBY_DUE,      /* it is to be started */
+    STANDBY_WARMING,  /* it imports */
+    STANDBY_READY,    /* it waits */
+    STANDBY_LEARNING, /* it has waited, and imports what it did not know */
+    STANDBY_GIVEN,    /* it has become the worker of its rank in the present attempt */
     STANDBY_STATE_COUNT,
 };
 
@@ -108,6 +115,7 @@ struct standby_event {
 
 enum standby_effect_kind {
     STANDBY_EFFECT_WARM,
+    STANDBY_EFFECT_TEACH,
     STANDBY_EFFECT_END_SPARE,
     STANDBY_EFFECT_END_ALL,
     STANDBY_EFFECT_LOOK,
@@ -116,6 +124,7 @@ enum standby_effect_kind {
     STANDBY_EFFECT_ARM_TIMER,
     STANDBY_EFFECT_DISARM_TIMER,
     STANDBY_EFFECT_TELL_READY,  /* all spares that are wanted are ready */
+    STANDBY_EFFECT_TELL_TAUGHT, /* spares have imported what was imported since they were ready */
     STANDBY_EFFECT_TELL_USED,   /* workers have been started from standby */
     STANDBY_EFFECT_TELL_OFF,    /* there are no spares in this job from now on */
     STANDBY_EFFECT_TELL_SCARCE, /* there is not enough memory for spares; told once */
@@ -137,10 +146,10 @@ struct standby_effect {
     enum standby_effect_kind kind;
     bool makes_way; /* WARM: workers run beside it */
     union {
-        int local_rank;          /* WARM, END_SPARE */
+        int local_rank;          /* WARM, TEACH, END_SPARE */
         struct instant deadline; /* ARM_TIMER */
         struct {
-            int count; /* spares that are ready, or workers that were started from standby */
+            int count; /* spares that are ready or have learned, or workers that were spares */
             int total;
             uint64_t bytes; /* TELL_READY: what they take */
         } told;

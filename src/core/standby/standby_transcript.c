@@ -22,6 +22,7 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
 
 static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
     [STANDBY_EFFECT_WARM] = "warm",
+    [STANDBY_EFFECT_TEACH] = "teach",
     [STANDBY_EFFECT_END_SPARE] = "end_spare",
     [STANDBY_EFFECT_END_ALL] = "end_all",
     [STANDBY_EFFECT_LOOK] = "look",
@@ -30,6 +31,7 @@ static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
     [STANDBY_EFFECT_ARM_TIMER] = "arm_timer",
     [STANDBY_EFFECT_DISARM_TIMER] = "disarm_timer",
     [STANDBY_EFFECT_TELL_READY] = "tell_ready",
+    [STANDBY_EFFECT_TELL_TAUGHT] = "tell_taught",
     [STANDBY_EFFECT_TELL_USED] = "tell_used",
     [STANDBY_EFFECT_TELL_OFF] = "tell_off",
     [STANDBY_EFFECT_TELL_SCARCE] = "tell_scarce",
@@ -92,6 +94,7 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
         text_append_format(
             out, " rank=%d%s", effect->local_rank, effect->makes_way ? "" : " alone");
         break;
+    case STANDBY_EFFECT_TEACH:
     case STANDBY_EFFECT_END_SPARE:
         text_append_format(out, " rank=%d", effect->local_rank);
         break;
@@ -103,6 +106,7 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
         text_append_format(out, " %d/%d bytes=%" PRIu64, effect->told.count, effect->told.total,
             effect->told.bytes);
         break;
+    case STANDBY_EFFECT_TELL_TAUGHT:
     case STANDBY_EFFECT_TELL_USED:
         text_append_format(out, " %d/%d", effect->told.count, effect->told.total);
         break;

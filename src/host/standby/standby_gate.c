@@ -112,15 +112,25 @@ static enum failure_code send_packet(struct standby_gate *gate, struct slice pac
                       : FAILURE_NONE;
 }
 
-enum failure_code standby_gate_send_list(
-    struct standby_gate *gate, struct slice list, struct failure *failure) {
+static enum failure_code send_list(
+    struct standby_gate *gate, const char *letter, struct slice list, struct failure *failure) {
     int fd;
     enum failure_code code = memory_file_of("muster-standby-list", list, &fd, failure);
     if (code == FAILURE_NONE) {
-        code = send_packet(gate, slice_from_string("L"), &fd, 1, failure);
+        code = send_packet(gate, slice_from_string(letter), &fd, 1, failure);
         close(fd);
     }
     return code;
+}
+
+enum failure_code standby_gate_send_list(
+    struct standby_gate *gate, struct slice list, struct failure *failure) {
+    return send_list(gate, "L", list, failure);
+}
+
+enum failure_code standby_gate_send_more(
+    struct standby_gate *gate, struct slice list, struct failure *failure) {
+    return send_list(gate, "T", list, failure);
 }
 
 enum failure_code standby_gate_send_go(

@@ -40,6 +40,9 @@ void standby_gate_free(struct standby_gate *gate);
 /* Neither waits. A failure says that the standby worker cannot be used. */
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_list(
     struct standby_gate *gate, struct slice list, struct failure *failure);
+/* To one that is ready: what it is to import, too. */
+__attribute__((warn_unused_result)) enum failure_code standby_gate_send_more(
+    struct standby_gate *gate, struct slice list, struct failure *failure);
 __attribute__((warn_unused_result)) enum failure_code standby_gate_send_go(
     struct standby_gate *gate, const struct standby_passage *passage, struct failure *failure);
 

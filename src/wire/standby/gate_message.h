@@ -9,6 +9,7 @@
  *   spare     D       UTF-8 reason                                it cannot be used, and ends
  *   spare     R       -                                           it goes through the gate
  *   agent     L       - (a file with the list)                    import this
+ *   agent     T       - (a file with a list)                      import this, too, and say P again
  *   agent     G       u32 flags, body, descriptors                go through the gate
  *
  * The body of G is u32 length of the working directory, the directory, and the whole environment as

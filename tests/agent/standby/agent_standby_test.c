@@ -111,6 +111,73 @@ static void one_that_does_not_fit_is_ended_and_not_given(void **state) {
     standby_fixture_clear(&fixture);
 }
 
+static void kill_child(void) {
+    struct process_ids children = {0};
+    process_table_children(getpid(), &children);
+    assert_int_equal(children.count, 1);
+    kill(children.items[0], SIGKILL);
+    process_ids_clear(&children);
+}
+
+static void perform_teach(struct standby_fixture *fixture) {
+    agent_standby_perform(
+        fixture->standby, &(struct standby_effect){.kind = STANDBY_EFFECT_TEACH, .local_rank = 0});
+}
+
+static void teach(struct standby_fixture *fixture) {
+    assert_int_equal(agent_standby_learn(fixture->standby, slice_from_string("json\t\n")), 1);
+    perform_teach(fixture);
+}
+
+static void one_that_learns_is_not_given_until_it_is_ready_again(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    teach(&fixture);
+    assert_int_equal(give(&fixture, "RANK=7"), 0); /* what it says now has not been taken */
+    standby_fixture_expect(&fixture, "");
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, READY);
+    assert_true(give(&fixture, "RANK=7") > 0);
+    event_loop_run(fixture.loop);
+    standby_fixture_expect(&fixture, "spare_given rank=0");
+    standby_fixture_clear(&fixture);
+}
+
+static void one_that_cannot_be_taught_has_ended(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    teach(&fixture); /* there is none */
+    standby_fixture_expect(&fixture, "");
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    siginfo_t how;
+    kill_child();
+    assert_int_equal(waitid(P_ALL, 0, &how, WEXITED | WNOWAIT), 0);
+    perform_teach(&fixture);
+    standby_fixture_expect(&fixture, "spare_ended rank=0 signal=0");
+    standby_fixture_clear(&fixture);
+}
+
+/* A worker of the rank was started with another environment meanwhile. */
+static void one_must_fit_to_the_environment_it_was_started_with(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct text_list other = environment_with("OMP_NUM_THREADS=2");
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    warm(&fixture);
+    standby_fixture_expect(&fixture, READY);
+    agent_standby_dress(fixture.standby, 0, &other);
+    text_list_clear(&other);
+    assert_int_equal(give(&fixture, "OMP_NUM_THREADS=2"), 0);
+    standby_fixture_expect(&fixture, "spare_refused rank=0");
+    event_loop_run(fixture.loop); /* its end */
+    standby_fixture_clear(&fixture);
+}
+
 static void a_dirty_one_is_told_of_once(void **state) {
     (void)state;
     struct standby_fixture fixture;
@@ -139,11 +206,7 @@ static void one_that_dies_while_it_waits_is_told_of(void **state) {
     standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
     warm(&fixture);
     standby_fixture_expect(&fixture, READY);
-    struct process_ids children = {0};
-    process_table_children(getpid(), &children);
-    assert_int_equal(children.count, 1);
-    kill(children.items[0], SIGKILL);
-    process_ids_clear(&children);
+    kill_child();
     event_loop_run(fixture.loop);
     standby_fixture_expect(&fixture, "spare_ended rank=0 signal=9");
     standby_fixture_clear(&fixture);
@@ -351,6 +414,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(where_nothing_can_be_warmed_nobody_waits),
     cmocka_unit_test(a_probe_that_does_not_end_goes_with_the_agent),
     cmocka_unit_test(one_that_does_not_fit_is_ended_and_not_given),
+    cmocka_unit_test(one_that_learns_is_not_given_until_it_is_ready_again),
+    cmocka_unit_test(one_that_cannot_be_taught_has_ended),
+    cmocka_unit_test(one_must_fit_to_the_environment_it_was_started_with),
     cmocka_unit_test(a_dirty_one_is_told_of_once),
     cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),
     cmocka_unit_test(one_that_dies_while_it_waits_is_told_of),

@@ -15,10 +15,17 @@ static struct text_list worker(void) {
     return list;
 }
 
+static void dress(
+    struct text_list *list, enum standby_role role, const char *hook_directory, int signal) {
+    const struct standby_dress how = {
+        .role = role, .hook_directory = hook_directory, .evidence_signal = signal, .rest = 2.5};
+    standby_environment_dress(list, &how);
+}
+
 static void a_worker_that_records_keeps_its_environment(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0, 24);
+    dress(&list, STANDBY_RECORD, "/hook", 0);
     assert_string_equal(text_list_variable(&list, "RANK"), "3");
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook");
     assert_string_equal(
@@ -30,7 +37,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
     (void)state;
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "/mine");
-    standby_environment_dress(&list, STANDBY_SPARE, "/hook", 0, 24);
+    dress(&list, STANDBY_SPARE, "/hook", 0);
     assert_null(text_list_variable(&list, "RANK"));
     assert_null(text_list_variable(&list, "MASTER_PORT"));
     assert_null(text_list_variable(&list, "TORCHELASTIC_RESTART_COUNT"));
@@ -39,7 +46,7 @@ static void a_standby_worker_knows_nothing_of_the_round(void **state) {
         text_list_variable(&list, "TORCHELASTIC_ERROR_FILE"), "/tmp/a/0/error.json");
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:/mine");
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=24");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=2.5");
     text_list_clear(&list);
 }
 
@@ -47,7 +54,7 @@ static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
     (void)state;
     struct text_list list = worker();
     text_list_set_variable(&list, "PYTHONPATH", "");
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 0, 24);
+    dress(&list, STANDBY_RECORD, "/hook", 0);
     assert_string_equal(text_list_variable(&list, "PYTHONPATH"), "/hook:");
     assert_string_equal(
         text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=1");
@@ -57,19 +64,30 @@ static void an_empty_path_of_the_user_is_one_that_was_there(void **state) {
 static void python_is_told_on_which_signal_to_say_its_stacks(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, "/hook", 50, 24);
+    dress(&list, STANDBY_RECORD, "/hook", 50);
     assert_string_equal(
         text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=record;pythonpath=0;signal=50");
-    standby_environment_dress(&list, STANDBY_SPARE, NULL, 50, 0.5);
+    dress(&list, STANDBY_SPARE, NULL, 50);
     assert_string_equal(
-        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=0.5");
+        text_list_variable(&list, "MUSTER_STANDBY"), "fd=3;role=spare;pythonpath=1;rest=2.5");
+    text_list_clear(&list);
+}
+
+static void who_is_alone_is_told(void **state) {
+    (void)state;
+    struct text_list list = worker();
+    const struct standby_dress how = {
+        .role = STANDBY_SPARE, .hook_directory = "/hook", .rest = 24, .is_alone = true};
+    standby_environment_dress(&list, &how);
+    assert_string_equal(text_list_variable(&list, "MUSTER_STANDBY"),
+        "fd=3;role=spare;pythonpath=0;rest=24;alone=1");
     text_list_clear(&list);
 }
 
 static void a_program_that_is_not_python_gets_no_path(void **state) {
     (void)state;
     struct text_list list = worker();
-    standby_environment_dress(&list, STANDBY_RECORD, NULL, 0, 24);
+    dress(&list, STANDBY_RECORD, NULL, 0);
     assert_null(text_list_variable(&list, "PYTHONPATH"));
     assert_non_null(text_list_variable(&list, "MUSTER_STANDBY"));
     text_list_clear(&list);
@@ -115,6 +133,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_standby_worker_knows_nothing_of_the_round),
     cmocka_unit_test(an_empty_path_of_the_user_is_one_that_was_there),
     cmocka_unit_test(python_is_told_on_which_signal_to_say_its_stacks),
+    cmocka_unit_test(who_is_alone_is_told),
     cmocka_unit_test(a_program_that_is_not_python_gets_no_path),
     cmocka_unit_test(only_the_names_of_the_round_may_differ),
     cmocka_unit_test(what_was_said_to_another_goes),

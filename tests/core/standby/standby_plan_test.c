@@ -5,95 +5,7 @@
 
 #include "core/standby/standby_choice.h"
 #include "core/standby/standby_looking.h"
-#include "core/standby/standby_plan.h"
-#include "core/standby/standby_transcript.h"
-
-#define SIGNAL_NUMBER_KILL 9
-#define MEMORY 1000000
-
-struct scene {
-    struct standby_plan *plan;
-    struct instant now;
-    struct text said; /* the effects of the last event, "; " between them */
-};
-
-static void set_up(struct scene *scene, bool is_auto) {
-    const struct standby_settings settings = {.is_wanted = true,
-        .is_auto = is_auto,
-        .worker_count = 2,
-        .after = duration_from_seconds(2.5)};
-    *scene = (struct scene){.plan = standby_plan_new(&settings)};
-}
-
-static void tear_down(struct scene *scene) {
-    standby_plan_free(scene->plan);
-    text_clear(&scene->said);
-}
-
-static void wait_seconds(struct scene *scene, double seconds) {
-    scene->now = instant_after(scene->now, duration_from_seconds(seconds));
-}
-
-static void take(struct scene *scene, struct standby_event event) {
-    struct standby_effects effects;
-    event.now = scene->now;
-    standby_plan_step(scene->plan, &event, &effects);
-    text_clear(&scene->said);
-    for (size_t i = 0; i < effects.count; i++) {
-        text_append(&scene->said, i == 0 ? "" : "; ");
-        standby_effect_describe(&effects.items[i], &scene->said);
-    }
-}
-
-static void take_kind(struct scene *scene, enum standby_event_kind kind) {
-    take(scene, (struct standby_event){.kind = kind, .may_restart = true});
-}
-
-static void take_rank(struct scene *scene, enum standby_event_kind kind, int local_rank) {
-    take(scene, (struct standby_event){.kind = kind, .local_rank = local_rank});
-}
-
-static void take_records(struct scene *scene, double quiet, size_t modules) {
-    take(scene, (struct standby_event){.kind = STANDBY_EVENT_RECORDS,
-                    .records = {duration_from_seconds(quiet), modules, MEMORY}});
-}
-
-static void take_ready(struct scene *scene, int local_rank) {
-    take(scene,
-        (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {local_rank, 1000}});
-}
-
-static void take_end(struct scene *scene, int local_rank, bool is_signal, int value) {
-    take(scene, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
-                    .ended = {local_rank, {.is_signal = is_signal, .value = value}}});
-}
-
-static void expect(const struct scene *scene, const char *effects) {
-    assert_string_equal(text_string(&scene->said), effects);
-}
-
-static enum standby_state state_of(const struct scene *scene, int local_rank) {
-    return standby_plan_state(scene->plan, local_rank);
-}
-
-/* The workers run since the time 0, and both have said hello. */
-static void start(struct scene *scene) {
-    take_kind(scene, STANDBY_EVENT_ATTEMPT_BEGAN);
-    expect(scene, "");
-    take_kind(scene, STANDBY_EVENT_WORKERS_STARTED);
-    wait_seconds(scene, 2.5);
-    take_kind(scene, STANDBY_EVENT_TIMER_FIRED);
-    expect(scene, "look");
-    take_rank(scene, STANDBY_EVENT_HELLO, 0);
-    take_rank(scene, STANDBY_EVENT_HELLO, 1);
-}
-
-static void make_ready(struct scene *scene) {
-    start(scene);
-    take_records(scene, 2.5, 100);
-    take_ready(scene, 0);
-    take_ready(scene, 1);
-}
+#include "standby_scene.h"
 
 static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **state) {
     (void)state;
@@ -238,18 +150,6 @@ static void a_spare_that_does_not_fit_is_made_anew(void **state) {
     expect(&scene, "tell_used 1/2; arm_timer at=5.000");
     take_records(&scene, 2.5, 100);
     assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
-    tear_down(&scene);
-}
-
-static void spares_that_are_far_behind_are_replaced(void **state) {
-    (void)state;
-    struct scene scene;
-    set_up(&scene, false);
-    make_ready(&scene);
-    take_records(&scene, 3, 100 + STANDBY_MODULES_BEHIND);
-    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
-    take_records(&scene, 3, 101 + STANDBY_MODULES_BEHIND);
-    expect(&scene, "end_spare rank=0; end_spare rank=1; warm rank=0; arm_timer at=22.500");
     tear_down(&scene);
 }
 
@@ -482,7 +382,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(given_spares_are_told_of_and_warmed_again),
     cmocka_unit_test(a_spare_goes_on_warming_while_workers_are_started_again),
     cmocka_unit_test(a_spare_that_does_not_fit_is_made_anew),
-    cmocka_unit_test(spares_that_are_far_behind_are_replaced),
     cmocka_unit_test(a_dirty_spare_is_the_last_one),
     cmocka_unit_test(a_spare_that_ends_by_itself_has_gone_another_way),
     cmocka_unit_test(a_spare_that_does_not_reach_the_hook_ends_them_all),

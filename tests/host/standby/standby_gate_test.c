@@ -126,6 +126,22 @@ static void the_list_comes_as_a_file(void **state) {
     tear_down(&fixture);
 }
 
+static void what_was_imported_later_comes_as_a_list_of_its_own(void **state) {
+    (void)state;
+    struct fixture fixture;
+    char packet[64];
+    int descriptors[8];
+    set_up(&fixture);
+    assert_int_equal(
+        standby_gate_send_more(fixture.gate, slice_from_string("wave\t\n"), NULL), FAILURE_NONE);
+    assert_int_equal(take_packet(&fixture, packet, sizeof packet, descriptors), 1);
+    assert_int_equal(packet[0], 'T');
+    assert_int_equal(pread(descriptors[0], packet, sizeof packet, 0), 6);
+    assert_memory_equal(packet, "wave\t\n", 6);
+    close_all(descriptors);
+    tear_down(&fixture);
+}
+
 static void assert_same_file(int left, const char *path) {
     char link[64];
     char name[64];
@@ -232,6 +248,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_standby_worker_says_is_heard_in_order),
     cmocka_unit_test(what_makes_no_sense_is_left_out),
     cmocka_unit_test(the_list_comes_as_a_file),
+    cmocka_unit_test(what_was_imported_later_comes_as_a_list_of_its_own),
     cmocka_unit_test(the_order_to_go_passes_the_descriptors_in_their_order),
     cmocka_unit_test(a_large_environment_comes_in_a_file),
     cmocka_unit_test(a_gate_that_is_shut_tells_what_was_said_before),

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Standby workers that are ready, while the workers import more. */
+#include "unit.h"
+
+#include "standby_scene.h"
+
+#define BEHIND (101 + STANDBY_MODULES_BEHIND)
+
+/* Both spares are ready, and know 100 modules; there are more now. Rank 0 learns them. */
+static void teach_first(struct scene *scene) {
+    set_up(scene, false);
+    make_ready(scene);
+    take_records(scene, 3, BEHIND);
+}
+
+static void spares_that_are_far_behind_are_taught_one_after_the_other(void **state) {
+    (void)state;
+    struct scene scene;
+    teach_first(&scene);
+    expect(&scene, "teach rank=0; arm_timer at=12.500");
+    assert_int_equal(state_of(&scene, 0), STANDBY_LEARNING);
+    assert_int_equal(state_of(&scene, 1), STANDBY_READY); /* it can be used meanwhile */
+    take_ready(&scene, 0);
+    expect(&scene, "teach rank=1");
+    take_ready(&scene, 1);
+    expect(&scene, "tell_taught 2/2"); /* that they are ready has been told */
+    take_records(&scene, 3, BEHIND);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    tear_down(&scene);
+}
+
+static void few_modules_are_taught_when_workers_have_been_quiet_for_long(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_records(&scene, 3, BEHIND - 1);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    take_records(&scene, STANDBY_SETTLED_SECONDS, 100);
+    assert_int_equal(standby_plan_count(scene.plan, STANDBY_READY), 2);
+    take_records(&scene, STANDBY_SETTLED_SECONDS, 101);
+    assert_int_equal(state_of(&scene, 0), STANDBY_LEARNING);
+    tear_down(&scene);
+}
+
+static void a_spare_that_is_missing_comes_first(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    take_records(&scene, 3, BEHIND);
+    assert_int_equal(state_of(&scene, 0), STANDBY_READY);
+    assert_int_equal(state_of(&scene, 1), STANDBY_WARMING);
+    take_ready(&scene, 1);
+    assert_int_equal(state_of(&scene, 0), STANDBY_LEARNING);
+    take_ready(&scene, 0);
+    expect(&scene, "tell_ready 2/2 bytes=2000; tell_taught 1/2");
+    tear_down(&scene);
+}
+
+static void nobody_is_taught_while_workers_are_started_again(void **state) {
+    (void)state;
+    struct scene scene;
+    teach_first(&scene);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1); /* rank 0 starts without its spare */
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    assert_non_null(strstr(text_string(&scene.said), "tell_used 1/2"));
+    assert_int_equal(state_of(&scene, 0), STANDBY_LEARNING);
+    take_ready(&scene, 0);
+    assert_int_equal(state_of(&scene, 0), STANDBY_READY);
+    tear_down(&scene);
+}
+
+static void a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms(void **state) {
+    (void)state;
+    struct scene scene;
+    teach_first(&scene);
+    take_end(&scene, 0, true, SIGNAL_NUMBER_KILL);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    assert_int_equal(state_of(&scene, 1), STANDBY_LEARNING);
+    tear_down(&scene);
+    teach_first(&scene);
+    take_end(&scene, 0, false, 3);
+    expect(&scene, "tell_off ended rank=0; end_all; disarm_timer");
+    tear_down(&scene);
+    teach_first(&scene);
+    take_rank(&scene, STANDBY_EVENT_SPARE_DIRTY, 0);
+    expect(&scene, "tell_off dirty rank=0; end_all; disarm_timer");
+    tear_down(&scene);
+}
+
+static void a_spare_that_learns_for_very_long_is_ended(void **state) {
+    (void)state;
+    struct scene scene;
+    teach_first(&scene);
+    wait_seconds(&scene, STANDBY_PATIENCE_SECONDS - 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(state_of(&scene, 0), STANDBY_LEARNING);
+    wait_seconds(&scene, 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_int_equal(strncmp(text_string(&scene.said), "end_spare rank=0", 16), 0);
+    assert_int_equal(state_of(&scene, 0), STANDBY_DUE);
+    tear_down(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(spares_that_are_far_behind_are_taught_one_after_the_other),
+    cmocka_unit_test(few_modules_are_taught_when_workers_have_been_quiet_for_long),
+    cmocka_unit_test(a_spare_that_is_missing_comes_first),
+    cmocka_unit_test(nobody_is_taught_while_workers_are_started_again),
+    cmocka_unit_test(a_spare_that_ends_while_it_learns_is_judged_as_one_that_warms),
+    cmocka_unit_test(a_spare_that_learns_for_very_long_is_ended),
+};
+
+TEST_MAIN(tests)
