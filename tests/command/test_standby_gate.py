@@ -202,10 +202,12 @@ def test_two_standby_workers_share_no_randomness(keeper, scratch):
 def test_garbage_collection_is_as_before_and_due_nothing(keeper, scratch):
     write(scratch, {"script.py": """
         import gc
-        print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.collect(1) < 50)
+        print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.collect(1))
         """})
     learned = keeper.recorded(["-c", "import json, http.client, unittest"]).modules()
-    assert keeper.warm(["script.py"], learned).visible() == keeper.cold(["script.py"]).visible()
+    warm, cold = (one.out.split() for one in (keeper.warm(["script.py"], learned), keeper.cold(["script.py"])))
+    assert warm[:-1] == cold[:-1]
+    assert int(warm[-1]) <= int(cold[-1])  # How much an interpreter itself leaves depends on what is installed.
 
 
 def test_evidence_is_written_when_the_signal_comes(keeper, scratch):
