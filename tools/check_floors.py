@@ -28,7 +28,7 @@ ROOM_ARROWS = {
     "core/round": {"core/rendezvous", "core/workers"},
     "core/standby": {"core/launch", "core/workers"},
     "core/succession": {"core/rendezvous"},
-    "core/telling": {"core/agent"},
+    "core/telling": {"core/agent", "core/launch", "core/workers"},
     "core/workers": {"core/launch"},
     "wire/failure": {"wire/json"},
     "wire/register": {"wire/json", "wire/rendezvous"},

@@ -216,6 +216,17 @@ static void prepare_standby(struct agent *agent) {
     }
 }
 
+static void prepare_story(struct agent *agent) {
+    agent->story = (struct agent_story){
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .machine = node_machine_agent(agent->node),
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .workers = agent->workers,
+        .log = agent->log,
+    };
+}
+
 static enum failure_code prepare_workers(struct agent *agent, struct failure *failure) {
     struct agent_workers_settings settings = {
         .config = agent->config,
@@ -324,6 +335,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = prepare_workers(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        prepare_story(agent);
         code = prepare_watching(agent, failure);
     }
     return code;

@@ -7,7 +7,6 @@
 #include "agent/failure/agent_findings.h"
 #include "base/memory.h"
 #include "core/agent/agent_transcript.h"
-#include "core/standby/standby_choice.h"
 #include "core/standby/standby_transcript.h"
 #include "core/workers/signal_name.h"
 
@@ -256,37 +255,10 @@ static void log_effect(const struct agent *agent, const struct node_effect *effe
     text_clear(&line);
 }
 
-/* Said once, where it is not known yet. */
-static void suggest_standby(const struct agent *agent) {
-    if (agent->config->standby == LAUNCH_STANDBY_OFF && standby_is_for_python(agent->config) &&
-        agent_machine_attempt(node_machine_agent(agent->node)) == 1) {
-        log_info(agent->log, "the new workers import everything anew; with --standby on, processes "
-                             "that have done so would take their places");
-    }
-}
-
-/* What a worker's failure costs. */
-static void log_budget(
-    const struct agent *agent, const struct agent_event *event, enum agent_phase before) {
-    const struct agent_machine *machine = node_machine_agent(agent->node);
-    int allowed = agent->config->max_restarts;
-    if (event->kind != AGENT_EVENT_WORKER_EXITED || before == machine->phase ||
-        machine->phase != AGENT_STOPPING || machine->stop_reason == AGENT_STOP_CLEAN_UP) {
-        return;
-    }
-    if (machine->stop_reason == AGENT_STOP_RESTART) {
-        log_warning(agent->log, "restarting the workers: restart %d of %d (--max-restarts)",
-            agent_machine_attempt(machine), allowed);
-        suggest_standby(agent);
-    } else if (allowed > 0) {
-        log_error(agent->log, "no restart is left of %d (--max-restarts)", allowed);
-    }
-}
-
 /* The agent machine has taken an event; nothing of what it wants has been done yet. */
 static void tell_of_step(
     struct agent *agent, const struct agent_event *event, enum agent_phase before) {
-    log_budget(agent, event, before);
+    agent_story_step(&agent->story, event, before);
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
@@ -335,6 +307,7 @@ void agent_post(void *context, const struct node_event *event) {
 }
 
 void agent_start(struct agent *agent) {
+    agent_story_begin(&agent->story);
     take(agent, (struct agent_event){.kind = AGENT_EVENT_START});
     run_queue(agent);
 }

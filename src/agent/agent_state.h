@@ -10,6 +10,7 @@
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_metrics.h"
+#include "agent/telling/agent_story.h"
 #include "agent/failure/agent_evidence.h"
 #include "agent/workers/agent_guardian.h"
 #include "agent/workers/agent_preparation.h"
@@ -51,11 +52,12 @@ struct agent {
     struct agent_evidence *evidence;       /* NULL when nobody wants any */
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
-    struct agent_event_log *event_log;     /* NULL when nobody asked for it */
-    struct agent_health *health;           /* NULL when nobody may ask for it */
-    struct agent_metrics *metrics;         /* the same */
-    struct agent_joining *joining;         /* NULL where nodes do not come and go */
-    struct text_list expected_nodes;       /* their names, where they are known */
+    struct agent_story story;
+    struct agent_event_log *event_log; /* NULL when nobody asked for it */
+    struct agent_health *health;       /* NULL when nobody may ask for it */
+    struct agent_metrics *metrics;     /* the same */
+    struct agent_joining *joining;     /* NULL where nodes do not come and go */
+    struct text_list expected_nodes;   /* their names, where they are known */
     struct agent_node_settings node_settings;
     struct node_machine *node;
     bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */

@@ -76,6 +76,9 @@ static void open_agent(struct fixture *fixture) {
         .observer = agent_workers_events(agent),
     };
     assert_int_equal(agent_workers_new(agent->loop, &workers, &agent->workers, NULL), FAILURE_NONE);
+    agent->story =
+        (struct agent_story){agent->config, &agent->preparation, node_machine_agent(agent->node),
+            &node_machine_knowledge(agent->node)->placement, agent->workers, agent->log};
 }
 
 static void start(struct fixture *fixture) {

@@ -420,6 +420,10 @@ char *agent_workers_log_file(
                : log_tree_file_path(workers->log_directory, local_rank, file);
 }
 
+const char *agent_workers_log_directory(const struct agent_workers *workers) {
+    return workers->log_directory;
+}
+
 char *agent_workers_stderr_file(const struct agent_workers *workers, int local_rank) {
     struct log_stream_plan plan =
         log_plan_stream(workers->settings.config, local_rank, LAUNCH_STREAM_STDERR);

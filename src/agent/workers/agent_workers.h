@@ -99,6 +99,9 @@ void agent_workers_await_errors(struct agent_workers *workers, int local_rank,
 char *agent_workers_log_file(
     const struct agent_workers *workers, int local_rank, enum log_tree_file file);
 
+/* Of the logs of this start of the workers; NULL: there are none. */
+const char *agent_workers_log_directory(const struct agent_workers *workers);
+
 /* Where a worker's stderr is kept; the caller frees it. NULL: it goes to no file of Muster's. */
 char *agent_workers_stderr_file(const struct agent_workers *workers, int local_rank);
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/telling/agent_story.h"
+
+#include "core/standby/standby_choice.h"
+#include "core/telling/job_story.h"
+#include "core/workers/worker_command.h"
+
+static bool is_told(const struct agent_story *story) {
+    return story->log != NULL && story->log->threshold <= LOG_LEVEL_INFO;
+}
+
+void agent_story_begin(const struct agent_story *story) {
+    if (!is_told(story)) {
+        return;
+    }
+    const struct job_story_launch launch = {
+        .config = story->config,
+        .entry_point = worker_command_display_name(story->config),
+        .run_id = story->preparation->run_id,
+        .worker_count = story->preparation->worker_count,
+        .log_directory = story->preparation->logs.run_path,
+    };
+    struct text lines = {0};
+    job_story_describe_launch(&launch, &lines);
+    log_info(story->log, "%s", text_string(&lines));
+    text_clear(&lines);
+}
+
+/* Said once, where it is not known yet. */
+static void suggest_standby(const struct agent_story *story) {
+    if (story->config->standby == LAUNCH_STANDBY_OFF && standby_is_for_python(story->config) &&
+        agent_machine_attempt(story->machine) == 1) {
+        log_info(story->log, "the new workers import everything anew; with --standby on, processes "
+                             "that have done so would take their places");
+    }
+}
+
+/* What a worker's failure costs. */
+static void tell_budget(
+    const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
+    const struct agent_machine *machine = story->machine;
+    int allowed = story->config->max_restarts;
+    if (event->kind != AGENT_EVENT_WORKER_EXITED || before == machine->phase ||
+        machine->phase != AGENT_STOPPING || machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        return;
+    }
+    if (machine->stop_reason == AGENT_STOP_RESTART) {
+        log_warning(story->log, "restarting the workers: restart %d of %d (--max-restarts)",
+            agent_machine_attempt(machine), allowed);
+        suggest_standby(story);
+    } else if (allowed > 0) {
+        log_error(story->log, "no restart is left of %d (--max-restarts)", allowed);
+    }
+}
+
+static void tell_placement(const struct agent_story *story) {
+    struct text lines = {0};
+    job_story_describe_placement(story->config->role, story->placement, &lines);
+    log_info(story->log, "%s", text_string(&lines));
+    text_clear(&lines);
+}
+
+static void tell_workers(const struct agent_story *story) {
+    const char *directory = agent_workers_log_directory(story->workers);
+    struct text line = {0};
+    text_append_format(&line, "[%s] the workers run:", story->config->role);
+    for (int rank = 0; rank < story->preparation->worker_count; rank++) {
+        text_append_format(&line, " %d (pid %lld)%s", story->placement->ranks.base_rank + rank,
+            (long long)agent_workers_pid(story->workers, rank),
+            rank + 1 < story->preparation->worker_count ? "," : "");
+    }
+    text_append_format(&line, "; logs: %s", directory == NULL ? "none" : directory);
+    log_info(story->log, "%s", text_string(&line));
+    text_clear(&line);
+}
+
+void agent_story_step(
+    const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
+    if (story->log == NULL) {
+        return;
+    }
+    enum agent_phase after = story->machine->phase;
+    struct text line = {0};
+    tell_budget(story, event, before);
+    if (!is_told(story) || before == after) {
+        return;
+    }
+    if (before == AGENT_JOINING && after == AGENT_STARTING) {
+        tell_placement(story);
+    } else if (before == AGENT_STARTING && after == AGENT_RUNNING) {
+        tell_workers(story);
+    }
+    if (job_story_describe_step(story->config, story->machine, event, before, &line)) {
+        log_info(story->log, "%s", text_string(&line));
+    }
+    text_clear(&line);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "agent/telling/agent_story.h"
+#include "agent_fixture.h"
+#include "workers_fixture.h"
+
+struct fixture {
+    struct workers_fixture job;
+    struct agent_machine machine;
+    struct log log;
+    struct text said;
+    struct agent_story story;
+};
+
+static void keep_line(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    (void)level;
+    (void)origin;
+    text_append_format(context, "%s\n", message);
+}
+
+static void set_up(struct fixture *fixture, enum log_level threshold) {
+    *fixture = (struct fixture){.log = {threshold, keep_line, &fixture->said}};
+    workers_fixture_init(&fixture->job, 2, "exit 0");
+    fixture->job.placement.ranks.base_rank = 4;
+    fixture->story = (struct agent_story){
+        .config = &fixture->job.agent.config,
+        .preparation = &fixture->job.preparation,
+        .machine = &fixture->machine,
+        .placement = &fixture->job.placement,
+        .workers = fixture->job.workers,
+        .log = &fixture->log,
+    };
+}
+
+static void tear_down(struct fixture *fixture) {
+    text_clear(&fixture->said);
+    workers_fixture_clear(&fixture->job);
+}
+
+static void step(struct fixture *fixture, enum agent_phase before, enum agent_phase after,
+    enum agent_event_kind kind) {
+    fixture->machine.phase = after;
+    agent_story_step(&fixture->story, &(struct agent_event){.kind = kind}, before);
+}
+
+static void assert_said(const struct fixture *fixture, const char *words) {
+    assert_non_null(strstr(text_string(&fixture->said), words));
+}
+
+static void the_way_to_running_workers_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LOG_LEVEL_INFO);
+    agent_story_begin(&fixture.story);
+    assert_said(&fixture, "  nproc_per_node           : 2\n");
+    step(&fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
+    assert_said(&fixture, "  global_ranks=[4, 5]\n");
+    workers_fixture_run(&fixture.job);
+    step(&fixture, AGENT_STARTING, AGENT_RUNNING, AGENT_EVENT_WORKERS_STARTED);
+    char *line = text_format("[default] the workers run: 4 (pid %d), 5 (pid %d); logs: %s\n",
+        (int)agent_workers_pid(fixture.job.workers, 0),
+        (int)agent_workers_pid(fixture.job.workers, 1),
+        agent_workers_log_directory(fixture.job.workers));
+    assert_said(&fixture, line);
+    free(line);
+    tear_down(&fixture);
+}
+
+static void only_what_a_failure_costs_is_told_to_who_asks_for_nothing(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LOG_LEVEL_WARNING);
+    fixture.job.agent.config.max_restarts = 3;
+    agent_story_begin(&fixture.story);
+    step(&fixture, AGENT_JOINING, AGENT_STARTING, AGENT_EVENT_JOINED);
+    assert_int_equal(fixture.said.length, 0);
+    fixture.machine.stop_reason = AGENT_STOP_RESTART;
+    step(&fixture, AGENT_RUNNING, AGENT_STOPPING, AGENT_EVENT_WORKER_EXITED);
+    assert_string_equal(
+        text_string(&fixture.said), "restarting the workers: restart 0 of 3 (--max-restarts)\n");
+    fixture.machine.stop_reason = AGENT_STOP_FAILURE;
+    step(&fixture, AGENT_RUNNING, AGENT_STOPPING, AGENT_EVENT_WORKER_EXITED);
+    assert_said(&fixture, "no restart is left of 3 (--max-restarts)\n");
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_way_to_running_workers_is_told),
+    cmocka_unit_test(only_what_a_failure_costs_is_told_to_who_asks_for_nothing),
+};
+
+TEST_MAIN(tests)
