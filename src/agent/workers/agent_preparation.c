@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/workers/log_plan.h"
 #include "host/machine/gpu_inventory.h"
 #include "host/network/local_address.h"
 #include "host/machine/machine_topology.h"
@@ -234,14 +235,16 @@ static enum failure_code prepare_python(const struct launch_config *config,
 static enum failure_code open_logs(const struct launch_config *config,
     const struct agent_preparation_watch *watch, struct agent_preparation *preparation,
     struct failure *failure) {
+    char *directory = log_plan_directory(config, preparation->host_name);
     char *what = text_format("the log directory %s",
-        config->log_dir != NULL ? config->log_dir : "in the directory for temporary files");
+        directory != NULL ? directory : "in the directory for temporary files");
     struct disk_wait wait = {watch, what};
     const struct errand_watch errand_watch =
         watch != NULL ? watch_of(&wait) : (struct errand_watch){0};
     enum failure_code code = log_directory_open_within(duration_from_seconds(DISK_PATIENCE_SECONDS),
-        watch != NULL ? &errand_watch : NULL, config->log_dir, preparation->run_id,
-        &preparation->logs, failure);
+        watch != NULL ? &errand_watch : NULL, directory, preparation->run_id, &preparation->logs,
+        failure);
+    free(directory);
     free(what);
     return code;
 }

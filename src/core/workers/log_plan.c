@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/template.h"
 #include "core/workers/log_tree.h"
 
 /* The names that a prefix template may use, in the order of set_values. */
-static const char *const value_names[] = {"role_name", "local_rank", "rank", "hostname"};
+static const char *const value_names[] = {"role_name", "local_rank", "rank", "hostname", "host"};
 #define VALUE_COUNT (sizeof value_names / sizeof *value_names)
 
 static void set_values(struct template_value *out_values, const char *const *values) {
@@ -69,7 +70,8 @@ char *log_plan_header(const struct launch_config *config, const struct log_worke
     char *local_rank = text_format("%d", worker->local_rank);
     char *rank = text_format("%d", worker->rank);
     struct template_value values[VALUE_COUNT];
-    set_values(values, (const char *[]){worker->role_name, local_rank, rank, worker->hostname});
+    set_values(values,
+        (const char *[]){worker->role_name, local_rank, rank, worker->hostname, worker->hostname});
     char *header = template_substitute(config->log_line_prefix_template, values, VALUE_COUNT);
     free(local_rank);
     free(rank);
@@ -79,7 +81,17 @@ char *log_plan_header(const struct launch_config *config, const struct log_worke
 void log_plan_unknown_names(const struct launch_config *config, struct text_list *out_names) {
     if (has_template(config)) {
         struct template_value values[VALUE_COUNT];
-        set_values(values, (const char *[]){"", "", "", ""});
+        set_values(values, (const char *[]){"", "", "", "", ""});
         template_unknown_names(config->log_line_prefix_template, values, VALUE_COUNT, out_names);
     }
+}
+
+char *log_plan_directory(const struct launch_config *config, const char *hostname) {
+    const char *given = config->log_dir;
+    if (given == NULL ||
+        (strstr(given, "${host}") == NULL && strstr(given, "${hostname}") == NULL)) {
+        return memory_duplicate_string(given);
+    }
+    const struct template_value values[] = {{"host", hostname}, {"hostname", hostname}};
+    return template_substitute(given, values, sizeof values / sizeof *values);
 }

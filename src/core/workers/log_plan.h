@@ -42,11 +42,18 @@ struct log_stream_plan log_plan_stream(
 bool log_destination_is_file(enum log_destination destination);
 
 /* The prefix of each line of this worker on the console: the template of the configuration with
- * role_name, local_rank, rank and hostname substituted. Without a template, or with an empty one,
+ * role_name, local_rank, rank, hostname and host (the same, which torchrun does not know)
+ * substituted. Without a template, or with an empty one,
  * it is "[<role_name><local_rank>]:". The caller frees it. */
 char *log_plan_header(const struct launch_config *config, const struct log_worker *worker);
 
 /* Appends the names in the prefix template that are unknown, for a warning. */
 void log_plan_unknown_names(const struct launch_config *config, struct text_list *out_names);
+
+/* The directory of --log-dir on this node, or NULL; the caller frees it. `${hostname}` and
+ * `${host}` become the host's name, so that nodes that share a disk have directories of their own;
+ * torchrun would make a directory of that very name. Where neither occurs, nothing is substituted.
+ */
+char *log_plan_directory(const struct launch_config *config, const char *hostname);
 
 #endif

@@ -148,7 +148,8 @@ static const struct option_definition definitions[] = {
         .names = {"--log-dir", "--log_dir"},
         .reads_environment = true,
         .help = "Directory for log files; each run makes its own below it, named after the job. "
-                "Default: a new one in the temporary directory. /dev/null: no files at all.",
+                "Default: a new one in the temporary directory. /dev/null: no files at all. "
+                "${hostname} becomes the name of this host.",
     },
     {
         .destination = "redirects",
@@ -174,7 +175,7 @@ static const struct option_definition definitions[] = {
         .default_text = "",
         .help =
             "What stands before each line of --tee on the console; ${role_name}, ${local_rank}, "
-            "${rank} and ${hostname} are put in. Default: [${role_name}${local_rank}]:",
+            "${rank}, ${hostname} and ${host} are put in. Default: [${role_name}${local_rank}]:",
     },
     {
         .destination = "local_ranks_filter",

@@ -110,10 +110,10 @@ static void assert_header(char *template, const char *expected) {
 static void headers_follow_the_template(void **state) {
     (void)state;
     char empty[] = "";
-    char all[] = "${hostname}/$rank/$local_rank/${role_name} $$ ${other}> ";
+    char all[] = "${hostname}/$host/$rank/$local_rank/${role_name} $$ ${other}> ";
     assert_header(NULL, "[trainer3]:");
     assert_header(empty, "[trainer3]:");
-    assert_header(all, "node7/11/3/trainer $ ${other}> ");
+    assert_header(all, "node7/node7/11/3/trainer $ ${other}> ");
 }
 
 static void names_that_mean_nothing_are_listed(void **state) {
@@ -128,7 +128,27 @@ static void names_that_mean_nothing_are_listed(void **state) {
     text_list_clear(&names);
 }
 
+static void assert_directory(char *given, const char *expected) {
+    struct launch_config config = {.log_dir = given};
+    char *directory = log_plan_directory(&config, "node7");
+    assert_string_equal(directory, expected);
+    free(directory);
+}
+
+static void directory_may_have_the_name_of_the_host(void **state) {
+    (void)state;
+    char by_name[] = "/shared/${hostname}/logs";
+    char by_short_name[] = "logs-${host}";
+    char nothing[] = "/shared/$hostname/$$/${rank}";
+    assert_directory(by_name, "/shared/node7/logs");
+    assert_directory(by_short_name, "logs-node7");
+    assert_directory(nothing, nothing);
+    struct launch_config config = {0};
+    assert_null(log_plan_directory(&config, "node7"));
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(directory_may_have_the_name_of_the_host),
     cmocka_unit_test(without_settings_streams_are_inherited),
     cmocka_unit_test(each_bit_redirects_its_own_stream),
     cmocka_unit_test(ranks_have_settings_of_their_own),
