@@ -126,10 +126,17 @@ static enum failure_code try_commas(const char *text, struct text *reason) {
     return FAILURE_NONE;
 }
 
+static enum failure_code try_exit_on(const char *text, struct text *reason) {
+    struct launch_exit_on exit_on = {0};
+    enum failure_code code = option_parse_exit_on(text, &exit_on, reason);
+    require(!exit_on.codes[0] && !exit_on.signals[0]);
+    return code;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static enum failure_code (*const grammars[])(const char *, struct text *) = {try_node_range,
         try_worker_count, try_streams, try_rank_list, try_signals, try_endpoint, try_conf,
-        try_commas, try_scale_up, try_memory, try_scratch};
+        try_commas, try_scale_up, try_memory, try_scratch, try_exit_on};
     if (size == 0) {
         return 0;
     }

@@ -8,6 +8,7 @@
 #include "core/workers/signal_name.h"
 
 #define EXIT_JOB_FAILED 1
+#define SIGNAL_EXIT_BASE 128
 
 /* An empty name is none, as torchrun takes it. */
 static const char *parent_error_file(const struct agent *agent) {
@@ -56,6 +57,15 @@ static int report_failures(struct agent *agent) {
     return status;
 }
 
+/* What replaces the node reads the status. */
+static int end_as_worker(struct agent *agent) {
+    if (worker_group_has_failure(node_machine_workers(agent->node))) {
+        (void)report_failures(agent);
+    }
+    return agent->exit_on.is_signal ? SIGNAL_EXIT_BASE + agent->exit_on.value
+                                    : agent->exit_on.value;
+}
+
 int agent_end_report(struct agent *agent) {
     static const char left_behind[] =
         "some processes did not end after SIGKILL (they hang in the kernel) and were left behind";
@@ -81,7 +91,7 @@ int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_JOIN_FAILED:
         return report_rendezvous_failure(agent, "cannot join the job");
     case AGENT_OUTCOME_SIGNALLED:
-        return agent_end_by_signal(agent);
+        return agent->has_exit_on ? end_as_worker(agent) : agent_end_by_signal(agent);
     }
     return EXIT_JOB_FAILED;
 }

@@ -418,11 +418,28 @@ void agent_stood_still(void *context, struct duration how_long) {
     free(reason);
 }
 
+/* The node is to be replaced: it leaves the job as after a signal, before what it would do about a
+ * failure. */
+static void leave_if_asked(struct agent *agent, int local_rank, struct process_exit how) {
+    const struct launch_exit_on *exit_on = &agent->config->exit_on;
+    bool is_asked = how.is_signal ? exit_on->signals[how.value] : exit_on->codes[how.value];
+    enum agent_phase phase = node_machine_agent(agent->node)->phase;
+    if (!is_asked || agent->has_exit_on || (phase != AGENT_STARTING && phase != AGENT_RUNNING)) {
+        return;
+    }
+    agent->has_exit_on = true;
+    agent->exit_on = how;
+    log_error(agent->log, "--exit-on: local_rank %d has ended with %s %d; this node leaves the job",
+        local_rank, how.is_signal ? "signal" : "exit code", how.value);
+    take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = SIGTERM});
+}
+
 static void worker_exited(void *context, int local_rank, struct process_exit how) {
     struct agent *agent = context;
     agent_guardian_listen(agent->guardian); /* it may have ended the worker */
     agent_watchdog_forget(agent->watchdog, agent_workers_pid(agent->workers, local_rank));
     log_first_failure(agent, local_rank, how);
+    leave_if_asked(agent, local_rank, how);
     take(agent, (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
                     .worker_exited = {local_rank, how, event_loop_wall_time(agent->loop)}});
 }

@@ -66,6 +66,9 @@ struct agent {
     enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
     size_t owed_count;
     struct agent_outcome outcome;
+    /* A worker's end after which this node leaves the job (--exit-on) */
+    bool has_exit_on;
+    struct process_exit exit_on;
 };
 
 #endif

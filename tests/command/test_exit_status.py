@@ -73,3 +73,37 @@ def test_called_torchrun_it_is_muster_run(muster, scratch):
     end = muster.start(["--nproc-per-node", "2", "--no-python", "sh", "-c", "echo $RANK"], program=link).finish()
     assert end.status == 0
     assert sorted(end.out.split()) == ["0", "1"]
+
+
+@pytest.mark.parametrize("script, status", [("exit 17", 17), ("kill -BUS $$$$", 128 + signal.SIGBUS)])
+def test_a_worker_that_ends_as_told_ends_its_agent_with_its_status(muster, script, status):
+    script = f"[ $RANK = 0 ] || exec sleep 600; {script}"
+    options = ["--exit-on", "17,SIGBUS", "--max-restarts", 3]
+    end = muster.run([*LOCALLY[:-1], *options, "--no-python", "sh", "-c", script])
+    assert end.status == status, end
+    assert "this node leaves the job" in end.err and "Root Cause" in end.err, end
+    assert "restarting the workers" not in end.err, end
+
+
+def test_a_worker_that_ends_otherwise_is_restarted(muster):
+    script = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3"
+    end = muster.run([*LOCALLY[:-1], "--exit-on", "17", "--max-restarts", 1, "--no-python", "sh", "-c", script])
+    assert end.status == 0, end
+
+
+def test_an_end_that_is_none_is_refused(muster):
+    end = muster.run([*LOCALLY[:-1], "--exit-on", "17,BUS", "--no-python", "true"])
+    assert end.status == 2, end
+    assert "--exit-on" in end.err and "'BUS' is neither an exit code from 1 to 255 nor a signal" in end.err, end
+
+
+def test_others_go_on_when_a_node_leaves_to_be_replaced(make_job):
+    job = make_job("1:2")
+    stays = job.start_host("node1")
+    leaves = job.start("node2", "--exit-on", "17")
+    job.wait_for_world("node1", "node2").of("node2").end(17)
+    assert leaves.finish().status == 17, job.tell()
+    world = job.wait_for_world("node1")
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert stays.finish().status == 0, job.tell()

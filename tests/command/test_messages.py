@@ -2,7 +2,9 @@
 """What docs/messages.md shows is what Muster says."""
 
 import re
+import shlex
 import signal
+import socket
 
 from support.binary import ROOT
 from support.ports import free_port
@@ -98,3 +100,13 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     shown = transcript(command)
     assert lines[: len(shown)] == shown, end
     assert "  restart_count=1" in lines[len(shown) :] and lines[-1].endswith("all workers have succeeded"), end
+
+
+def test_lines_and_directories_name_the_host(muster, scratch):
+    command = ("run --standalone --tee 1 --log-dir logs/${host} --log-line-prefix-template '[${host} ${rank}] ' "
+               "--no-python echo done")
+    end = muster.run(shlex.split(command))
+    host = socket.gethostname()
+    assert end.status == 0, end
+    assert end.out.replace(f"[{host} ", "[node1 ").splitlines() == transcript(command), end
+    assert [path.name for path in (scratch / "logs").iterdir()] == [host]

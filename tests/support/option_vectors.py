@@ -98,6 +98,7 @@ CHOSEN = [
     ["--start-method", "fo", "train.py"],
     ["--numa-binding", "node", "train.py"],
     ["--exit-code", "worker", "train.py"],
+    ["--exit-on", "17,SIGBUS", "train.py"],
     ["--exit_code=2", "train.py"],
     ["--on-timer-expiry", "exit-agent", "train.py"],
     ["--on-node-loss", "wait", "--scale_up=90", "train.py"],

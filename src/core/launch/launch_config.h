@@ -144,6 +144,12 @@ enum launch_timer_expiry {
     LAUNCH_TIMER_EXPIRY_EXIT_AGENT,     /* the agent ends too, as after SIGTERM */
 };
 
+/* Ends of a worker, after which its node shall be replaced. */
+struct launch_exit_on {
+    bool codes[256];                          /* by exit code; 0 never */
+    bool signals[LAUNCH_MAXIMUM_SIGNALS + 1]; /* by number */
+};
+
 struct launch_config {
     /* size */
     int minimum_nodes;
@@ -229,6 +235,7 @@ struct launch_config {
      * reach this node. */
     struct duration settling_time;
     enum launch_exit_code exit_code;
+    struct launch_exit_on exit_on;
 
     /* logs */
     char *log_dir; /* NULL: a new temporary directory; "/dev/null": none */

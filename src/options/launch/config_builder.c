@@ -415,6 +415,10 @@ static enum failure_code build_stopping(struct building *building) {
     config->exit_code = text_equals(text_of(building, "exit_code"), "worker")
                             ? LAUNCH_EXIT_CODE_WORKER
                             : LAUNCH_EXIT_CODE_TORCHRUN;
+    code = option_parse_exit_on(text_of(building, "exit_on"), &config->exit_on, &reason);
+    if (code != FAILURE_NONE) {
+        return option_result_settle(building->options, "exit_on", code, &reason);
+    }
     config->shutdown_timeout = duration_from_seconds(DEFAULT_SHUTDOWN_SECONDS);
     code = build_timeout(
         building, "shutdown_timeout", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", &config->shutdown_timeout);

@@ -13,6 +13,7 @@
 #include "core/workers/signal_name.h"
 #include "base/python_repr.h"
 
+#define LAST_EXIT_CODE 255
 #define REASON_SIZE 512
 
 static const char blanks[] = " \t\n\v\f\r";
@@ -411,6 +412,44 @@ enum failure_code option_parse_signals(
     if (code == FAILURE_NONE) {
         memcpy(out_signals, signals, count * sizeof *signals);
         *out_count = count;
+    }
+    return code;
+}
+
+static enum failure_code add_exit(
+    const char *item, struct launch_exit_on *exit_on, struct text *out_reason) {
+    int signal = signal_number_from_name(item);
+    int64_t code;
+    if (signal > 0) {
+        exit_on->signals[signal] = true;
+        return FAILURE_NONE;
+    }
+    if (text_parse_integer(item, &code) != FAILURE_NONE || code < 1 || code > LAST_EXIT_CODE) {
+        text_append_format(out_reason,
+            "'%s' is neither an exit code from 1 to %d nor a signal; write 17,SIGBUS", item,
+            LAST_EXIT_CODE);
+        return FAILURE_INVALID;
+    }
+    exit_on->codes[code] = true;
+    return FAILURE_NONE;
+}
+
+enum failure_code option_parse_exit_on(
+    const char *text, struct launch_exit_on *out_exit_on, struct text *out_reason) {
+    struct launch_exit_on exit_on = {0};
+    struct text_list items = {0};
+    if (*text != '\0') {
+        option_split(text, ',', &items);
+    }
+    enum failure_code code = FAILURE_NONE;
+    for (size_t i = 0; i < items.count && code == FAILURE_NONE; i++) {
+        char *item = option_trim(items.items[i]);
+        code = add_exit(item, &exit_on, out_reason);
+        free(item);
+    }
+    text_list_clear(&items);
+    if (code == FAILURE_NONE) {
+        *out_exit_on = exit_on;
     }
     return code;
 }

@@ -27,6 +27,10 @@ __attribute__((warn_unused_result)) enum failure_code option_parse_worker_count(
 __attribute__((warn_unused_result)) enum failure_code option_parse_streams(
     const char *text, struct launch_streams *out_streams, struct text *out_reason);
 
+/* Exit codes (1 to 255) and names of signals, parted by commas: "17,SIGBUS". Empty: none. */
+__attribute__((warn_unused_result)) enum failure_code option_parse_exit_on(
+    const char *text, struct launch_exit_on *out_exit_on, struct text *out_reason);
+
 /* "immediate", "never", or the number of seconds (0 or more) between two admissions of new
  * nodes. */
 __attribute__((warn_unused_result)) enum failure_code option_parse_scale_up(const char *text,

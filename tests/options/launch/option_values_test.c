@@ -257,7 +257,27 @@ static void new_nodes_are_admitted_at_once_or_never_or_now_and_then(void **state
     }
 }
 
+static void ends_of_workers_are_codes_and_signals(void **state) {
+    (void)state;
+    struct launch_exit_on exit_on = {0};
+    struct text why = {0};
+    assert_int_equal(option_parse_exit_on("", &exit_on, &why), FAILURE_NONE);
+    assert_false(exit_on.codes[17]);
+    assert_int_equal(option_parse_exit_on("17, SIGBUS,255", &exit_on, &why), FAILURE_NONE);
+    assert_true(exit_on.codes[17] && exit_on.codes[255] && exit_on.signals[7]);
+    assert_false(exit_on.codes[7] || exit_on.signals[17]);
+    static const char *const refused[] = {"0", "256", "-1", "SIGNOPE", "17,", "1.5", "BUS"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        text_clear(&why);
+        assert_int_equal(option_parse_exit_on(refused[i], &exit_on, &why), FAILURE_INVALID);
+        assert_non_null(strstr(text_string(&why), "is neither an exit code from 1 to 255 nor"));
+    }
+    assert_true(exit_on.codes[17]);
+    text_clear(&why);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ends_of_workers_are_codes_and_signals),
     cmocka_unit_test_teardown(node_ranges_are_one_number_or_two, clear),
     cmocka_unit_test_teardown(impossible_node_ranges_say_why, clear),
     cmocka_unit_test_teardown(worker_counts_are_numbers_or_words, clear),
