@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The completion script for bash, asked as a shell asks it."""
 
+import re
 import shutil
 
 import pytest
@@ -43,3 +44,41 @@ def complete(muster, binary):
 ])
 def test_words_that_may_follow(complete, words, expected):
     assert complete(*words) == expected
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![\w-])", text))
+
+
+def commands_of(muster, *family):
+    """The commands that a usage text names, each at the beginning of a line."""
+    usage = muster.run([*family, "--help"]).out
+    return set(re.findall(rf"^(?:usage:)? *{' '.join(['muster', *family])} ([a-z-]+)", usage, re.MULTILINE))
+
+
+def test_every_command_is_completed(complete, muster):
+    commands = commands_of(muster)
+    assert commands > {"run", "store", "timer"}
+    assert commands - set(complete("")) == set()
+
+
+def test_every_option_of_a_run_is_completed(complete, muster):
+    shown = options_in(muster.run(["run", "--help"]).out)
+    assert len(shown) > 40
+    assert set(complete("run", "--")) >= shown
+
+
+@pytest.mark.parametrize("family", ["store", "timer"])
+def test_every_command_and_option_of_a_family_is_completed(complete, muster, family):
+    commands = commands_of(muster, family)
+    assert len(commands) >= 3
+    assert set(complete(family, "")) == commands
+    for command in commands:
+        assert set(complete(family, command, "--")) == options_in(muster.run([family, command, "--help"]).out), command
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_what_is_printed_for_a_shell_has_every_option_of_a_run(muster, shell):
+    printed = muster.run(["run", "--print-completion", shell]).out
+    words = set(re.findall(r"[a-z][a-z-]*[a-z]", printed))  # tcsh has them without their dashes
+    assert {option.lstrip("-") for option in options_in(muster.run(["run", "--help"]).out)} - words == set()
