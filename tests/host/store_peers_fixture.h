@@ -25,6 +25,11 @@ static inline void remember_gone(void *context, const char *name, const char *va
     text_append_format(&fixture->news, "%s is gone %s\n", name, value);
 }
 
+static inline void remember_silent(void *context, const char *name) {
+    struct fixture *fixture = context;
+    text_append_format(&fixture->news, "%s is silent\n", name);
+}
+
 static inline void remember_connections(void *context, size_t count) {
     struct fixture *fixture = context;
     text_append_format(&fixture->news, "%zu connections\n", count);
@@ -50,6 +55,7 @@ static inline void set_up_presence(struct fixture *fixture, bool counts_connecti
                            .presence_prefix = prefix,
                            .observer = {.beat = remember_beat,
                                .gone = remember_gone,
+                               .silent = remember_silent,
                                .connections = counts_connections ? remember_connections : NULL,
                                .context = fixture},
                        });

@@ -102,6 +102,15 @@ static void gone(void *context, const char *name, const char *value) {
         store->settings.context, &identity, text_equals(value, RENDEZVOUS_PRESENCE_FINISHED));
 }
 
+static void silent(void *context, const char *name) {
+    struct agent_hosted_store *store = context;
+    struct node_identity identity;
+    if (store->is_serving && store->settings.silent != NULL &&
+        node_identity_parse(name, &identity)) {
+        store->settings.silent(store->settings.context, &identity);
+    }
+}
+
 static void record_written(void *context) {
     const struct agent_hosted_store *store = context;
     if (store->is_serving) {
@@ -255,7 +264,7 @@ static enum failure_code start(
         .operations = settings->operations,
         .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
-        .observer = {heard, gone, record_written, connections_changed, store},
+        .observer = {heard, gone, silent, record_written, connections_changed, store},
     };
     enum failure_code code = open_port(store, &server, name, port, failure);
     text_clear(&prefix);

@@ -30,6 +30,9 @@ struct agent_hosted_store_settings {
     /* An agent is gone: its connection ended, its machine fell silent, or it has stalled. Of a
      * store that is served no longer nothing is told. */
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
+    /* `gone` of this agent follows, whose process may be there: its machine fell silent, or it has
+     * stalled. NULL: nobody asks. */
+    void (*silent)(void *context, const struct node_identity *identity);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
     void *context;

@@ -180,9 +180,19 @@ size_t store_peers_count(const struct store_peers *peers) {
     return peers->open_count;
 }
 
+static void report_silent(
+    const struct store_peers *peers, const struct store_presence_holder *holder) {
+    for (const struct store_presence_key *key = holder->first; key != NULL; key = key->next) {
+        if (peers->observer.silent != NULL) {
+            peers->observer.silent(peers->observer.context, key->name);
+        }
+    }
+}
+
 void store_peers_drop(struct store_peers *peers, const char *name) {
     const struct store_presence_holder *holder = store_presence_find(peers->presence, name);
     if (holder != NULL) {
+        report_silent(peers, holder);
         store_peer_dismiss(holder->owner, "let go: the node it speaks for has stalled");
     }
 }
@@ -202,6 +212,7 @@ struct duration store_peers_look(struct store_peers *peers) {
         struct duration silent_for = tcp_silence_measure(peer->stream.fd);
         if (connection_silence_look(&peer->silence, silent_for, limit, now)) {
             char *silence = text_format("no answer for %g s", duration_seconds(silent_for));
+            report_silent(peers, &peer->holder);
             store_peer_dismiss(peer, silence);
             free(silence);
             continue;

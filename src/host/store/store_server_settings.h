@@ -26,6 +26,9 @@ struct store_server_observer {
     /* The connection that held the presence key is gone. `value` is the value it was SET to last.
      * Every `beat` of that connection was called before. */
     void (*gone)(void *context, const char *name, const char *value);
+    /* `gone` of this presence key follows: not since its process has ended or left, for all that is
+     * known, but since its machine is silent, or it has stalled. */
+    void (*silent)(void *context, const char *name);
     /* A client that holds no presence key has written the watched key. */
     void (*watched_written)(void *context);
     /* The number of open connections has changed (it is 0 at first). A thread reports it after all

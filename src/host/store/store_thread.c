@@ -43,6 +43,10 @@ static void report_gone(void *context, const char *name, const char *value) {
     report(context, store_letter_new(STORE_LETTER_GONE, name, value));
 }
 
+static void report_silent(void *context, const char *name) {
+    report(context, store_letter_new(STORE_LETTER_SILENT, name, NULL));
+}
+
 static void report_watched_written(void *context) {
     report(context, store_letter_new(STORE_LETTER_WATCHED_WRITTEN, NULL, NULL));
 }
@@ -81,6 +85,7 @@ static void carry_out(struct store_thread *thread, struct store_letter *letter_t
     case STORE_LETTER_DONE:
     case STORE_LETTER_BEAT:
     case STORE_LETTER_GONE:
+    case STORE_LETTER_SILENT:
     case STORE_LETTER_WATCHED_WRITTEN:
     case STORE_LETTER_CONNECTIONS:
         break; /* these letters go to the caller */
@@ -109,6 +114,9 @@ static void tell(const struct store_server_observer *observer, const struct stor
         break;
     case STORE_LETTER_GONE:
         observer->gone(observer->context, letter->name, letter->value);
+        break;
+    case STORE_LETTER_SILENT:
+        observer->silent(observer->context, letter->name);
         break;
     case STORE_LETTER_WATCHED_WRITTEN:
         observer->watched_written(observer->context);
@@ -178,6 +186,7 @@ static enum failure_code start(struct store_thread *thread, int listening_fd,
     served.observer = (struct store_server_observer){
         .beat = settings->observer.beat != NULL ? report_beat : NULL,
         .gone = settings->observer.gone != NULL ? report_gone : NULL,
+        .silent = settings->observer.silent != NULL ? report_silent : NULL,
         .watched_written =
             settings->observer.watched_written != NULL ? report_watched_written : NULL,
         .connections = settings->observer.connections != NULL ? report_connections : NULL,

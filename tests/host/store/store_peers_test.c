@@ -105,7 +105,7 @@ static void stalled_client_is_dropped_by_its_name(void **state) {
     store_peers_drop(fixture.peers, "nobody");
     store_peers_drop(fixture.peers, "a");
     store_peers_drop(fixture.peers, "a");
-    expect_news(&fixture, "a beats 1\nb beats 2\na is gone 1\n");
+    expect_news(&fixture, "a beats 1\nb beats 2\na is silent\na is gone 1\n");
     assert_true(remembered_log_has(&fixture.log, "stalled"));
     client_expect_close(fixture.loop, node);
     client_expect_value(fixture.loop, other, "/p/b", "2");
