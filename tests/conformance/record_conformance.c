@@ -123,7 +123,7 @@ static void connect_node(struct job *job, struct node *node, int maximum_nodes) 
         .minimum_nodes = 1,
         .maximum_nodes = maximum_nodes,
         .answer_timeout = PATIENCE,
-        .observer = {told, node},
+        .observer = {.told = told, .context = node},
     };
     struct event_loop *loop = job->store->loop;
     node->job = job;

@@ -150,7 +150,7 @@ static inline struct rendezvous_backend *make_backend(struct node *node, int max
         .maximum_nodes = maximum_nodes,
         .silence_timeout = duration_from_seconds(3),
         .answer_timeout = duration_from_seconds(20),
-        .observer = {told, node},
+        .observer = {.told = told, .context = node},
     };
     return rendezvous_backend_new(node->fixture->loop, &settings);
 }

@@ -148,6 +148,11 @@ static void lanes_unopened(void *context, const struct failure *failure) {
     carry_out(backend, &effects);
 }
 
+static void lanes_doubted(void *context, bool is_doubted) {
+    struct rendezvous_backend *backend = context;
+    backend->observer.doubted(backend->observer.context, is_doubted);
+}
+
 static void lanes_ended(void *context, const struct failure *failure) {
     struct rendezvous_backend *backend = context;
     struct record_effects effects = {0};
@@ -302,6 +307,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .connected = lanes_connected,
         .unopened = lanes_unopened,
         .ended = lanes_ended,
+        .doubted = settings->observer.doubted != NULL ? lanes_doubted : NULL,
         .context = backend,
     };
     return backend;

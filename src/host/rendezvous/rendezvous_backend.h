@@ -30,6 +30,9 @@ struct rendezvous_backend_observer {
      * to know), CONNECTION_LOST, RECORD, WRITTEN, CHANGED, FINISHED_COUNT, ROLL_ANSWERED or BROKEN.
      * The event has no time, and is borrowed for the call. */
     void (*told)(void *context, const struct rendezvous_event *event);
+    /* The store's machine is silent, though the connection is not lost yet; or it is heard again.
+     * A connection begins without doubt. NULL: nobody asks. */
+    void (*doubted)(void *context, bool is_doubted);
     void *context;
 };
 

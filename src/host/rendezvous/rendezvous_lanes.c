@@ -6,13 +6,37 @@
 
 /* Looks at the store's machine. */
 
+#define DOUBTING_LOOK_MILLISECONDS 500
+/* What the silence is measured too roughly, or an acknowledgement may be under way. */
+#define DOUBT_SLACK_MILLISECONDS 50
+
+/* Whether nothing was heard since the look before, which has sent a sign of life. The first look
+ * has none before it. */
+static void doubt(struct rendezvous_lanes *lanes, struct duration silent_for, struct instant now) {
+    struct duration slack = duration_from_milliseconds(DOUBT_SLACK_MILLISECONDS);
+    struct duration usual = instant_until(lanes->looked_at, instant_after(now, slack));
+    bool is_doubted =
+        lanes->looked_at.nanoseconds > 0 && silent_for.nanoseconds > usual.nanoseconds;
+    lanes->looked_at = now;
+    if (lanes->doubted != NULL && is_doubted != lanes->is_doubted) {
+        lanes->is_doubted = is_doubted;
+        lanes->doubted(lanes->context, is_doubted);
+    }
+}
+
 static void look(void *context) {
     struct rendezvous_lanes *lanes = context;
+    struct instant now = event_loop_now(lanes->loop);
+    struct duration silent_for = store_access_silence(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
     struct duration pause = store_access_look(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
     if (pause.nanoseconds == DURATION_FOREVER.nanoseconds) {
         return; /* the lanes are dropped, or perhaps no longer there */
     }
-    struct instant now = event_loop_now(lanes->loop);
+    doubt(lanes, silent_for, now);
+    if (lanes->doubted != NULL) {
+        int64_t longest = duration_from_milliseconds(DOUBTING_LOOK_MILLISECONDS).nanoseconds;
+        pause.nanoseconds = pause.nanoseconds < longest ? pause.nanoseconds : longest;
+    }
     event_timer_set_between(lanes->look, instant_after(now, connection_silence_earliest(pause)),
         instant_after(now, pause));
 }
@@ -81,6 +105,8 @@ void rendezvous_lanes_open(
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     lanes->connected_count = 0;
+    lanes->looked_at = (struct instant){0};
+    lanes->is_doubted = false;
     event_timer_free(lanes->look);
     lanes->look = NULL;
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {

@@ -28,10 +28,15 @@ struct rendezvous_lanes {
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
     int connected_count;
     struct event_timer *look;         /* NULL while the lanes are dropped */
+    struct instant looked_at;         /* the last look; a sign of life went then */
+    bool is_doubted;                  /* nothing was heard since that sign */
     void (*connected)(void *context); /* all three are connected */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);
     void (*ended)(void *context, const struct failure *failure);
+    /* A sign of life is not acknowledged, or something is heard again. It is known sooner than by
+     * looks that are a second apart, so these are half a second apart. NULL: nobody asks. */
+    void (*doubted)(void *context, bool is_doubted);
     void *context;
 };
 

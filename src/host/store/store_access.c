@@ -45,6 +45,10 @@ struct duration store_access_look(struct store_access *access) {
     return access->client != NULL ? store_client_look(access->client) : DURATION_FOREVER;
 }
 
+struct duration store_access_silence(const struct store_access *access) {
+    return access->client != NULL ? store_client_silence(access->client) : (struct duration){0};
+}
+
 void store_access_write_address(const struct store_access *access, struct text *out) {
     if (access->client != NULL) {
         store_client_write_address(access->client, out);

@@ -28,6 +28,8 @@ void store_access_send(struct store_access *access, const struct store_client_ca
 
 /* As store_client_look. Does nothing for a file, and returns for ever. */
 struct duration store_access_look(struct store_access *access);
+/* As store_client_silence; a file is never silent. */
+struct duration store_access_silence(const struct store_access *access);
 
 /* As store_client_write_address. Nothing for a file. */
 void store_access_write_address(const struct store_access *access, struct text *out);

@@ -396,6 +396,10 @@ static bool is_ready(const struct store_client *client) {
     return client->phase == PHASE_READY && !client->is_freed;
 }
 
+struct duration store_client_silence(const struct store_client *client) {
+    return is_ready(client) ? store_link_silence(client->link) : (struct duration){0};
+}
+
 struct duration store_client_look(struct store_client *client) {
     struct duration pause = DURATION_FOREVER;
     if (is_ready(client)) {

@@ -98,6 +98,9 @@ void store_client_send(struct store_client *client, const struct store_client_ca
  * (connection_silence_pause); for ever when there is no connection, or when it has ended. */
 struct duration store_client_look(struct store_client *client);
 
+/* How long the kernel of the server's machine has not been heard; zero without a connection. */
+struct duration store_client_silence(const struct store_client *client);
+
 /* As store_link_write_address, of the connection that there is. */
 void store_client_write_address(const struct store_client *client, struct text *out);
 

@@ -43,7 +43,7 @@ static void add_node(struct fixture *fixture, int index) {
         .minimum_nodes = 1,
         .maximum_nodes = 2,
         .answer_timeout = duration_from_seconds(20),
-        .observer = {told, fixture},
+        .observer = {.told = told, .context = fixture},
     };
     struct agent_learned_list_settings list = {
         .run_id = "job",

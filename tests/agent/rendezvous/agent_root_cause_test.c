@@ -54,7 +54,7 @@ static void add_node(struct fixture *fixture, int index) {
         .minimum_nodes = 1,
         .maximum_nodes = 2,
         .answer_timeout = duration_from_seconds(20),
-        .observer = {told, fixture},
+        .observer = {.told = told, .context = fixture},
     };
     struct agent_root_cause_settings root_cause = {
         .run_id = "job",
