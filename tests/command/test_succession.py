@@ -132,6 +132,23 @@ def test_any_machine_may_be_cut_off(make_register_job, make_network, number):
     assert job.succeeds()
 
 
+def test_a_host_whose_machine_is_gone_without_a_word_is_succeeded(make_register_job, make_network):
+    job = make_register_job("2:3")
+    hosts = make_network(3).hosts
+    for host in hosts:
+        node = job.start(host.name, on=host)
+        if host is hosts[0]:
+            node.wait_for_log("this node hosts the store")
+    job.wait_for_world("node1", "node2", "node3")
+    hosts[0].unplug()
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3")
+    assert world.restarts == {0}, job.tell()
+    assert len(job.worlds()) == 2, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
 def test_a_register_that_is_not_there_is_one_clear_error(muster):
     end = muster.run(
         ["run", "--nnodes", "2", "--rdzv-backend", "dir", "--rdzv-endpoint", muster.scratch / "nowhere", "--rdzv-id", "job",

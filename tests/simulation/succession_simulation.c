@@ -133,6 +133,27 @@ static void succession(struct simulation *simulation) {
     expect_one_world(simulation, 10);
 }
 
+/* The host's machine is gone without a word: its connections are found silent, and its renewal has
+ * stood still by then. */
+static void silent(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    for (int i = 0; i < 5; i++) {
+        int host = simulation_host(simulation);
+        if (host == SIM_NOBODY) {
+            simulation_complain(simulation, "nobody hosts");
+            return;
+        }
+        simulation_power_off(simulation, host);
+        simulation_play(simulation, 4.3);
+        if (!simulation_is_settled(simulation)) {
+            simulation_complain(simulation, "the survivors are not one world after 4.3 s");
+        }
+        simulation_start(simulation, host);
+        simulation_play(simulation, 2);
+    }
+    expect_one_world(simulation, 10);
+}
+
 /* A node that alone cannot reach the host, in one direction or in both, deposes nobody. */
 static void lonely(struct simulation *simulation) {
     simulation_play(simulation, 3);
@@ -152,6 +173,38 @@ static void lonely(struct simulation *simulation) {
     simulation_play(simulation, 60);
     if (simulation_host(simulation) != host) {
         simulation_complain(simulation, "a node that was cut off alone has deposed the host");
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* The host reaches the register, and less than half of the nodes: those who are more have another
+ * host, and one world, soon. Cuts may be of one direction. */
+static void outnumbered(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    int host = simulation_host(simulation);
+    int few = (simulation->node_count - 1) / 2;
+    uint64_t others = 0;
+    if (host == SIM_NOBODY || simulation->node_count < 3) {
+        return;
+    }
+    for (int i = 1; i < simulation->node_count; i++) {
+        others |= i >= few ? UINT64_C(1) << (host + i) % simulation->node_count : 0;
+    }
+    for (int i = 0; i < simulation->node_count * simulation->node_count; i++) {
+        int from = i / simulation->node_count;
+        int to = i % simulation->node_count;
+        if ((others >> from & 1) != (others >> to & 1)) {
+            uint64_t way = below(simulation, 3);
+            simulation_cut(simulation, way != 1 ? from : to, way != 1 ? to : from);
+        }
+    }
+    simulation_play(simulation, 10);
+    if (!simulation_runs(simulation, others)) {
+        simulation_complain(simulation, "the host keeps the job from those who are more");
+    }
+    simulation_play(simulation, 60);
+    if (!simulation_runs(simulation, others)) {
+        simulation_complain(simulation, "those who are more have lost the job again");
     }
     expect_one_world(simulation, 10);
 }
@@ -209,9 +262,19 @@ static void hosts_are_killed_one_after_the_other(void **state) {
     play(succession, 10);
 }
 
+static void a_machine_that_is_gone_without_a_word_is_succeeded_soon(void **state) {
+    (void)state;
+    play(silent, 10);
+}
+
 static void a_node_that_is_cut_off_alone_deposes_nobody(void **state) {
     (void)state;
     play(lonely, 10);
+}
+
+static void a_host_does_not_keep_the_job_from_those_who_are_more(void **state) {
+    (void)state;
+    play(outnumbered, 10);
 }
 
 static void workers_run_on_while_only_the_register_is_away(void **state) {
@@ -221,7 +284,9 @@ static void workers_run_on_while_only_the_register_is_away(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(hosts_are_killed_one_after_the_other),
+    cmocka_unit_test(a_machine_that_is_gone_without_a_word_is_succeeded_soon),
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
+    cmocka_unit_test(a_host_does_not_keep_the_job_from_those_who_are_more),
     cmocka_unit_test(workers_run_on_while_only_the_register_is_away),
     cmocka_unit_test(a_storm_leaves_one_chain_and_one_world),
 };

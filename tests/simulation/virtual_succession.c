@@ -59,6 +59,11 @@ void simulation_lose(
             simulation_add(simulation, SIM_LOST, node, simulation_later(simulation, delay));
         event->ticket = self->connection;
         event->loss = loss;
+        if (loss == SUCCESSION_LOSS_SILENT) {
+            simulation_add(simulation, SIM_DOUBT, node,
+                simulation_later(simulation, simulation_between(simulation, 0.5, 1)))
+                ->ticket = self->connection;
+        }
     }
 }
 
@@ -69,6 +74,20 @@ void simulation_regroup_soon(struct simulation *simulation, int host, double del
     }
 }
 
+/* A round without a node that is silent begins when the store knows that it is. */
+static void leave_members(struct simulation *simulation, int host, int node) {
+    bool is_off = simulation->nodes[node].is_off;
+    if (!is_off && !simulation_is_cut(simulation, node, host)) {
+        simulation->nodes[host].members &= ~(UINT64_C(1) << node);
+        simulation_regroup_soon(simulation, host, simulation_between(simulation, 0.001, 0.1));
+        return;
+    }
+    /* A node that is cut off has found it out by now. */
+    double delay = is_off ? SIM_SILENCE_SECONDS : simulation_between(simulation, 0, 1);
+    simulation->nodes[host].silent |= UINT64_C(1) << node;
+    simulation_add(simulation, SIM_SILENT, host, simulation_later(simulation, delay))->host = node;
+}
+
 /* The host's side learns of it when it can. */
 void simulation_leave_store(struct simulation *simulation, int node) {
     struct sim_node *self = &simulation->nodes[node];
@@ -77,10 +96,7 @@ void simulation_leave_store(struct simulation *simulation, int node) {
         self->left_at = simulation->now;
         struct sim_node *host = &simulation->nodes[self->host];
         if (host->is_hosting && (host->members >> node & 1) != 0) {
-            host->members &= ~(UINT64_C(1) << node);
-            bool is_silent = simulation_is_cut(simulation, node, self->host) || self->is_off;
-            simulation_regroup_soon(simulation, self->host,
-                is_silent ? SIM_SILENCE_SECONDS : simulation_between(simulation, 0.001, 0.1));
+            leave_members(simulation, self->host, node);
         }
     }
     self->host = SIM_NOBODY;
@@ -92,6 +108,7 @@ void simulation_end_store(struct simulation *simulation, int host, enum successi
     struct sim_node *self = &simulation->nodes[host];
     self->is_hosting = false;
     self->members = 0;
+    self->silent = 0;
     for (int i = 0; i < simulation->node_count; i++) {
         if (simulation->nodes[i].host == host && i != host) {
             bool is_silent =
@@ -205,7 +222,8 @@ static void ask_look(struct simulation *simulation, int node, int64_t term) {
     const struct virtual_entry *last = virtual_register_last(&simulation->reg);
     uint64_t ticket = ++simulation->nodes[node].look_ticket;
     if (!reaches_register(simulation, node)) {
-        return; /* of a look that fails nothing is told */
+        answer(simulation, node, ticket, SUCCESSION_EVENT_RENEWAL, 5)->host = SIM_LOOKED_IN_VAIN;
+        return;
     }
     struct sim_event *event =
         answer(simulation, node, ticket, SUCCESSION_EVENT_RENEWAL, register_delay(simulation));
@@ -241,6 +259,7 @@ static void begin_store(
     self->is_hosting = true;
     self->term = effect->host.term;
     self->members = 0;
+    self->silent = 0;
     self->is_committed = effect->host.record->is_complete;
     rendezvous_state_copy(effect->host.record, &self->record);
     simulation->successions++;
@@ -317,6 +336,7 @@ static void perform(
         break;
     case SUCCESSION_EFFECT_TELL_CONNECTED:
         simulation->nodes[self->host].members |= UINT64_C(1) << node;
+        simulation->nodes[self->host].silent &= ~(UINT64_C(1) << node);
         simulation_regroup_soon(simulation, self->host, simulation_between(simulation, 0.02, 0.3));
         simulation_add(simulation, SIM_SEE, node, simulation_later(simulation, 0.001))->ticket =
             self->connection;

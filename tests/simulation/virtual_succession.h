@@ -12,6 +12,7 @@
 #define SIM_NODES_MAXIMUM 8
 #define SIM_NOBODY (-1)
 #define SIM_LOOKED 1
+#define SIM_LOOKED_IN_VAIN 2
 
 enum sim_kind {
     SIM_TIMER,   /* of a machine */
@@ -19,6 +20,8 @@ enum sim_kind {
     SIM_APPLY,   /* an append takes effect after it was answered as unknown */
     SIM_DIALLED, /* a connection is made, refused or given up */
     SIM_SEEK,
+    SIM_SILENT,  /* the store learns that a node is silent */
+    SIM_DOUBT,   /* a node hears nothing on its connection */
     SIM_LOST,    /* a node learns that its connection has ended */
     SIM_SEE,     /* a node sees the store's record */
     SIM_REGROUP, /* the store makes a new round of those who are connected */
@@ -35,7 +38,7 @@ struct sim_event {
     enum succession_event_kind told;
     size_t count; /* SIM_ANSWER: so many entries are seen */
     int64_t renewals;
-    int host; /* SIM_DIALLED; SIM_ANSWER: of a look */
+    int host; /* SIM_DIALLED; SIM_ANSWER: of a look; SIM_SILENT: the node */
     enum succession_loss loss;
     struct virtual_entry entry; /* SIM_APPLY: owned */
 };
@@ -77,6 +80,7 @@ struct sim_node {
     bool is_committed; /* the record's round */
     bool is_regrouping;
     uint64_t members;
+    uint64_t silent; /* members of whom it is not known yet */
 };
 
 struct simulation {
@@ -124,5 +128,8 @@ int simulation_host(const struct simulation *simulation);
 /* Whether all live nodes run workers in the last world that is committed, and it is of all of them;
  * also when there are too few, or the job is closed. */
 bool simulation_is_settled(const struct simulation *simulation);
+/* Whether these nodes, a bit for each, run workers in the last world that is committed, and it is
+ * of them. */
+bool simulation_runs(const struct simulation *simulation, uint64_t nodes);
 
 #endif

@@ -84,7 +84,8 @@ static void regroup(struct simulation *simulation, int host) {
     for (int i = 0; i < simulation->node_count && is_same; i++) {
         is_same = (self->members >> i & 1) == 0 || is_in(&simulation->nodes[i], record);
     }
-    if (!self->is_hosting || record->is_closed || is_same || count < simulation->minimum) {
+    bool is_ready = self->silent == 0 && count >= simulation->minimum;
+    if (!self->is_hosting || record->is_closed || is_same || !is_ready) {
         return;
     }
     record->round += record->is_complete ? 1 : 0;
@@ -124,11 +125,12 @@ static void take_answer(struct simulation *simulation, const struct sim_event *e
             self->entry = is_later ? entry->entry : self->entry;
         }
     } else if (event->told == SUCCESSION_EVENT_RENEWAL) {
-        told.renewal = renewal;
+        told.renewal = event->host == SIM_LOOKED_IN_VAIN ? NULL : renewal;
     } else if (event->told == SUCCESSION_EVENT_FAILED) {
         told.failed.reason = "the register does not answer";
     }
-    if (event->told != SUCCESSION_EVENT_FAILED && event->told != SUCCESSION_EVENT_UNKNOWN) {
+    if (event->host != SIM_LOOKED_IN_VAIN && event->told != SUCCESSION_EVENT_FAILED &&
+        event->told != SUCCESSION_EVENT_UNKNOWN) {
         self->heard_at = simulation->now;
     }
     simulation_step(simulation, event->node, told);
@@ -165,6 +167,21 @@ static void take_lost(struct simulation *simulation, const struct sim_event *eve
         (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = event->loss});
 }
 
+/* Unless it has come back. */
+static void take_silent(struct simulation *simulation, const struct sim_event *event) {
+    struct sim_node *self = &simulation->nodes[event->node];
+    uint64_t bit = UINT64_C(1) << event->host;
+    if (self->is_hosting && (self->silent & bit) != 0) {
+        self->silent &= ~bit;
+        self->members &= ~bit;
+        simulation_regroup_soon(
+            simulation, event->node, simulation_between(simulation, 0.001, 0.1));
+        simulation_step(simulation, event->node,
+            (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT,
+                .silent = simulation->nodes[event->host].identity});
+    }
+}
+
 static void take(struct simulation *simulation, struct sim_event *event) {
     struct sim_node *self = &simulation->nodes[event->node];
     switch (event->kind) {
@@ -184,6 +201,15 @@ static void take(struct simulation *simulation, struct sim_event *event) {
         simulation_step(simulation, event->node,
             (struct succession_event){.kind = SUCCESSION_EVENT_SEEK,
                 .deadline = simulation_later(simulation, JOIN_SECONDS)});
+        break;
+    case SIM_SILENT:
+        take_silent(simulation, event);
+        break;
+    case SIM_DOUBT:
+        if (event->ticket == self->connection && self->host != SIM_NOBODY) {
+            simulation_step(simulation, event->node,
+                (struct succession_event){.kind = SUCCESSION_EVENT_DOUBTED, .is_doubted = true});
+        }
         break;
     case SIM_LOST:
         take_lost(simulation, event);
@@ -402,8 +428,18 @@ void simulation_close_job(struct simulation *simulation) {
     }
 }
 
-bool simulation_is_settled(const struct simulation *simulation) {
+bool simulation_runs(const struct simulation *simulation, uint64_t nodes) {
     const struct virtual_entry *last = virtual_register_last_world(&simulation->reg);
+    bool runs = last != NULL && world_of(&last->record) == nodes;
+    for (int i = 0; i < simulation->node_count && runs; i++) {
+        const struct sim_node *node = &simulation->nodes[i];
+        runs = (nodes >> i & 1) == 0 ||
+               (node->is_running && node->round == last->record.round && node->world == nodes);
+    }
+    return runs;
+}
+
+bool simulation_is_settled(const struct simulation *simulation) {
     uint64_t alive = 0;
     int count = 0;
     for (int i = 0; i < simulation->node_count; i++) {
@@ -414,13 +450,7 @@ bool simulation_is_settled(const struct simulation *simulation) {
     if (count < simulation->minimum || (end != NULL && end->record.is_closed)) {
         return true;
     }
-    bool is_settled = last != NULL && world_of(&last->record) == alive;
-    for (int i = 0; i < simulation->node_count && is_settled; i++) {
-        const struct sim_node *node = &simulation->nodes[i];
-        is_settled = !node->is_alive || (node->is_running && node->round == last->record.round &&
-                                            node->world == alive);
-    }
-    return is_settled;
+    return simulation_runs(simulation, alive);
 }
 
 void simulation_init(struct simulation *simulation, uint64_t seed, int node_count) {

@@ -144,6 +144,11 @@ static void list_looked_for(void *context, struct slice text) {
     }
 }
 
+static void doubted(void *context, bool is_doubted) {
+    struct agent_record *record = context;
+    agent_succession_doubt(record->succession, is_doubted);
+}
+
 static void left(void *context) {
     post_membership(context, (struct membership_event){.kind = MEMBERSHIP_EVENT_LEFT});
 }
@@ -170,7 +175,9 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .maximum_nodes = config->maximum_nodes,
         .silence_timeout = config->dynamic.settings.silence_timeout,
         .answer_timeout = answer_timeout(record),
-        .observer = {told, record},
+        .observer = {.told = told,
+            .doubted = record->succession != NULL ? doubted : NULL,
+            .context = record},
     };
     return rendezvous_backend_new(record->loop, &backend);
 }

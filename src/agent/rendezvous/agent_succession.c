@@ -89,6 +89,11 @@ static void node_gone(void *context, const struct node_identity *identity, bool 
     post_gone(context, identity, has_finished);
 }
 
+static void node_silent(void *context, const struct node_identity *identity) {
+    post(context,
+        (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT, .silent = *identity});
+}
+
 static void stranger_wrote(void *context) {
     struct agent_succession *succession = context;
     agent_mailbox_post(&succession->settings->mailbox,
@@ -102,6 +107,7 @@ static void gathered(void *context) {
     for (size_t i = 0; i < succession->gathered.count; i++) {
         const struct node_identity *identity = &succession->gathered.nodes[i].identity;
         if (!agent_hosted_store_knows(succession->store, identity)) {
+            node_silent(succession, identity);
             post_gone(succession, identity, false);
         }
     }
@@ -216,6 +222,11 @@ bool agent_succession_take(
     return false;
 }
 
+void agent_succession_doubt(struct agent_succession *succession, bool is_doubted) {
+    post(succession,
+        (struct succession_event){.kind = SUCCESSION_EVENT_DOUBTED, .is_doubted = is_doubted});
+}
+
 void agent_succession_give_up(struct agent_succession *succession) {
     lose(succession, SUCCESSION_LOSS_ENDED);
 }
@@ -322,6 +333,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .operations = settings->record_store_operations,
         .stands_by = true,
         .gone = node_gone,
+        .silent = node_silent,
         .record_written = stranger_wrote,
         .context = succession,
     };

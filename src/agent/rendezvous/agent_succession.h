@@ -28,6 +28,8 @@ void agent_succession_perform(
 /* Takes what the backend tells of its connection; false: it is no such event. */
 bool agent_succession_take(
     struct agent_succession *succession, const struct rendezvous_event *event);
+/* The host's machine is silent on the connection, or it is heard again. */
+void agent_succession_doubt(struct agent_succession *succession, bool is_doubted);
 /* This node stood still, and has given up its connection. */
 void agent_succession_give_up(struct agent_succession *succession);
 

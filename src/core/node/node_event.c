@@ -160,6 +160,8 @@ static void own_succession(struct node_event_owned *owned, struct succession_eve
     case SUCCESSION_EVENT_RENEWED:
     case SUCCESSION_EVENT_CONNECTED:
     case SUCCESSION_EVENT_CONNECTION_LOST:
+    case SUCCESSION_EVENT_NODE_SILENT:
+    case SUCCESSION_EVENT_DOUBTED:
     case SUCCESSION_EVENT_TIMER_FIRED:
     case SUCCESSION_EVENT_KIND_COUNT:
         break;

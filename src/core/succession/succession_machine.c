@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/succession/succession_hosting.h"
 #include "core/succession/succession_step.h"
 
 struct succession_machine *succession_machine_new(const struct succession_settings *settings) {
@@ -19,7 +20,8 @@ void succession_machine_free(struct succession_machine *machine) {
         rendezvous_state_clear(&machine->record);
         rendezvous_state_clear(&machine->seen);
         rendezvous_state_clear(&machine->appended);
-        free(machine->suspicion.renewal);
+        succession_silence_end(&machine->silence);
+        succession_majority_clear(&machine->majority);
         free(machine);
     }
 }
@@ -45,68 +47,52 @@ static void suspect_ended(struct succession_step *step) {
     succession_read(step);
 }
 
-static void look(struct succession_step *step) {
+static bool look_in_time(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    moment_set_after(&machine->suspicion.look_at, step->event->now,
-        duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    succession_push(step,
-        (struct succession_effect){.kind = SUCCESSION_EFFECT_LOOK, .term = machine->entry.term});
+    bool is_due = succession_silence_is_due(&machine->silence, step->event->now);
+    if (is_due) {
+        succession_silence_ask(&machine->silence, step->event->now);
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_LOOK, .term = machine->entry.term});
+    }
+    return is_due;
+}
+
+/* What is seen of the renewal counts from the first doubt on. */
+static void judge_silence(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT) {
+        machine->suspicion.is_turn =
+            succession_silence_has_lasted(&machine->silence, machine->settings.silence_timeout);
+        if (machine->suspicion.is_turn) {
+            succession_read(step);
+        }
+    }
 }
 
 static void suspect_silent(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     machine->state = SUCCESSION_SUSPECT;
     if (machine->suspicion.kind != SUCCESSION_SUSPICION_SILENT) {
-        free(machine->suspicion.renewal);
-        machine->suspicion = (struct succession_suspicion){
-            .kind = SUCCESSION_SUSPICION_SILENT, .unchanged_since = step->event->now};
-        look(step);
+        machine->suspicion = (struct succession_suspicion){.kind = SUCCESSION_SUSPICION_SILENT};
+        succession_silence_begin(&machine->silence, step->event->now);
+        judge_silence(step);
+        (void)look_in_time(step);
     }
 }
 
-/* Hosting. */
-
-static void host(struct succession_step *step, struct node_identity former) {
+static void take_doubt(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    succession_forget_suspicion(machine);
-    succession_leave_connection(step);
-    machine->state = SUCCESSION_HOST;
-    machine->is_uncommitted = false;
-    moment_set_after(
-        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
-                              .host = {machine->entry.term, former, &machine->record}});
-    succession_dial(step);
-}
-
-static void end_hosting(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    machine->state = SUCCESSION_FOLLOW;
-    machine->is_uncommitted = false;
-    moment_clear(&machine->renew_at);
-    succession_push_kind(step, SUCCESSION_EFFECT_END_HOSTING);
-    succession_leave_connection(step);
-}
-
-static void commit(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
-        machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved) {
-        succession_append(step, false, &machine->seen);
+    if (!machine->is_connected || machine->state == SUCCESSION_HOST) {
+        return;
     }
-}
-
-static void tell_committed(struct succession_step *step) {
-    const struct rendezvous_state *record = &step->machine->record;
-    if (step->machine->is_connected && record->is_complete) {
-        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_COMMITTED,
-                                  .round = record->round});
+    if (step->event->is_doubted) {
+        succession_silence_begin(&machine->silence, step->event->now);
+        (void)look_in_time(step);
+        succession_read(step); /* what it has committed by now is no sign of life later */
+    } else {
+        succession_silence_end(&machine->silence);
     }
-}
-
-static bool is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known) {
-    return seen->round != known->round || seen->base != known->base ||
-           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete;
 }
 
 static void take_win(struct succession_step *step) {
@@ -117,13 +103,14 @@ static void take_win(struct succession_step *step) {
     if (machine->is_claim) {
         machine->entry.term++;
         machine->entry.host = machine->settings.identity;
-        host(step, former);
+        succession_host(step, former);
         return;
     }
     rendezvous_state_copy(&machine->appended, &machine->record);
-    machine->is_uncommitted = machine->is_uncommitted && is_news(&machine->seen, &machine->record);
-    tell_committed(step);
-    commit(step);
+    machine->is_uncommitted =
+        machine->is_uncommitted && succession_is_news(&machine->seen, &machine->record);
+    succession_tell_committed(step);
+    succession_commit(step);
 }
 
 /* What the register says. */
@@ -148,7 +135,7 @@ static void leave_world_of_others(struct succession_step *step) {
 static void take_commit(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->state == SUCCESSION_HOST) {
-        commit(step);
+        succession_commit(step);
         return;
     }
     if (machine->state == SUCCESSION_CLAIM) {
@@ -156,7 +143,7 @@ static void take_commit(struct succession_step *step) {
     }
     if (machine->suspicion.kind == SUCCESSION_SUSPICION_SILENT) { /* to this node alone */
         machine->suspicion.is_turn = false;
-        machine->suspicion.unchanged_since = step->event->now;
+        succession_silence_hear(&machine->silence);
     }
     leave_world_of_others(step);
     succession_claim_in_turn(step);
@@ -166,12 +153,12 @@ static void begin_term(struct succession_step *step, struct node_identity former
     struct succession_machine *machine = step->machine;
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
-        end_hosting(step);
+        succession_end_hosting(step);
     }
     succession_leave_connection(step);
     leave_world_of_others(step);
     if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
-        host(step, former);
+        succession_host(step, former);
     } else {
         machine->state = SUCCESSION_FOLLOW;
         succession_dial(step);
@@ -203,7 +190,7 @@ static void take_entry(struct succession_step *step) {
         succession_append(
             step, machine->is_claim, machine->is_claim ? &machine->record : &machine->appended);
     } else if (machine->state == SUCCESSION_HOST) {
-        commit(step);
+        succession_commit(step);
     } else {
         succession_claim_in_turn(step);
     }
@@ -260,21 +247,13 @@ static void take_renewed(struct succession_step *step) {
 }
 
 static void take_renewal(struct succession_step *step) {
-    struct succession_suspicion *suspicion = &step->machine->suspicion;
-    const char *renewal = step->event->renewal;
-    if (renewal == NULL) { /* nobody knows whether the host renews its term */
-        suspicion->unchanged_since = step->event->now;
-        return;
+    struct succession_machine *machine = step->machine;
+    if (step->event->renewal != NULL) {
+        hear(step);
     }
-    hear(step);
-    if (suspicion->kind != SUCCESSION_SUSPICION_SILENT) {
-        return;
-    }
-    if (suspicion->renewal != NULL && !text_equals(suspicion->renewal, renewal)) {
-        suspicion->unchanged_since = step->event->now;
-    }
-    free(suspicion->renewal);
-    suspicion->renewal = memory_duplicate_string(renewal);
+    succession_silence_take(&machine->silence, step->event->renewal,
+        machine->settings.silence_timeout, step->event->now);
+    judge_silence(step);
 }
 
 static void take_register_failure(struct succession_step *step) {
@@ -302,18 +281,6 @@ static void seek(struct succession_step *step) {
     }
 }
 
-static void take_seen(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    const struct rendezvous_state *record = step->event->record;
-    bool is_whole = record->is_complete && rendezvous_state_is_whole(record);
-    machine->is_open = !is_whole && !record->is_closed;
-    machine->is_uncommitted = (is_whole || record->is_closed) && is_news(record, &machine->record);
-    if (machine->is_uncommitted) {
-        rendezvous_state_copy(record, &machine->seen);
-    }
-    commit(step);
-}
-
 static void take_connected(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (!machine->is_seeking) {
@@ -328,7 +295,7 @@ static void take_connected(struct succession_step *step) {
     hear(step);
     succession_push_kind(step, SUCCESSION_EFFECT_TELL_CONNECTED);
     if (machine->state == SUCCESSION_HOST) {
-        tell_committed(step);
+        succession_tell_committed(step);
     }
 }
 
@@ -367,59 +334,19 @@ static void try_again(struct succession_step *step) {
         machine->state = SUCCESSION_SUSPECT;
     }
     if (machine->state == SUCCESSION_HOST && !machine->is_unresolved) {
-        commit(step);
+        succession_commit(step);
         succession_dial(step);
     } else if (machine->is_seeking || machine->is_unresolved) {
         succession_read(step);
     }
 }
 
-static void watch_suspected(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    struct succession_suspicion *suspicion = &machine->suspicion;
-    struct instant now = step->event->now;
-    if (moment_has_come(&suspicion->turn_at, now)) {
+static void claim_in_time(struct succession_step *step) {
+    struct succession_suspicion *suspicion = &step->machine->suspicion;
+    if (moment_has_come(&suspicion->turn_at, step->event->now)) {
         moment_clear(&suspicion->turn_at);
         succession_read(step);
     }
-    if (moment_has_come(&suspicion->look_at, now)) {
-        look(step);
-        succession_read(step); /* the others may have gone on without this node */
-    }
-    if (suspicion->kind == SUCCESSION_SUSPICION_SILENT && suspicion->renewal != NULL &&
-        !suspicion->is_turn &&
-        !instant_is_before(
-            now, instant_after(suspicion->unchanged_since, machine->settings.silence_timeout))) {
-        suspicion->is_turn = true;
-        succession_read(step);
-    }
-}
-
-/* A node that stood still may have been deposed meanwhile; so may one that is cut off, whose round
- * stays open. Any other finds out when it appends. */
-static bool may_be_deposed(const struct succession_step *step) {
-    const struct succession_machine *machine = step->machine;
-    struct instant late =
-        instant_after(machine->renew_at.at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    return machine->is_open || machine->is_renewing || instant_is_before(late, step->event->now) ||
-           machine->renewal_count % SUCCESSION_RENEWALS_PER_READ == 0;
-}
-
-static void renew(struct succession_step *step) {
-    struct succession_machine *machine = step->machine;
-    if (machine->state != SUCCESSION_HOST ||
-        !moment_has_come(&machine->renew_at, step->event->now)) {
-        return;
-    }
-    machine->renewal_count++;
-    if (may_be_deposed(step)) {
-        succession_read(step); /* a renewal does not tell that the term is over */
-    }
-    machine->is_renewing = true;
-    moment_set_after(
-        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
-    succession_push(step,
-        (struct succession_effect){.kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});
 }
 
 static void give_up_in_time(struct succession_step *step) {
@@ -436,8 +363,12 @@ static void take_timer(struct succession_step *step) {
     if (moment_has_come(&machine->retry_at, now)) {
         try_again(step);
     }
-    watch_suspected(step);
-    renew(step);
+    claim_in_time(step);
+    if (look_in_time(step) && !machine->is_connected) {
+        succession_read(step); /* the others may have gone on without this node */
+    }
+    succession_renew(step);
+    succession_commit(step); /* for which it may have been patient */
     if (!instant_is_before(now, succession_fence_time(machine))) {
         succession_fence(step,
             "neither the host of the job's store nor its register was heard of for "
@@ -448,7 +379,7 @@ static void take_timer(struct succession_step *step) {
 
 static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_step *step) = {
     [SUCCESSION_EVENT_SEEK] = seek,
-    [SUCCESSION_EVENT_SEEN] = take_seen,
+    [SUCCESSION_EVENT_SEEN] = succession_take_seen,
     [SUCCESSION_EVENT_READ] = take_read,
     [SUCCESSION_EVENT_WON] = take_won,
     [SUCCESSION_EVENT_LOST] = take_lost_append,
@@ -458,6 +389,8 @@ static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_ste
     [SUCCESSION_EVENT_FAILED] = take_register_failure,
     [SUCCESSION_EVENT_CONNECTED] = take_connected,
     [SUCCESSION_EVENT_CONNECTION_LOST] = take_connection_loss,
+    [SUCCESSION_EVENT_NODE_SILENT] = succession_take_silent_node,
+    [SUCCESSION_EVENT_DOUBTED] = take_doubt,
     [SUCCESSION_EVENT_TIMER_FIRED] = take_timer,
 };
 

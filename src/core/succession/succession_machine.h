@@ -34,12 +34,16 @@
  * A host that is refused is a process that has ended: the nodes of the committed world claim in the
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
  * are not in it after them. A host that is silent may be there: its entry is claimed only when its
- * renewal has not changed for silence_timeout by the clock of this node. So a node that alone has
- * lost the host does not depose it.
+ * renewal has not changed for silence_timeout by the clock of this node (succession_silence), which
+ * looks at it from its first DOUBTED on. So a node that alone has lost the host does not depose it.
  *
  * A host makes the record of a whole round an entry of its own term before anybody starts workers
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
  * follows. So of two worlds only one is ever told.
+ *
+ * A host that has lost more than half of the committed world to silence (succession_majority)
+ * renews its term no more, and appends nothing for fence_timeout: if it is the host that is cut
+ * off, the others claim meanwhile, and if they are dead, it goes on.
  *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
  * workers end, since the others may have gone on without it. The same holds for a node that reads
@@ -47,7 +51,7 @@
  *
  * The contract with the performer:
  * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
- * and RENEW by RENEWED, or not at all. At most one READ or APPEND is under way.
+ * and RENEW by RENEWED, or not at all. At most one READ or APPEND, and one LOOK, is under way.
  * - APPEND takes the record of the effect and, for a claim, this node as the host; its number is
  *   that of the entry known before, and one.
  * - DIAL is answered by CONNECTED or CONNECTION_LOST, and replaces an earlier DIAL. HOST starts the
@@ -71,7 +75,7 @@
 #define SUCCESSION_TURN_MILLISECONDS 20
 /* The last turn: later nodes share it, and those that find the entry claimed do not append. */
 #define SUCCESSION_TURNS_MAXIMUM 4
-/* How often the host renews its term, and how often a node that suspects it looks. */
+/* How often the host renews its term. */
 #define SUCCESSION_RENEWAL_SECONDS 1
 #define SUCCESSION_RETRY_MILLISECONDS 250
 
@@ -97,6 +101,8 @@ enum succession_event_kind {
     /* told by the store */
     SUCCESSION_EVENT_CONNECTED,
     SUCCESSION_EVENT_CONNECTION_LOST,
+    SUCCESSION_EVENT_NODE_SILENT, /* of this node's store; its process may be there */
+    SUCCESSION_EVENT_DOUBTED,     /* the host's machine is silent on a connection that is there */
     SUCCESSION_EVENT_TIMER_FIRED,
     SUCCESSION_EVENT_KIND_COUNT,
 };
@@ -130,7 +136,9 @@ struct succession_event {
         /* RENEWAL; "": the host has not renewed its term yet; NULL: the register is away */
         const char *renewal;
         enum succession_loss loss;
-        struct { /* FAILED: nothing was appended */
+        struct node_identity silent; /* NODE_SILENT */
+        bool is_doubted;             /* DOUBTED; false: it was heard again */
+        struct {                     /* FAILED: nothing was appended */
             const char *reason;
             bool is_final; /* it will be the same until the user has done something */
         } failed;

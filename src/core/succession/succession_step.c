@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 
@@ -113,7 +112,7 @@ int succession_turn(const struct succession_machine *machine) {
 }
 
 void succession_forget_suspicion(struct succession_machine *machine) {
-    free(machine->suspicion.renewal);
+    succession_silence_end(&machine->silence);
     machine->suspicion = (struct succession_suspicion){.kind = SUCCESSION_SUSPICION_NONE};
     if (machine->state == SUCCESSION_SUSPECT) {
         machine->state = SUCCESSION_FOLLOW;
@@ -173,9 +172,14 @@ void succession_arm_timer(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     struct moment next = {0};
     wake(&machine->suspicion.turn_at, &next);
-    wake(&machine->suspicion.look_at, &next);
+    struct moment look_at = succession_silence_next(&machine->silence);
+    wake(&look_at, &next);
     wake(&machine->renew_at, &next);
     wake(&machine->retry_at, &next);
+    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+        instant_is_before(step->event->now, machine->patient_until.at)) {
+        wake(&machine->patient_until, &next);
+    }
     if (machine->is_seeking && !machine->is_connected) {
         struct moment deadline = {true, machine->deadline};
         wake(&deadline, &next);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "core/succession/succession_machine.h"
+#include "core/succession/succession_majority.h"
+#include "core/succession/succession_silence.h"
 
 #define SUCCESSION_REASON_SIZE 256
 /* A host that has lost its term without an append of its own learns it by a read. */
@@ -30,9 +32,6 @@ struct succession_suspicion {
     enum succession_suspicion_kind kind;
     struct moment turn_at; /* to claim, when the host has refused */
     bool is_turn;          /* the next READ that finds nothing new is followed by a claim */
-    struct moment look_at;
-    char *renewal; /* as it was seen last, NULL: not yet */
-    struct instant unchanged_since;
 };
 
 struct succession_machine {
@@ -45,6 +44,8 @@ struct succession_machine {
     struct rendezvous_state appended;
     bool is_uncommitted;
     bool is_open; /* the round seen last has not its nodes yet */
+    struct succession_majority majority;
+    struct moment patient_until; /* set: most of the committed world is missing */
     enum succession_request request;
     bool is_claim;      /* the append under way, or the one that is unresolved */
     bool is_unresolved; /* nobody knows whether the append was won */
@@ -54,6 +55,7 @@ struct succession_machine {
     bool is_connected;
     bool was_connected;
     struct succession_suspicion suspicion;
+    struct succession_silence silence; /* begins before the suspicion */
     struct moment renew_at;
     bool is_renewing; /* the last renewal is not answered */
     uint64_t renewal_count;

@@ -15,6 +15,8 @@ static const char *const event_names[SUCCESSION_EVENT_KIND_COUNT] = {
     [SUCCESSION_EVENT_FAILED] = "register_failed",
     [SUCCESSION_EVENT_CONNECTED] = "host_connected",
     [SUCCESSION_EVENT_CONNECTION_LOST] = "host_lost",
+    [SUCCESSION_EVENT_NODE_SILENT] = "node_silent",
+    [SUCCESSION_EVENT_DOUBTED] = "host_doubted",
     [SUCCESSION_EVENT_TIMER_FIRED] = "succession_timer_fired",
 };
 
@@ -81,6 +83,13 @@ void succession_event_describe(const struct succession_event *event, struct text
         break;
     case SUCCESSION_EVENT_CONNECTION_LOST:
         text_append_format(out, " %s", loss_names[event->loss]);
+        break;
+    case SUCCESSION_EVENT_NODE_SILENT:
+        text_append(out, " ");
+        node_identity_describe(&event->silent, out);
+        break;
+    case SUCCESSION_EVENT_DOUBTED:
+        text_append(out, event->is_doubted ? "" : " no_more");
         break;
     case SUCCESSION_EVENT_WON:
     case SUCCESSION_EVENT_UNKNOWN:

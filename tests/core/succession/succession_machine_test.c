@@ -223,11 +223,62 @@ static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state)
     find_nothing_new(&scene);
     step(&scene, renewal("2"), "");
     lose(&scene, SUCCESSION_LOSS_SILENT, "dial at=6.000");
-    scene.seconds = 4;
+    scene.seconds = 3.5;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("2"), "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
         "append claim 8 term 2: round 4 complete " B " wait [] spare []");
     rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void doubt(struct scene *scene, bool is_doubted, const char *expected) {
+    step(scene,
+        (struct succession_event){.kind = SUCCESSION_EVENT_DOUBTED, .is_doubted = is_doubted},
+        expected);
+}
+
+/* By the time the connection is taken for lost, the renewal has stood still. */
+static void a_silent_host_is_looked_at_before_its_connection_is_lost(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    scene.seconds = 2.5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    step(&scene, renewal("1"), "");
+    scene.seconds = 2.6;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_that_is_heard_again_is_looked_at_no_more(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    doubt(&scene, false, "");
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    scene.seconds = 5.1;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost");
+    scene_clear(&scene);
+}
+
+static void a_host_does_not_doubt_itself(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    doubt(&scene, true, "");
     scene_clear(&scene);
 }
 
@@ -242,6 +293,7 @@ static void a_silent_host_that_commits_is_there(void **state) {
     scene.seconds = 3;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "");
+    step(&scene, renewal("1"), "");
     scene.seconds = 5;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
     rendezvous_state_clear(&record);
@@ -302,11 +354,10 @@ static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
     find_nothing_new(&scene);
     scene.seconds = 10;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
-        "look_at_renewal term 1; read_register; fenced neither the host of the job's store nor its "
+        "fenced neither the host of the job's store nor its "
         "register was heard of for fence_timeout");
     scene.seconds = 60;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
-        "look_at_renewal term 1; gave_up no node hosts the job's store");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "gave_up no node hosts the job's store");
     scene_clear(&scene);
 }
 
@@ -491,6 +542,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_later_rank_waits_for_its_turn),
     cmocka_unit_test(a_successor_that_dies_is_succeeded),
     cmocka_unit_test(a_silent_host_is_claimed_when_its_renewal_stands_still),
+    cmocka_unit_test(a_silent_host_is_looked_at_before_its_connection_is_lost),
+    cmocka_unit_test(a_host_that_is_heard_again_is_looked_at_no_more),
+    cmocka_unit_test(a_host_does_not_doubt_itself),
     cmocka_unit_test(a_silent_host_that_commits_is_there),
     cmocka_unit_test(a_refused_host_that_has_committed_is_claimed_all_the_same),
     cmocka_unit_test(a_node_that_alone_has_lost_the_host_does_not_depose_it),

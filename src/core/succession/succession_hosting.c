@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/succession/succession_hosting.h"
+
+void succession_host(struct succession_step *step, struct node_identity former) {
+    struct succession_machine *machine = step->machine;
+    succession_forget_suspicion(machine);
+    succession_leave_connection(step);
+    machine->state = SUCCESSION_HOST;
+    machine->is_uncommitted = false;
+    succession_majority_clear(&machine->majority);
+    moment_clear(&machine->patient_until);
+    moment_set_after(
+        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
+                              .host = {machine->entry.term, former, &machine->record}});
+    succession_dial(step);
+}
+
+void succession_end_hosting(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->state = SUCCESSION_FOLLOW;
+    machine->is_uncommitted = false;
+    moment_clear(&machine->renew_at);
+    succession_push_kind(step, SUCCESSION_EFFECT_END_HOSTING);
+    succession_leave_connection(step);
+}
+
+/* Those who are missing may be together, and this node alone: they are given time to claim. */
+static bool is_outnumbered(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (!succession_majority_is_missing(
+            &machine->majority, &machine->record, &machine->settings.identity)) {
+        moment_clear(&machine->patient_until);
+        return false;
+    }
+    if (!machine->patient_until.is_set) {
+        moment_set_after(
+            &machine->patient_until, step->event->now, machine->settings.fence_timeout);
+    }
+    return true;
+}
+
+static bool is_patient(struct succession_step *step) {
+    return is_outnumbered(step) &&
+           !moment_has_come(&step->machine->patient_until, step->event->now);
+}
+
+void succession_commit(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
+        machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved &&
+        !is_patient(step)) {
+        succession_append(step, false, &machine->seen);
+    }
+}
+
+void succession_tell_committed(struct succession_step *step) {
+    const struct rendezvous_state *record = &step->machine->record;
+    if (step->machine->is_connected && record->is_complete) {
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_COMMITTED,
+                                  .round = record->round});
+    }
+}
+
+bool succession_is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known) {
+    return seen->round != known->round || seen->base != known->base ||
+           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete;
+}
+
+void succession_take_seen(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    const struct rendezvous_state *record = step->event->record;
+    bool is_whole = record->is_complete && rendezvous_state_is_whole(record);
+    succession_majority_see(&machine->majority, record);
+    machine->is_open = !is_whole && !record->is_closed;
+    machine->is_uncommitted =
+        (is_whole || record->is_closed) && succession_is_news(record, &machine->record);
+    if (machine->is_uncommitted) {
+        rendezvous_state_copy(record, &machine->seen);
+    }
+    succession_commit(step);
+}
+
+void succession_take_silent_node(struct succession_step *step) {
+    if (step->machine->state == SUCCESSION_HOST) {
+        succession_majority_miss(&step->machine->majority, &step->event->silent);
+        (void)is_outnumbered(step);
+    }
+}
+
+/* A node that stood still may have been deposed meanwhile; so may one that is cut off, whose round
+ * stays open. Any other finds out when it appends. */
+static bool may_be_deposed(const struct succession_step *step) {
+    const struct succession_machine *machine = step->machine;
+    struct instant late =
+        instant_after(machine->renew_at.at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    return machine->is_open || machine->is_renewing || instant_is_before(late, step->event->now) ||
+           machine->renewal_count % SUCCESSION_RENEWALS_PER_READ == 0;
+}
+
+void succession_renew(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state != SUCCESSION_HOST ||
+        !moment_has_come(&machine->renew_at, step->event->now)) {
+        return;
+    }
+    bool is_held = !is_outnumbered(step);
+    machine->renewal_count++;
+    if (!is_held || may_be_deposed(step)) {
+        succession_read(step); /* a renewal does not tell that the term is over */
+    }
+    moment_set_after(
+        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    if (is_held) {
+        machine->is_renewing = true;
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});
+    }
+}

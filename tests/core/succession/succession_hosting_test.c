@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "succession_scene.h"
+
+#define NOBODY_SINCE 1.0
+
+/* Node a hosts term 1, and has committed a world of a, b and c. */
+static struct scene hosting(void) {
+    struct scene scene = scene_of("a");
+    struct rendezvous_state record = world(0, "abc");
+    seek(&scene, 60, "read_register");
+    plain(&scene, SUCCESSION_EVENT_READ, "append claim 1 term 1: round 0 open [] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "host term 1; dial self at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    seen(&scene, &record,
+        "append commit 2 term 1: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
+        "c_1_1073741824:2] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
+    rendezvous_state_clear(&record);
+    return scene;
+}
+
+static void miss(struct scene *scene, const char *name) {
+    step(scene,
+        (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT, .silent = node(name)}, "");
+}
+
+static void see_world(struct scene *scene, const char *names, const char *expected) {
+    struct rendezvous_state record = world(1, names);
+    seen(scene, &record, expected);
+    rendezvous_state_clear(&record);
+}
+
+static void a_host_whose_other_nodes_are_missing_renews_nothing_and_looks(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state open = {.round = 1};
+    miss(&scene, "b");
+    miss(&scene, "c");
+    seen(&scene, &open, "");
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    scene_clear(&scene);
+}
+
+static void a_host_that_misses_one_of_three_goes_on(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    miss(&scene, "b");
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    see_world(&scene, "ac",
+        "append commit 3 term 1: round 1 complete [a_1_1073741824:0 c_1_1073741824:1] wait [] "
+        "spare "
+        "[]");
+    scene_clear(&scene);
+}
+
+static void a_world_without_most_of_the_former_one_waits_for_their_claim(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(0, "abc");
+    scene.seconds = NOBODY_SINCE;
+    miss(&scene, "b");
+    miss(&scene, "c");
+    see_world(&scene, "a", "");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
+    scene.seconds = NOBODY_SINCE + 9.9;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "");
+    assert_true(scene.timer.at.nanoseconds == scene_at(NOBODY_SINCE + 10).nanoseconds);
+    scene.seconds = NOBODY_SINCE + 10;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
+        "append commit 3 term 1: round 1 complete [a_1_1073741824:0] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
+    scene.seconds = NOBODY_SINCE + 11;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void nodes_that_come_back_are_not_waited_for(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    miss(&scene, "b");
+    miss(&scene, "c");
+    see_world(&scene, "ab",
+        "append commit 3 term 1: round 1 complete [a_1_1073741824:0 b_1_1073741824:1] wait [] "
+        "spare "
+        "[]");
+    scene_clear(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
+    cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
+    cmocka_unit_test(a_world_without_most_of_the_former_one_waits_for_their_claim),
+    cmocka_unit_test(nodes_that_come_back_are_not_waited_for),
+};
+
+TEST_MAIN(tests)

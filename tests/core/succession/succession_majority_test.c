@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "succession_scene.h"
+
+#include "core/succession/succession_majority.h"
+
+/* Whether most of the committed world are missing, for node a, when these are silent, and then the
+ * store has these. */
+static bool is_missing(const char *committed, const char *silent, const char *left) {
+    struct succession_majority majority = {0};
+    struct rendezvous_state before = world(3, committed);
+    struct rendezvous_state after = world(4, left);
+    struct node_identity self = node("a");
+    for (const char *letter = silent; *letter != '\0'; letter++) {
+        struct node_identity identity = node((char[]){*letter, '\0'});
+        succession_majority_miss(&majority, &identity);
+        succession_majority_miss(&majority, &identity);
+    }
+    succession_majority_see(&majority, &after);
+    bool is = succession_majority_is_missing(&majority, &before, &self);
+    succession_majority_clear(&majority);
+    rendezvous_state_clear(&before);
+    rendezvous_state_clear(&after);
+    return is;
+}
+
+static void more_than_half_of_the_committed_world_is_the_majority(void **state) {
+    (void)state;
+    assert_true(is_missing("abc", "bc", "a"));
+    assert_false(is_missing("abc", "b", "a"));
+    assert_false(is_missing("abcd", "bc", "ad"));
+    assert_true(is_missing("abcd", "bcd", "a"));
+    assert_false(is_missing("ab", "b", "a"));
+    assert_false(is_missing("abc", "", "a"));
+}
+
+static void only_nodes_of_the_committed_world_count(void **state) {
+    (void)state;
+    assert_false(is_missing("abc", "xyz", "abc"));
+}
+
+static void a_node_that_is_seen_again_is_not_missing(void **state) {
+    (void)state;
+    assert_false(is_missing("abc", "bc", "ab"));
+}
+
+static void a_host_that_was_not_in_the_world_waits_for_none_of_it(void **state) {
+    (void)state;
+    assert_false(is_missing("xyz", "xyz", "a"));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(more_than_half_of_the_committed_world_is_the_majority),
+    cmocka_unit_test(only_nodes_of_the_committed_world_count),
+    cmocka_unit_test(a_node_that_is_seen_again_is_not_missing),
+    cmocka_unit_test(a_host_that_was_not_in_the_world_waits_for_none_of_it),
+};
+
+TEST_MAIN(tests)
