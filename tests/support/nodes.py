@@ -104,6 +104,8 @@ class World:
     """The workers of one round, by rank."""
 
     def __init__(self, workers):
+        """`workers`: in the order in which they started."""
+        self.key = workers[0].line
         self.workers = sorted(workers, key=lambda worker: worker.rank)
         self.store = self.workers[0].store
         self.nodes = []  # by group rank
@@ -221,21 +223,25 @@ class Job:
 
     def worlds(self):
         """All that ever were, whole or not, in the order of their first workers."""
-        by_store = {}
+        worlds, of_store = [], {}
         for worker in self.workers():
-            by_store.setdefault(worker.store, []).append(worker)
-        return [World(workers) for workers in by_store.values()]
+            world = of_store.get(worker.store)
+            if world is None or any(other.rank == worker.rank for other in world):
+                world = of_store[worker.store] = []  # the port of a former world's store may be taken again
+                worlds.append(world)
+            world.append(worker)
+        return [World(workers) for workers in worlds]
 
     def is_newest(self, world):
         """Whether no world came after this one. Where fewer nodes are enough, one may have come before it."""
-        return self.worlds()[-1].store == world.store
+        return self.worlds()[-1].key == world.key
 
     def wait_for_world(self, *names, timeout=WAIT):
         """The newest world, once it is whole, is of these nodes, and was not waited for before."""
 
         def find():
             worlds = self.worlds()
-            if not worlds or worlds[-1].store in self.seen_worlds or not worlds[-1].is_whole():
+            if not worlds or worlds[-1].key in self.seen_worlds or not worlds[-1].is_whole():
                 return None
             return worlds[-1] if sorted(worlds[-1].nodes) == sorted(names) else None
 
@@ -243,7 +249,7 @@ class Job:
             world = wait_until(find, f"a world of {', '.join(names)}", timeout)
         except AssertionError as late:
             raise AssertionError(f"{late}\n{self.tell()}") from None
-        self.seen_worlds.add(world.store)
+        self.seen_worlds.add(world.key)
         return world
 
     def wait_for_largest_world(self, size, timeout=WAIT):
