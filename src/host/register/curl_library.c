@@ -25,18 +25,19 @@ enum failure_code curl_library_load(
     struct curl_library loaded = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (loaded.handle == NULL) {
         return failure_set(failure, FAILURE_MISSING,
-            "libcurl is needed for --rdzv-backend etcd (Debian: apt install libcurl4): %s",
+            "libcurl is needed for --rdzv-backend etcd and k8s (Debian: apt install libcurl4): %s",
             dlerror());
     }
     if (!load_all(&loaded)) {
         (void)dlclose(loaded.handle);
         return failure_set(failure, FAILURE_MISSING,
-            "%s lacks functions of libcurl, which is needed for --rdzv-backend etcd", library);
+            "%s lacks functions of libcurl, which is needed for --rdzv-backend etcd and k8s",
+            library);
     }
     if (loaded.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         (loaded.version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2) == 0) {
         return failure_set(failure, FAILURE_MISSING,
-            "%s cannot speak HTTP/2, which is needed for --rdzv-backend etcd", library);
+            "%s cannot speak HTTP/2, which is needed for --rdzv-backend etcd and k8s", library);
     }
     *out_library = loaded;
     return FAILURE_NONE;

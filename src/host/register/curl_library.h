@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loads libcurl when a job's register is in etcd. Linking it would add milliseconds and megabytes
- * to every start, and most jobs have no such register. */
+/* Loads libcurl when a job's register is in etcd or in Kubernetes. Linking it would add
+ * milliseconds and megabytes to every start, and most jobs have no such register. */
 #ifndef MUSTER_HOST_REGISTER_CURL_LIBRARY_H
 #define MUSTER_HOST_REGISTER_CURL_LIBRARY_H
 

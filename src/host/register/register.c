@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "host/register/dir_register.h"
 #include "host/register/etcd_register.h"
+#include "host/register/kubernetes_register.h"
 #include "host/register/register_engine.h"
 #include "wire/register/register_entry_text.h"
 
@@ -44,7 +45,7 @@ struct job_register {
 };
 
 static const struct register_engine *const engines[] = {
-    &dir_register_engine, &etcd_register_engine};
+    &dir_register_engine, &etcd_register_engine, &kubernetes_register_engine};
 
 const struct register_engine *register_engine_named(const char *name) {
     if (text_equals(name, "etcd-v3")) {

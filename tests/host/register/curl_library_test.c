@@ -8,7 +8,7 @@ static void library_that_is_missing_is_named(void **state) {
     struct curl_library library;
     struct failure failure;
     assert_int_equal(curl_library_load("libmissing.so.4", &library, &failure), FAILURE_MISSING);
-    assert_non_null(strstr(failure.message, "libcurl is needed for --rdzv-backend etcd"));
+    assert_non_null(strstr(failure.message, "libcurl is needed for --rdzv-backend etcd and k8s"));
 }
 
 static void library_without_the_functions_is_refused(void **state) {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the API server of Kubernetes for one object, to create one, or to take a changed one, and
+ * says what its answer means. It knows nothing of what the objects hold. */
+#ifndef MUSTER_HOST_REGISTER_KUBERNETES_CLIENT_H
+#define MUSTER_HOST_REGISTER_KUBERNETES_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/duration.h"
+#include "base/failure.h"
+#include "host/loop/event_loop.h"
+#include "host/register/curl_library.h"
+#include "host/register/kubernetes_settings.h"
+#include "wire/register/kubernetes_object.h"
+
+struct kubernetes_client;
+struct kubernetes_question;
+
+enum kubernetes_verb { KUBERNETES_GET, KUBERNETES_UPDATE, KUBERNETES_CREATE };
+
+enum kubernetes_outcome {
+    KUBERNETES_DONE,     /* `object`: as it is now */
+    KUBERNETES_MISSING,  /* there is no such object */
+    KUBERNETES_CONFLICT, /* somebody has changed or created it meanwhile */
+    KUBERNETES_FAILED,   /* `why` */
+};
+
+/* Borrowed for the call that gets it. */
+struct kubernetes_answer {
+    enum kubernetes_outcome outcome;
+    struct kubernetes_object *object; /* the caller's from now on */
+    const struct failure *why;        /* it names the server */
+    bool is_final;                    /* it will be the same until somebody has done something */
+    bool is_undone;                   /* the server has not done what it was asked */
+    struct duration pause;            /* how long it wants to be left alone; 0: it does not say */
+};
+
+/* Called on the loop, never from inside a call of this module. */
+typedef void kubernetes_answered(void *context, const struct kubernetes_answer *answer);
+
+/* The settings and the library are borrowed as long as the client lives. FAILURE_SYSTEM. */
+__attribute__((warn_unused_result)) enum failure_code kubernetes_client_new(struct event_loop *loop,
+    const struct curl_library *library, const struct kubernetes_settings *settings,
+    struct kubernetes_client **out_client, struct failure *failure);
+/* All questions must have been answered or cancelled. Not from inside `answered`. Accepts NULL. */
+void kubernetes_client_free(struct kubernetes_client *client);
+
+/* `object` is borrowed for the call; NULL with KUBERNETES_GET. NULL, and a message that names the
+ * file, when the token cannot be read; otherwise the question is valid until it is answered. */
+struct kubernetes_question *kubernetes_ask(struct kubernetes_client *client,
+    enum kubernetes_verb verb, enum kubernetes_kind kind, const struct kubernetes_object *object,
+    struct duration patience, kubernetes_answered *answered, void *context,
+    struct failure *failure);
+void kubernetes_question_cancel(struct kubernetes_question *question);
+
+#endif
