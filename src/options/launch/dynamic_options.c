@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "options/launch/endpoint.h"
 #include "options/launch/endpoint_list.h"
+#include "options/launch/kubernetes_place.h"
 #include "options/launch/option_values.h"
 #include "options/launch/rendezvous_conf.h"
 
@@ -102,25 +103,37 @@ static enum failure_code apply_endpoint(
     return option_result_settle(options, "rdzv_endpoint", code, &reason);
 }
 
-/* The endpoint of a register is its engine's to read. A list of etcd's members is looked at here,
- * so that what is wrong with it is a mistake of the command line. */
+/* What --rdzv-endpoint is, for each engine of a register. */
+static const char *describe_place(const char *engine) {
+    if (text_equals(engine, "dir")) {
+        return "a directory that every node sees";
+    }
+    return text_equals(engine, "k8s") ? "[NAMESPACE/]NAME of a ConfigMap and a Lease"
+                                      : "HOST:PORT,HOST:PORT,… of etcd's members";
+}
+
+/* The endpoint of a register is its engine's to read. What can be looked at without the engine is
+ * looked at here, so that what is wrong with it is a mistake of the command line. */
 static enum failure_code check_register(
     struct option_result *options, const struct launch_config *config) {
-    bool is_directory = text_equals(config->dynamic.register_engine, "dir");
+    const char *engine = config->dynamic.register_engine;
+    const char *text = config->dynamic.register_endpoint;
     struct endpoint_list list = {0};
+    struct kubernetes_place place = {0};
     struct text reason = {0};
-    if (config->dynamic.register_endpoint == NULL) {
+    enum failure_code code = FAILURE_NONE;
+    if (text == NULL) {
         option_result_reject(options, "rdzv_endpoint",
-            "is missing: with --rdzv-backend %s it is %s", config->dynamic.register_engine,
-            is_directory ? "a directory that every node sees"
-                         : "HOST:PORT,HOST:PORT,… of etcd's members");
+            "is missing: with --rdzv-backend %s it is %s", engine, describe_place(engine));
         return FAILURE_INVALID;
     }
-    if (is_directory) {
-        return FAILURE_NONE;
+    if (text_equals(engine, "k8s")) {
+        code = kubernetes_place_parse(text, &place, &reason);
+    } else if (!text_equals(engine, "dir")) {
+        code = endpoint_list_parse(text, &list, &reason);
     }
-    enum failure_code code = endpoint_list_parse(config->dynamic.register_endpoint, &list, &reason);
     endpoint_list_clear(&list);
+    kubernetes_place_clear(&place);
     return option_result_settle(options, "rdzv_endpoint", code, &reason);
 }
 

@@ -35,7 +35,7 @@ static const struct option_definition definitions[] = {
         .reads_environment = true,
         .default_text = "static",
         .help = "How nodes find each other: static (ranks and master are given), c10d (nodes may "
-                "come and go), dir or etcd (the same, and any node may die). Default: static.",
+                "come and go), dir, etcd or k8s (the same, and any node may die). Default: static.",
     },
     {
         .destination = "rdzv_endpoint",
@@ -47,7 +47,8 @@ static const struct option_definition definitions[] = {
             "that "
             "HOST names hosts the store, port 0 is a free one, and the default is localhost:29400. "
             "With static it takes the place of --master-addr and --master-port. With dir it is a "
-            "directory that every node sees, with etcd the HOST:PORT,... of its members.",
+            "directory that every node sees, with etcd the HOST:PORT,... of its members, with k8s "
+            "the [NAMESPACE/]NAME of a ConfigMap.",
     },
     {
         .destination = "rdzv_id",

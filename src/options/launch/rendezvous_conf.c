@@ -27,7 +27,8 @@ enum {
     BACKEND_C10D = 2,
     BACKEND_ETCD_V2 = 4,
     BACKEND_ETCD = 8, /* beside BACKEND_REGISTER */
-    BACKEND_REGISTER = 16
+    BACKEND_REGISTER = 16,
+    BACKEND_K8S = 32 /* beside BACKEND_REGISTER */
 };
 
 static const struct {
@@ -64,6 +65,9 @@ static const struct {
     {"user", SETTING_TEXT, BACKEND_ETCD, 0},
     {"password", SETTING_TEXT, BACKEND_ETCD, 0},
     {"password_file", SETTING_TEXT, BACKEND_ETCD, 0},
+    {"k8s_server", SETTING_TEXT, BACKEND_K8S, 0},
+    {"k8s_token_file", SETTING_TEXT, BACKEND_K8S, 0},
+    {"k8s_ca", SETTING_TEXT, BACKEND_K8S, 0},
 };
 
 static enum failure_code add_setting(
@@ -183,7 +187,8 @@ static int backend_bit(const char *backend) {
         int bit;
     } backends[] = {{"static", BACKEND_STATIC}, {"c10d", BACKEND_C10D},
         {"etcd-v2", BACKEND_ETCD_V2}, {"etcd", BACKEND_REGISTER | BACKEND_ETCD},
-        {"etcd-v3", BACKEND_REGISTER | BACKEND_ETCD}, {"dir", BACKEND_REGISTER}};
+        {"etcd-v3", BACKEND_REGISTER | BACKEND_ETCD}, {"dir", BACKEND_REGISTER},
+        {"k8s", BACKEND_REGISTER | BACKEND_K8S}};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         if (text_equals(backends[i].name, backend)) {
             return backends[i].bit;

@@ -99,16 +99,6 @@ static enum failure_code apply_single_node_with_run_id(
     return take_run_id(options, config);
 }
 
-/* A register of the job outside its nodes, which no agent uses yet. */
-static enum failure_code refuse_register(
-    struct option_result *options, const struct launch_config *config) {
-    option_result_reject(options, "rdzv_backend",
-        "%s is not served yet by this version of Muster; use --rdzv-backend c10d, whose store one "
-        "of the nodes hosts itself",
-        config->rdzv_backend);
-    return FAILURE_UNSUPPORTED;
-}
-
 /* One node runs alone. */
 static enum failure_code apply_etcd_v2(
     struct option_result *options, struct launch_config *config) {
@@ -270,7 +260,7 @@ static enum failure_code apply_backend(
     }
     struct text reason = {0};
     enum failure_code code =
-        option_refuse_value(&reason, backend, "the backends are static, c10d, dir and etcd");
+        option_refuse_value(&reason, backend, "the backends are static, c10d, dir, etcd and k8s");
     return option_result_settle(options, "rdzv_backend", code, &reason);
 }
 
@@ -302,10 +292,7 @@ static enum failure_code apply_rendezvous(
     if (text_equals(config->rdzv_backend, "static")) {
         return apply_static(options, config);
     }
-    if (text_equals(config->rdzv_backend, "k8s")) {
-        return refuse_register(options, config);
-    }
-    if (text_equals(config->rdzv_backend, "dir")) {
+    if (text_equals(config->rdzv_backend, "dir") || text_equals(config->rdzv_backend, "k8s")) {
         return apply_register(options, config);
     }
     if (text_equals(config->rdzv_backend, "etcd-v2")) {

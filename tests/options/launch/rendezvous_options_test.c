@@ -134,13 +134,27 @@ static void etcd_v2_is_refused_with_a_way_out(void **state) {
     (void)state;
     expect_mistake("--nnodes 2 --rdzv-backend etcd-v2 t.py", "--rdzv-backend",
         "has dropped its API of version 2; use --rdzv-backend etcd-v3");
-    expect_mistake("--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, dir and etcd");
+    expect_mistake(
+        "--rdzv-backend zookeeper t.py", "--rdzv-backend", "static, c10d, dir, etcd and k8s");
 }
 
-static void register_that_no_agent_uses_is_refused(void **state) {
+static void kubernetes_decides_who_hosts_the_store(void **state) {
     (void)state;
-    expect_mistake(
-        "--rdzv-backend k8s --rdzv-endpoint name t.py", "--rdzv-backend", "k8s is not served yet");
+    const struct launch_config *config = config_of(
+        "--nnodes 2:4 --rdzv-backend k8s --rdzv-endpoint ml/train.1 --rdzv-id j --rdzv-conf "
+        "fence_timeout=20,k8s_server=https://h:6443,k8s_token_file=t,k8s_ca=c t.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_DYNAMIC);
+    assert_string_equal(config->dynamic.register_engine, "k8s");
+    assert_string_equal(config->dynamic.register_endpoint, "ml/train.1");
+    assert_null(config->dynamic.host);
+    assert_int_equal(config->warnings.count, 0);
+    expect_mistake("--nnodes 2 --rdzv-backend k8s t.py", "--rdzv-endpoint",
+        "is missing: with --rdzv-backend k8s it is [NAMESPACE/]NAME");
+    expect_mistake("--nnodes 2 --rdzv-backend k8s --rdzv-endpoint ml/Train --rdzv-id j t.py",
+        "--rdzv-endpoint", "'ml/Train': give [NAMESPACE/]NAME of a ConfigMap");
+    expect_warning(config_of("--nnodes 2:4 --rdzv-backend dir --rdzv-endpoint /p --rdzv-id j "
+                             "--rdzv-conf k8s_ca=c t.py"),
+        "--rdzv-conf: dir knows no setting k8s_ca");
 }
 
 static void a_directory_decides_who_hosts_the_store(void **state) {
@@ -244,7 +258,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(etcd_decides_who_hosts_the_store, clear),
     cmocka_unit_test_teardown(members_of_etcd_that_cannot_be_used_are_refused, clear),
     cmocka_unit_test_teardown(a_directory_decides_who_hosts_the_store, clear),
-    cmocka_unit_test_teardown(register_that_no_agent_uses_is_refused, clear),
+    cmocka_unit_test_teardown(kubernetes_decides_who_hosts_the_store, clear),
     cmocka_unit_test_teardown(options_of_static_are_warned_about_elsewhere, clear),
     cmocka_unit_test_teardown(settings_are_checked_for_the_backend, clear),
     cmocka_unit_test_teardown(settings_that_static_nodes_do_not_heed_are_warned_about, clear),
