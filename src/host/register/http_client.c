@@ -45,7 +45,18 @@ static void exchange_free(struct http_exchange *exchange) {
     free(exchange);
 }
 
-static bool is_trust_failure(CURLcode code) {
+/* A server that ends a connection while TLS is agreed on may be starting, or ending. libcurl has
+ * one code for this and for what will be the same again. */
+static bool is_cut_short(const struct http_exchange *exchange, CURLcode code) {
+    static const char *const words[] = {"SSL_connect: ", "reset by peer", "unexpected eof"};
+    bool is_cut = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        is_cut = is_cut || strstr(exchange->error, words[i]) != NULL;
+    }
+    return code == CURLE_SSL_CONNECT_ERROR && is_cut;
+}
+
+static bool is_tls_failure(CURLcode code) {
     return code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION ||
            code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE ||
            code == CURLE_SSL_CIPHER || code == CURLE_SSL_ISSUER_ERROR;
@@ -53,7 +64,7 @@ static bool is_trust_failure(CURLcode code) {
 
 static bool is_unheard(CURLcode code) {
     return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
-           is_trust_failure(code);
+           is_tls_failure(code);
 }
 
 static enum failure_code explain(
@@ -73,7 +84,7 @@ static void finish(struct http_exchange *exchange, CURLcode code) {
         result.body = bytes_slice(&exchange->body);
     } else {
         explain(exchange, code, &failure);
-        result.is_trust_failure = is_trust_failure(code);
+        result.is_trust_failure = is_tls_failure(code) && !is_cut_short(exchange, code);
         result.is_unheard = is_unheard(code);
         result.is_strange = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
                             code != CURLE_OPERATION_TIMEDOUT;

@@ -245,6 +245,22 @@ static void server_without_tls_is_no_server_with_tls(void **state) {
     tear_down(&fixture);
 }
 
+static void tls_that_is_cut_short_may_come_about_the_next_time(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture, true)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    pid_t child = answer(&fixture, 0, "", ""); /* it ends the connection */
+    start(&fixture, "", NEVER);
+    event_loop_run(fixture.loop);
+    assert_false(fixture.is_answered);
+    assert_false(fixture.is_trust_failure);
+    assert_true(fixture.is_unheard);
+    expect_served(child);
+    tear_down(&fixture);
+}
+
 static void cancelled_exchange_is_not_answered(void **state) {
     (void)state;
     struct fixture fixture;
@@ -267,6 +283,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(server_that_is_not_there_has_heard_nothing),
     cmocka_unit_test(silent_server_may_have_heard),
     cmocka_unit_test(server_without_tls_is_no_server_with_tls),
+    cmocka_unit_test(tls_that_is_cut_short_may_come_about_the_next_time),
     cmocka_unit_test(cancelled_exchange_is_not_answered),
 };
 
