@@ -131,7 +131,7 @@ static void find_expected_nodes(struct agent *agent) {
 
 static void tell_while_joining(struct agent *agent) {
     const struct agent_joining_settings settings = {&agent->config->dynamic.settings,
-        &agent->expected_nodes, agent->log, seen_record, agent, NULL};
+        &agent->expected_nodes, agent->log, agent->sink, seen_record, agent, NULL};
     if (node_machine_rendezvous(agent->node) != NULL) {
         find_expected_nodes(agent);
         agent->joining = agent_joining_new(agent->loop, &settings);

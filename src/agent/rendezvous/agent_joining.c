@@ -19,16 +19,55 @@ static void set_timer(struct agent_joining *joining) {
         joining->timer, instant_after(joining->begun, joining->settings.moment(joining->count)));
 }
 
+static void describe(
+    const struct agent_joining *joining, struct duration waited, struct text *out) {
+    const struct agent_joining_settings *settings = &joining->settings;
+    rendezvous_waiting_describe(
+        settings->state(settings->context), settings->rendezvous, settings->expected, waited, out);
+}
+
+/* Whole seconds, on which the line is renewed. */
+static struct duration waited_for(const struct agent_joining *joining, struct instant now) {
+    int64_t waited = instant_until(joining->begun, now).nanoseconds;
+    return (struct duration){waited - waited % NANOSECONDS_PER_SECOND};
+}
+
+/* Returns false where stderr is no terminal. */
+static bool renew_line(struct agent_joining *joining) {
+    struct log_sink *sink = joining->settings.sink;
+    struct duration waited = waited_for(joining, event_loop_now(joining->loop));
+    struct text line = {0};
+    if (sink == NULL) {
+        return false;
+    }
+    describe(joining, waited, &line);
+    bool is_shown = log_sink_show_status(sink, text_string(&line));
+    text_clear(&line);
+    if (is_shown) {
+        waited.nanoseconds += NANOSECONDS_PER_SECOND;
+        event_timer_set(joining->timer, instant_after(joining->begun, waited));
+    }
+    return is_shown;
+}
+
 static void say(void *context) {
     struct agent_joining *joining = context;
-    const struct agent_joining_settings *settings = &joining->settings;
     struct text line = {0};
-    rendezvous_waiting_describe(settings->state(settings->context), settings->rendezvous,
-        settings->expected, joining->settings.moment(joining->count), &line);
-    log_warning(settings->log, "%s", text_string(&line));
+    if (renew_line(joining)) {
+        return;
+    }
+    describe(joining, joining->settings.moment(joining->count), &line);
+    log_warning(joining->settings.log, "%s", text_string(&line));
     text_clear(&line);
     joining->count++;
     set_timer(joining);
+}
+
+static void fall_silent(struct agent_joining *joining) {
+    event_timer_stop(joining->timer);
+    if (joining->settings.sink != NULL) {
+        (void)log_sink_show_status(joining->settings.sink, NULL);
+    }
 }
 
 struct agent_joining *agent_joining_new(
@@ -44,6 +83,7 @@ struct agent_joining *agent_joining_new(
 
 void agent_joining_free(struct agent_joining *joining) {
     if (joining != NULL) {
+        fall_silent(joining);
         event_timer_free(joining->timer);
         free(joining);
     }
@@ -59,6 +99,6 @@ void agent_joining_follow(
         joining->count = 0;
         set_timer(joining);
     } else {
-        event_timer_stop(joining->timer);
+        fall_silent(joining);
     }
 }

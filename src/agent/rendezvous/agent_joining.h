@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Says in the log what a node of a dynamic job waits for while it joins: after 5, 15 and 60 s, and
- * then each minute (core/rendezvous/rendezvous_waiting). */
+ * then each minute (core/rendezvous/rendezvous_waiting). On a terminal it is one line from the
+ * first of these moments on, which is renewed each second. */
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 
@@ -9,6 +10,7 @@
 #include "core/agent/agent_machine.h"
 #include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_state.h"
+#include "host/log/log_sink.h"
 #include "host/loop/event_loop.h"
 
 struct agent_joining;
@@ -17,6 +19,7 @@ struct agent_joining_settings {
     const struct rendezvous_settings *rendezvous; /* borrowed, as all of this */
     const struct text_list *expected;             /* names of the nodes, where they are known */
     const struct log *log;
+    struct log_sink *sink; /* whose log that is, for the line on a terminal; NULL: there is none */
     /* The record as this node has seen it last. */
     const struct rendezvous_state *(*state)(void *context);
     void *context;

@@ -14,6 +14,7 @@
 #include "host/loop/clock.h"
 #include "base/text.h"
 #include "host/log/log_thread.h"
+#include "host/log/status_line.h"
 
 /* How long a record or a text waits for a stderr that accepts nothing. */
 #define RECORD_PATIENCE_MILLISECONDS 1000
@@ -24,6 +25,7 @@ struct log_sink {
     int fd;
     pthread_mutex_t mutex;     /* protects `thread`, and keeps records whole in direct writing */
     struct log_thread *thread; /* NULL: write directly */
+    struct status_line status; /* protected by the same */
     bool is_stuck; /* stderr did not accept anything last time, so it is not waited for again */
 };
 
@@ -48,8 +50,26 @@ static void write_directly(struct log_sink *sink, const char *text, int patience
     }
 }
 
+static void show(struct log_sink *sink, const char *line, int width) {
+    struct text text = {0};
+    status_line_show(&sink->status, line, width, &text);
+    write_directly(sink, text_string(&text), RECORD_PATIENCE_MILLISECONDS);
+    text_clear(&text);
+}
+
+bool log_sink_show_status(struct log_sink *sink, const char *line) {
+    int width = status_line_width(sink->fd);
+    pthread_mutex_lock(&sink->mutex);
+    bool can_be_shown =
+        width > 0 && sink->thread == NULL && sink->log.threshold <= LOG_LEVEL_WARNING;
+    show(sink, can_be_shown ? line : NULL, width);
+    pthread_mutex_unlock(&sink->mutex);
+    return can_be_shown && line != NULL;
+}
+
 static void write_text(struct log_sink *sink, const char *text, int patience) {
     pthread_mutex_lock(&sink->mutex);
+    show(sink, NULL, 0);
     if (sink->thread != NULL) {
         log_thread_write_record(sink->thread, LOG_CONSOLE_STDERR, text);
     } else {
@@ -93,6 +113,7 @@ const struct log *log_sink_log(const struct log_sink *sink) {
 
 void log_sink_use_thread(struct log_sink *sink, struct log_thread *thread) {
     pthread_mutex_lock(&sink->mutex);
+    show(sink, NULL, 0);
     sink->thread = thread;
     pthread_mutex_unlock(&sink->mutex);
 }

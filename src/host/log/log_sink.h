@@ -6,6 +6,8 @@
 #ifndef MUSTER_HOST_LOG_LOG_SINK_H
 #define MUSTER_HOST_LOG_LOG_SINK_H
 
+#include <stdbool.h>
+
 #include "base/log.h"
 
 struct log_sink;
@@ -29,5 +31,10 @@ void log_sink_use_thread(struct log_sink *sink, struct log_thread *thread);
  * to one second for a record. After one such
  * timeout the text is lost, and nothing waits again until stderr accepts something. */
 void log_sink_write_text(struct log_sink *sink, const char *text);
+
+/* Shows one line on stderr, in the place of the one shown before, if stderr is a terminal, warnings
+ * are written, and no thread writes them; NULL: shows none any more. Whatever else is written takes
+ * the line away first. Returns whether a line is shown. */
+bool log_sink_show_status(struct log_sink *sink, const char *line);
 
 #endif

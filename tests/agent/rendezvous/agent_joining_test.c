@@ -32,7 +32,7 @@ static void set_up(struct fixture *fixture) {
     fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
     text_list_add(&fixture->expected, "node1");
     struct agent_joining_settings settings = {
-        &fixture->rendezvous, &fixture->expected, &fixture->log.log, state_of, fixture, soon};
+        &fixture->rendezvous, &fixture->expected, &fixture->log.log, NULL, state_of, fixture, soon};
     fixture->joining = agent_joining_new(fixture->loop, &settings);
 }
 
