@@ -69,7 +69,7 @@ static void a_new_node_joins_when_its_standby_workers_are_ready(void **state) {
     play_connect(&play, false);
     play_expect(&play, "connect 600.000; warm 30.000");
     tell_standby(&play, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 7});
-    play_expect(&play, "warm rank=0");
+    play_expect(&play, "warm rank=0 alone");
     tell_standby(
         &play, (struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {0, 100}});
     play_expect(&play,
