@@ -124,9 +124,37 @@ def test_users_need_their_password(make_etcd):
     assert etcd.call(0, "/etcdserverpb.Auth/AuthEnable") == 0
     conform(etcd.endpoints, READ, "user=root", "password=secret")
     wrong = first_failure(etcd.endpoints, "user=root", "password=wrong")
-    assert "final" in wrong and "authentication failed" in wrong, wrong
+    assert "final" in wrong and "authentication failed" in wrong and "look at user and password in --rdzv-conf" in wrong, wrong
     nobody = first_failure(etcd.endpoints)
-    assert "final" in nobody and "user name is empty" in nobody, nobody
+    assert "final" in nobody and "user name is empty" in nobody and "give user and password" in nobody, nobody
+
+
+def test_users_need_a_role_for_the_keys(make_etcd, tmp_path):
+    etcd = make_etcd()
+
+    def text(number, value):
+        return bytes([number << 3 | 2, len(value)]) + value.encode()
+
+    def permit(role, first, end):
+        permission = b"\x08\x02" + text(2, first) + text(3, end)  # read and write
+        assert etcd.call(0, "/etcdserverpb.Auth/RoleAdd", text(1, role)) == 0
+        granted = text(1, role) + bytes([2 << 3 | 2, len(permission)]) + permission
+        assert etcd.call(0, "/etcdserverpb.Auth/RoleGrantPermission", granted) == 0
+
+    permit("of muster", "muster/", "muster0")
+    permit("of others", "other/", "other0")
+    assert etcd.call(0, "/etcdserverpb.Auth/RoleAdd", text(1, "root")) == 0
+    for user, role in (("root", "root"), ("ann", "of muster"), ("ben", "of others")):
+        assert etcd.call(0, "/etcdserverpb.Auth/UserAdd", text(1, user) + text(2, "secret")) == 0
+        assert etcd.call(0, "/etcdserverpb.Auth/UserGrantRole", text(1, user) + text(2, role)) == 0
+    unused = first_failure(etcd.endpoints, "user=ann", "password=secret")
+    assert "final" in unused and "leave user out of --rdzv-conf" in unused, unused
+    assert etcd.call(0, "/etcdserverpb.Auth/AuthEnable") == 0
+    (tmp_path / "password").write_text("secret\n", encoding="utf-8")
+    conform(etcd.endpoints, READ, "user=ann", f"password_file={tmp_path}/password")
+    refused = first_failure(etcd.endpoints, "user=ben", "password=secret")
+    assert "final" in refused and "permission denied" in refused and "from muster/ up to muster0" in refused, refused
+    assert "secret" not in refused, refused
 
 
 def test_members_that_are_not_there_are_named():

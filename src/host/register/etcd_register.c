@@ -251,15 +251,39 @@ static bool is_final(const struct grpc_result *result) {
         return result->is_trust_failure;
     }
     return result->status == GRPC_INVALID_ARGUMENT || result->status == GRPC_PERMISSION_DENIED ||
+           result->status == GRPC_FAILED_PRECONDITION || /* of users */
            result->status == GRPC_UNIMPLEMENTED || result->status == GRPC_UNAUTHENTICATED ||
            is_out_of_space(result);
+}
+
+/* What the user can do about a member's words. etcd has one status for several mistakes. */
+static const char *advice_for(const struct grpc_result *result) {
+    static const struct {
+        const char *words;
+        const char *advice;
+    } advices[] = {
+        {"user name is empty", "; give user and password, or password_file, in --rdzv-conf"},
+        {"authentication failed", "; look at user and password in --rdzv-conf"},
+        {"permission denied", "; the user needs a role that may read and write the keys from "
+                              "muster/ up to muster0"},
+        {"request is too large", "; let etcd take more (--max-request-bytes)"},
+        {"database space exceeded", "; make room there (etcdctl compact, defrag, alarm disarm)"},
+        {"authentication is not enabled",
+            "; this etcd has no users: leave user out of --rdzv-conf"},
+    };
+    for (size_t i = 0; result->is_answered && i < sizeof advices / sizeof *advices; i++) {
+        if (strstr(result->why->message, advices[i].words) != NULL) {
+            return advices[i].advice;
+        }
+    }
+    return "";
 }
 
 static void take_failure(struct work *work, const struct grpc_result *result) {
     struct etcd_register *state = work->state;
     struct failure failure;
-    failure_set(&failure, result->why->code, "etcd (%s): %s",
-        state->settings.endpoints.items[work->member], result->why->message);
+    failure_set(&failure, result->why->code, "etcd (%s): %s%s",
+        state->settings.endpoints.items[work->member], result->why->message, advice_for(result));
     bool is_old_token = result->is_answered && result->status == GRPC_UNAUTHENTICATED &&
                         state->settings.user != NULL && !work->has_logged_in;
     if (is_old_token) { /* tokens end some minutes after their last use */
