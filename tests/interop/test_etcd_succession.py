@@ -119,3 +119,16 @@ def test_members_that_are_not_there_are_one_error_in_the_end(muster):
         timeout=PATIENCE)  # fmt: skip
     assert end.status == 1, end
     assert "etcd (127.0.0.1:" in end.err, end.err
+
+
+def test_a_member_that_stands_still_is_left_for_the_next(make_etcd, make_etcd_job):
+    """It takes connections, and answers nothing; it may have led the others."""
+    etcd = make_etcd(3)
+    etcd.signal(0, signal.SIGSTOP)
+    job = make_etcd_job(etcd, "2:3")
+    start_nodes(job, 3)
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.succeeds(PATIENCE)
