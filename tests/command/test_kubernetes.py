@@ -14,8 +14,9 @@ pytest.importorskip("kubernetes.client", reason="python3-kubernetes is missing (
 
 from support.kubernetes_schema import KINDS, complaints_of_document  # noqa: E402  (it needs the client)
 
-# What this test can judge; others have tests of their own.
+# Those that start agents, and all that this test can judge; others have tests of their own.
 FILES = ["job.yaml", "jobset.yaml", "trainjob.yaml", "pytorchjob.yaml"]
+ALL_FILES = [*FILES, "role.yaml"]
 
 
 def documents(name):
@@ -45,7 +46,7 @@ def commands(name):
     return found
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", ALL_FILES)
 def test_every_field_is_one_of_its_kind(name):
     for document in documents(name):
         assert complaints_of_document(document) == []
@@ -80,7 +81,7 @@ def test_a_mistake_would_be_found(path, value, complaint):
 
 
 def test_every_kind_that_is_known_has_an_example():
-    assert {(document["apiVersion"], document["kind"]) for name in FILES for document in documents(name)} == set(KINDS)
+    assert {(document["apiVersion"], document["kind"]) for name in ALL_FILES for document in documents(name)} == set(KINDS)
 
 
 @pytest.mark.parametrize("name", FILES)

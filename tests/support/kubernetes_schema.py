@@ -39,6 +39,9 @@ BY_HAND = {
 KINDS = {
     ("v1", "Service"): "V1Service",
     ("v1", "PersistentVolumeClaim"): "V1PersistentVolumeClaim",
+    ("v1", "ServiceAccount"): "V1ServiceAccount",
+    ("rbac.authorization.k8s.io/v1", "Role"): "V1Role",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "V1RoleBinding",
     ("batch/v1", "Job"): "V1Job",
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobSet",
     ("trainer.kubeflow.org/v1alpha1", "TrainJob"): "TrainJob",
