@@ -164,3 +164,24 @@ void store_table_apply(struct store_table *table, struct store_connection *conne
     table->entries.is_owners = is_owners(table, request);
     operations[request->operation](&step);
 }
+
+static void empty_queue(struct store_table *table, struct slice key) {
+    struct store_entry *entry = store_entries_find(&table->entries, key);
+    if (entry != NULL) {
+        store_queue_empty(&table->entries, entry);
+        store_entries_release(&table->entries, entry);
+    }
+}
+
+void store_table_tell(struct store_table *table, struct slice key, struct slice value,
+    struct store_effects *effects) {
+    const struct store_request push = {.operation = STORE_QUEUE_PUSH, .key = key, .value = value};
+    const struct store_step step = step_of(table, NULL, &push, effects);
+    free_popped(table);
+    empty_queue(table, key);
+    table->entries.is_owners = is_owners(table, &push);
+    size_t size = store_queue_item_size(value.length) + store_entries_add_size(key);
+    if (value.length > 0 && store_entries_have_room(&table->entries, size)) {
+        store_apply_queue_push(&step);
+    }
+}

@@ -63,6 +63,12 @@ void store_table_apply(struct store_table *table, struct store_connection *conne
 void store_table_refuse(struct store_table *table, struct store_connection *connection,
     const struct store_request *request, const char *reason, struct store_effects *effects);
 
+/* The host puts a value into the queue of this key, in place of all that is in it; an empty value
+ * leaves the queue empty. Clients that wait for the key are answered. Where there is no room for
+ * the value, the queue is empty. */
+void store_table_tell(
+    struct store_table *table, struct slice key, struct slice value, struct store_effects *effects);
+
 /* The client is gone: forgets its wait. The time depends only on the number of keys in this wait.
  * The host calls it before it frees the struct. */
 void store_table_disconnect(struct store_table *table, struct store_connection *connection);

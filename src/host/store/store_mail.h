@@ -19,6 +19,7 @@ enum store_letter_kind {
     STORE_LETTER_SERVE,    /* seeds; done */
     STORE_LETTER_STAND_BY, /* value: the answer; done */
     STORE_LETTER_DROP,     /* name */
+    STORE_LETTER_TELL,     /* name: a queue; value, or NULL */
     STORE_LETTER_STOP,
     /* to its user */
     STORE_LETTER_DONE,   /* of RENEW, SERVE and STAND_BY: done, unless it is NULL */

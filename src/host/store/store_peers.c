@@ -262,3 +262,11 @@ void store_peers_stand_by(struct store_peers *peers, struct slice answer) {
 bool store_peers_are_standing_by(const struct store_peers *peers) {
     return peers->is_standing_by;
 }
+
+void store_peers_tell(struct store_peers *peers, const char *raw_key, const char *value_or_null) {
+    store_effects_reset(&peers->effects);
+    store_table_tell(peers->table, slice_from_string(raw_key),
+        value_or_null != NULL ? slice_from_string(value_or_null) : (struct slice){0},
+        &peers->effects);
+    store_service_carry_out(peers);
+}

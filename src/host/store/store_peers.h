@@ -62,4 +62,7 @@ void store_peers_stand_by(struct store_peers *peers, struct slice answer);
 
 bool store_peers_are_standing_by(const struct store_peers *peers);
 
+/* See store_server_tell. */
+void store_peers_tell(struct store_peers *peers, const char *raw_key, const char *value_or_null);
+
 #endif

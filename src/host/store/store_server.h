@@ -62,6 +62,11 @@ void store_server_stand_by(struct store_server *server, struct slice answer);
  * nothing when no connection holds it. */
 void store_server_drop(struct store_server *server, const char *name);
 
+/* Puts a value into the queue of this key, in place of all that is in it, so that a reader finds
+ * the latest and an idle one costs no memory. NULL: the queue is emptied. A client that waits for
+ * the key is answered. */
+void store_server_tell(struct store_server *server, const char *raw_key, const char *value_or_null);
+
 /* The number of open connections. */
 size_t store_server_connections(const struct store_server *server);
 

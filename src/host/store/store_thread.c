@@ -79,6 +79,9 @@ static void carry_out(struct store_thread *thread, struct store_letter *letter_t
     case STORE_LETTER_DROP:
         store_server_drop(thread->server, letter_taken->name);
         break;
+    case STORE_LETTER_TELL:
+        store_server_tell(thread->server, letter_taken->name, letter_taken->value);
+        break;
     case STORE_LETTER_STOP:
         event_loop_stop(thread->loop);
         break;
@@ -128,6 +131,7 @@ static void tell(const struct store_server_observer *observer, const struct stor
     case STORE_LETTER_SERVE:
     case STORE_LETTER_STAND_BY:
     case STORE_LETTER_DROP:
+    case STORE_LETTER_TELL:
     case STORE_LETTER_STOP:
         break; /* these letters go to the store thread */
     }
@@ -253,6 +257,11 @@ void store_thread_stand_by(
 
 void store_thread_drop(struct store_thread *thread, const char *name) {
     ask(thread, store_letter_new(STORE_LETTER_DROP, name, NULL));
+}
+
+void store_thread_tell(
+    struct store_thread *thread, const char *raw_key, const char *value_or_null) {
+    ask(thread, store_letter_new(STORE_LETTER_TELL, raw_key, value_or_null));
 }
 
 void store_thread_stop(struct store_thread *thread) {

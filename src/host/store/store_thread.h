@@ -46,6 +46,9 @@ void store_thread_stand_by(
  * stalled. The observer's `gone` follows, unless it was already on its way. */
 void store_thread_drop(struct store_thread *thread, const char *name);
 
+/* Puts a value into a queue, in place of all that is in it (store_server_tell); copies both. */
+void store_thread_tell(struct store_thread *thread, const char *raw_key, const char *value_or_null);
+
 /* Closes the port and every connection, joins the thread and frees it. Renewals under way and
  * events not yet reported are dropped. Accepts NULL. */
 void store_thread_stop(struct store_thread *thread);

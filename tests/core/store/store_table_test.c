@@ -243,7 +243,51 @@ static void the_owners_keys_have_room_when_others_have_filled_the_store(void **s
     fixture_clear(&fixture);
 }
 
+/* A reader that never reads must not cost more with each word. */
+static void what_the_host_tells_replaces_what_nobody_has_read(void **state) {
+    struct store_fixture *store = *state;
+    store_effects_reset(&store->effects);
+    store_table_tell(store->table, S("/q"), S("first"), &store->effects);
+    size_t memory = store_table_memory(store->table);
+    store_table_tell(store->table, S("/q"), S("later"), &store->effects);
+    assert_silent(store);
+    assert_int_equal(store_table_memory(store->table), memory);
+    apply_key(store, 1, STORE_QUEUE_LENGTH, S("/q"));
+    assert_integer(store, 1, 1);
+    apply_key(store, 1, STORE_QUEUE_POP, S("/q"));
+    const struct store_reply *reply = assert_reply(store, 0, 1, STORE_REPLY_POP);
+    assert_true(slice_equals(reply->pop.front, S("later")));
+}
+
+static void what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue(
+    void **state) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/q")));
+    store_effects_reset(&store->effects);
+    store_table_tell(store->table, S("/q"), S("word"), &store->effects);
+    assert_byte(store, 0, 1, STORE_STOP_WAITING);
+    store_effects_reset(&store->effects);
+    store_table_tell(store->table, S("/q"), S(""), &store->effects);
+    store_table_tell(store->table, S("/none"), S(""), &store->effects);
+    assert_silent(store);
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
+static void a_full_store_loses_what_the_host_tells_and_closes_nobody(void **state) {
+    (void)state;
+    static uint8_t much[2 << 10];
+    struct store_fixture store;
+    fixture_init(&store, 1 << 10);
+    store_table_tell(store.table, S("/q"), (struct slice){much, sizeof much}, &store.effects);
+    assert_silent(&store);
+    assert_int_equal(store_table_memory(store.table), 0);
+    fixture_clear(&store);
+}
+
 static const struct CMUnitTest tests[] = {
+    store_test(what_the_host_tells_replaces_what_nobody_has_read),
+    store_test(what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue),
+    cmocka_unit_test(a_full_store_loses_what_the_host_tells_and_closes_nobody),
     store_test(a_new_table_is_empty),
     store_test(validate_is_not_answered_and_ping_is),
     store_test(a_client_that_leaves_is_not_answered),
