@@ -42,6 +42,7 @@ struct whole_settings node_storm(uint64_t seed) {
     settings.rendezvous.maximum_nodes = most < 2 ? 2 : most;
     settings.rendezvous.join_timeout = duration_from_seconds(60);
     settings.rendezvous.exit_barrier_timeout = duration_from_seconds(60);
+    settings.rendezvous.delegates = seed / 4 % 2 == 1;
     settings.rendezvous.last_call_timeout = duration_from_seconds(seed % 2 == 0 ? 1 : 3);
     return settings;
 }

@@ -101,6 +101,10 @@ void whole_perform_rendezvous(struct whole_cluster *cluster, struct whole_node *
     } else if (effect->kind == RENDEZVOUS_EFFECT_PRESENT) {
         node->identity = effect->present.identity;
     }
+    if (effect->kind == RENDEZVOUS_EFFECT_TELL_STANDINGS) {
+        whole_store_tell(cluster, node, effect);
+        return;
+    }
     node->is_calling_roll = node->is_calling_roll || effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;
     rendezvous_record_store_ask(node->record, effect, &effects);
     perform_record(cluster, node, &effects);

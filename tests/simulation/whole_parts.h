@@ -300,6 +300,9 @@ bool whole_store_is_stopped(const struct whole_cluster *cluster);
 /* A host that stays for others may go. */
 void whole_tell_when_alone(struct whole_cluster *cluster, struct whole_node *host);
 /* By nobody of the job. */
+/* TELL_STANDINGS of the host. */
+void whole_store_tell(struct whole_cluster *cluster, const struct whole_node *node,
+    const struct rendezvous_effect *effect);
 void whole_store_close_record(struct whole_cluster *cluster);
 /* WHOLE_RECORD_LOST and WHOLE_STORE_ANEW. */
 void whole_store_lose_record(struct whole_cluster *cluster, int how);

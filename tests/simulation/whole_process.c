@@ -157,6 +157,7 @@ static void init_record(struct whole_cluster *cluster, struct whole_node *node) 
         .answer_timeout = {settings->keep_alive_interval.nanoseconds *
                            settings->keep_alive_max_attempt},
         .seed = cluster->settings.seed + (uint64_t)node->index,
+        .delegates = settings->delegates,
     };
     node->record = rendezvous_record_store_new(&record);
 }

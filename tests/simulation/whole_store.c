@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 static struct whole_connection *connection_of(const struct store_connection *stored) {
@@ -41,8 +42,26 @@ static void gone(struct whole_cluster *cluster, const struct store_presence_key 
         whole_complain(cluster, "a node that is none is gone: %s", key->name);
         return;
     }
-    event.gone.has_finished = text_equals(key->value, RENDEZVOUS_PRESENCE_FINISHED);
+    struct rendezvous_wish wish;
+    event.gone.has_finished = text_equals(key->value, RENDEZVOUS_PRESENCE_FINISHED) ||
+                              (delegation_wish_read(key->value, &wish) == FAILURE_NONE &&
+                                  wish.finished_round != RENDEZVOUS_WISH_NO_ROUND);
     tell_host(cluster, &event);
+}
+
+/* Delegation. */
+
+static void tell_wish(struct whole_cluster *cluster, const struct store_presence_key *key) {
+    struct rendezvous_event event = {.kind = RENDEZVOUS_EVENT_WISHED};
+    if (!cluster->settings.rendezvous.delegates) {
+        return;
+    }
+    if (delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
+        event.wished.wish = (struct rendezvous_wish){0};
+    }
+    if (node_identity_parse(key->name, &event.wished.identity)) {
+        tell_host(cluster, &event);
+    }
 }
 
 /* Requests of its own. */
@@ -139,6 +158,40 @@ static void carry_out(struct whole_cluster *cluster) {
     remove_gone_keys(cluster);
 }
 
+static void put_into_queue(
+    struct whole_cluster *cluster, const struct text *key, const char *item) {
+    struct whole_store *store = &cluster->store;
+    store_effects_reset(&store->effects);
+    store_table_tell(store->table, slice_from_string(text_string(key)), slice_from_string(item),
+        &store->effects);
+    carry_out(cluster);
+}
+
+static void offer_delegation(struct whole_cluster *cluster) {
+    struct text key = {0};
+    rendezvous_key_write_delegation(WHOLE_RUN_ID, &key);
+    put_into_queue(cluster, &key, "1");
+    text_clear(&key);
+}
+
+void whole_store_tell(struct whole_cluster *cluster, const struct whole_node *node,
+    const struct rendezvous_effect *effect) {
+    struct text key = {0};
+    struct text item = {0};
+    if (cluster->store.host != node || !cluster->store.is_up) {
+        return;
+    }
+    for (size_t i = 0; i < effect->standings.count; i++) {
+        const struct rendezvous_telling *telling = &effect->standings.items[i];
+        rendezvous_key_write_standing(WHOLE_RUN_ID, &telling->identity, &key);
+        delegation_standing_write(
+            effect->standings.record, telling, effect->standings.is_withdrawn, &item);
+        put_into_queue(cluster, &key, text_string(&item));
+        text_clear(&key);
+        text_clear(&item);
+    }
+}
+
 /* A record that somebody wrote: what must hold of it, and who must hear of it. */
 static void note_record(struct whole_cluster *cluster) {
     struct whole_store *store = &cluster->store;
@@ -182,6 +235,7 @@ static void note_presence(struct whole_cluster *cluster, struct whole_connection
         store_presence_note(cluster->store.presence, &connection->holder, request);
     if (key != NULL) {
         presence_watch_hear(&cluster->store.watch, key->name, (struct instant){cluster->now});
+        tell_wish(cluster, key);
     }
 }
 
@@ -341,6 +395,9 @@ void whole_store_open(struct whole_cluster *cluster, struct whole_node *host_or_
     store->presence = store_presence_new(text_string(&prefix));
     text_clear(&prefix);
     say_served(store);
+    if (has_presence && cluster->settings.rendezvous.delegates) {
+        offer_delegation(cluster);
+    }
     if (has_presence) {
         store->look.happen = look_for_stalled;
         store->look.node = host_or_null;

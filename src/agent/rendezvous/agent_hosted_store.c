@@ -11,6 +11,7 @@
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/store/store_thread.h"
+#include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 
@@ -38,13 +39,62 @@ static struct duration look_interval(const struct agent_hosted_store *store) {
 
 /* Who is there. */
 
+/* Says what a node wishes that delegates, or that it does no more. */
+static void tell_wish(struct agent_hosted_store *store, const char *name, const char *value) {
+    struct rendezvous_wish wish = {0};
+    struct node_identity identity;
+    if (delegation_wish_read(value, &wish) != FAILURE_NONE) {
+        wish = (struct rendezvous_wish){0};
+    }
+    if (node_identity_parse(name, &identity)) {
+        store->settings.wished(store->settings.context, &identity, &wish);
+    }
+}
+
 static void heard(void *context, const char *name, const char *value) {
     struct agent_hosted_store *store = context;
-    (void)value;
     if (!store->is_serving) {
         return;
     }
     presence_watch_hear(&store->presences, name, event_loop_now(store->loop));
+    if (store->settings.wished != NULL) {
+        tell_wish(store, name, value);
+    }
+}
+
+static void tell_node(
+    struct agent_hosted_store *store, const struct node_identity *identity, const char *text) {
+    struct text key = {0};
+    rendezvous_key_write_standing(store->settings.run_id, identity, &key);
+    store_thread_tell(store->thread, text_string(&key), text);
+    text_clear(&key);
+}
+
+void agent_hosted_store_tell(
+    struct agent_hosted_store *store, const struct rendezvous_effect *effect) {
+    struct text text = {0};
+    for (size_t i = 0; i < effect->standings.count; i++) {
+        const struct rendezvous_telling *telling = &effect->standings.items[i];
+        delegation_standing_write(
+            effect->standings.record, telling, effect->standings.is_withdrawn, &text);
+        tell_node(store, &telling->identity, text_string(&text));
+        text_clear(&text);
+    }
+}
+
+/* The item of a queue, which is there as long as nobody takes it. */
+static void offer_delegation(struct agent_hosted_store *store) {
+    struct text key = {0};
+    rendezvous_key_write_delegation(store->settings.run_id, &key);
+    store_thread_tell(store->thread, text_string(&key), "1");
+    text_clear(&key);
+}
+
+static bool has_finished(const char *value) {
+    struct rendezvous_wish wish;
+    return text_equals(value, RENDEZVOUS_PRESENCE_FINISHED) ||
+           (delegation_wish_read(value, &wish) == FAILURE_NONE &&
+               wish.finished_round != RENDEZVOUS_WISH_NO_ROUND);
 }
 
 bool agent_hosted_store_knows(
@@ -98,8 +148,10 @@ static void gone(void *context, const char *name, const char *value) {
         free(shown);
         return;
     }
-    store->settings.gone(
-        store->settings.context, &identity, text_equals(value, RENDEZVOUS_PRESENCE_FINISHED));
+    if (store->settings.wished != NULL) {
+        tell_node(store, &identity, NULL);
+    }
+    store->settings.gone(store->settings.context, &identity, has_finished(value));
 }
 
 static void silent(void *context, const char *name) {
@@ -287,6 +339,9 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
     }
     if (!settings->stands_by) {
         begin_to_serve(store);
+    }
+    if (settings->wished != NULL) {
+        offer_delegation(store);
     }
     *out_store = store;
     return FAILURE_NONE;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "host/store/store_seeds.h"
@@ -35,6 +36,10 @@ struct agent_hosted_store_settings {
     void (*silent)(void *context, const struct node_identity *identity);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
+    /* What a node wishes that delegates, or that it wishes nothing; again with each sign of life.
+     * NULL: no node may delegate. */
+    void (*wished)(
+        void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
     void *context;
 };
 
@@ -62,6 +67,10 @@ void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *a
 /* Whether this node is connected to the store that is served. */
 bool agent_hosted_store_knows(
     const struct agent_hosted_store *store, const struct node_identity *identity);
+
+/* Tells nodes that delegate how they stand: TELL_STANDINGS. */
+void agent_hosted_store_tell(
+    struct agent_hosted_store *store, const struct rendezvous_effect *effect);
 
 /* Calls `done`, perhaps at once, when there are no more than this node's `own` connections or
  * `patience` is over. */

@@ -116,6 +116,12 @@ static void node_gone(void *context, const struct node_identity *identity, bool 
                       .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, has_finished}});
 }
 
+static void node_wished(
+    void *context, const struct node_identity *identity, const struct rendezvous_wish *wish) {
+    post(context,
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WISHED, .wished = {*identity, *wish}});
+}
+
 static void stranger_wrote(void *context) {
     post_kind(context, RENDEZVOUS_EVENT_STRANGER_WROTE);
 }
@@ -175,6 +181,7 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .maximum_nodes = config->maximum_nodes,
         .silence_timeout = config->dynamic.settings.silence_timeout,
         .answer_timeout = answer_timeout(record),
+        .delegates = config->dynamic.settings.delegates && config->dynamic.register_engine == NULL,
         .observer = {.told = told,
             .doubted = record->succession != NULL ? doubted : NULL,
             .context = record},
@@ -217,6 +224,7 @@ static enum failure_code host_store(struct agent_record *record, struct failure 
         .now_hosting = now_hosting,
         .gone = node_gone,
         .record_written = stranger_wrote,
+        .wished = node_wished,
         .context = record,
     };
     enum failure_code code = agent_store_host_new(record->loop, &settings, &record->host, failure);
@@ -288,8 +296,10 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         connect_to_store(record, effect);
         break;
     case RENDEZVOUS_EFFECT_PRESENT:
-        rendezvous_backend_present(
-            backend, &effect->present.identity, effect->present.has_finished);
+        rendezvous_backend_present(backend, effect);
+        break;
+    case RENDEZVOUS_EFFECT_TELL_STANDINGS:
+        agent_store_host_tell(record->host, effect);
         break;
     case RENDEZVOUS_EFFECT_BEAT:
         rendezvous_backend_beat(backend);

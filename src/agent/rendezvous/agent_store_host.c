@@ -47,6 +47,7 @@ static enum failure_code open_port(struct agent_store_host *host, struct failure
         .operations = settings->operations,
         .gone = settings->gone,
         .record_written = settings->record_written,
+        .wished = dynamic->settings.delegates ? settings->wished : NULL,
         .context = settings->context,
     };
     enum failure_code code = agent_hosted_store_open(
@@ -184,6 +185,12 @@ const char *agent_store_host_address(const struct agent_store_host *host) {
 int agent_store_host_port(const struct agent_store_host *host) {
     return host->store != NULL ? agent_hosted_store_port(host->store)
                                : host->settings.config->dynamic.port;
+}
+
+void agent_store_host_tell(struct agent_store_host *host, const struct rendezvous_effect *effect) {
+    if (host != NULL && host->store != NULL) {
+        agent_hosted_store_tell(host->store, effect);
+    }
 }
 
 void agent_store_host_linger(struct agent_store_host *host, size_t own, struct duration patience,

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "core/launch/launch_config.h"
 #include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/rendezvous_machine.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
 #include "wire/store/store_proof.h"
@@ -34,6 +35,9 @@ struct agent_store_host_settings {
     void (*gone)(void *context, const struct node_identity *identity, bool has_finished);
     /* A node that tells nobody what it writes, one of torchrun's, has written the record. */
     void (*record_written)(void *context);
+    /* As in agent_hosted_store.h, where this job's nodes may delegate. */
+    void (*wished)(
+        void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
     void *context;
 };
 
@@ -53,6 +57,9 @@ bool agent_store_host_is_hosting(const struct agent_store_host *host);
 /* Where this node finds the store: here, or at the endpoint. Borrowed. */
 const char *agent_store_host_address(const struct agent_store_host *host);
 int agent_store_host_port(const struct agent_store_host *host);
+
+/* Tells nodes that delegate how they stand: TELL_STANDINGS. */
+void agent_store_host_tell(struct agent_store_host *host, const struct rendezvous_effect *effect);
 
 /* Calls `done`, perhaps at once, when there are no more than this node's `own` connections or
  * `patience` is over. At once where the store is not hosted. */

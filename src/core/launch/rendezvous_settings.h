@@ -44,6 +44,9 @@ struct rendezvous_settings {
     enum rendezvous_on_node_loss on_node_loss;
     enum rendezvous_scale_up scale_up;
     struct duration scale_up_interval;
+    /* delegation: the node that hosts the store writes the record for the others, which do not read
+     * it. Each of them has to take part in that, and the host has to offer it. */
+    bool delegates;
 };
 
 /* Sets TorchElastic's defaults for one node. Muster's own defaults are: go on at once when a node

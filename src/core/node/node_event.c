@@ -88,6 +88,9 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_WRITTEN:
         own_state(owned, &event->written.state);
         break;
+    case RENDEZVOUS_EVENT_STANDING:
+        own_state(owned, &event->standing.state);
+        break;
     case RENDEZVOUS_EVENT_JOIN_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_PLACED:
@@ -97,6 +100,7 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_CHANGED:
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
     case RENDEZVOUS_EVENT_NODE_GONE:
+    case RENDEZVOUS_EVENT_WISHED: /* has its texts in itself */
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:

@@ -31,6 +31,13 @@ void node_table_put(struct node_table *table, const struct node_identity *identi
     (void)table_put(table->numbers, make_key(identity, &key), (void *)(uintptr_t)(number + 1));
 }
 
+void node_table_remove(struct node_table *table, const struct node_identity *identity) {
+    struct node_key key;
+    if (table->numbers != NULL) {
+        (void)table_remove(table->numbers, make_key(identity, &key));
+    }
+}
+
 size_t node_table_find(const struct node_table *table, const struct node_identity *identity) {
     struct node_key key;
     return table->numbers == NULL

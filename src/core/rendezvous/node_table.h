@@ -22,6 +22,8 @@ void node_table_clear(struct node_table *table);
 /* Copies the identity. A number that the node already has is replaced; it is less than
  * NODE_TABLE_ABSENT. */
 void node_table_put(struct node_table *table, const struct node_identity *identity, size_t number);
+/* Nothing happens when the node is not in the table. */
+void node_table_remove(struct node_table *table, const struct node_identity *identity);
 /* The number of the node, or NODE_TABLE_ABSENT. */
 size_t node_table_find(const struct node_table *table, const struct node_identity *identity);
 

@@ -321,6 +321,8 @@ void rendezvous_diary_take(struct rendezvous_diary *diary, const struct rendezvo
     case RENDEZVOUS_EVENT_CHANGED:
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
     case RENDEZVOUS_EVENT_NODE_GONE:
+    case RENDEZVOUS_EVENT_WISHED:
+    case RENDEZVOUS_EVENT_STANDING:
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_BROKEN:
@@ -375,6 +377,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_CALL_ROLL:
     case RENDEZVOUS_EFFECT_ANSWER_ROLL:
     case RENDEZVOUS_EFFECT_WARM:
+    case RENDEZVOUS_EFFECT_TELL_STANDINGS:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:

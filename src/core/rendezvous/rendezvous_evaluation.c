@@ -5,6 +5,7 @@
 #include "core/rendezvous/rendezvous_joining.h"
 #include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_renewal.h"
+#include "core/rendezvous/rendezvous_serving.h"
 
 enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *view) {
     static const struct rendezvous_node nobody;
@@ -196,17 +197,19 @@ static bool keep_alive(struct rendezvous_step *step) {
 static void run(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || pursue_doubt(step) || rendezvous_restart(step) ||
            rendezvous_admit(step) || rendezvous_go_with_round(step) || park_the_waiting(step) ||
-           mark_draining(step) || keep_alive(step));
+           mark_draining(step) || rendezvous_serve(step) || keep_alive(step));
 }
 
 static void join(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
-           rendezvous_join(step) || park_the_waiting(step) || keep_alive(step));
+           rendezvous_join(step) || park_the_waiting(step) || rendezvous_serve(step) ||
+           keep_alive(step));
 }
 
 static void wait(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
-           rendezvous_wait_beside(step) || park_the_waiting(step) || keep_alive(step));
+           rendezvous_wait_beside(step) || park_the_waiting(step) || rendezvous_serve(step) ||
+           keep_alive(step));
 }
 
 /* A node ignores the record before its agent has asked to join, and when its part is over. */

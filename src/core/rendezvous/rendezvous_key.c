@@ -63,6 +63,16 @@ void rendezvous_key_write_refused(const char *run_id, uint32_t number, struct te
     text_append_format(out, RENDEZVOUS_KEY_REFUSED "%" PRIu32, number);
 }
 
+void rendezvous_key_write_delegation(const char *run_id, struct text *out) {
+    write_own(run_id, "delegation", out);
+}
+
+void rendezvous_key_write_standing(
+    const char *run_id, const struct node_identity *identity, struct text *out) {
+    write_own(run_id, "standing/", out);
+    node_identity_describe(identity, out);
+}
+
 void rendezvous_key_write_root_cause(const char *run_id, int64_t round, struct text *out) {
     rendezvous_key_write_round(run_id, round, out);
     text_append(out, "muster/root_cause");

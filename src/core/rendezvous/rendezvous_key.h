@@ -40,6 +40,11 @@ void rendezvous_key_write_learned_list(const char *run_id, struct text *out);
  * which says that the server serves presence, and the key of one node. */
 void rendezvous_key_write_presences(const char *run_id, struct text *out);
 void rendezvous_key_write_presence_served(const char *run_id, struct text *out);
+/* Exists in a store whose host offers to write the record for other nodes. */
+void rendezvous_key_write_delegation(const char *run_id, struct text *out);
+/* The queue of a node to which the host tells how it stands. */
+void rendezvous_key_write_standing(
+    const char *run_id, const struct node_identity *identity, struct text *out);
 void rendezvous_key_write_presence(
     const char *run_id, const struct node_identity *identity, struct text *out);
 /* Below the presence keys, so that the server tells of it when the connection ends: an agent of

@@ -101,6 +101,10 @@ void rendezvous_link_fetch(struct rendezvous_link *link, struct instant now) {
     moment_set_after(&link->poll_at, now, duration_from_seconds(POLL_INTERVAL_SECONDS));
 }
 
+void rendezvous_link_skip_fetch(struct rendezvous_link *link) {
+    link->is_refetch_wanted = false;
+}
+
 void rendezvous_link_write(struct rendezvous_link *link, bool is_heartbeats, struct instant now) {
     link->phase = is_heartbeats ? RENDEZVOUS_LINK_WRITING_HEARTBEATS : RENDEZVOUS_LINK_WRITING;
     link->write_began = now;

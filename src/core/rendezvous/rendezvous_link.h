@@ -74,6 +74,8 @@ int64_t rendezvous_link_draw_base(struct rendezvous_link *link);
 /* Requests. Only one is under way at a time. */
 
 void rendezvous_link_fetch(struct rendezvous_link *link, struct instant now);
+/* The record, which was to be fetched, is not: the host of the store tells what is in it. */
+void rendezvous_link_skip_fetch(struct rendezvous_link *link);
 void rendezvous_link_write(struct rendezvous_link *link, bool is_heartbeats, struct instant now);
 /* The record was fetched. Whether this node is to tell the other watchers of what it has seen. */
 bool rendezvous_link_end_fetch(struct rendezvous_link *link);

@@ -7,7 +7,9 @@
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_evaluation.h"
 #include "core/rendezvous/rendezvous_regroup.h"
+#include "core/rendezvous/rendezvous_serving.h"
 #include "core/rendezvous/rendezvous_step.h"
+#include "core/rendezvous/rendezvous_wishing.h"
 
 static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);
@@ -24,6 +26,7 @@ static void take_written(struct rendezvous_step *step);
 static void take_changed(struct rendezvous_step *step);
 static void take_strangers_write(struct rendezvous_step *step);
 static void take_gone(struct rendezvous_step *step);
+static void take_wish(struct rendezvous_step *step);
 static void take_finished_count(struct rendezvous_step *step);
 static void take_roll(struct rendezvous_step *step);
 static void take_broken(struct rendezvous_step *step);
@@ -46,6 +49,8 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_CHANGED] = take_changed,
     [RENDEZVOUS_EVENT_STRANGER_WROTE] = take_strangers_write,
     [RENDEZVOUS_EVENT_NODE_GONE] = take_gone,
+    [RENDEZVOUS_EVENT_WISHED] = take_wish,
+    [RENDEZVOUS_EVENT_STANDING] = rendezvous_wishing_take_standing,
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = take_finished_count,
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,
@@ -74,6 +79,7 @@ void rendezvous_machine_free(struct rendezvous_machine *machine) {
     rendezvous_view_clear(&machine->view);
     rendezvous_place_clear(&machine->place);
     rendezvous_losses_clear(&machine->losses);
+    rendezvous_delegates_clear(&machine->delegates);
     free(machine);
 }
 
@@ -208,6 +214,7 @@ static void take_connected(struct rendezvous_step *step) {
             rename_node(machine);
         }
     }
+    rendezvous_wishing_begin(step);
     rendezvous_step_present(step);
 }
 
@@ -300,6 +307,7 @@ static void see(struct rendezvous_step *step, const struct rendezvous_state *sta
         rendezvous_link_note_news(&machine->link);
     }
     bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;
+    machine->delegates.is_record_news = true;
     rendezvous_view_see(&machine->view, state_or_null, step->event->has_traces);
     rename_if_taken_out(step, was_listed);
 }
@@ -322,6 +330,7 @@ static void take_written(struct rendezvous_step *step) {
     }
     if (step->event->written.has_won) {
         rendezvous_view_adopt_draft(&machine->view);
+        machine->delegates.is_record_news = true;
         rendezvous_link_win_write(
             &machine->link, step->event->now, machine->settings.keep_alive_interval);
     } else {
@@ -344,9 +353,14 @@ static void take_gone(struct rendezvous_step *step) {
     const struct node_identity *gone = &step->event->gone.identity;
     if (!node_identity_equals(gone, &machine->view.me)) {
         rendezvous_losses_note(&machine->losses, gone, step->event->gone.has_finished);
+        rendezvous_delegates_forget(&machine->delegates, gone);
         /* This node may not have seen the last write of the lost node yet. */
         rendezvous_link_note_change(&machine->link, false);
     }
+}
+
+static void take_wish(struct rendezvous_step *step) {
+    step->is_idle = !rendezvous_serving_hear(step);
 }
 
 static void take_finished_count(struct rendezvous_step *step) {
@@ -449,12 +463,19 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
     const struct rendezvous_event *event, struct rendezvous_effects *effects) {
     effects->count = 0;
     struct rendezvous_step step = {.machine = machine, .event = event, .effects = effects};
+    rendezvous_delegates_begin(&machine->delegates);
     handlers[event->kind](&step);
+    if (step.is_idle) {
+        return;
+    }
     let_time_pass(&step);
+    rendezvous_serving_tell(&step);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
         beat(&step);
         rendezvous_tell_waiting(&step);
         use_link(&step);
+        rendezvous_wishing_say(&step);
     }
+    rendezvous_serving_tell(&step);
     arm_timer(&step);
 }

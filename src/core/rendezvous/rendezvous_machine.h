@@ -69,6 +69,9 @@
  * - The performer answers WARM by WARMED when the standby workers of this node are ready, or when
  * it is known that they will not be. The machine goes on without the answer at the deadline, and
  * when the world that it has found does not run any more.
+ * - Where this node hosts the store and offers delegation, it gets WISHED for each presence that
+ * has a wish. TELL_STANDINGS puts a message into the queue of each node, in place of an earlier one
+ *   that the node has not taken yet. A node that delegates gets it as STANDING.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
  * - The machine has one timer. ARM_TIMER replaces it.
@@ -89,7 +92,9 @@
 #include "core/rendezvous/heartbeat_watch.h"
 #include "core/rendezvous/node_identity.h"
 #include "core/launch/rendezvous_settings.h"
+#include "core/rendezvous/rendezvous_delegates.h"
 #include "core/rendezvous/rendezvous_state.h"
+#include "core/rendezvous/rendezvous_wish.h"
 
 enum rendezvous_event_kind {
     /* asked by the agent */
@@ -111,6 +116,8 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_CHANGED,
     RENDEZVOUS_EVENT_STRANGER_WROTE, /* a node without presence has written */
     RENDEZVOUS_EVENT_NODE_GONE,
+    RENDEZVOUS_EVENT_WISHED,   /* a node delegates to this one, or does no more */
+    RENDEZVOUS_EVENT_STANDING, /* the host, to which this node delegates, tells how it stands */
     RENDEZVOUS_EVENT_FINISHED_COUNT, /* answers COUNT_FINISHED */
     RENDEZVOUS_EVENT_ROLL_ANSWERED,  /* answers CALL_ROLL: every participant has answered */
     /* The record cannot be read. The node leaves it as it is, and ends. */
@@ -147,6 +154,7 @@ struct rendezvous_event {
         struct {
             bool has_presence;
             bool is_host; /* this node gets NODE_GONE */
+            bool offers_delegation;
         } connected;
         const struct rendezvous_state *state; /* RECORD; borrowed; NULL: there is no record yet */
         struct {
@@ -157,6 +165,17 @@ struct rendezvous_event {
             struct node_identity identity;
             bool has_finished; /* its workers were done before it was gone */
         } gone;
+        struct {
+            struct node_identity identity;
+            struct rendezvous_wish wish;
+        } wished;
+        struct {
+            /* The record, in which this node alone is listed, or nobody, and the others are a
+             * crowd. Borrowed. */
+            const struct rendezvous_state *state;
+            int64_t answers;   /* the sequence number of the wish that was heard last */
+            bool is_withdrawn; /* this node is to write the record itself; there is no state */
+        } standing;
         int64_t finished_count;
     };
 };
@@ -172,6 +191,7 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_CALL_ROLL,      /* wait until all participants of the round have answered */
     RENDEZVOUS_EFFECT_ANSWER_ROLL,    /* this node is still in the round */
     RENDEZVOUS_EFFECT_WARM,           /* make the standby workers ready, before this node joins */
+    RENDEZVOUS_EFFECT_TELL_STANDINGS, /* to nodes that delegate to this one */
     RENDEZVOUS_EFFECT_ARM_TIMER,
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
@@ -195,7 +215,16 @@ struct rendezvous_effect {
         struct {
             struct node_identity identity;
             bool has_finished;
+            /* NULL: the node writes the record itself. The machine's; good until the next step. */
+            const struct rendezvous_wish *wish;
         } present;
+        struct {
+            /* The machine's; good until the next step. */
+            const struct rendezvous_state *record;
+            const struct rendezvous_telling *items;
+            size_t count;
+            bool is_withdrawn; /* they are to write the record themselves */
+        } standings;
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
             bool is_quiet;                        /* no watcher needs to know */

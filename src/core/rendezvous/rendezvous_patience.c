@@ -32,6 +32,10 @@ bool rendezvous_patience_is_late(
     return is_late;
 }
 
+void rendezvous_patience_count_again(struct rendezvous_patience *patience) {
+    moment_clear(&patience->rollback_deadline);
+}
+
 bool rendezvous_patience_is_too_late(
     const struct rendezvous_patience *patience, struct instant now) {
     return moment_has_come(&patience->join_deadline, now) &&

@@ -37,6 +37,8 @@ void rendezvous_patience_end(struct rendezvous_patience *patience);
  * has. */
 bool rendezvous_patience_is_late(
     struct rendezvous_patience *patience, size_t participants, struct instant now);
+/* The node has learned more of the round: if it is late, the participants are counted again. */
+void rendezvous_patience_count_again(struct rendezvous_patience *patience);
 /* Whether the time after the join deadline, in which torchrun's rules still take a node out of the
  * record, has passed too. */
 bool rendezvous_patience_is_too_late(

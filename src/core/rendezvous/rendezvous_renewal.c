@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_serving.h"
 
 /* Whether the last restart may have been a consequence of the loss that is known now. */
 static bool is_refunded(const struct rendezvous_step *step) {
@@ -112,29 +113,47 @@ static bool has_nothing_to_leave(const struct rendezvous_machine *machine) {
                rendezvous_regroup_is_possible(&view->seen));
 }
 
-void rendezvous_leave_lists(struct rendezvous_step *step) {
-    if (has_nothing_to_leave(step->machine)) {
-        rendezvous_settle(step);
-    } else {
-        (void)expel(step, &step->machine->view.me, 1);
+bool rendezvous_let_leave(struct rendezvous_step *step, const struct rendezvous_leaving *leaving) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (leaving->count == 0) {
+        return false;
     }
+    if (leaving->first_participant == NULL ||
+        !rendezvous_settings_heed_losses(&machine->settings) ||
+        !rendezvous_regroup_is_possible(&machine->view.seen)) {
+        return expel(step, leaving->identities, leaving->count);
+    }
+    char reason[RENDEZVOUS_MESSAGE_SIZE];
+    rendezvous_regroup_name_cause(leaving->first_participant, "has left", reason, sizeof reason);
+    return rendezvous_renew(step, (struct rendezvous_regroup){.gone = leaving->identities,
+                                      .gone_count = leaving->count,
+                                      .is_refunded = is_refunded(step),
+                                      .reason = reason,
+                                      .signal = leaving->signal});
+}
+
+static void leave(struct rendezvous_step *step, bool is_of_round) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct node_identity *me = &machine->view.me;
+    if (has_nothing_to_leave(machine)) {
+        bool is_told = rendezvous_delegating_may_settle(&machine->delegating);
+        if (is_told || rendezvous_view_self(&machine->view) != NULL) {
+            rendezvous_settle(step);
+        }
+        return;
+    }
+    (void)rendezvous_let_leave(step, &(struct rendezvous_leaving){.identities = me,
+                                         .count = 1,
+                                         .first_participant = is_of_round ? me : NULL,
+                                         .signal = machine->purpose.signal});
+}
+
+void rendezvous_leave_lists(struct rendezvous_step *step) {
+    leave(step, false);
 }
 
 void rendezvous_leave_round(struct rendezvous_step *step) {
-    const struct rendezvous_machine *machine = step->machine;
-    const struct node_identity *me = &machine->view.me;
-    if (has_nothing_to_leave(machine) || !rendezvous_settings_heed_losses(&machine->settings) ||
-        !rendezvous_regroup_is_possible(&machine->view.seen)) {
-        rendezvous_leave_lists(step);
-        return;
-    }
-    char reason[RENDEZVOUS_MESSAGE_SIZE];
-    rendezvous_regroup_name_cause(me, "has left", reason, sizeof reason);
-    (void)rendezvous_renew(step, (struct rendezvous_regroup){.gone = me,
-                                     .gone_count = 1,
-                                     .is_refunded = is_refunded(step),
-                                     .reason = reason,
-                                     .signal = step->machine->purpose.signal});
+    leave(step, true);
 }
 
 /* Rounds because workers failed here, or because a node waits. */
@@ -160,8 +179,10 @@ bool rendezvous_restart(struct rendezvous_step *step) {
 
 bool rendezvous_admit(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    bool is_wanted = rendezvous_view_is_first(&machine->view) &&
-                     rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
+    bool is_mine = !machine->delegating.is_on &&
+                   (rendezvous_view_is_first(&machine->view) || rendezvous_serves_first(machine));
+    bool is_wanted =
+        is_mine && rendezvous_regroup_would_admit(&machine->view.seen, &machine->settings);
     return rendezvous_growth_is_due(&machine->growth, is_wanted, step->event->now,
                machine->settings.scale_up_interval) &&
            rendezvous_renew(step, (struct rendezvous_regroup){.reason = "a node has joined"});

@@ -27,6 +27,17 @@ bool rendezvous_restart(struct rendezvous_step *step);
  * workers have begun to run in the round. */
 bool rendezvous_admit(struct rendezvous_step *step);
 
+/* Nodes that leave. All pointers are borrowed. */
+struct rendezvous_leaving {
+    const struct node_identity *identities;
+    size_t count;
+    const struct node_identity *first_participant; /* or NULL */
+    int signal;                                    /* that told it to end; 0: none */
+};
+
+/* Takes nodes that leave out of the record, and begins the next round where that is due. */
+bool rendezvous_let_leave(struct rendezvous_step *step, const struct rendezvous_leaving *leaving);
+
 /* This node leaves a complete round, which the other participants continue without it; or it leaves
  * the list on which it is. When it has nothing to leave, its part is settled. */
 void rendezvous_leave_round(struct rendezvous_step *step);

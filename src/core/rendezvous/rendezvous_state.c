@@ -236,7 +236,7 @@ void rendezvous_state_expel(struct rendezvous_state *state,
 /* Questions. */
 
 size_t rendezvous_state_participants(const struct rendezvous_state *state) {
-    size_t count = 0;
+    size_t count = state->crowd.participants;
     for (size_t i = 0; i < state->count; i++) {
         count += state->nodes[i].is_participant ? 1 : 0;
     }
@@ -244,7 +244,7 @@ size_t rendezvous_state_participants(const struct rendezvous_state *state) {
 }
 
 size_t rendezvous_state_waiting(const struct rendezvous_state *state) {
-    size_t count = 0;
+    size_t count = state->crowd.waiting;
     for (size_t i = 0; i < state->count; i++) {
         count += state->nodes[i].is_waiting ? 1 : 0;
     }
@@ -252,7 +252,7 @@ size_t rendezvous_state_waiting(const struct rendezvous_state *state) {
 }
 
 size_t rendezvous_state_redundant(const struct rendezvous_state *state) {
-    size_t count = 0;
+    size_t count = state->crowd.redundant;
     for (size_t i = 0; i < state->count; i++) {
         count += state->nodes[i].is_redundant ? 1 : 0;
     }
@@ -284,6 +284,9 @@ bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state) {
 }
 
 bool rendezvous_state_is_whole(const struct rendezvous_state *state) {
+    if (state->crowd.participants > 0) {
+        return !state->crowd.has_gaps;
+    }
     size_t count = rendezvous_state_participants(state);
     bool *is_taken = memory_allocate(count * sizeof *is_taken);
     size_t taken = 0;
@@ -390,5 +393,9 @@ void rendezvous_state_describe(const struct rendezvous_state *state, struct text
     describe_participants(state, out);
     describe_spares(state, true, out);
     describe_spares(state, false, out);
+    if (state->crowd.participants + state->crowd.waiting + state->crowd.redundant > 0) {
+        text_append_format(out, " beside %zu, %zu and %zu more", state->crowd.participants,
+            state->crowd.waiting, state->crowd.redundant);
+    }
     describe_rest(state, out);
 }

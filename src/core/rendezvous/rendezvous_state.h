@@ -32,6 +32,15 @@ struct rendezvous_node {
     struct wall_time heartbeat;
 };
 
+/* Nodes of a record that are counted and not listed. A node that delegates (rendezvous_delegating)
+ * is told so of all others. A record with a crowd is never written. */
+struct rendezvous_crowd {
+    size_t participants;
+    size_t waiting;
+    size_t redundant;
+    bool has_gaps; /* the ranks of all participants, the listed ones too, are not whole */
+};
+
 struct rendezvous_state {
     int64_t round;
     bool is_complete; /* the round has its participants and ranks */
@@ -41,6 +50,7 @@ struct rendezvous_state {
     struct rendezvous_node *nodes; /* in the order in which they came; each has a flag set */
     size_t count;
     size_t capacity;
+    struct rendezvous_crowd crowd; /* zero in every record that a store has */
     /* Only Muster's nodes use the following members. torchrun's nodes keep them as they are. */
     /* A number that differs in a record that was begun anew: because there was none, or because it
      * was lost. 0: no node of Muster has written it yet. */

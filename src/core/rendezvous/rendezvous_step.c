@@ -24,8 +24,13 @@ void rendezvous_step_push_kind(struct rendezvous_step *step, enum rendezvous_eff
 
 void rendezvous_step_present(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
+    bool wishes = machine->delegating.is_on;
+    if (wishes && machine->delegating.wish.sequence == 0) {
+        return; /* its first wish, with which it shows itself, follows in this step */
+    }
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
-                                   .present = {machine->view.me, machine->finish.is_here}});
+                                   .present = {machine->view.me, machine->finish.is_here,
+                                       wishes ? &machine->delegating.wish : NULL}});
 }
 
 /* The store. */
@@ -64,6 +69,9 @@ struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step) {
 
 static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_heartbeats) {
     struct rendezvous_machine *machine = step->machine;
+    if (machine->delegating.is_on) {
+        return true;
+    }
     rendezvous_view_count_on(&machine->view);
     /* Who holds a later record than the one that is written again learns of the loss from it. */
     is_quiet = is_quiet && !rendezvous_view_may_miss_rounds(&machine->view);

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_delegating.h"
 #include "core/rendezvous/rendezvous_failure.h"
 #include "core/rendezvous/rendezvous_finish.h"
 #include "core/rendezvous/rendezvous_growth.h"
@@ -57,12 +59,15 @@ struct rendezvous_machine {
     struct rendezvous_failure failure;
     struct rendezvous_growth growth;
     struct rendezvous_warming warming;
+    struct rendezvous_delegating delegating; /* to the host of the store … */
+    struct rendezvous_delegates delegates;   /* … or to this node, which is that host */
 };
 
 struct rendezvous_step {
     struct rendezvous_machine *machine;
     const struct rendezvous_event *event;
     struct rendezvous_effects *effects;
+    bool is_idle; /* the event says nothing new: nothing follows from it */
 };
 
 /* Appends an effect. `_kind` appends an effect without values. */
@@ -79,7 +84,8 @@ bool rendezvous_is_any_node_done(struct rendezvous_step *step);
  * many restarts as the job has used, as far as this node knows, and an origin. */
 struct rendezvous_state *rendezvous_draft_begin(struct rendezvous_step *step);
 /* Writes the draft, with rounds counted on (rendezvous_view_count_on). `is_quiet`: no watcher needs
- * to know. Returns true, so that its callers can return it to say that they have written. */
+ * to know. A node that delegates writes nothing: what it would write follows from its wish. Returns
+ * true, so that its callers can return it to say that they have written. */
 bool rendezvous_draft_write(struct rendezvous_step *step, bool is_quiet);
 /* Writes a draft in which only heartbeats have changed. Returns true. */
 bool rendezvous_draft_write_heartbeats(struct rendezvous_step *step);

@@ -19,6 +19,8 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_CHANGED] = "changed",
     [RENDEZVOUS_EVENT_STRANGER_WROTE] = "stranger_wrote",
     [RENDEZVOUS_EVENT_NODE_GONE] = "node_gone",
+    [RENDEZVOUS_EVENT_WISHED] = "wished",
+    [RENDEZVOUS_EVENT_STANDING] = "standing",
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = "finished_count",
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = "roll_answered",
     [RENDEZVOUS_EVENT_BROKEN] = "broken",
@@ -37,6 +39,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_CALL_ROLL] = "call_roll",
     [RENDEZVOUS_EFFECT_ANSWER_ROLL] = "answer_roll",
     [RENDEZVOUS_EFFECT_WARM] = "warm",
+    [RENDEZVOUS_EFFECT_TELL_STANDINGS] = "tell_standings",
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
@@ -75,6 +78,41 @@ static void describe_node(
     text_append(out, has_finished ? " finished" : "");
 }
 
+static void describe_round(const char *name, int64_t round, struct text *out) {
+    if (round != RENDEZVOUS_WISH_NO_ROUND) {
+        text_append_format(out, " %s %" PRId64, name, round);
+    }
+}
+
+static void describe_wish(const struct rendezvous_wish *wish, struct text *out) {
+    static const char *const names[RENDEZVOUS_WISH_KIND_COUNT] = {
+        "nothing", "own", "look", "join", "leave", "close"};
+    text_append_format(out, " wish %" PRId64 " %s", wish->sequence, names[wish->kind]);
+    if (wish->kind != RENDEZVOUS_WISH_NONE) {
+        describe_round("finished", wish->finished_round, out);
+        describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
+        describe_round("doubted", wish->doubted_round, out);
+    }
+    describe_signal(wish->signal, out);
+    describe_reason(wish->reason, out);
+}
+
+static void describe_present(const struct rendezvous_effect *effect, struct text *out) {
+    describe_node(&effect->present.identity, effect->present.has_finished, out);
+    if (effect->present.wish != NULL) {
+        describe_wish(effect->present.wish, out);
+    }
+}
+
+static void describe_standing(const struct rendezvous_event *event, struct text *out) {
+    if (event->standing.is_withdrawn) {
+        text_append(out, " withdrawn");
+    } else {
+        text_append_format(out, " to wish %" PRId64, event->standing.answers);
+        describe_record(event->standing.state, out);
+    }
+}
+
 static void describe_deadline(struct instant deadline, struct text *out) {
     text_append_format(
         out, " %.3f", duration_seconds((struct duration){.nanoseconds = deadline.nanoseconds}));
@@ -94,6 +132,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_CONNECTED:
         text_append(out, event->connected.has_presence ? " presence" : "");
         text_append(out, event->connected.is_host ? " host" : "");
+        text_append(out, event->connected.offers_delegation ? " offer" : "");
         break;
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
         text_append(out, event->lost.is_silent ? " silent" : "");
@@ -112,6 +151,13 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
         break;
     case RENDEZVOUS_EVENT_NODE_GONE:
         describe_node(&event->gone.identity, event->gone.has_finished, out);
+        break;
+    case RENDEZVOUS_EVENT_WISHED:
+        describe_node(&event->wished.identity, false, out);
+        describe_wish(&event->wished.wish, out);
+        break;
+    case RENDEZVOUS_EVENT_STANDING:
+        describe_standing(event, out);
         break;
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
         text_append_format(out, " %" PRId64, event->finished_count);
@@ -134,7 +180,11 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
     text_append(out, effect_names[effect->kind]);
     switch (effect->kind) {
     case RENDEZVOUS_EFFECT_PRESENT:
-        describe_node(&effect->present.identity, effect->present.has_finished, out);
+        describe_present(effect, out);
+        break;
+    case RENDEZVOUS_EFFECT_TELL_STANDINGS:
+        text_append_format(out, " %zu%s", effect->standings.count,
+            effect->standings.is_withdrawn ? " withdrawn" : "");
         break;
     case RENDEZVOUS_EFFECT_WRITE:
         text_append(out, effect->write.is_quiet ? " quietly" : "");

@@ -75,6 +75,14 @@ void rendezvous_view_see(
     note_round(view);
 }
 
+void rendezvous_view_be_told(struct rendezvous_view *view, const struct rendezvous_state *state) {
+    rendezvous_state_copy(state, &view->seen);
+    view->has_record = true;
+    view->is_lost = false;
+    view->is_anew = false;
+    note_round(view);
+}
+
 struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view) {
     rendezvous_state_copy(&view->seen, &view->draft);
     return &view->draft;
@@ -113,6 +121,9 @@ bool rendezvous_view_is_first(const struct rendezvous_view *view) {
     const struct rendezvous_node *self = rendezvous_view_self(view);
     if (self == NULL || !self->is_participant || !view->seen.is_complete) {
         return false;
+    }
+    if (view->seen.crowd.participants > 0) {
+        return self->rank == 0;
     }
     for (size_t i = 0; i < view->seen.count; i++) {
         const struct rendezvous_node *other = &view->seen.nodes[i];

@@ -47,6 +47,10 @@ bool rendezvous_view_is_news(
 void rendezvous_view_see(
     struct rendezvous_view *view, const struct rendezvous_state *state_or_null, bool has_traces);
 
+/* Takes note of what the host of the store has told: a record in which this node alone is listed,
+ * or nobody. */
+void rendezvous_view_be_told(struct rendezvous_view *view, const struct rendezvous_state *state);
+
 /* Begins a draft: a copy of the record as seen last, for the caller to change and write. */
 struct rendezvous_state *rendezvous_view_begin_draft(struct rendezvous_view *view);
 /* Whether there was a record in this store that its next draft does not go on with, so that there

@@ -27,10 +27,14 @@ static void list_name(struct listing *listing, const char *name) {
     listing->count++;
 }
 
-static void end_listing(const struct listing *listing) {
-    if (listing->count > RENDEZVOUS_WAITING_NAMES) {
-        text_append_format(
-            listing->out, " and %zu more", listing->count - RENDEZVOUS_WAITING_NAMES);
+/* `others`: so many more, whose names are not known. */
+static void end_listing(const struct listing *listing, size_t others) {
+    size_t named =
+        listing->count > RENDEZVOUS_WAITING_NAMES ? RENDEZVOUS_WAITING_NAMES : listing->count;
+    size_t more = listing->count - named + others;
+    if (more > 0) {
+        text_append_format(listing->out, "%s%zu %s", named > 0 ? " and " : "", more,
+            named > 0 ? "more" : "whose names are not known here");
     }
 }
 
@@ -57,8 +61,8 @@ static size_t list_participants(const struct rendezvous_state *state, struct tex
             list_name(&listing, state->nodes[i].identity.address);
         }
     }
-    end_listing(&listing);
-    return listing.count;
+    end_listing(&listing, state->crowd.participants);
+    return listing.count + state->crowd.participants;
 }
 
 static void append_missing(
@@ -70,7 +74,7 @@ static void append_missing(
             list_name(&listing, expected->items[i]);
         }
     }
-    end_listing(&listing);
+    end_listing(&listing, 0);
 }
 
 static void append_sizes(const struct rendezvous_settings *settings, struct text *out) {
@@ -99,7 +103,7 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
         append_sizes(settings, &line);
         text_append_format(&line, " %s here: %s", count == 1 ? "is" : "are", text_string(&names));
     }
-    if (!state->is_complete) {
+    if (!state->is_complete && state->crowd.participants == 0) {
         append_missing(state, expected, &line);
     }
     text_append_format(&line, " (join_timeout: %.0f s)", duration_seconds(settings->join_timeout));

@@ -100,6 +100,13 @@ static void abandon(struct round_step *step) {
     forget_round(exchange);
 }
 
+/* A node that delegates knows of the others only that they are Muster's. */
+static void name_crowd(struct round_exchange *exchange, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        exchange->nodes[i].local_id = node_identity_muster_local_id(0);
+    }
+}
+
 /* Takes the nodes of the round by rank. Returns whether every rank has one node, and this node has
  * the rank that the record gives it. */
 static bool take_nodes(struct round_step *step) {
@@ -113,7 +120,8 @@ static bool take_nodes(struct round_step *step) {
     }
     exchange->nodes = memory_allocate(count * sizeof *exchange->nodes);
     bool *is_taken = memory_allocate(count * sizeof *is_taken);
-    size_t taken = 0;
+    size_t taken = state->crowd.participants;
+    name_crowd(exchange, taken > 0 ? count : 0);
     for (size_t i = 0; i < state->count; i++) {
         const struct rendezvous_node *node = &state->nodes[i];
         if (node->is_participant && node->rank >= 0 && (uint64_t)node->rank < count &&

@@ -224,9 +224,8 @@ void rendezvous_backend_tell_watchers(struct rendezvous_backend *backend) {
 }
 
 void rendezvous_backend_present(
-    struct rendezvous_backend *backend, const struct node_identity *identity, bool has_finished) {
-    ask(backend, (struct rendezvous_effect){
-                     .kind = RENDEZVOUS_EFFECT_PRESENT, .present = {*identity, has_finished}});
+    struct rendezvous_backend *backend, const struct rendezvous_effect *effect) {
+    ask(backend, *effect);
 }
 
 void rendezvous_backend_beat(struct rendezvous_backend *backend) {
@@ -293,6 +292,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .answer_timeout = settings->answer_timeout,
         .seed = random_seed(),
         .is_file = settings->path != NULL,
+        .delegates = settings->delegates,
     };
     backend->loop = loop;
     backend->observer = settings->observer;

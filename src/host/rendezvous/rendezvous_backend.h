@@ -44,6 +44,7 @@ struct rendezvous_backend_settings {
     int maximum_nodes;
     struct duration silence_timeout; /* how long the kernel of the store's host may be silent */
     struct duration answer_timeout;  /* how long the store may take to answer */
+    bool delegates;                  /* as in rendezvous_record_store.h */
     struct rendezvous_backend_observer observer;
 };
 
@@ -88,9 +89,9 @@ void rendezvous_backend_fetch(struct rendezvous_backend *backend);
 void rendezvous_backend_write(
     struct rendezvous_backend *backend, const struct rendezvous_state *state, bool is_quiet);
 void rendezvous_backend_tell_watchers(struct rendezvous_backend *backend);
-/* Ties this node's name to the connection. It replaces an earlier name. */
+/* Ties this node's name to the connection. It replaces an earlier name. `effect` is PRESENT. */
 void rendezvous_backend_present(
-    struct rendezvous_backend *backend, const struct node_identity *identity, bool has_finished);
+    struct rendezvous_backend *backend, const struct rendezvous_effect *effect);
 /* Shows that this node is alive, checks that the store is, and checks whether a change was
  * missed. */
 void rendezvous_backend_beat(struct rendezvous_backend *backend);

@@ -54,6 +54,7 @@ static const struct {
     {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
     {"timeout", SETTING_SECONDS, BACKEND_STATIC | BACKEND_ETCD, INT_MAX},
     {"is_host", SETTING_BOOLEAN, BACKEND_C10D, 0},
+    {"delegation", SETTING_BOOLEAN, BACKEND_C10D, 0},
     {"store_type", SETTING_STORE_TYPE, BACKEND_C10D, 0},
     {"protocol", SETTING_PROTOCOL, BACKEND_ETCD, 0},
     {"ca_cert", SETTING_TEXT, BACKEND_ETCD, 0},
@@ -255,6 +256,11 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     take_seconds(settings, "read_timeout", &dynamic->read_timeout);
     dynamic->store =
         rendezvous_conf_wants_file(settings) ? LAUNCH_RECORD_FILE_STORE : LAUNCH_RECORD_TCP_STORE;
+    const char *delegation = text_list_variable(settings, "delegation");
+    if (delegation != NULL &&
+        rendezvous_conf_parse_boolean(delegation, &rendezvous->delegates) != FAILURE_NONE) {
+        rendezvous->delegates = false;
+    }
     const char *is_host = text_list_variable(settings, "is_host");
     bool hosts = false;
     if (is_host != NULL && rendezvous_conf_parse_boolean(is_host, &hosts) == FAILURE_NONE) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store_state.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -41,6 +42,22 @@ static void refuse_record(
 }
 
 /* Connecting: what must be known before the record is read. */
+
+static void ask_settings(struct rendezvous_record_store *store, struct record_effects *effects) {
+    record_store_send(store,
+        (struct record_question){
+            .kind = RECORD_QUESTION_SETTINGS, .value = slice_from_string(store->sizes)},
+        effects);
+}
+
+static void ask_offer_or_settings(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->presence.is_served && store->delegates) {
+        record_store_ask(store, RECORD_QUESTION_DELEGATION, 0, effects);
+    } else {
+        ask_settings(store, effects);
+    }
+}
 
 static void send_version(struct rendezvous_record_store *store, enum record_question_kind kind,
     const char *key_or_null, struct record_effects *effects) {
@@ -91,10 +108,7 @@ static void go_on_greeting(struct rendezvous_record_store *store, struct record_
     if (store->refusal != NULL) {
         be_refused(store, effects);
     } else {
-        record_store_send(store,
-            (struct record_question){
-                .kind = RECORD_QUESTION_SETTINGS, .value = slice_from_string(store->sizes)},
-            effects);
+        ask_offer_or_settings(store, effects);
     }
 }
 
@@ -128,6 +142,12 @@ static void take_protocol(struct rendezvous_record_store *store, const struct st
         store->refusal = explain_refusal(store, &theirs);
     }
     go_on_greeting(store, effects);
+}
+
+static void take_delegation(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    store->delegation.is_offered = reply->byte == STORE_READY;
+    ask_settings(store, effects);
 }
 
 static bool is_showable(struct slice sizes) {
@@ -166,7 +186,8 @@ static void take_beginning(struct rendezvous_record_store *store, const struct s
     (void)reply; /* the record is read later, when it is fetched */
     store->phase = RECORD_PHASE_UP;
     record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
-                                     .connected = {.has_presence = store->presence.is_served}});
+                                     .connected = {.has_presence = store->presence.is_served,
+                                         .offers_delegation = store->delegation.is_offered}});
 }
 
 /* The record. */
@@ -280,6 +301,9 @@ static void take_change_count(struct rendezvous_record_store *store,
     if (!is_count(store, reply->integer, 0, effects)) {
         return;
     }
+    if (store->delegation.key != NULL) {
+        return; /* the store answers, which is all that a node that delegates wants to know */
+    }
     if (reply->integer < store->changes.known_then) {
         count_on(store, reply->integer, effects);
         return;
@@ -353,6 +377,53 @@ static void take_roll(struct rendezvous_record_store *store, const struct store_
     tell_kind(RENDEZVOUS_EVENT_ROLL_ANSWERED, effects);
 }
 
+static void take_standing_awaited(struct rendezvous_record_store *store,
+    const struct store_reply *reply, struct record_effects *effects) {
+    (void)reply;
+    if (store->delegation.key != NULL) {
+        record_store_send(store,
+            (struct record_question){
+                .kind = RECORD_QUESTION_STANDING, .key = store->delegation.key},
+            effects);
+    } else {
+        store->delegation.is_watched = false;
+    }
+}
+
+static void refuse_standing(struct rendezvous_record_store *store, struct record_effects *effects) {
+    char *reason = text_format("the host of the store of job '%s' has told this node what makes no "
+                               "sense; give all nodes --rdzv-conf delegation=false",
+        store->run_id);
+    record_store_break_down(store, reason, effects);
+    free(reason);
+}
+
+/* An empty queue: the host has put a later item in the place of the one that was there. */
+static void take_standing(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    struct delegation_standing standing = {0};
+    store->delegation.is_watched = false;
+    if (reply->pop.length == 0 || store->delegation.key == NULL) {
+        record_store_watch_standing(store, effects);
+        return;
+    }
+    if (delegation_standing_read(reply->pop.front, &standing) != FAILURE_NONE) {
+        refuse_standing(store, effects);
+        return;
+    }
+    for (size_t i = 0; i < standing.state.count; i++) {
+        standing.state.nodes[i].identity = store->delegation.identity;
+    }
+    if (!standing.is_withdrawn) {
+        record_store_watch_standing(store, effects);
+    }
+    record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
+                                     .standing = {.state = &standing.state,
+                                         .answers = standing.answers,
+                                         .is_withdrawn = standing.is_withdrawn}});
+    delegation_standing_clear(&standing);
+}
+
 static void take_cleared(struct rendezvous_record_store *store, const struct store_reply *reply,
     struct record_effects *effects) {
     (void)reply;
@@ -366,6 +437,7 @@ static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record
     [RECORD_QUESTION_PRESENCE_SERVED] = take_presence_served,
     [RECORD_QUESTION_PROTOCOL] = take_protocol,
     [RECORD_QUESTION_REFUSED] = take_refused,
+    [RECORD_QUESTION_DELEGATION] = take_delegation,
     [RECORD_QUESTION_SETTINGS] = take_settings,
     [RECORD_QUESTION_BEGINNING] = take_beginning,
     [RECORD_QUESTION_RECORD] = take_record,
@@ -375,6 +447,8 @@ static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record
     [RECORD_QUESTION_NEW_WRITE] = take_new_write,
     [RECORD_QUESTION_TELL_WRITE] = take_write_told,
     [RECORD_QUESTION_NEXT_CHANGE] = take_next_change,
+    [RECORD_QUESTION_STANDING_AWAITED] = take_standing_awaited,
+    [RECORD_QUESTION_STANDING] = take_standing,
     [RECORD_QUESTION_FINISHED_COUNT] = take_finished_count,
     [RECORD_QUESTION_ROLL] = take_roll,
     [RECORD_QUESTION_CLEAR] = take_cleared,

@@ -54,6 +54,8 @@ void record_effects_tell(struct record_effects *effects, const struct rendezvous
         effect->told.state = keep_state(effect, event->state);
     } else if (event->kind == RENDEZVOUS_EVENT_WRITTEN) {
         effect->told.written.state = keep_state(effect, event->written.state);
+    } else if (event->kind == RENDEZVOUS_EVENT_STANDING) {
+        effect->told.standing.state = keep_state(effect, event->standing.state);
     } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
         effect->told.lost.reason = keep_reason(effect, event->lost.reason);
     } else if (event->kind == RENDEZVOUS_EVENT_BROKEN) {

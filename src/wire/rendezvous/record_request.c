@@ -10,6 +10,7 @@ static const enum store_operation operations[RECORD_QUESTION_KIND_COUNT] = {
     [RECORD_QUESTION_PRESENCE_SERVED] = STORE_CHECK,
     [RECORD_QUESTION_PROTOCOL] = STORE_COMPARE_SET,
     [RECORD_QUESTION_REFUSED] = STORE_CHECK,
+    [RECORD_QUESTION_DELEGATION] = STORE_CHECK,
     [RECORD_QUESTION_SETTINGS] = STORE_COMPARE_SET,
     [RECORD_QUESTION_BEGINNING] = STORE_COMPARE_SET,
     [RECORD_QUESTION_RECORD] = STORE_GET,
@@ -22,6 +23,8 @@ static const enum store_operation operations[RECORD_QUESTION_KIND_COUNT] = {
     [RECORD_QUESTION_FORGET_CHANGE] = STORE_DELETE,
     [RECORD_QUESTION_NEXT_CHANGE] = STORE_WAIT,
     [RECORD_QUESTION_PRESENCE] = STORE_SET,
+    [RECORD_QUESTION_STANDING_AWAITED] = STORE_WAIT,
+    [RECORD_QUESTION_STANDING] = STORE_QUEUE_POP,
     [RECORD_QUESTION_FINISHED_COUNT] = STORE_ADD,
     [RECORD_QUESTION_ROLL] = STORE_WAIT,
     [RECORD_QUESTION_ROLL_ANSWER] = STORE_SET,
@@ -42,6 +45,9 @@ static void write_key(
         break;
     case RECORD_QUESTION_PROTOCOL:
         rendezvous_key_write_protocol(run_id, out);
+        break;
+    case RECORD_QUESTION_DELEGATION:
+        rendezvous_key_write_delegation(run_id, out);
         break;
     case RECORD_QUESTION_SETTINGS:
         rendezvous_key_write_settings(run_id, out);
@@ -66,6 +72,8 @@ static void write_key(
         rendezvous_key_write_roll(run_id, question->number, question->node, out);
         break;
     case RECORD_QUESTION_PRESENCE:
+    case RECORD_QUESTION_STANDING_AWAITED:
+    case RECORD_QUESTION_STANDING:
     case RECORD_QUESTION_DELETE:
     case RECORD_QUESTION_CLEAR:
         text_append(out, question->key);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/record_answer.h"
 #include "wire/rendezvous/rendezvous_record_store_state.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -23,9 +24,15 @@ static void forget_connection(struct rendezvous_record_store *store) {
     store->changes.awaited = 0;
     store->changes.own = 0;
     free(store->presence.key);
+    free(store->presence.value);
+    free(store->delegation.key);
     store->presence.key = NULL;
     free(store->refusal);
     store->refusal = NULL;
+    store->presence.value = NULL;
+    store->delegation.key = NULL;
+    store->delegation.is_watched = false;
+    store->delegation.is_offered = false;
     text_list_clear(&store->clearing.keys);
     store->clearing.begun = 0;
 }
@@ -93,7 +100,8 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
 /* Requests. */
 
 static enum rendezvous_lane lane_of(enum record_question_kind kind) {
-    if (kind == RECORD_QUESTION_NEXT_CHANGE || kind == RECORD_QUESTION_PROTOCOL) {
+    if (kind == RECORD_QUESTION_NEXT_CHANGE || kind == RECORD_QUESTION_PROTOCOL ||
+        kind == RECORD_QUESTION_STANDING_AWAITED) {
         return RENDEZVOUS_LANE_WATCHER;
     }
     return kind == RECORD_QUESTION_ROLL ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
@@ -116,6 +124,17 @@ void record_store_send(struct rendezvous_record_store *store, struct record_ques
 void record_store_ask(struct rendezvous_record_store *store, enum record_question_kind kind,
     int64_t number, struct record_effects *effects) {
     record_store_send(store, (struct record_question){.kind = kind, .number = number}, effects);
+}
+
+void record_store_watch_standing(
+    struct rendezvous_record_store *store, struct record_effects *effects) {
+    if (store->delegation.key != NULL && !store->delegation.is_watched) {
+        store->delegation.is_watched = true;
+        record_store_send(store,
+            (struct record_question){
+                .kind = RECORD_QUESTION_STANDING_AWAITED, .key = store->delegation.key},
+            effects);
+    }
 }
 
 static void connect(struct rendezvous_record_store *store, const struct rendezvous_effect *asked,
@@ -151,29 +170,55 @@ static void ask_write(struct rendezvous_record_store *store, const struct rendez
 
 static void show_presence(struct rendezvous_record_store *store, struct record_effects *effects) {
     if (store->presence.is_served && store->presence.key != NULL) {
-        const char *value = store->presence.has_finished ? RENDEZVOUS_PRESENCE_FINISHED
-                                                         : RENDEZVOUS_PRESENCE_RUNNING;
         record_store_send(store,
             (struct record_question){.kind = RECORD_QUESTION_PRESENCE,
                 .key = store->presence.key,
-                .value = slice_from_string(value)},
+                .value = slice_from_string(store->presence.value)},
             effects);
     }
 }
 
+static char *presence_value(const struct rendezvous_effect *asked) {
+    struct text value = {0};
+    if (asked->present.wish != NULL) {
+        delegation_wish_write(asked->present.wish, &value);
+    } else {
+        text_append(&value, asked->present.has_finished ? RENDEZVOUS_PRESENCE_FINISHED
+                                                        : RENDEZVOUS_PRESENCE_RUNNING);
+    }
+    return text_take(&value);
+}
+
+/* The host of the store knows of the node from its presence, and answers it in its queue. */
+static void await_standing(struct rendezvous_record_store *store,
+    const struct rendezvous_effect *asked, struct record_effects *effects) {
+    struct text key = {0};
+    if (asked->present.wish == NULL) {
+        free(store->delegation.key);
+        store->delegation.key = NULL;
+    } else if (store->delegation.key == NULL) {
+        rendezvous_key_write_standing(store->run_id, &asked->present.identity, &key);
+        store->delegation.key = text_take(&key);
+        store->delegation.identity = asked->present.identity;
+        record_store_watch_standing(store, effects);
+    }
+}
+
 static void announce_presence(struct rendezvous_record_store *store,
-    const struct node_identity *identity, bool has_finished, struct record_effects *effects) {
+    const struct rendezvous_effect *asked, struct record_effects *effects) {
     struct text key = {0};
     char *old = store->presence.key;
-    rendezvous_key_write_presence(store->run_id, identity, &key);
+    rendezvous_key_write_presence(store->run_id, &asked->present.identity, &key);
     if (old != NULL && !text_equals(old, text_string(&key))) {
         record_store_send(
             store, (struct record_question){.kind = RECORD_QUESTION_DELETE, .key = old}, effects);
     }
     free(old);
+    free(store->presence.value);
     store->presence.key = text_take(&key);
-    store->presence.has_finished = has_finished;
+    store->presence.value = presence_value(asked);
     show_presence(store, effects);
+    await_standing(store, asked, effects);
 }
 
 static void ask_roll(struct rendezvous_record_store *store, enum record_question_kind kind,
@@ -190,7 +235,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
     const struct rendezvous_effect *asked, struct record_effects *effects) {
     switch (asked->kind) {
     case RENDEZVOUS_EFFECT_PRESENT:
-        announce_presence(store, &asked->present.identity, asked->present.has_finished, effects);
+        announce_presence(store, asked, effects);
         break;
     case RENDEZVOUS_EFFECT_BEAT:
         show_presence(store, effects);
@@ -217,6 +262,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
         break;
     case RENDEZVOUS_EFFECT_CONNECT:
     case RENDEZVOUS_EFFECT_WARM:
+    case RENDEZVOUS_EFFECT_TELL_STANDINGS: /* for those who serve it */
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
@@ -351,6 +397,7 @@ struct rendezvous_record_store *rendezvous_record_store_new(
     store->sizes = text_format("%d:%d", settings->minimum_nodes, settings->maximum_nodes);
     store->answer_timeout = settings->answer_timeout;
     store->is_file = settings->is_file;
+    store->delegates = settings->delegates;
     random_init(&store->random, settings->seed);
     return store;
 }

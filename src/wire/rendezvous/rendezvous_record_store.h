@@ -49,6 +49,7 @@ struct rendezvous_record_store_settings {
     uint64_t seed;                  /* for the random part of pauses between attempts */
     bool
         is_file; /* a file store: deleting does not free space there, because the file only grows */
+    bool delegates; /* where the host of the store offers to write the record for others */
 };
 
 /* Copies the settings. The result is not connected. The caller frees it with

@@ -29,6 +29,7 @@ struct rendezvous_record_store {
     char *sizes; /* --nnodes, for other nodes to compare */
     struct duration answer_timeout;
     bool is_file;
+    bool delegates;
 
     enum record_phase phase;
     struct instant deadline; /* until when to try to connect */
@@ -59,8 +60,14 @@ struct rendezvous_record_store {
     struct {
         bool is_served;
         char *key; /* NULL: this node has not announced its presence */
-        bool has_finished;
+        char *value;
     } presence;
+    struct {
+        bool is_offered;               /* by the host of the store */
+        struct node_identity identity; /* of this node, for … */
+        char *key;                     /* … its queue; NULL: it does not delegate, and … */
+        bool is_watched;               /* … the watcher waits for an item of it */
+    } delegation;
     struct {
         struct text_list keys; /* of earlier rounds, to be deleted … */
         size_t begun;          /* … so many of them asked for */
@@ -73,6 +80,9 @@ void record_store_send(struct rendezvous_record_store *store, struct record_ques
 /* Sends a question that has no operand but, for some kinds, a number. */
 void record_store_ask(struct rendezvous_record_store *store, enum record_question_kind kind,
     int64_t number, struct record_effects *effects);
+/* Waits for what the host tells, where this node delegates and does not wait already. */
+void record_store_watch_standing(
+    struct rendezvous_record_store *store, struct record_effects *effects);
 /* Deletes the next key of an earlier round, if there is one. */
 void record_store_clear_next(struct rendezvous_record_store *store, struct record_effects *effects);
 /* Drops the lanes and reports that the record cannot be used. */

@@ -22,7 +22,12 @@ static void a_node_is_found_by_all_of_its_name(void **state) {
     assert_true(node_table_find(&table, &others[2]) == 12);
     node_table_put(&table, &node, 7);
     assert_true(node_table_find(&table, &node) == 7);
+    node_table_remove(&table, &node);
+    node_table_remove(&table, &node);
+    assert_true(node_table_find(&table, &node) == NODE_TABLE_ABSENT);
+    assert_true(node_table_find(&table, &others[2]) == 12);
     node_table_clear(&table);
+    node_table_remove(&table, &node);
     assert_true(node_table_find(&table, &node) == NODE_TABLE_ABSENT);
 }
 

@@ -40,6 +40,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/presence/served");
     rendezvous_key_write_refused("job", 7, &key);
     check(&key, "/torch.rendezvous.job/muster/presence/refused/7");
+    rendezvous_key_write_delegation("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/delegation");
     rendezvous_key_write_root_cause("job", 3, &key);
     check(&key, "/torch.rendezvous.job.3/muster/root_cause");
     rendezvous_key_write_roll("job", 3, 12, &key);
@@ -52,6 +54,8 @@ static void a_nodes_presence_is_named_by_its_identity(void **state) {
     struct node_identity identity = {.address = "node7", .pid = 42, .local_id = 1073741824};
     rendezvous_key_write_presence("job", &identity, &key);
     check(&key, "/torch.rendezvous.job/muster/presence/node7_42_1073741824");
+    rendezvous_key_write_standing("job", &identity, &key);
+    check(&key, "/torch.rendezvous.job/muster/standing/node7_42_1073741824");
 }
 
 static void a_run_id_is_any_text(void **state) {

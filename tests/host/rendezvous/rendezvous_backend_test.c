@@ -100,8 +100,12 @@ static void a_node_that_is_gone_is_told_of_where_presence_is_served(void **state
     set_up(&fixture, true);
     assert_true(fixture.nodes[0].has_presence);
     node_identity_init(&identity, "host_a", 12, 34);
-    rendezvous_backend_present(fixture.nodes[0].backend, &identity, false);
-    rendezvous_backend_present(fixture.nodes[0].backend, &identity, true);
+    rendezvous_backend_present(
+        fixture.nodes[0].backend, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
+                                      .present = {identity, false, NULL}});
+    rendezvous_backend_present(
+        fixture.nodes[0].backend, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
+                                      .present = {identity, true, NULL}});
     fetch(&fixture.nodes[0]);
     rendezvous_backend_disconnect(fixture.nodes[0].backend);
     await(&fixture, 1);

@@ -43,11 +43,12 @@ static enum failure_code check(const char *text, const char *backend) {
 static void known_keys_keep_to_their_grammar(void **state) {
     (void)state;
     static const char *const good[] = {"join_timeout=60", "join_timeout= +6_0 ", "is_host=TRUE",
-        "is_host=n", "store_type=File", "read_timeout=1", "unknown=anything"};
+        "is_host=n", "store_type=File", "read_timeout=1", "unknown=anything", "delegation=true"};
     static const char *const bad[] = {"join_timeout=0", "join_timeout=5.5", "close_timeout=-1",
-        "heartbeat_timeout=x", "read_timeout=1e3", "is_host=on", "store_type=redis",
-        "last_call_timeout=99999999999", "silence_timeout=0", "silence_timeout=3601",
-        "exit_barrier_timeout=0", "keep_alive_interval=86401", "keep_alive_max_attempt=100001"};
+        "heartbeat_timeout=x", "read_timeout=1e3", "is_host=on", "delegation=maybe",
+        "store_type=redis", "last_call_timeout=99999999999", "silence_timeout=0",
+        "silence_timeout=3601", "exit_barrier_timeout=0", "keep_alive_interval=86401",
+        "keep_alive_max_attempt=100001"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(check(good[i], "c10d"), FAILURE_NONE);
     }
@@ -108,6 +109,11 @@ static void what_is_given_is_taken_and_the_rest_stays(void **state) {
     assert_int_equal(dynamic.is_host, LAUNCH_IS_HOST_YES);
     apply("is_host=0", &dynamic);
     assert_int_equal(dynamic.is_host, LAUNCH_IS_HOST_NO);
+    assert_false(dynamic.settings.delegates);
+    apply("delegation=yes", &dynamic);
+    assert_true(dynamic.settings.delegates);
+    apply("delegation=no", &dynamic);
+    assert_false(dynamic.settings.delegates);
 }
 
 static void keys_nobody_knows_are_warned_about(void **state) {

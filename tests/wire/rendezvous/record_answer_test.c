@@ -265,11 +265,96 @@ static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state
     lone_tear_down(&node);
 }
 
+/* Delegation. */
+
+static const struct rendezvous_wish join_wish = {.kind = RENDEZVOUS_WISH_JOIN,
+    .sequence = 1,
+    .finished_round = RENDEZVOUS_WISH_NO_ROUND,
+    .ended_round = RENDEZVOUS_WISH_NO_ROUND,
+    .doubted_round = RENDEZVOUS_WISH_NO_ROUND};
+
+static const struct node_identity delegate = {.address = "a", .pid = 1, .local_id = 2};
+
+#define STANDING LONE_OWN "standing/a_1_2"
+
+static struct store_reply item(const char *text) {
+    struct slice front = slice_from_string(text);
+    return (struct store_reply){
+        .kind = STORE_REPLY_POP, .pop = {.length = front.length > 0, .front = front}};
+}
+
+/* A node that delegates. Returns the tag of its wait. */
+static uint64_t delegate_up(struct lone_node *node) {
+    struct rendezvous_record_store_settings settings = lone_settings;
+    settings.delegates = true;
+    *node = (struct lone_node){.store = rendezvous_record_store_new(&settings)};
+    lone_reply(node, lone_ask_protocol(node, true), lone_blob("1 muster 0.3.0"));
+    lone_reply(node, lone_sent(node, STORE_CHECK, LONE_OWN "delegation"), lone_byte(STORE_READY));
+    lone_reply(node, lone_sent(node, STORE_COMPARE_SET, LONE_OWN "settings"), lone_blob("1:4"));
+    lone_reply(
+        node, lone_sent(node, STORE_COMPARE_SET, LONE_RECORD), lone_blob(RENDEZVOUS_STATE_ABSENT));
+    assert_true(lone_told(node, RENDEZVOUS_EVENT_CONNECTED)->connected.offers_delegation);
+    lone_ask(node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
+                       .present = {delegate, false, &join_wish}});
+    (void)lone_sent(node, STORE_SET, LONE_OWN "presence/a_1_2");
+    return lone_sent(node, STORE_WAIT, STANDING);
+}
+
+static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
+    uint64_t taking = lone_sent(&node, STORE_QUEUE_POP, STANDING);
+    lone_reply(&node, taking, item("")); /* the host is about to replace it */
+    lone_reply(&node, lone_sent(&node, STORE_WAIT, STANDING), lone_byte(STORE_STOP_WAITING));
+    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING),
+        item("standing 1 8 0 0 7 0 0 4 0 1 4 0 0 1 2"));
+    (void)lone_sent(&node, STORE_WAIT, STANDING);
+    const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_STANDING);
+    assert_int_equal(told->standing.answers, 1);
+    assert_int_equal(told->standing.state->round, 8);
+    assert_true(node_identity_equals(&told->standing.state->nodes[0].identity, &delegate));
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_BEAT);
+    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/a_1_2");
+    /* It wants to know whether the store answers, and does not watch the record. */
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
+    lone_expect_no_more(&node);
+    lone_tear_down(&node);
+}
+
+static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
+    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING), item("withdrawn 1"));
+    assert_true(lone_told(&node, RENDEZVOUS_EVENT_STANDING)->standing.is_withdrawn);
+    lone_ask(&node, (struct rendezvous_effect){
+                        .kind = RENDEZVOUS_EFFECT_PRESENT, .present = {delegate, false, NULL}});
+    (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/a_1_2");
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
+    (void)lone_sent(&node, STORE_GET, LONE_RECORD);
+    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
+    lone_tear_down(&node);
+}
+
+static void a_standing_that_makes_no_sense_ends_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
+    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING), item("standing 1"));
+    expect_broken(&node, "has told this node what makes no sense");
+    lone_tear_down(&node);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(another_protocol_is_refused_and_the_server_has_heard_of_it),
     cmocka_unit_test(another_protocol_is_refused_by_a_server_that_tells_nobody),
     cmocka_unit_test(a_protocol_that_is_none_is_named),
     cmocka_unit_test(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard),
+    cmocka_unit_test(a_node_that_delegates_takes_its_standing_from_its_queue),
+    cmocka_unit_test(a_node_that_is_let_go_waits_for_changes_again),
+    cmocka_unit_test(a_standing_that_makes_no_sense_ends_it),
     cmocka_unit_test(other_settings_are_refused_and_shown),
     cmocka_unit_test(settings_that_are_no_sizes_are_not_shown),
     cmocka_unit_test(a_record_that_makes_no_sense_is_named),

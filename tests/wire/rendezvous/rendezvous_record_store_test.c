@@ -68,6 +68,8 @@ static void hear(struct node *node, const struct rendezvous_event *told) {
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
     case RENDEZVOUS_EVENT_NODE_GONE:
+    case RENDEZVOUS_EVENT_WISHED:
+    case RENDEZVOUS_EVENT_STANDING:
     case RENDEZVOUS_EVENT_BROKEN:
     case RENDEZVOUS_EVENT_FENCED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads arbitrary bytes as what a node that delegates and the host of the store say to each other.
+ * A wish that is accepted must survive being written and read again; a standing must be one that a
+ * node can act on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz_input.h"
+#include "wire/rendezvous/delegation_text.h"
+
+static void try_wish(const char *text) {
+    struct rendezvous_wish wish;
+    struct rendezvous_wish again;
+    struct text written = {0};
+    if (delegation_wish_read(text, &wish) != FAILURE_NONE) {
+        return;
+    }
+    delegation_wish_write(&wish, &written);
+    FUZZ_REQUIRE(delegation_wish_read(text_string(&written), &again) == FAILURE_NONE);
+    FUZZ_REQUIRE(rendezvous_wish_equals(&wish, &again) && wish.sequence == again.sequence);
+    text_clear(&written);
+}
+
+static void try_standing(struct slice text) {
+    struct delegation_standing standing;
+    if (delegation_standing_read(text, &standing) != FAILURE_NONE) {
+        return;
+    }
+    const struct rendezvous_state *state = &standing.state;
+    FUZZ_REQUIRE(state->count <= 1);
+    FUZZ_REQUIRE(rendezvous_state_participants(state) <= RENDEZVOUS_NODES_MAXIMUM);
+    FUZZ_REQUIRE(state->round >= 0 && state->restarts >= 0);
+    if (state->count == 1 && state->nodes[0].is_participant && state->is_complete &&
+        !state->crowd.has_gaps) {
+        FUZZ_REQUIRE(state->nodes[0].rank < (int64_t)rendezvous_state_participants(state));
+    }
+    delegation_standing_clear(&standing);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char *text = calloc(1, size + 1);
+    if (text == NULL) {
+        return 0;
+    }
+    if (size > 0) {
+        memcpy(text, data, size);
+    }
+    try_wish(text);
+    try_standing((struct slice){data, size});
+    free(text);
+    return 0;
+}

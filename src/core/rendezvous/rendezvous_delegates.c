@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_delegates.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* Of a told standing. */
+enum {
+    TOLD_COMPLETE = 1,
+    TOLD_CLOSED = 2,
+    TOLD_FAILED = 4,
+    TOLD_DOUBTED = 8,
+    TOLD_DRAINING = 16,
+    TOLD_PARTICIPANT = 32,
+    TOLD_WAITING = 64,
+    TOLD_REDUNDANT = 128,
+    TOLD_GAPS = 256,
+};
+
+void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
+    node_table_clear(&delegates->places);
+    free(delegates->items);
+    free(delegates->tellings);
+    *delegates = (struct rendezvous_delegates){0};
+}
+
+void rendezvous_delegates_forget(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    size_t place = node_table_find(&delegates->places, identity);
+    if (place == NODE_TABLE_ABSENT) {
+        return;
+    }
+    node_table_remove(&delegates->places, identity);
+    delegates->count--;
+    if (place < delegates->count) {
+        delegates->items[place] = delegates->items[delegates->count];
+        node_table_put(&delegates->places, &delegates->items[place].identity, place);
+    }
+}
+
+static struct rendezvous_delegate *add(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    delegates->items = memory_reserve(
+        delegates->items, &delegates->capacity, delegates->count + 1, sizeof *delegates->items);
+    node_table_put(&delegates->places, identity, delegates->count);
+    delegates->items[delegates->count] = (struct rendezvous_delegate){.identity = *identity};
+    return &delegates->items[delegates->count++];
+}
+
+struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegates *delegates,
+    const struct node_identity *identity, const struct rendezvous_wish *wish) {
+    size_t place = node_table_find(&delegates->places, identity);
+    bool is_known = place != NODE_TABLE_ABSENT;
+    if (wish->kind == RENDEZVOUS_WISH_NONE) {
+        rendezvous_delegates_forget(delegates, identity);
+        return NULL;
+    }
+    if (!is_known && delegates->count >= RENDEZVOUS_NODES_MAXIMUM) {
+        return NULL; /* the store has no room for more presence keys either */
+    }
+    struct rendezvous_delegate *delegate =
+        is_known ? &delegates->items[place] : add(delegates, identity);
+    bool is_same = is_known && delegate->wish.sequence == wish->sequence &&
+                   rendezvous_wish_equals(&delegate->wish, wish);
+    delegate->wish = *wish;
+    return is_same ? NULL : delegate;
+}
+
+const struct rendezvous_delegate *rendezvous_delegates_find(
+    const struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    size_t place = node_table_find(&delegates->places, identity);
+    return place == NODE_TABLE_ABSENT ? NULL : &delegates->items[place];
+}
+
+void rendezvous_delegates_begin(struct rendezvous_delegates *delegates) {
+    delegates->telling_count = 0;
+}
+
+static unsigned flag(bool is_set, unsigned value) {
+    return is_set ? value : 0;
+}
+
+/* What a participant of an open round is told does not change with those who come. */
+static struct rendezvous_told standing_of(const struct rendezvous_delegate *delegate,
+    const struct rendezvous_state *record, const struct rendezvous_crowd *crowd, size_t place) {
+    static const struct rendezvous_node nobody;
+    const struct rendezvous_node *node =
+        place == NODE_TABLE_ABSENT ? &nobody : &record->nodes[place];
+    bool is_in_world = node->is_participant && record->is_complete;
+    bool is_leaving = delegate->wish.kind == RENDEZVOUS_WISH_LEAVE;
+    return (struct rendezvous_told){.is_anything = true,
+        .flags = flag(record->is_complete, TOLD_COMPLETE) | flag(record->is_closed, TOLD_CLOSED) |
+                 flag(record->has_failed, TOLD_FAILED) | flag(record->is_doubted, TOLD_DOUBTED) |
+                 flag(record->is_draining && !is_in_world, TOLD_DRAINING) |
+                 flag(node->is_participant, TOLD_PARTICIPANT) |
+                 flag(node->is_waiting, TOLD_WAITING) | flag(node->is_redundant, TOLD_REDUNDANT) |
+                 flag(is_in_world && crowd->has_gaps, TOLD_GAPS),
+        .round = record->round,
+        .rank = is_in_world ? node->rank : 0,
+        .restarts = record->is_complete ? record->restarts : 0,
+        .participants = is_in_world ? crowd->participants : 0,
+        .answered = is_leaving && place == NODE_TABLE_ABSENT ? delegate->wish.sequence : 0};
+}
+
+static bool is_news(const struct rendezvous_told *before, const struct rendezvous_told *now) {
+    return !before->is_anything || before->is_withdrawn != now->is_withdrawn ||
+           before->flags != now->flags || before->round != now->round ||
+           before->rank != now->rank || before->restarts != now->restarts ||
+           before->participants != now->participants || before->answered != now->answered;
+}
+
+void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
+    struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
+    const struct rendezvous_crowd *crowd, size_t place, bool is_withdrawn) {
+    struct rendezvous_told now = standing_of(delegate, record, crowd, place);
+    now.is_withdrawn = is_withdrawn;
+    if (!is_news(&delegate->told, &now)) {
+        return;
+    }
+    /* Twice in one step at most: a wish is answered, and the end of this node's part is told. */
+    delegates->tellings = memory_reserve(delegates->tellings, &delegates->telling_capacity,
+        2 * delegates->count, sizeof *delegates->tellings);
+    delegate->told = now;
+    delegates->tellings[delegates->telling_count++] =
+        (struct rendezvous_telling){delegate->identity, place, delegate->wish.sequence};
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes that delegate to this node, which hosts the store: what each one wishes, and what it
+ * was told last of how it stands. A node is told only what concerns it. While a round is open, its
+ * participants are told nothing of those who come, so that of many nodes that come at once none
+ * costs more than the last. The struct is one part of a rendezvous machine. Only this module
+ * changes it; others read it. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_DELEGATES_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_DELEGATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/rendezvous/node_table.h"
+#include "core/rendezvous/rendezvous_wish.h"
+
+/* What a node was told that would be news if it changed. */
+struct rendezvous_told {
+    bool is_anything;
+    bool is_withdrawn;
+    unsigned flags;
+    int64_t round;
+    int64_t rank;
+    int64_t restarts;
+    size_t participants;
+    int64_t answered; /* the sequence number of a LEAVE that was heard */
+};
+
+struct rendezvous_delegate {
+    struct node_identity identity;
+    struct rendezvous_wish wish;
+    struct rendezvous_told told;
+};
+
+/* One node is to be told how it stands. */
+struct rendezvous_telling {
+    struct node_identity identity;
+    size_t place;    /* of the node in the record, or NODE_TABLE_ABSENT */
+    int64_t answers; /* the sequence number of the wish that was heard last */
+};
+
+/* A zeroed struct is valid and empty. There are at most RENDEZVOUS_NODES_MAXIMUM delegates. */
+struct rendezvous_delegates {
+    struct rendezvous_delegate *items;
+    size_t count;
+    size_t capacity;
+    struct node_table places; /* in `items` */
+    /* What is to be told in this step. An effect points to them, so they do not move within it. */
+    struct rendezvous_telling *tellings;
+    size_t telling_count;
+    size_t telling_capacity;
+    bool is_record_news; /* the record was seen or written since all were told last */
+    bool are_released;   /* all were told that this node serves them no more */
+};
+
+void rendezvous_delegates_clear(struct rendezvous_delegates *delegates);
+
+/* Takes note of a wish. A node without one is forgotten. Returns the delegate, or NULL when nothing
+ * new was said. */
+struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegates *delegates,
+    const struct node_identity *identity, const struct rendezvous_wish *wish);
+void rendezvous_delegates_forget(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity);
+/* The delegate, or NULL. */
+const struct rendezvous_delegate *rendezvous_delegates_find(
+    const struct rendezvous_delegates *delegates, const struct node_identity *identity);
+
+/* A step begins: nothing is to be told yet. */
+void rendezvous_delegates_begin(struct rendezvous_delegates *delegates);
+/* Adds the delegate to those to be told, if what the record says of it is news to it. `crowd`: of
+ * all nodes of the record. `place`: in the record, or NODE_TABLE_ABSENT. `is_withdrawn`: it is to
+ * write the record itself. */
+void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
+    struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
+    const struct rendezvous_crowd *crowd, size_t place, bool is_withdrawn);
+
+#endif

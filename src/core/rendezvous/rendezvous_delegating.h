@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node that delegates: it reads and writes no record. The host of the store has offered to write
+ * it for this node (rendezvous_serving). This node says what it wishes, and is told how it stands,
+ * as a record in which it alone is listed. It decides by the same rules as any other node; but
+ * where another node writes the record, this one wishes. The struct is one part of a rendezvous
+ * machine. Only this module changes it; others read it. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_DELEGATING_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_DELEGATING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/rendezvous/rendezvous_wish.h"
+
+/* A zeroed struct is valid: the node does not delegate. */
+struct rendezvous_delegating {
+    bool is_on;
+    struct rendezvous_wish wish; /* as it was said last; its sequence is 0 before the first */
+    int64_t answered; /* the sequence number of the wish that the host had heard when it told */
+};
+
+/* A connection begins, with an offer that this node takes, or without. */
+void rendezvous_delegating_begin(struct rendezvous_delegating *delegating, bool is_on);
+/* The host has told how this node stands, and had heard this wish. */
+void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered);
+/* The node writes the record itself from now on. */
+void rendezvous_delegating_end(struct rendezvous_delegating *delegating);
+
+/* Takes note of what the node wishes now. Returns whether that is to be said. */
+bool rendezvous_delegating_wish(
+    struct rendezvous_delegating *delegating, const struct rendezvous_wish *wish);
+/* Whether a node that leaves, and is in no list as far as it knows, may end: the host knows that it
+ * leaves. True where the node does not delegate. */
+bool rendezvous_delegating_may_settle(const struct rendezvous_delegating *delegating);
+
+#endif

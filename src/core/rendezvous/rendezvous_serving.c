@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/rendezvous/rendezvous_serving.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/rendezvous/rendezvous_action.h"
+#include "core/rendezvous/rendezvous_decision.h"
+#include "core/rendezvous/rendezvous_regroup.h"
+#include "core/rendezvous/rendezvous_renewal.h"
+
+static bool is_over(const struct rendezvous_machine *machine) {
+    return machine->purpose.goal == RENDEZVOUS_GOAL_OVER;
+}
+
+/* Whether the delegates are to write the record themselves. */
+static bool is_withdrawn(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return (is_over(machine) && !(machine->view.has_record && seen->is_closed)) ||
+           rendezvous_state_has_foreign_node(seen);
+}
+
+/* Telling. */
+
+static void push_tellings(struct rendezvous_step *step, size_t first, bool withdraws) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_delegates *delegates = &machine->delegates;
+    if (delegates->telling_count > first) {
+        rendezvous_step_push(
+            step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_TELL_STANDINGS,
+                      .standings = {.record = &machine->view.seen,
+                          .items = &delegates->tellings[first],
+                          .count = delegates->telling_count - first,
+                          .is_withdrawn = withdraws}});
+    }
+}
+
+static struct rendezvous_crowd count_all(const struct rendezvous_state *record) {
+    return (struct rendezvous_crowd){.participants = rendezvous_state_participants(record),
+        .waiting = rendezvous_state_waiting(record),
+        .redundant = rendezvous_state_redundant(record),
+        .has_gaps = record->is_complete && !rendezvous_state_is_whole(record)};
+}
+
+static bool has_word(const struct rendezvous_machine *machine) {
+    return is_over(machine) || (machine->view.has_record && !machine->view.is_lost);
+}
+
+static void tell_all(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct rendezvous_delegates *delegates = &machine->delegates;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    struct rendezvous_crowd crowd = count_all(seen);
+    struct node_table places = rendezvous_state_places(seen);
+    size_t first = delegates->telling_count;
+    bool withdraws = is_withdrawn(machine);
+    for (size_t i = 0; i < delegates->count; i++) {
+        struct rendezvous_delegate *delegate = &delegates->items[i];
+        size_t place = node_table_find(&places, &delegate->identity);
+        bool is_to_come = delegate->wish.kind == RENDEZVOUS_WISH_JOIN &&
+                          !delegate->told.is_anything && place == NODE_TABLE_ABSENT;
+        if (!is_to_come || withdraws || seen->is_closed) {
+            rendezvous_delegates_tell(delegates, delegate, seen, &crowd, place, withdraws);
+        }
+    }
+    node_table_clear(&places);
+    push_tellings(step, first, withdraws);
+}
+
+void rendezvous_serving_tell(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct rendezvous_delegates *delegates = &machine->delegates;
+    bool is_end = is_over(machine) && !delegates->are_released;
+    if ((!delegates->is_record_news && !is_end) || !has_word(machine)) {
+        return;
+    }
+    delegates->is_record_news = false;
+    delegates->are_released = is_over(machine);
+    if (delegates->count > 0) {
+        tell_all(step);
+    }
+}
+
+/* A node that joins is told when it is in the record, so that it is told once. */
+static void answer(struct rendezvous_step *step, struct rendezvous_delegate *delegate) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    bool wants_own = delegate->wish.kind == RENDEZVOUS_WISH_OWN;
+    bool awaits_write =
+        delegate->wish.kind == RENDEZVOUS_WISH_JOIN || delegate->wish.kind == RENDEZVOUS_WISH_CLOSE;
+    bool withdraws = wants_own || is_withdrawn(machine);
+    if (!has_word(machine) || (awaits_write && !withdraws && !seen->is_closed)) {
+        return;
+    }
+    struct rendezvous_crowd crowd = count_all(seen);
+    const struct rendezvous_node *node = rendezvous_state_find(seen, &delegate->identity);
+    size_t first = machine->delegates.telling_count;
+    rendezvous_delegates_tell(&machine->delegates, delegate, seen, &crowd,
+        node == NULL ? NODE_TABLE_ABSENT : (size_t)(node - seen->nodes), withdraws);
+    push_tellings(step, first, withdraws);
+}
+
+bool rendezvous_serving_hear(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_event *event = step->event;
+    bool is_gone = rendezvous_losses_include(&machine->losses, &event->wished.identity);
+    struct rendezvous_delegate *delegate = is_gone
+                                               ? NULL
+                                               : rendezvous_delegates_hear(&machine->delegates,
+                                                     &event->wished.identity, &event->wished.wish);
+    if (delegate != NULL) {
+        answer(step, delegate);
+    }
+    return delegate != NULL;
+}
+
+/* Writing. */
+
+/* What a pass works with. */
+struct pass {
+    struct rendezvous_step *step;
+    const struct rendezvous_delegates *delegates;
+    const struct rendezvous_state *seen;
+    struct node_table places; /* in `seen` */
+};
+
+static const struct rendezvous_node *find(
+    const struct pass *pass, const struct rendezvous_delegate *delegate) {
+    size_t place = node_table_find(&pass->places, &delegate->identity);
+    return place == NODE_TABLE_ABSENT ? NULL : &pass->seen->nodes[place];
+}
+
+static bool close_for_them(const struct pass *pass) {
+    for (size_t i = 0; i < pass->delegates->count; i++) {
+        const struct rendezvous_wish *wish = &pass->delegates->items[i].wish;
+        if (wish->kind == RENDEZVOUS_WISH_CLOSE) {
+            struct rendezvous_state *draft = rendezvous_draft_begin(pass->step);
+            draft->is_closed = true;
+            draft->has_failed = wish->reason[0] != '\0';
+            rendezvous_regroup_explain(draft, wish->reason);
+            draft->signal = wish->signal;
+            return rendezvous_draft_write(pass->step, false);
+        }
+    }
+    return false;
+}
+
+static bool take_out_those_who_leave(const struct pass *pass) {
+    struct rendezvous_leaving leaving = {0};
+    struct node_identity *identities = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < pass->delegates->count; i++) {
+        const struct rendezvous_delegate *delegate = &pass->delegates->items[i];
+        const struct rendezvous_node *node = find(pass, delegate);
+        if (delegate->wish.kind != RENDEZVOUS_WISH_LEAVE || node == NULL) {
+            continue;
+        }
+        identities = memory_reserve(identities, &capacity, leaving.count + 1, sizeof *identities);
+        identities[leaving.count++] = delegate->identity;
+        if (node->is_participant && leaving.first_participant == NULL) {
+            leaving.first_participant = &node->identity;
+            leaving.signal = delegate->wish.signal;
+        }
+    }
+    leaving.identities = identities;
+    bool has_written = rendezvous_let_leave(pass->step, &leaving);
+    free(identities);
+    return has_written;
+}
+
+/* Of several nodes whose workers failed in a round, one ends it, and one restart is charged. */
+static bool end_round_for_them(const struct pass *pass) {
+    const struct rendezvous_wish *chosen = NULL;
+    if (!rendezvous_regroup_is_possible(pass->seen)) {
+        return false;
+    }
+    for (size_t i = 0; i < pass->delegates->count; i++) {
+        const struct rendezvous_wish *wish = &pass->delegates->items[i].wish;
+        const struct rendezvous_node *node = find(pass, &pass->delegates->items[i]);
+        bool ends = wish->kind == RENDEZVOUS_WISH_JOIN && wish->ended_round == pass->seen->round &&
+                    node != NULL && node->is_participant;
+        if (ends && (chosen == NULL || (wish->is_charged && !chosen->is_charged))) {
+            chosen = wish;
+        }
+    }
+    return chosen != NULL && rendezvous_renew(pass->step,
+                                 (struct rendezvous_regroup){
+                                     .is_charged = chosen->is_charged, .reason = chosen->reason});
+}
+
+/* Returns whether the draft has changed. */
+static bool mark(const struct pass *pass, struct rendezvous_state *draft) {
+    bool was_doubted = draft->is_doubted;
+    bool was_draining = draft->is_draining;
+    if (!rendezvous_regroup_is_possible(pass->seen)) {
+        return false;
+    }
+    for (size_t i = 0; i < pass->delegates->count; i++) {
+        const struct rendezvous_wish *wish = &pass->delegates->items[i].wish;
+        draft->is_doubted = draft->is_doubted || wish->doubted_round == draft->round;
+        draft->is_draining = draft->is_draining || wish->finished_round == draft->round;
+    }
+    return draft->is_doubted != was_doubted || draft->is_draining != was_draining;
+}
+
+/* Lets one node in. Returns whether the draft has changed. */
+static bool let_in(const struct pass *pass, const struct rendezvous_delegate *delegate,
+    struct rendezvous_state *draft) {
+    const struct rendezvous_settings *settings = &pass->step->machine->settings;
+    const struct rendezvous_node *node = find(pass, delegate);
+    if (delegate->wish.kind != RENDEZVOUS_WISH_JOIN || (node != NULL && !node->is_redundant)) {
+        return false;
+    }
+    struct rendezvous_context context = {
+        .node = &delegate->identity, .state = draft, .settings = settings};
+    enum rendezvous_action action = rendezvous_decide_join(&context);
+    bool changes = action == RENDEZVOUS_ADD_TO_PARTICIPANTS ||
+                   action == RENDEZVOUS_ADD_TO_WAIT_LIST ||
+                   action == RENDEZVOUS_ADD_TO_REDUNDANCY_LIST ||
+                   action == RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST;
+    if (changes) {
+        rendezvous_apply(draft, settings, &delegate->identity, action, pass->step->event->wall_now);
+    }
+    return changes;
+}
+
+static bool let_in_and_mark(const struct pass *pass) {
+    const struct rendezvous_settings *settings = &pass->step->machine->settings;
+    struct rendezvous_state *draft = rendezvous_draft_begin(pass->step);
+    bool has_changed = mark(pass, draft);
+    for (size_t i = 0; i < pass->delegates->count; i++) {
+        has_changed = let_in(pass, &pass->delegates->items[i], draft) || has_changed;
+    }
+    if (!has_changed) {
+        return false;
+    }
+    if (draft->wanted > 0) {
+        draft->has_deadline = false; /* the round waits for so many, and has no last call */
+    }
+    (void)rendezvous_regroup_settle(draft, settings, false);
+    rendezvous_regroup_park(draft, settings);
+    return rendezvous_draft_write(pass->step, false);
+}
+
+bool rendezvous_serve(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (machine->delegates.count == 0 || is_withdrawn(machine)) {
+        return false;
+    }
+    struct pass pass = {
+        .step = step, .delegates = &machine->delegates, .seen = &machine->view.seen};
+    pass.places = rendezvous_state_places(pass.seen);
+    bool has_written = close_for_them(&pass) || take_out_those_who_leave(&pass) ||
+                       end_round_for_them(&pass) || let_in_and_mark(&pass);
+    node_table_clear(&pass.places);
+    return has_written;
+}
+
+bool rendezvous_serves_first(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    const struct rendezvous_node *first = NULL;
+    for (size_t i = 0; machine->delegates.count > 0 && i < seen->count; i++) {
+        const struct rendezvous_node *node = &seen->nodes[i];
+        if (node->is_participant && (first == NULL || node->rank < first->rank)) {
+            first = node;
+        }
+    }
+    return first != NULL &&
+           rendezvous_delegates_find(&machine->delegates, &first->identity) != NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The node that hosts the store writes the record for the nodes that delegate to it. One pass looks
+ * at the wishes of all of them and makes one write, by the same rules by which each would write for
+ * itself: torchrun's (rendezvous_decision) for a node that comes, Muster's (rendezvous_regroup) for
+ * the rest. Afterwards each is told how it stands, if that is news to it. Where a node of torchrun
+ * is in the record, and when this node's part is over and the record is not closed, the delegates
+ * are told to write the record themselves. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_SERVING_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_SERVING_H
+
+#include "core/rendezvous/rendezvous_step.h"
+
+/* Hears the wish of the event WISH. Returns whether it says anything new. */
+bool rendezvous_serving_hear(struct rendezvous_step *step);
+/* Writes what the delegates wish. Returns whether it has written. */
+bool rendezvous_serve(struct rendezvous_step *step);
+/* Whether the first node of the round seen delegates to this node, so that this node has its tasks.
+ */
+bool rendezvous_serves_first(const struct rendezvous_machine *machine);
+
+/* Tells the delegates what is new since they were told last. */
+void rendezvous_serving_tell(struct rendezvous_step *step);
+
+#endif

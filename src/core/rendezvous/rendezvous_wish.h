@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node that delegates wants of the record. It does not write the record. It says its wish to
+ * the host of the store, as the value of its presence key, and the host writes the record for it
+ * (rendezvous_serving). A wish says how things should be and not what to do once: the host may hear
+ * it twice, or only the last of several. What it says of a round holds for that round alone, so it
+ * is fulfilled once. PyTorch has nothing like it: its nodes write the record themselves. */
+#ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_WISH_H
+#define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_WISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/rendezvous/rendezvous_state.h"
+
+#define RENDEZVOUS_WISH_NO_ROUND (-1)
+
+enum rendezvous_wish_kind {
+    RENDEZVOUS_WISH_NONE,  /* the node does not delegate */
+    RENDEZVOUS_WISH_OWN,   /* it wants to write the record itself from now on */
+    RENDEZVOUS_WISH_LOOK,  /* it wants to know how the job stands, and to be in no list yet */
+    RENDEZVOUS_WISH_JOIN,  /* it wants to be in the newest round, or on a list for the next one */
+    RENDEZVOUS_WISH_LEAVE, /* it wants to be in no list any more */
+    RENDEZVOUS_WISH_CLOSE, /* it wants the record to be closed */
+    RENDEZVOUS_WISH_KIND_COUNT,
+};
+
+/* A zeroed struct is no wish. Rounds are RENDEZVOUS_WISH_NO_ROUND where there is none. */
+struct rendezvous_wish {
+    enum rendezvous_wish_kind kind;
+    int64_t sequence;       /* counts the wishes of this node on this connection, from 1 */
+    int64_t finished_round; /* its workers are done in this round */
+    int64_t ended_round;    /* JOIN: the round after this one is to begin, for `reason` … */
+    bool is_charged;        /* … which costs a restart: workers failed */
+    int64_t doubted_round;  /* JOIN: it doubts a failure in this round */
+    int signal;             /* LEAVE, CLOSE: told this node to end; 0: none */
+    char reason[RENDEZVOUS_REASON_SIZE]; /* ended_round, CLOSE; empty: the job has succeeded */
+};
+
+/* A wish of this kind that says nothing of a round. */
+struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind);
+/* Whether both say the same, whatever their sequence numbers. */
+bool rendezvous_wish_equals(
+    const struct rendezvous_wish *left, const struct rendezvous_wish *right);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/rendezvous/delegation_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of a record; more than any job reaches, and far from what a sum could overflow. */
+#define NUMBER_MAXIMUM (INT64_MAX / 4)
+#define SIGNAL_LARGEST 64
+
+static const char *const wish_names[RENDEZVOUS_WISH_KIND_COUNT] = {
+    [RENDEZVOUS_WISH_OWN] = "own",
+    [RENDEZVOUS_WISH_LOOK] = "look",
+    [RENDEZVOUS_WISH_JOIN] = "join",
+    [RENDEZVOUS_WISH_LEAVE] = "leave",
+    [RENDEZVOUS_WISH_CLOSE] = "close",
+};
+
+enum {
+    MARK_COMPLETE = 1,
+    MARK_CLOSED = 2,
+    MARK_FAILED = 4,
+    MARK_DRAINING = 8,
+    MARK_DOUBTED = 16,
+    MARK_CHARGED = 32,
+    MARK_GAPS = 64,
+    MARKS = 127,
+};
+
+enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
+
+/* Reading: words with one blank between them. */
+
+struct words {
+    const char *rest;
+    bool is_sound;
+};
+
+static void take_word(struct words *words, const char *word) {
+    size_t length = strlen(word);
+    words->is_sound = words->is_sound && strncmp(words->rest, word, length) == 0;
+    words->rest += words->is_sound ? length : 0;
+}
+
+/* A blank and a decimal number from `least` to `most`; -1 is the only negative one. */
+static int64_t take_number(struct words *words, int64_t least, int64_t most) {
+    int64_t number = 0;
+    take_word(words, " ");
+    bool is_negative = words->is_sound && *words->rest == '-';
+    const char *digit = words->rest + (is_negative ? 1 : 0);
+    size_t count = words->is_sound ? strspn(digit, "0123456789") : 0;
+    for (size_t i = 0; i < count && number <= NUMBER_MAXIMUM; i++) {
+        number = number > NUMBER_MAXIMUM / 10 ? NUMBER_MAXIMUM + 1 : number * 10 + (digit[i] - '0');
+    }
+    number = is_negative ? -number : number;
+    words->is_sound = words->is_sound && count > 0 && number >= least && number <= most;
+    words->rest = words->is_sound ? digit + count : words->rest;
+    return words->is_sound ? number : 0;
+}
+
+/* What is left, after a blank, or nothing. */
+static void take_rest(struct words *words, char *out, size_t size) {
+    out[0] = '\0';
+    if (words->is_sound && *words->rest != '\0') {
+        take_word(words, " ");
+        words->is_sound = words->is_sound && strlen(words->rest) < size;
+        snprintf(out, size, "%s", words->is_sound ? words->rest : "");
+    }
+}
+
+/* Wishes. */
+
+void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out) {
+    text_append_format(out, "wish %s %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d%s%s",
+        wish_names[wish->kind], wish->sequence, wish->finished_round, wish->ended_round,
+        wish->is_charged ? 1 : 0, wish->doubted_round, wish->signal,
+        wish->reason[0] != '\0' ? " " : "", wish->reason);
+}
+
+static enum rendezvous_wish_kind take_kind(struct words *words) {
+    take_word(words, "wish ");
+    for (int kind = RENDEZVOUS_WISH_OWN; words->is_sound && kind < RENDEZVOUS_WISH_KIND_COUNT;
+         kind++) {
+        size_t length = strlen(wish_names[kind]);
+        if (strncmp(words->rest, wish_names[kind], length) == 0 && words->rest[length] == ' ') {
+            words->rest += length;
+            return (enum rendezvous_wish_kind)kind;
+        }
+    }
+    words->is_sound = false;
+    return RENDEZVOUS_WISH_NONE;
+}
+
+enum failure_code delegation_wish_read(const char *text, struct rendezvous_wish *out_wish) {
+    struct words words = {text, strlen(text) <= DELEGATION_WISH_BYTES};
+    struct rendezvous_wish wish = {0};
+    wish.kind = take_kind(&words);
+    wish.sequence = take_number(&words, 1, NUMBER_MAXIMUM);
+    wish.finished_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
+    wish.ended_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
+    wish.is_charged = take_number(&words, 0, 1) == 1;
+    wish.doubted_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
+    wish.signal = (int)take_number(&words, 0, SIGNAL_LARGEST);
+    take_rest(&words, wish.reason, sizeof wish.reason);
+    if (!words.is_sound) {
+        return FAILURE_MALFORMED;
+    }
+    *out_wish = wish;
+    return FAILURE_NONE;
+}
+
+/* Standings. */
+
+void delegation_standing_clear(struct delegation_standing *standing) {
+    rendezvous_state_clear(&standing->state);
+}
+
+static int marks_of(const struct rendezvous_state *record, bool has_gaps) {
+    return (record->is_complete ? MARK_COMPLETE : 0) | (record->is_closed ? MARK_CLOSED : 0) |
+           (record->has_failed ? MARK_FAILED : 0) | (record->is_draining ? MARK_DRAINING : 0) |
+           (record->is_doubted ? MARK_DOUBTED : 0) | (record->is_charged ? MARK_CHARGED : 0) |
+           (has_gaps ? MARK_GAPS : 0);
+}
+
+static int list_of(const struct rendezvous_node *node) {
+    return node->is_participant ? LIST_PARTICIPANT
+           : node->is_waiting   ? LIST_WAITING
+           : node->is_redundant ? LIST_REDUNDANT
+                                : LIST_NONE;
+}
+
+/* A number of a record that somebody else wrote may be anything. */
+static int64_t within(int64_t number, int64_t most) {
+    return number < 0 ? 0 : number > most ? most : number;
+}
+
+void delegation_standing_write(const struct rendezvous_state *record,
+    const struct rendezvous_telling *telling, bool is_withdrawn, struct text *out) {
+    static const struct rendezvous_node nobody;
+    bool is_listed = telling->place != NODE_TABLE_ABSENT;
+    const struct rendezvous_node *node = is_listed ? &record->nodes[telling->place] : &nobody;
+    if (is_withdrawn) {
+        text_append_format(out, "withdrawn %" PRId64, telling->answers);
+        return;
+    }
+    bool has_gaps = record->is_complete && !rendezvous_state_is_whole(record);
+    text_append_format(out,
+        "standing %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+        " %" PRId64 " %" PRId64 " %d %zu %zu %zu %d %" PRId64 "%s%s",
+        telling->answers, within(record->round, NUMBER_MAXIMUM),
+        within(record->base, NUMBER_MAXIMUM), within(record->next_base, NUMBER_MAXIMUM),
+        within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
+        within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
+        within(record->signal, SIGNAL_LARGEST), marks_of(record, has_gaps),
+        rendezvous_state_participants(record), rendezvous_state_waiting(record),
+        rendezvous_state_redundant(record), list_of(node), within(node->rank, NUMBER_MAXIMUM),
+        record->reason[0] != '\0' ? " " : "", record->reason);
+}
+
+static void take_marks(struct words *words, struct rendezvous_state *state) {
+    int64_t marks = take_number(words, 0, MARKS);
+    state->is_complete = (marks & MARK_COMPLETE) != 0;
+    state->is_closed = (marks & MARK_CLOSED) != 0;
+    state->has_failed = (marks & MARK_FAILED) != 0;
+    state->is_draining = (marks & MARK_DRAINING) != 0;
+    state->is_doubted = (marks & MARK_DOUBTED) != 0;
+    state->is_charged = (marks & MARK_CHARGED) != 0;
+    state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
+}
+
+/* Counts among the crowd those that are not this node. */
+static void take_self(
+    struct words *words, struct rendezvous_state *state, const struct node_identity *nobody) {
+    size_t *const counts[LISTS] = {
+        NULL, &state->crowd.participants, &state->crowd.waiting, &state->crowd.redundant};
+    int64_t list = take_number(words, LIST_NONE, LIST_REDUNDANT);
+    int64_t rank = take_number(words, 0, NUMBER_MAXIMUM);
+    bool is_ranked = state->is_complete && list == LIST_PARTICIPANT && !state->crowd.has_gaps;
+    if (!words->is_sound || list == LIST_NONE) {
+        return;
+    }
+    if (*counts[list] == 0 || (is_ranked && rank >= (int64_t)state->crowd.participants)) {
+        words->is_sound = false;
+        return;
+    }
+    (*counts[list])--;
+    struct rendezvous_node *self = rendezvous_state_obtain(state, nobody);
+    self->is_participant = list == LIST_PARTICIPANT;
+    self->is_waiting = list == LIST_WAITING;
+    self->is_redundant = list == LIST_REDUNDANT;
+    self->rank = rank;
+}
+
+static void take_standing(struct words *words, struct delegation_standing *standing) {
+    static const struct node_identity nobody;
+    struct rendezvous_state *state = &standing->state;
+    standing->answers = take_number(words, 0, NUMBER_MAXIMUM);
+    state->round = take_number(words, 0, NUMBER_MAXIMUM);
+    state->base = take_number(words, 0, NUMBER_MAXIMUM);
+    state->next_base = take_number(words, 0, NUMBER_MAXIMUM);
+    state->origin = take_number(words, 0, NUMBER_MAXIMUM);
+    state->restarts = take_number(words, 0, NUMBER_MAXIMUM);
+    state->next_restarts = take_number(words, 0, NUMBER_MAXIMUM);
+    state->size = take_number(words, 0, NUMBER_MAXIMUM);
+    state->signal = take_number(words, 0, SIGNAL_LARGEST);
+    take_marks(words, state);
+    state->crowd.participants = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
+    state->crowd.waiting = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
+    state->crowd.redundant = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
+    take_self(words, state, &nobody);
+    take_rest(words, state->reason, sizeof state->reason);
+}
+
+enum failure_code delegation_standing_read(
+    struct slice text, struct delegation_standing *out_standing) {
+    struct delegation_standing standing = {0};
+    struct text copy = {0};
+    if (text.length > DELEGATION_STANDING_BYTES) {
+        return FAILURE_LIMIT;
+    }
+    text_append_bytes(&copy, (const char *)text.data, text.length);
+    struct words words = {text_string(&copy), strlen(text_string(&copy)) == text.length};
+    if (words.is_sound && strncmp(words.rest, "withdrawn", strlen("withdrawn")) == 0) {
+        take_word(&words, "withdrawn");
+        standing.is_withdrawn = true;
+        standing.answers = take_number(&words, 0, NUMBER_MAXIMUM);
+        words.is_sound = words.is_sound && *words.rest == '\0';
+    } else {
+        take_word(&words, "standing");
+        take_standing(&words, &standing);
+    }
+    text_clear(&copy);
+    if (!words.is_sound) {
+        delegation_standing_clear(&standing);
+        return FAILURE_MALFORMED;
+    }
+    *out_standing = standing;
+    return FAILURE_NONE;
+}

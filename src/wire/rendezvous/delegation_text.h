@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a node that delegates and the host of the store write to each other. Both texts have a
+ * constant size, however many nodes the job has.
+ *
+ * A wish is the value of the node's presence key. Its numbers are the sequence, the finished round,
+ * the ended round, whether that is charged, the doubted round, and the signal; a reason may follow:
+ *
+ *     wish join 2 -1 7 1 -1 0 worker 3 exited with code 1
+ *
+ * A standing is an item of the node's queue. Its numbers are the sequence of the wish that was
+ * heard last, then those of the record: the round, from which number it and the next one count, the
+ * origin, the restarts, those of the next round, the largest size, the signal and the marks (bits);
+ * then how many participants, waiting nodes and spares there are; then on which list this node is
+ * (0: none, 1: participant, 2: waiting, 3: spare) and its rank; the reason may follow:
+ *
+ *     standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1
+ *     withdrawn 2 */
+#ifndef MUSTER_WIRE_RENDEZVOUS_DELEGATION_TEXT_H
+#define MUSTER_WIRE_RENDEZVOUS_DELEGATION_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/failure.h"
+#include "base/text.h"
+#include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_wish.h"
+
+/* The longest texts that are read. The second is for a standing. */
+#define DELEGATION_WISH_BYTES ((size_t)512)
+#define DELEGATION_STANDING_BYTES ((size_t)1024)
+
+void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out);
+/* FAILURE_MALFORMED for every other text. */
+__attribute__((warn_unused_result)) enum failure_code delegation_wish_read(
+    const char *text, struct rendezvous_wish *out_wish);
+
+struct delegation_standing {
+    struct rendezvous_state state; /* at most one node is listed in it, without an identity */
+    int64_t answers;
+    bool is_withdrawn; /* then the state is empty */
+};
+
+void delegation_standing_clear(struct delegation_standing *standing);
+
+void delegation_standing_write(const struct rendezvous_state *record,
+    const struct rendezvous_telling *telling, bool is_withdrawn, struct text *out);
+/* FAILURE_MALFORMED for every other text, and for numbers that no record has; FAILURE_LIMIT for one
+ * that is too long. The caller clears the standing after success. */
+__attribute__((warn_unused_result)) enum failure_code delegation_standing_read(
+    struct slice text, struct delegation_standing *out_standing);
+
+#endif

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes for which the host of the store writes the record (--rdzv-conf delegation=true)."""
+
+import signal
+
+import pytest
+
+from support.nodes import wait_until
+
+NAMES = ["node1", "node2", "node3", "node4"]
+
+
+def make_delegating(make_job, *arguments, **how):
+    return make_job(*arguments, conf=["delegation=true"], **how)
+
+
+def said(node, words):
+    return any(words in line for line in node.err().split("\n"))
+
+
+def reads_record(node):
+    """Whether the node has asked the store for the record, as its transcript tells."""
+    return said(node, "rendezvous -> fetch")
+
+
+def test_nodes_delegate_from_their_start_to_the_jobs_end(make_job):
+    job = make_delegating(make_job, 4)
+    host = job.start_host(NAMES[0])
+    others = job.nodes(*NAMES[1:])
+    first = job.wait_for_world(*NAMES)
+    assert first.nodes == NAMES
+    first.of("node3").end(3)
+    second = job.wait_for_world(*NAMES)
+    assert second.restarts == {1}
+    second.end()
+    assert job.succeeds()
+    assert said(host, "rendezvous <- wished"), job.tell()
+    assert all(said(node, "rendezvous <- standing to wish") for node in others), job.tell()
+    assert not any(reads_record(node) for node in others), job.tell()
+
+
+def test_a_node_that_delegates_is_lost_and_one_takes_its_place(make_job):
+    job = make_delegating(make_job, "3:4")
+    job.start_host(NAMES[0])
+    lost, *_ = job.nodes(*NAMES[1:])
+    job.wait_for_world(*NAMES)
+    lost.kill()
+    job.wait_for_world("node1", "node3", "node4")
+    job.start("node2")
+    world = job.wait_for_world(*NAMES)
+    assert world.restarts == {0}
+    world.end()
+    assert job.succeeds()
+
+
+def test_a_node_that_delegates_leaves(make_job):
+    job = make_delegating(make_job, "2:3", "--settling-time", "0")
+    job.start_host("node1")
+    leaving, _ = job.nodes("node2", "node3")
+    job.wait_for_world("node1", "node2", "node3")
+    leaving.signal(signal.SIGTERM)
+    world = job.wait_for_world("node1", "node3")
+    assert any("node node2 " in node.err() and " has left" in node.err() for node in job.started), job.tell()
+    world.end()
+    assert job.statuses()["node2"] != 0
+
+
+def test_a_failure_without_a_restart_left_ends_all(make_job):
+    job = make_delegating(make_job, 3, restarts=0)
+    job.start_host("node1")
+    job.nodes("node2", "node3")
+    job.wait_for_world("node1", "node2", "node3").of("node2").end(7)
+    assert all(job.statuses().values()), job.tell()
+
+
+@pytest.mark.parametrize("offering", [True, False])
+def test_nodes_with_and_without_delegation_are_one_job(make_job, offering):
+    job = make_job(3)
+    job.start_host("node1", conf=[f"delegation={str(offering).lower()}"])
+    job.start("node2", conf=[f"delegation={str(not offering).lower()}"])
+    job.start("node3", conf=["delegation=true"])
+    first = job.wait_for_world("node1", "node2", "node3")
+    first.of("node2").end(3)
+    second = job.wait_for_world("node1", "node2", "node3")
+    assert second.restarts == {1}
+    second.end()
+    assert job.succeeds()
+    wait_until(lambda: said(job.started[2], "rendezvous <- standing to wish") == offering, "what node3 does")

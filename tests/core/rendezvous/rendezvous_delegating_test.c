@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_delegating.h"
+
+static void a_wish_is_said_once_until_it_changes(void **state) {
+    (void)state;
+    struct rendezvous_delegating delegating;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    rendezvous_delegating_begin(&delegating, true);
+    assert_true(rendezvous_delegating_wish(&delegating, &wish));
+    assert_int_equal(delegating.wish.sequence, 1);
+    assert_false(rendezvous_delegating_wish(&delegating, &wish));
+    wish.ended_round = 3;
+    assert_true(rendezvous_delegating_wish(&delegating, &wish));
+    assert_int_equal(delegating.wish.sequence, 2);
+}
+
+static void a_node_that_leaves_ends_when_the_host_has_heard_of_it(void **state) {
+    (void)state;
+    struct rendezvous_delegating delegating = {0};
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_LEAVE);
+    assert_true(rendezvous_delegating_may_settle(&delegating));
+    rendezvous_delegating_begin(&delegating, true);
+    rendezvous_delegating_take_answer(&delegating, 1);
+    assert_false(rendezvous_delegating_may_settle(&delegating)); /* it has not said so yet */
+    assert_true(rendezvous_delegating_wish(&delegating, &wish));
+    rendezvous_delegating_take_answer(&delegating, 0);
+    assert_false(rendezvous_delegating_may_settle(&delegating));
+    rendezvous_delegating_take_answer(&delegating, 1);
+    assert_true(rendezvous_delegating_may_settle(&delegating));
+    rendezvous_delegating_end(&delegating);
+    assert_false(delegating.is_on);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_wish_is_said_once_until_it_changes),
+    cmocka_unit_test(a_node_that_leaves_ends_when_the_host_has_heard_of_it),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bench is the host of the store, with two nodes that delegate to it. */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_serving.h"
+#include "rendezvous_bench.h"
+
+#define ME "me_1_1073741824"
+#define A "a_1_1073741824"
+#define B "b_1_1073741824"
+
+static void wish(struct bench *bench, const char *name, struct rendezvous_wish said) {
+    said.sequence = said.sequence == 0 ? 1 : said.sequence;
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_WISHED, .wished = {muster_node(name), said}});
+}
+
+static void wish_to(struct bench *bench, const char *name, enum rendezvous_wish_kind kind) {
+    wish(bench, name, rendezvous_wish_of(kind));
+}
+
+static void run_with_a_and_b(struct bench *bench) {
+    bench_run(bench, "mab", true, true);
+    wish_to(bench, "a", RENDEZVOUS_WISH_JOIN);
+    wish_to(bench, "b", RENDEZVOUS_WISH_JOIN);
+    bench_forget(bench);
+}
+
+static void many_nodes_come_in_one_write(void **state) {
+    struct bench *bench = *state;
+    bench->holds_requests = true;
+    bench_join(bench, true, true);
+    bench_forget(bench);
+    wish_to(bench, "a", RENDEZVOUS_WISH_JOIN);
+    wish_to(bench, "b", RENDEZVOUS_WISH_JOIN);
+    bench_answer(bench); /* there is no record: this node begins it */
+    bench_answer(bench);
+    bench_answer(bench);
+    assert_int_equal(bench->writes, 2);
+    bench_expect_record(bench, "round 0 last_call [" ME " " A " " B "] wait [] spare []");
+    bench_forget(bench);
+    wish_to(bench, "a", RENDEZVOUS_WISH_JOIN); /* a sign of life */
+    bench_expect(bench, "");
+}
+
+static void who_leaves_is_taken_out_and_told(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish leave = rendezvous_wish_of(RENDEZVOUS_WISH_LEAVE);
+    leave.sequence = 2;
+    leave.signal = 15;
+    wish(bench, "a", leave);
+    bench_expect_record(bench, "round 2 complete [" ME ":1 " B ":0] wait [] spare [] signal 15 "
+                               "because node a (pid 1) has left");
+    assert_non_null(strstr(text_string(&bench->log), "tell_standings 2;"));
+}
+
+static void a_failure_is_charged_once_for_several_nodes(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish failed = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    failed.sequence = 2;
+    failed.ended_round = 1;
+    failed.is_charged = true;
+    strcpy(failed.reason, "worker 1 failed");
+    wish(bench, "a", failed);
+    strcpy(failed.reason, "worker 2 failed");
+    wish(bench, "b", failed);
+    assert_int_equal(bench->record.round, 2);
+    assert_int_equal(bench->record.restarts, 1);
+    assert_string_equal(bench->record.reason, "worker 1 failed");
+}
+
+static void doubts_and_finished_workers_are_marked(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish said = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    said.sequence = 2;
+    said.doubted_round = 1;
+    said.finished_round = 0; /* an earlier round */
+    wish(bench, "a", said);
+    assert_true(bench->record.is_doubted);
+    assert_false(bench->record.is_draining);
+    said.sequence = 3;
+    said.finished_round = 1;
+    wish(bench, "a", said);
+    assert_true(bench->record.is_draining);
+}
+
+static void the_record_is_closed_for_a_node(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    struct rendezvous_wish close = rendezvous_wish_of(RENDEZVOUS_WISH_CLOSE);
+    strcpy(close.reason, "worker 1 failed");
+    wish(bench, "a", close);
+    assert_true(bench->record.is_closed && bench->record.has_failed);
+    assert_string_equal(bench->record.reason, "worker 1 failed");
+    assert_non_null(strstr(text_string(&bench->log), "tell_standings 2;"));
+    bench_forget(bench);
+    wish_to(bench, "c", RENDEZVOUS_WISH_JOIN); /* it comes too late, and is told so */
+    bench_expect(bench, "tell_standings 1");
+}
+
+static void beside_a_node_of_torchrun_all_write_for_themselves(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    place(&bench->record, torch_node("t"))->is_waiting = true;
+    bench_change(bench);
+    assert_non_null(strstr(text_string(&bench->log), "tell_standings 2 withdrawn"));
+    int writes = bench->writes;
+    wish_to(bench, "c", RENDEZVOUS_WISH_JOIN);
+    assert_int_equal(bench->writes, writes);
+}
+
+static void who_wants_to_write_itself_is_let_go(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    wish_to(bench, "b", RENDEZVOUS_WISH_OWN);
+    bench_expect(bench, "tell_standings 1 withdrawn");
+}
+
+static void a_host_that_fails_lets_all_go(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_BROKEN, "no record");
+    bench_expect(bench, "failed no record; tell_standings 2 withdrawn");
+    wish_to(bench, "c", RENDEZVOUS_WISH_JOIN);
+    bench_expect(bench, "tell_standings 1 withdrawn");
+}
+
+static void who_is_gone_wishes_nothing_any_more(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("a"), false}});
+    wish_to(bench, "a", RENDEZVOUS_WISH_JOIN);
+    bench_expect_record(bench, "round 2 complete [" ME ":1 " B ":0] wait [] spare [] because node "
+                               "a (pid 1) is gone");
+}
+
+static void the_host_has_the_tasks_of_the_first_node(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "am", true, true);
+    wish_to(bench, "a", RENDEZVOUS_WISH_JOIN);
+    wish_to(bench, "b", RENDEZVOUS_WISH_JOIN);
+    bench_wait(bench, 1); /* others may come at about the same time */
+    bench_expect_record(bench,
+        "round 2 complete [" A ":0 " ME ":2 " B ":1] wait [] spare [] because a node has joined");
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(many_nodes_come_in_one_write),
+    ON_BENCH(who_leaves_is_taken_out_and_told),
+    ON_BENCH(a_failure_is_charged_once_for_several_nodes),
+    ON_BENCH(doubts_and_finished_workers_are_marked),
+    ON_BENCH(the_record_is_closed_for_a_node),
+    ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves),
+    ON_BENCH(who_wants_to_write_itself_is_let_go),
+    ON_BENCH(a_host_that_fails_lets_all_go),
+    ON_BENCH(who_is_gone_wishes_nothing_any_more),
+    ON_BENCH(the_host_has_the_tasks_of_the_first_node),
+};
+
+TEST_MAIN(tests)

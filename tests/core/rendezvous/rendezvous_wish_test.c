@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_wish.h"
+
+static void a_wish_says_nothing_of_a_round_at_first(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    assert_int_equal(wish.kind, RENDEZVOUS_WISH_JOIN);
+    assert_int_equal(wish.finished_round, RENDEZVOUS_WISH_NO_ROUND);
+    assert_int_equal(wish.ended_round, RENDEZVOUS_WISH_NO_ROUND);
+    assert_int_equal(wish.doubted_round, RENDEZVOUS_WISH_NO_ROUND);
+    assert_string_equal(wish.reason, "");
+}
+
+static void wishes_differ_in_what_they_say_and_not_in_their_sequence(void **state) {
+    (void)state;
+    const struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish others[8];
+    for (size_t i = 0; i < 8; i++) {
+        others[i] = wish;
+        others[i].sequence = 7;
+        assert_true(rendezvous_wish_equals(&wish, &others[i]));
+    }
+    others[0].kind = RENDEZVOUS_WISH_LOOK;
+    others[1].finished_round = 0;
+    others[2].ended_round = 0;
+    others[3].is_charged = true;
+    others[4].doubted_round = 0;
+    others[5].signal = 15;
+    others[6].reason[0] = 'a';
+    others[7].kind = RENDEZVOUS_WISH_OWN;
+    for (size_t i = 0; i < 8; i++) {
+        assert_false(rendezvous_wish_equals(&wish, &others[i]));
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_wish_says_nothing_of_a_round_at_first),
+    cmocka_unit_test(wishes_differ_in_what_they_say_and_not_in_their_sequence),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bench is a node that delegates; the test is the host of the store. */
+#include "unit.h"
+
+#include "core/rendezvous/rendezvous_wishing.h"
+#include "rendezvous_bench.h"
+
+#define ME "me_1_1073741824"
+
+static void connect(struct bench *bench, bool offers) {
+    bench->settings.rendezvous.delegates = true;
+    bench->machine = rendezvous_machine_new(&bench->settings);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_forget(bench);
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
+                          .connected = {.has_presence = true, .offers_delegation = offers}});
+}
+
+/* The host tells that this node is the participant ranked 1 of `count` of a complete round. */
+static struct rendezvous_state world_of(int64_t round, size_t count) {
+    struct node_identity me = muster_node("me");
+    struct rendezvous_state record = {
+        .round = round, .is_complete = true, .crowd = {.participants = count - 1}};
+    struct rendezvous_node *self = rendezvous_state_obtain(&record, &me);
+    self->is_participant = true;
+    self->rank = 1;
+    return record;
+}
+
+static void tell(struct bench *bench, struct rendezvous_state record_taken, int64_t answers) {
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
+                          .standing = {.state = &record_taken, .answers = answers}});
+    rendezvous_state_clear(&record_taken);
+}
+
+static void withdraw(struct bench *bench) {
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_STANDING, .standing.is_withdrawn = true});
+}
+
+static void run(struct bench *bench) {
+    connect(bench, true);
+    tell(bench, world_of(3, 4), 1);
+    bench_forget(bench);
+}
+
+static void a_node_joins_without_a_look_at_the_record(void **state) {
+    struct bench *bench = *state;
+    connect(bench, true);
+    bench_expect(bench, "present " ME " wish 1 join");
+    tell(bench, world_of(3, 4), 1);
+    bench_expect(bench, "world round 3 rank 1 of 4");
+    assert_int_equal(bench->fetches + bench->writes, 0);
+}
+
+static void without_an_offer_a_node_writes_the_record_itself(void **state) {
+    struct bench *bench = *state;
+    connect(bench, false);
+    assert_int_equal(bench->writes, 1);
+}
+
+static void a_failure_is_wished_and_not_written(void **state) {
+    struct bench *bench = *state;
+    run(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_RESTART_ASKED, "worker 1 failed");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "present " ME " wish 2 join failed 3 worker 1 failed");
+    tell(bench, world_of(4, 4), 2);
+    bench_expect(bench, "world round 4 rank 1 of 4; present " ME " wish 3 join");
+    assert_int_equal(bench->fetches + bench->writes, 0);
+}
+
+static void a_doubted_failure_calls_the_roll(void **state) {
+    struct bench *bench = *state;
+    run(bench);
+    bench_tell_reason(bench, RENDEZVOUS_EVENT_FAILURE_ASKED, "worker 1 failed");
+    bench_expect(bench, "present " ME " wish 2 join doubted 3");
+    struct rendezvous_state doubted = world_of(3, 4);
+    doubted.is_doubted = true;
+    tell(bench, doubted, 2);
+    bench_expect(bench, "answer_roll round 3 rank 1; call_roll round 3 of 4");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_ROLL_ANSWERED);
+    bench_expect(bench, "failure_stands; present " ME " wish 3 close worker 1 failed");
+    struct rendezvous_state closed = world_of(3, 4);
+    closed.is_closed = true;
+    tell(bench, closed, 3);
+    bench_expect(bench, "settled");
+}
+
+static void a_node_leaves_when_the_host_knows_it(void **state) {
+    struct bench *bench = *state;
+    run(bench);
+    bench_tell(
+        bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_LEAVE_ASKED, .signal = 15});
+    bench_expect(bench, "present " ME " wish 2 leave signal=15");
+    struct rendezvous_state without = {.round = 4, .crowd = {.participants = 3}};
+    tell(bench, without, 1);
+    bench_expect(bench, "");
+    tell(bench, without, 2);
+    bench_expect(bench, "settled");
+}
+
+static void a_node_whose_workers_are_done_says_in_which_round(void **state) {
+    struct bench *bench = *state;
+    run(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    const char *said = text_string(&bench->log);
+    assert_non_null(strstr(said, "finished wish 2 join finished 3"));
+}
+
+static void what_is_withdrawn_ends_delegation(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "am");
+    connect(bench, true);
+    bench_forget(bench);
+    withdraw(bench);
+    bench_expect(bench, "present " ME "; world round 1 rank 1 of 2");
+    assert_int_equal(bench->fetches, 1);
+}
+
+static void who_is_late_asks_to_write_itself(void **state) {
+    struct bench *bench = *state;
+    connect(bench, true);
+    struct rendezvous_state open = world_of(0, 1);
+    open.is_complete = false;
+    tell(bench, open, 1);
+    bench_forget(bench);
+    bench_wait(bench, 61);
+    assert_non_null(strstr(text_string(&bench->log), "wish 2 own"));
+}
+
+static const struct CMUnitTest tests[] = {
+    ON_BENCH(a_node_joins_without_a_look_at_the_record),
+    ON_BENCH(without_an_offer_a_node_writes_the_record_itself),
+    ON_BENCH(a_failure_is_wished_and_not_written),
+    ON_BENCH(a_doubted_failure_calls_the_roll),
+    ON_BENCH(a_node_leaves_when_the_host_knows_it),
+    ON_BENCH(a_node_whose_workers_are_done_says_in_which_round),
+    ON_BENCH(what_is_withdrawn_ends_delegation),
+    ON_BENCH(who_is_late_asks_to_write_itself),
+};
+
+TEST_MAIN(tests)

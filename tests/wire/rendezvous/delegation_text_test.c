@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "wire/rendezvous/delegation_text.h"
+
+static void a_wish_is_spelled_as_the_header_says(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish read;
+    struct text text = {0};
+    wish.sequence = 2;
+    wish.ended_round = 7;
+    wish.is_charged = true;
+    strcpy(wish.reason, "worker 3 exited with code 1");
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 2 -1 7 1 -1 0 worker 3 exited with code 1");
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_int_equal(read.sequence, 2);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+}
+
+static void the_longest_wish_fits_into_a_presence_key(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = {.kind = RENDEZVOUS_WISH_LEAVE,
+        .sequence = INT64_MAX / 4,
+        .finished_round = INT64_MAX / 4,
+        .ended_round = INT64_MAX / 4,
+        .doubted_round = INT64_MAX / 4,
+        .signal = 64};
+    struct rendezvous_wish read;
+    struct text text = {0};
+    memset(wish.reason, 'x', sizeof wish.reason - 1);
+    delegation_wish_write(&wish, &text);
+    assert_true(text.length <= DELEGATION_WISH_BYTES);
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+}
+
+static void other_values_are_no_wish(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "running", "finished", "wish", "wish join",
+        "wish jo 1 -1 -1 0 -1 0", "wish join 0 -1 -1 0 -1 0", "wish join 1 -2 -1 0 -1 0",
+        "wish join 1 -1 -1 2 -1 0", "wish join 1 -1 -1 0 -1 65", "wish join 1 -1 -1 0 -1",
+        "wish join 1 -1 -1 0 -1 0x", "wish join  1 -1 -1 0 -1 0",
+        "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0",
+        "wish join 1 -99999999999999999999999999999999 -1 0 -1 0"};
+    struct rendezvous_wish wish;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(delegation_wish_read(texts[i], &wish), FAILURE_MALFORMED);
+    }
+}
+
+static struct slice slice_of(const struct text *text) {
+    return slice_from_string(text_string(text));
+}
+
+static void a_standing_lists_this_node_alone(void **state) {
+    (void)state;
+    struct rendezvous_state record = {.round = 8,
+        .is_complete = true,
+        .origin = 1073741825,
+        .restarts = 1,
+        .size = 4,
+        .reason = "worker 3 exited with code 1"};
+    struct rendezvous_telling telling = {.place = 2, .answers = 2};
+    struct delegation_standing read;
+    struct text text = {0};
+    for (int i = 0; i < 4; i++) {
+        struct node_identity identity = {.pid = i};
+        rendezvous_state_obtain(&record, &identity)->is_participant = true;
+        record.nodes[i].rank = i;
+    }
+    delegation_standing_write(&record, &telling, false, &text);
+    assert_string_equal(text_string(&text),
+        "standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1");
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_int_equal(read.answers, 2);
+    assert_int_equal(read.state.round, 8);
+    assert_int_equal(read.state.count, 1);
+    assert_int_equal(read.state.nodes[0].rank, 2);
+    assert_int_equal(rendezvous_state_participants(&read.state), 4);
+    assert_true(rendezvous_state_is_whole(&read.state));
+    assert_string_equal(read.state.reason, record.reason);
+    delegation_standing_clear(&read);
+    rendezvous_state_clear(&record);
+    text_clear(&text);
+}
+
+static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
+    (void)state;
+    struct rendezvous_state record = {0};
+    struct rendezvous_telling telling = {.place = NODE_TABLE_ABSENT};
+    struct delegation_standing read;
+    struct text text = {0};
+    for (int i = 0; i < 2000; i++) {
+        struct node_identity identity = {.pid = i};
+        rendezvous_state_obtain(&record, &identity)->is_waiting = true;
+    }
+    delegation_standing_write(&record, &telling, false, &text);
+    assert_true(text.length < 64);
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_int_equal(read.state.count, 0);
+    assert_int_equal(rendezvous_state_waiting(&read.state), 2000);
+    delegation_standing_clear(&read);
+    text_clear(&text);
+    delegation_standing_write(&record, &telling, true, &text);
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(read.is_withdrawn);
+    rendezvous_state_clear(&record);
+    text_clear(&text);
+}
+
+static void a_standing_that_no_record_has_is_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
+        "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
+        "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
+        "standing 1 1 0 0 0 0 0 0 0 128 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 4 1", "standing 1 -1 0 0 0 0 0 0 0 1 2 0 0 1 1",
+        "standing 1 9999999999999999999 0 0 0 0 0 0 0 1 2 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 1x"};
+    struct delegation_standing standing;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(
+            delegation_standing_read(slice_from_string(texts[i]), &standing), FAILURE_MALFORMED);
+    }
+    char longest[DELEGATION_STANDING_BYTES + 1];
+    memset(longest, ' ', sizeof longest);
+    struct slice too_long = {(const uint8_t *)longest, sizeof longest};
+    assert_int_equal(delegation_standing_read(too_long, &standing), FAILURE_LIMIT);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_wish_is_spelled_as_the_header_says),
+    cmocka_unit_test(the_longest_wish_fits_into_a_presence_key),
+    cmocka_unit_test(other_values_are_no_wish),
+    cmocka_unit_test(a_standing_lists_this_node_alone),
+    cmocka_unit_test(a_standing_has_the_same_size_for_any_number_of_nodes),
+    cmocka_unit_test(a_standing_that_no_record_has_is_refused),
+};
+
+TEST_MAIN(tests)
