@@ -7,6 +7,7 @@
  *
  *     succession_simulation 50000           so many seeds of each kind
  *     succession_simulation 50000 'a_storm*'
+ *     succession_simulation 1000 'hosts*' 1000   100 seeds, in each of which 1,000 hosts are killed
  *     SIMULATION_SEED=17 succession_simulation 1 'a_storm*'     one seed, with its transcript */
 #include "unit.h"
 
@@ -16,6 +17,7 @@
 #include "virtual_succession.h"
 
 static uint64_t seed_count = 1000;
+static uint64_t hosts_killed = 20; /* in one job */
 static uint64_t only_seed;
 static bool is_one_seed;
 
@@ -113,22 +115,46 @@ static void storm(struct simulation *simulation) {
     expect_one_world(simulation, 60);
 }
 
-/* One host after the other is killed, and comes back. */
+static int count_alive(const struct simulation *simulation) {
+    int count = 0;
+    for (int i = 0; i < simulation->node_count; i++) {
+        count += simulation->nodes[i].is_alive ? 1 : 0;
+    }
+    return count;
+}
+
+static bool kill_host(struct simulation *simulation) {
+    int host = simulation_host(simulation);
+    if (host == SIM_NOBODY || count_alive(simulation) == 1) {
+        return false;
+    }
+    simulation_kill(simulation, host);
+    return true;
+}
+
+/* One host after the other is killed, and sometimes the next one while it takes over. All come
+ * back. A host that dies costs each other node one start of its workers. */
 static void succession(struct simulation *simulation) {
     simulation_play(simulation, 3);
-    for (int i = 0; i < 20; i++) {
-        int host = simulation_host(simulation);
-        if (host == SIM_NOBODY) {
+    for (uint64_t killed = 0; killed < hosts_killed && simulation->complaint[0] == '\0';) {
+        if (!kill_host(simulation)) {
             simulation_complain(simulation, "nobody hosts");
-            return;
         }
-        simulation_kill(simulation, host);
+        if (below(simulation, 4) == 0) {
+            simulation_play(simulation, (double)below(simulation, 600) / 1000);
+            killed += kill_host(simulation) ? 1 : 0;
+        }
+        killed++;
         simulation_play(simulation, 1.5);
         if (!simulation_is_settled(simulation)) {
             simulation_complain(simulation, "the survivors are not one world after 1.5 s");
         }
-        simulation_start(simulation, host);
-        simulation_play(simulation, 1);
+        for (int i = 0; i < simulation->node_count; i++) {
+            if (!simulation->nodes[i].is_alive) {
+                simulation_start(simulation, i);
+            }
+        }
+        simulation_play(simulation, 1.5);
     }
     expect_one_world(simulation, 10);
 }
@@ -298,6 +324,9 @@ int main(int argument_count, char **arguments) {
     }
     if (argument_count > 2) {
         cmocka_set_test_filter(arguments[2]);
+    }
+    if (argument_count > 3) {
+        hosts_killed = strtoull(arguments[3], NULL, 10);
     }
     is_one_seed = seed != NULL;
     only_seed = seed != NULL ? strtoull(seed, NULL, 10) : 0;

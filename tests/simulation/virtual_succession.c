@@ -285,7 +285,9 @@ static void tell_committed(struct simulation *simulation, int node, int64_t roun
             world = entry;
         }
     }
-    if (world == NULL) {
+    if (!self->is_hosting) {
+        simulation_complain(simulation, "a node that does not host tells of a round");
+    } else if (world == NULL) {
         simulation_complain(simulation, "round %lld is told and is no entry", (long long)round);
     } else if (self->is_hosting && self->record.is_complete && self->record.round == round) {
         self->is_committed = true;
