@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs whose register is a directory: any node may die, the one that hosts the job's store included."""
 
+import base64
+import json
 import signal
 
 import pytest
+
+from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
 
@@ -27,6 +31,11 @@ def start_nodes(job, count):
         if number == 1:
             job.started[0].wait_for_log("this node hosts the store")
     return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)))
+
+
+def port_of_first_host(job):
+    entry = json.loads((job.scratch / "register/muster-job/entry.000000000001").read_text(encoding="utf-8"))
+    return int(entry["addresses"].split()[0])
 
 
 def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_register_job):
@@ -147,6 +156,23 @@ def test_a_host_whose_machine_is_gone_without_a_word_is_succeeded(make_register_
     assert len(job.worlds()) == 2, job.tell()
     world.end()
     assert job.succeeds()
+
+
+def test_a_node_of_torchruns_is_turned_away_with_a_sentence(make_register_job):
+    """Here a client that greets and asks as torchrun does; tests/interop has torchrun itself."""
+    job = make_register_job("2:2")
+    world = start_nodes(job, 2)
+    key = b"/torch.rendezvous.job"
+    with RawClient(port_of_first_host(job), timeout=60) as stranger:
+        stranger.send(request(COMPARE_SET, key, b"", b"Y2FuaW1hZGFt"))
+        told = base64.b64decode(stranger.receive_blob())
+        assert told.startswith(b"c") and b"--rdzv-backend c10d" in told.split(b"\n")[0], told
+        assert base64.b64decode(stranger.get(key)) == told
+    job.started[0].wait_for_log("it is a node of torchrun's")
+    world.end()
+    assert job.succeeds()
+    said = [line for line in job.started[0].err().splitlines() if "node of torchrun's" in line]
+    assert len(said) == 1 and "127.0.0.1" in said[0] and said[0].startswith("W"), said
 
 
 def test_a_register_that_is_not_there_is_one_clear_error(muster):

@@ -14,6 +14,7 @@
 #include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
+#include "wire/rendezvous/torchrun_refusal.h"
 
 struct agent_hosted_store {
     struct event_loop *loop;
@@ -304,6 +305,8 @@ static enum failure_code start(
     struct text prefix = {0};
     struct text record = {0};
     struct text host = {0};
+    struct text refusal = {0};
+    torchrun_refusal_write_of_succession(&refusal);
     rendezvous_key_write_presences(settings->run_id, &prefix);
     rendezvous_key_write_record(settings->run_id, &record);
     rendezvous_key_write_host(settings->run_id, &host);
@@ -313,6 +316,7 @@ static enum failure_code start(
         .presence_prefix = text_string(&prefix),
         .watched_key = text_string(&record),
         .standby_key = settings->stands_by ? text_string(&host) : NULL,
+        .stranger_answer = settings->stands_by ? text_string(&refusal) : NULL,
         .operations = settings->operations,
         .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
@@ -322,6 +326,7 @@ static enum failure_code start(
     text_clear(&prefix);
     text_clear(&record);
     text_clear(&host);
+    text_clear(&refusal);
     return code;
 }
 

@@ -38,10 +38,11 @@ struct store_peers {
     struct store_effects presence_effects; /* effects of the host's own requests */
     struct tally *operations;              /* or NULL */
     struct store_server_observer observer;
-    char *watched_key;   /* or NULL */
-    char *standby_key;   /* or NULL */
-    bool is_standing_by; /* only that key may be asked for */
-    char *own_prefix;    /* of the agents' own keys; the table and the gate borrow it; or empty */
+    char *watched_key;     /* or NULL */
+    char *standby_key;     /* or NULL */
+    char *stranger_answer; /* or NULL */
+    bool is_standing_by;   /* only that key may be asked for */
+    char *own_prefix;      /* of the agents' own keys; the table and the gate borrow it; or empty */
     struct store_gate gate;
     struct errands *errands; /* what munge is asked; NULL until it is */
     struct duration silence_timeout;
@@ -66,6 +67,8 @@ struct store_peer {
     struct store_connection connection;
     struct store_presence_holder holder;
     struct connection_silence silence; /* while it holds a presence key */
+    bool is_agent;                     /* of Muster's, as it has said */
+    bool is_turned_away;               /* a stranger: it has got the answer for strangers */
     bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
     bool leaves_signs;                 /* a single one stays in the kernel until the next look */
     struct store_reader reader;

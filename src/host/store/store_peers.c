@@ -104,6 +104,7 @@ struct store_peers *store_peers_new(
             slice_from_string(settings->guards_only_own_keys ? peers->own_prefix : "")};
     peers->watched_key = memory_duplicate_string(settings->watched_key);
     peers->standby_key = memory_duplicate_string(settings->standby_key);
+    peers->stranger_answer = memory_duplicate_string(settings->stranger_answer);
     peers->is_standing_by = settings->standby_key != NULL;
     peers->silence_timeout = settings->silence_timeout;
     tcp_stream_pool_init(
@@ -129,6 +130,7 @@ void store_peers_free(struct store_peers *peers) {
     store_presence_free(peers->presence);
     free(peers->watched_key);
     free(peers->standby_key);
+    free(peers->stranger_answer);
     free(peers->own_prefix);
     store_effects_clear(&peers->effects);
     store_effects_clear(&peers->presence_effects);

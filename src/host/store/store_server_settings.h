@@ -68,6 +68,10 @@ struct store_server_settings {
      * GET of this key, which has no value until store_server_stand_by. A client that asks for more
      * is closed. store_server_serve begins to serve. Copied; NULL: the store serves at once. */
     const char *standby_key;
+    /* What a client that is no agent of Muster's is told when it asks for the watched key, whatever
+     * that holds; it is logged. Agents say that they are by PING (STORE_PROOF_OFFERED). Copied;
+     * NULL: all are served alike. */
+    const char *stranger_answer;
     /* A client whose machine does not answer for about this long is closed (host/tcp_silence). With
      * a presence prefix only a client that holds a presence key is, and only at a second look
      * (core/store/connection_silence): it has to give signs of life. Every other client is then

@@ -72,6 +72,32 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
+/* A node that would join the job, and does not speak as an agent of Muster's does. */
+static bool is_stranger(const struct store_peer *peer, const struct store_request *request) {
+    const struct store_peers *peers = peer->peers;
+    bool asks = request->operation == STORE_GET || request->operation == STORE_COMPARE_SET;
+    return peers->stranger_answer != NULL && !peer->is_agent && asks &&
+           slice_equals(request->key, slice_from_string(peers->watched_key));
+}
+
+static void answer_stranger(struct store_peer *peer) {
+    struct store_peers *peers = peer->peers;
+    const struct store_reply reply = {
+        .kind = STORE_REPLY_BLOB, .blob = slice_from_string(peers->stranger_answer)};
+    reply_to(peers, peer, &reply);
+    if (!peer->is_turned_away) {
+        peer->is_turned_away = true;
+        client_log_say(&peers->client_log, &peer->address,
+            "turned away: it is a node of torchrun's, which cannot be in a job whose store moves "
+            "from node to node; with nodes of torchrun's use --rdzv-backend c10d");
+    }
+}
+
+static void note_greeting(struct store_peer *peer, const struct store_request *request) {
+    peer->is_agent = peer->is_agent ||
+                     (request->operation == STORE_PING && request->nonce == STORE_PROOF_OFFERED);
+}
+
 static void note_sign(struct store_peer *peer, const struct store_request *request) {
     peer->gives_signs = peer->gives_signs ||
                         (request->operation == STORE_PING && request->nonce == STORE_SIGN_OF_LIFE);
@@ -107,6 +133,7 @@ static void apply(struct store_peer *peer, const struct store_request *request) 
     store_table_apply(peers->table, &peer->connection, request, &peers->effects);
     tally_add(peers->operations, 1);
     update_presence(peer, request);
+    note_greeting(peer, request);
     note_sign(peer, request);
     report_watched_write(peer, request);
     store_service_carry_out(peers);
@@ -187,6 +214,10 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         return reading.decoded.consumed;
     }
     const struct store_request *request = &reading.decoded.request;
+    if (code == FAILURE_NONE && is_stranger(peer, request)) {
+        answer_stranger(peer);
+        return peer->stream.is_closed ? 0 : reading.decoded.consumed;
+    }
     const char *objection =
         code == FAILURE_NONE ? objection_to(peers, request) : reading.decoded.reason;
     if (objection != NULL) {

@@ -5,6 +5,8 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/raw_client.h"
 #include "site_fixture.h"
+#include "wire/rendezvous/torchrun_refusal.h"
+#include "wire/store/store_proof.h"
 
 #define HOST_KEY "/torch.rendezvous.job/muster/host"
 #define NODE_KEY "/torch.rendezvous.job/muster/presence/node7_1_0"
@@ -103,6 +105,7 @@ static void it_is_served_with_what_it_is_given(void **state) {
     begin(&fixture, true);
     stand_by(&fixture, "somebody");
     int client = client_open(fixture.port);
+    client_expect_ping(NULL, client, STORE_PROOF_OFFERED);
     client_expect_value(NULL, client, HOST_KEY, "somebody");
     serve(&fixture, "of the term before");
     client_expect_value(NULL, client, RECORD_KEY, "of the term before");
@@ -110,6 +113,24 @@ static void it_is_served_with_what_it_is_given(void **state) {
     event_loop_run(fixture.site.loop);
     assert_int_equal(fixture.written_count, 1);
     close(client);
+    end(&fixture);
+}
+
+/* It greets as PyTorch's clients do. */
+static void who_is_no_agent_is_told_why_it_cannot_join(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct text refusal = {0};
+    begin(&fixture, true);
+    serve(&fixture, "of the term before");
+    int client = client_open(fixture.port);
+    client_expect_ping(NULL, client, 4711);
+    torchrun_refusal_write_of_succession(&refusal);
+    client_expect_value(NULL, client, RECORD_KEY, text_string(&refusal));
+    client_set(client, HOST_KEY, "anything else is served");
+    client_expect_value(NULL, client, HOST_KEY, "anything else is served");
+    close(client);
+    text_clear(&refusal);
     end(&fixture);
 }
 
@@ -159,6 +180,7 @@ static void only_the_last_change_is_answered(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_tells_of_nodes_that_go),
     cmocka_unit_test(it_is_served_with_what_it_is_given),
+    cmocka_unit_test(who_is_no_agent_is_told_why_it_cannot_join),
     cmocka_unit_test(of_a_store_that_ends_nothing_is_told),
     cmocka_unit_test(only_the_last_change_is_answered),
 };

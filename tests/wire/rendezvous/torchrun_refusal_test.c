@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "wire/rendezvous/base64.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+#include "wire/rendezvous/torchrun_refusal.h"
+
+static void it_is_a_pickle_that_names_one_module_without_packages(void **state) {
+    (void)state;
+    struct text text = {0};
+    struct bytes pickle;
+    bytes_init(&pickle, 4096);
+    torchrun_refusal_write_of_succession(&text);
+    assert_int_equal(base64_decode(slice_from_string(text_string(&text)), &pickle), FAILURE_NONE);
+    const char *name = (const char *)pickle.data;
+    assert_true(pickle.length > 40 && name[0] == 'c');
+    const char *end = memchr(name, '\n', pickle.length);
+    assert_non_null(end);
+    assert_null(memchr(name, '.', (size_t)(end - name)));
+    assert_memory_equal(end, "\nmuster\n.", (size_t)(name + pickle.length - end));
+    bytes_clear(&pickle);
+    text_clear(&text);
+}
+
+static void it_is_no_record(void **state) {
+    (void)state;
+    struct text text = {0};
+    struct text reason = {0};
+    struct rendezvous_state record = {0};
+    bool is_absent;
+    torchrun_refusal_write_of_succession(&text);
+    assert_int_not_equal(rendezvous_state_read_text(
+                             slice_from_string(text_string(&text)), &is_absent, &record, &reason),
+        FAILURE_NONE);
+    text_clear(&reason);
+    text_clear(&text);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(it_is_a_pickle_that_names_one_module_without_packages),
+    cmocka_unit_test(it_is_no_record),
+};
+
+TEST_MAIN(tests)
