@@ -2,6 +2,7 @@
 """Several nodes: the time until the new world runs after a failure, a joining or a loss; the cost of waiting."""
 
 import contextlib
+import functools
 import pathlib
 import random
 import sys
@@ -18,6 +19,7 @@ from support.network import Network, find_obstacle  # noqa: E402
 BOUND = 30  # seconds until the result counts as "never"
 MANY_BOUND = 120  # the same, when many programs have to start
 FOUR = ("node0", "node1", "node2", "node3")
+MANY = 32
 MILLISECOND = 10**6
 TORCHRUN_MEMORY = 200  # MiB of an agent; it is about 160
 
@@ -126,24 +128,28 @@ class Bench:
 
     def killed_host(self):
         """The first agent is killed, which hosts the store. torchrun has no other place for it."""
-
-        def once(launcher, directory):
-            has_register = launcher.name == "muster"
-            with self.job(launcher, directory, "2:4", has_register=has_register) as job:
-                job.start_host(FOUR[0])
-                for node in FOUR[1:]:
-                    job.start(node)
-                job.await_world(FOUR)
-                settle()
-                killed = job.agents[FOUR[0]].kill()
-                return elapsed(killed, job.await_world_within(FOUR[1:], killed, BOUND))
-
-        def figures(launcher, directory):
-            return [once(launcher, directory) for _ in range(self.repetitions(launcher, 20, 1))]
-
-        name = "4 agents, the first killed, which hosts the store: survivors' new workers running"
         note = "Muster with `--rdzv-backend dir`; torchrun's job ends"
-        yield measure.row(name, "ms", "less", "at most 200 ms", self.sides(figures), note, bound=BOUND * 1000)
+        for count, bound in ((len(FOUR), "at most 200 ms"), (MANY, "")):
+            figures = functools.partial(self.kills_of_hosts, count)
+            name = f"{count} agents, the first killed, which hosts the store: survivors' new workers running"
+            yield measure.row(name, "ms", "less", bound, self.sides(figures), note, bound=BOUND * 1000)
+
+    def kills_of_hosts(self, count, launcher, directory):
+        full = 20 if count == len(FOUR) else 3
+        torchruns = 1 if count == len(FOUR) else 0
+        return [self.kill_host(count, launcher, directory) for _ in range(self.repetitions(launcher, full, torchruns))]
+
+    def kill_host(self, count, launcher, directory):
+        names = [f"node{number}" for number in range(count)]
+        has_register = launcher.name == "muster"
+        with self.job(launcher, directory, f"2:{count}", has_register=has_register) as job:
+            job.start_host(names[0])
+            for node in names[1:]:
+                job.start(node)
+            job.await_world(names)
+            settle()
+            killed = job.agents[names[0]].kill()
+            return elapsed(killed, job.await_world_within(names[1:], killed, BOUND))
 
     def cut_link(self):
         obstacle = find_obstacle()
