@@ -210,12 +210,18 @@ def test_a_node_whose_slurmd_is_gone_works_on(make_slurm, muster):
     assert len(job.lines("worlds")) == 3 and job.lines("signals") == []
 
 
-def test_a_job_outlives_its_first_node_where_srun_and_the_record_are_elsewhere(make_slurm, muster):
+@pytest.mark.parametrize(
+    "record",
+    [["--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file"], ["--rdzv-backend", "dir"]],
+    ids=["file", "directory"],
+)
+def test_a_job_outlives_its_first_node_where_srun_and_the_record_are_elsewhere(make_slurm, muster, record):
     cluster = make_slurm(3)
     script = muster.script("worker.sh", LASTING_WORKER)
     keep = ["--no-kill", "--ntasks-per-node=1"]
-    record = ["--rdzv-backend", "c10d", "--rdzv-id", "job", "--rdzv-conf", "store_type=file"]
-    words = [muster.binary, "run", "--nnodes", "2:3", "--nproc-per-node", 1, *record, "--rdzv-endpoint"]
+    if "dir" in record:
+        (muster.scratch / "record").mkdir()
+    words = [muster.binary, "run", "--nnodes", "2:3", "--nproc-per-node", 1, *record, "--rdzv-id", "job", "--rdzv-endpoint"]
     run = cluster.start(
         muster,
         ["salloc", "-N3", *keep, "srun", *keep, "--kill-on-bad-exit=0", *words, muster.scratch / "record",
@@ -230,3 +236,19 @@ def test_a_job_outlives_its_first_node_where_srun_and_the_record_are_elsewhere(m
     end = run.finish(180)
     assert "Node failure on node1" in end.err, end
     cluster.wait_for_state("1", "COMPLETED")
+
+
+def test_a_batch_job_goes_on_without_its_first_node_where_a_directory_is_the_register(make_slurm, muster):
+    """Where the batch script and its srun were. Slurm learns from nobody then that the job is over."""
+    cluster = make_slurm(3)
+    (muster.scratch / "rendezvous").mkdir()
+    record = ["--rdzv-backend", "dir", "--rdzv-endpoint", muster.scratch / "rendezvous"]
+    job = Lasting(
+        cluster, muster, "--nnodes", "2:3", *record, sbatch=["--no-kill"], srun="--no-kill --kill-on-bad-exit=0"
+    )
+    job.wait_for_world(*ALL)
+    cluster.lose(cluster.nodes[0])
+    job.wait_for_world("node2", "node3")
+    assert cluster.job(job.job)["JobState"] == "RUNNING"
+    assert cluster.ask("scancel", job.job).returncode == 0
+    cluster.wait_for_state(job.job, "CANCELLED")
