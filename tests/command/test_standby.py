@@ -11,7 +11,7 @@ import pytest
 
 from support.ports import free_port
 from support.probes import SERVING, Probe
-from support.standby_jobs import AFTER, SLOW, WORKER, Job, exists, kill, pids_below, ready_job
+from support.standby_jobs import AFTER, WORKER, Job, exists, kill, pids_below, read_story, ready_job
 
 
 def test_a_standby_worker_is_the_worker_in_everything(muster, scratch):
@@ -74,26 +74,6 @@ def test_a_standby_worker_that_is_killed_while_it_waits_is_not_missed(muster, sc
     end = job.end(1)
     assert end.status == 0, end
     assert len(job.story(1)) == 2
-
-
-def test_a_standby_worker_that_is_killed_while_it_imports_is_not_missed(muster, scratch):
-    (scratch / "libraries").mkdir()
-    (scratch / "libraries" / "slowly.py").write_text(SLOW)
-    (scratch / "work").mkdir()
-    script = "import sys\nsys.path.append('libraries')\nimport slowly\n" + WORKER
-    job = Job(muster, scratch, workers=1, script=script, PYTHONPATH=scratch / "libraries")
-    first = job.attempt(0)
-    (scratch / "slow").write_text("")
-    job.wait_for(lambda: len(job.spares()) == 1)
-    spare = job.spares()[0]
-    kill(spare)
-    job.wait_for(lambda: not exists(spare))
-    (scratch / "slow").unlink()
-    kill(first[0]["pid"])
-    second = job.attempt(1)
-    assert second[0]["pid"] != spare
-    end = job.end(1)
-    assert end.status == 0, end
 
 
 def test_an_agent_that_is_killed_leaves_no_standby_worker(muster, scratch):
@@ -310,9 +290,7 @@ def test_a_node_without_standby_workers_starts_its_own_as_before(muster, scratch
     ]
 
     def story(attempt):
-        path = scratch / "story"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line for line in map(json.loads, lines) if line["attempt"] == attempt]
+        return read_story(scratch, attempt)
 
     nodes[0].wait_until(lambda: len(story(0)) == 2, "the first world", 60)
     nodes[0].wait_until(lambda: "standby workers ready: 1 of 1" in nodes[0].err(), "a standby worker", 60)

@@ -32,8 +32,8 @@ class Job:
 
     def story(self):
         path = self.scratch / "story"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [dict(word.split("=", 1) for word in line.split()) for line in lines]
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        return [dict(word.split("=", 1) for word in line.split()) for line in lines if line.endswith("\n")]
 
     def attempt(self, number):
         """What the two workers of an attempt told, by rank; waits for them."""

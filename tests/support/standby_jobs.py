@@ -29,6 +29,14 @@ while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
 AFTER = 0.3  # --standby-after
 
 
+def read_story(scratch, attempt):
+    """What the workers of an attempt have told so far, by rank. The last line may not be whole yet."""
+    path = scratch / "story"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    told = [json.loads(line) for line in lines if line.endswith("\n")]
+    return sorted((line for line in told if line["attempt"] == attempt), key=lambda line: line["rank"])
+
+
 class Job:
     """A job with standby workers, and what its workers have told."""
 
@@ -46,10 +54,7 @@ class Job:
         )
 
     def story(self, attempt):
-        path = self.scratch / "story"
-        lines = path.read_text().splitlines() if path.exists() else []
-        told = [json.loads(line) for line in lines]
-        return sorted((line for line in told if line["attempt"] == attempt), key=lambda line: line["rank"])
+        return read_story(self.scratch, attempt)
 
     def wait_for(self, what, seconds=100):
         deadline = time.monotonic() + seconds
@@ -111,8 +116,18 @@ def exists(pid):
         return False
 
 
-SLOW = """
+# A module that a standby worker imports as long as there is the file `slow`, and says so. Workers do not wait.
+WAITING = """
 import os, time
-while os.path.exists("slow"):
-    time.sleep(0.01)
+with open("/proc/self/environ", "rb") as file:
+    is_spare = b"role=spare" in file.read()
+if is_spare:
+    open("imports.%d" % os.getpid(), "w").close()
+    while os.path.exists("slow"):
+        time.sleep(0.01)
 """
+
+
+def importing(scratch):
+    """Pids of the standby workers that have begun to import it."""
+    return sorted(int(path.suffix[1:]) for path in scratch.glob("imports.*"))
