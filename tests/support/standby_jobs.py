@@ -104,7 +104,7 @@ def pids_below(pid):
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             return {int(child) for child in file.read().split()}
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter when it goes while it is read
         return set()
 
 
@@ -112,7 +112,7 @@ def exists(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter when it goes while it is read
         return False
 
 
