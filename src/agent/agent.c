@@ -130,10 +130,20 @@ static void find_expected_nodes(struct agent *agent) {
 }
 
 static void tell_while_joining(struct agent *agent) {
-    const struct agent_joining_settings settings = {&agent->config->dynamic.settings,
-        &agent->expected_nodes, agent->log, agent->sink, seen_record, agent, NULL};
-    if (node_machine_rendezvous(agent->node) != NULL) {
+    enum membership_kind kind = agent->node_settings.node.membership.kind;
+    const struct agent_joining_settings settings = {
+        .fixed = kind == MEMBERSHIP_FIXED ? agent->config : NULL,
+        .rendezvous = &agent->config->dynamic.settings,
+        .expected = &agent->expected_nodes,
+        .log = agent->log,
+        .sink = agent->sink,
+        .state = seen_record,
+        .context = agent,
+    };
+    if (kind == MEMBERSHIP_CHANGING) {
         find_expected_nodes(agent);
+    }
+    if (kind != MEMBERSHIP_ALONE) {
         agent->joining = agent_joining_new(agent->loop, &settings);
     }
 }

@@ -56,7 +56,7 @@ struct agent {
     struct agent_event_log *event_log; /* NULL when nobody asked for it */
     struct agent_health *health;       /* NULL when nobody may ask for it */
     struct agent_metrics *metrics;     /* the same */
-    struct agent_joining *joining;     /* NULL where nodes do not come and go */
+    struct agent_joining *joining;     /* NULL where there is one node */
     struct text_list expected_nodes;   /* their names, where they are known */
     struct agent_node_settings node_settings;
     struct node_machine *node;

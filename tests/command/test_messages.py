@@ -110,3 +110,15 @@ def test_lines_and_directories_name_the_host(muster, scratch):
     assert end.status == 0, end
     assert end.out.replace(f"[{host} ", "[node1 ").splitlines() == transcript(command), end
     assert [path.name for path in (scratch / "logs").iterdir()] == [host]
+
+
+def test_a_fixed_node_says_what_is_needed(muster):
+    command = "run --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port 29438 train.py"
+    port = str(free_port())
+    muster.script("train.py", "")
+    running = muster.start(command.replace("29438", port).split())
+    (line,) = transcript(command)
+    running.wait_until(lambda: "two nodes have the same (timeout: 900 s)\n" in running.err(), "what it waits for", 100)
+    running.signal(signal.SIGTERM)
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", said_line) for said_line in said(running.finish())]
+    assert line.replace("29438", port) in lines, running.err()

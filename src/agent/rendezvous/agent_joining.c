@@ -22,6 +22,10 @@ static void set_timer(struct agent_joining *joining) {
 static void describe(
     const struct agent_joining *joining, struct duration waited, struct text *out) {
     const struct agent_joining_settings *settings = &joining->settings;
+    if (settings->fixed != NULL) {
+        rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
+        return;
+    }
     rendezvous_waiting_describe(
         settings->state(settings->context), settings->rendezvous, settings->expected, waited, out);
 }

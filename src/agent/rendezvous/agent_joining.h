@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Says in the log what a node of a dynamic job waits for while it joins: after 5, 15 and 60 s, and
- * then each minute (core/rendezvous/rendezvous_waiting). On a terminal it is one line from the
+/* Says in the log what a node of a job of several waits for while it joins: after 5, 15 and 60 s,
+ * and then each minute (core/rendezvous/rendezvous_waiting). On a terminal it is one line from the
  * first of these moments on, which is renewed each second. */
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
@@ -16,6 +16,7 @@
 struct agent_joining;
 
 struct agent_joining_settings {
+    const struct launch_config *fixed;            /* of fixed nodes; NULL: nodes come and go */
     const struct rendezvous_settings *rendezvous; /* borrowed, as all of this */
     const struct text_list *expected;             /* names of the nodes, where they are known */
     const struct log *log;

@@ -112,3 +112,18 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     text_clear(&line);
     text_clear(&names);
 }
+
+void rendezvous_waiting_describe_fixed(
+    const struct launch_config *config, struct duration waited, struct text *out) {
+    int last = config->maximum_nodes - 1;
+    struct text line = {0};
+    text_append_format(&line,
+        "waiting for other nodes for %.0f s: this one has rank %d of 0 to %d (--node-rank), and "
+        "all "
+        "meet at %s:%d; a rank is missing, or two nodes have the same (timeout: %.0f s)",
+        duration_seconds(waited), config->node_rank, last, config->master_host, config->master_port,
+        duration_seconds(config->store_timeout));
+    utf8_make_line_printable(line.data);
+    text_append(out, line.data);
+    text_clear(&line);
+}

@@ -5,6 +5,7 @@
 #define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_WAITING_H
 
 #include "base/text.h"
+#include "core/launch/launch_config.h"
 #include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_state.h"
 
@@ -21,5 +22,10 @@ struct duration rendezvous_waiting_moment(int count);
 void rendezvous_waiting_describe(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct text_list *expected,
     struct duration waited, struct text *out);
+
+/* The same for a node of a job whose nodes are fixed, which learns nothing of the others before all
+ * are there: what they need, and where they meet. Two nodes with one rank wait like this, too. */
+void rendezvous_waiting_describe_fixed(
+    const struct launch_config *config, struct duration waited, struct text *out);
 
 #endif

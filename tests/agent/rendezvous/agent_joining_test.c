@@ -31,8 +31,8 @@ static void set_up(struct fixture *fixture) {
     rendezvous_settings_init(&fixture->rendezvous);
     fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
     text_list_add(&fixture->expected, "node1");
-    struct agent_joining_settings settings = {
-        &fixture->rendezvous, &fixture->expected, &fixture->log.log, NULL, state_of, fixture, soon};
+    struct agent_joining_settings settings = {NULL, &fixture->rendezvous, &fixture->expected,
+        &fixture->log.log, NULL, state_of, fixture, soon};
     fixture->joining = agent_joining_new(fixture->loop, &settings);
 }
 

@@ -92,7 +92,26 @@ static void long_lists_are_cut_and_foreign_names_stay_one_line(void **unused) {
     text_clear(&out);
 }
 
+static void fixed_nodes_are_told_what_they_need(void **unused) {
+    (void)unused;
+    char host[] = "node1";
+    const struct launch_config config = {
+        .maximum_nodes = 4,
+        .node_rank = 2,
+        .master_host = host,
+        .master_port = 29500,
+        .store_timeout = duration_from_seconds(900),
+    };
+    struct text out = {0};
+    rendezvous_waiting_describe_fixed(&config, duration_from_seconds(15), &out);
+    assert_string_equal(text_string(&out),
+        "waiting for other nodes for 15 s: this one has rank 2 of 0 to 3 (--node-rank), and all "
+        "meet at node1:29500; a rank is missing, or two nodes have the same (timeout: 900 s)");
+    text_clear(&out);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(fixed_nodes_are_told_what_they_need),
     cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
     cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),
     cmocka_unit_test_setup_teardown(who_is_missing_is_said_where_it_is_known, begin, end),
