@@ -396,6 +396,17 @@ static void sixty_four_nodes_that_start_together_are_a_world_in_a_second(void **
     whole_play_seeds(sixty_four, 4, check_the_start);
 }
 
+static struct whole_settings six_hundred_delegating(uint64_t seed) {
+    struct whole_settings settings = starting_together(seed, 600);
+    settings.rendezvous.delegates = true;
+    return settings;
+}
+
+static void six_hundred_nodes_that_delegate_are_a_world_in_a_second(void **state) {
+    (void)state;
+    whole_play_seeds(six_hundred_delegating, 1, check_the_start);
+}
+
 static struct whole_settings a_thousand(uint64_t seed) {
     struct whole_settings settings = starting_together(seed, 1000);
     settings.start_spread = 10;
@@ -449,6 +460,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(everybody_ends_soon_after_the_host),
     cmocka_unit_test(a_storm_over_fifty_nodes),
     cmocka_unit_test(sixty_four_nodes_that_start_together_are_a_world_in_a_second),
+    cmocka_unit_test(six_hundred_nodes_that_delegate_are_a_world_in_a_second),
     cmocka_unit_test(a_storm_over_a_thousand_nodes),
 };
 
