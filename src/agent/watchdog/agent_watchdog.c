@@ -159,6 +159,11 @@ static void tell_guardian(struct guardian *guardian, const char *path) {
     free(socket_path);
 }
 
+static bool send_signal(void *context, const struct kernel_process_stat *process, int signal) {
+    (void)context;
+    return process_table_signal(process, signal);
+}
+
 enum failure_code agent_watchdog_new(struct event_loop *loop,
     const struct agent_watchdog_settings *settings, struct agent_watchdog **out_watchdog,
     struct failure *failure) {
@@ -178,7 +183,7 @@ enum failure_code agent_watchdog_new(struct event_loop *loop,
             .ends_agent = config->on_timer_expiry == LAUNCH_TIMER_EXPIRY_EXIT_AGENT},
         .find_owner = find_owner,
         .refusal = "it belongs to no worker of this job",
-        .send_signal = process_table_signal,
+        .send_signal = send_signal,
         .notified = take_notice,
         .context = watchdog,
     };

@@ -124,7 +124,7 @@ static void send_signal(struct timer_server *server, const struct watchdog_effec
     const struct kernel_process_stat process = {
         .pid = effect->signal.pid, .start_time = effect->signal.start_time};
     enum watchdog_signal_result result = WATCHDOG_SIGNAL_NOBODY;
-    if (server->settings.send_signal(&process, effect->signal.signal)) {
+    if (server->settings.send_signal(server->settings.context, &process, effect->signal.signal)) {
         result = WATCHDOG_SIGNAL_SENT;
     } else if (is_running(&process)) {
         result = WATCHDOG_SIGNAL_REFUSED;

@@ -33,7 +33,7 @@ struct timer_server_settings {
         void *context, const struct kernel_process_stat *process, bool is_asking_for_a_timer);
     const char *refusal;
     /* As process_table_signal does it. */
-    bool (*send_signal)(const struct kernel_process_stat *process, int signal);
+    bool (*send_signal)(void *context, const struct kernel_process_stat *process, int signal);
     void (*notified)(void *context, const struct watchdog_notice *notice);
     void *context;
 };

@@ -51,7 +51,9 @@ static int find_owner(
 /* How often this process, which is the one that is to be ended, cannot be signalled. */
 static int failures;
 
-static bool pretend_to_signal(const struct kernel_process_stat *process, int signal) {
+static bool pretend_to_signal(
+    void *context, const struct kernel_process_stat *process, int signal) {
+    (void)context;
     assert_int_equal(process->pid, getpid());
     assert_int_equal(signal, SIGKILL);
     return failures-- <= 0;
