@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import subprocess
 
 import pytest
 
@@ -25,3 +26,20 @@ def test_worker_says_what_is_missing(muster, binary):
          EXAMPLES / "store_worker"])  # fmt: skip
     assert end.status == 1, end
     assert "store_worker: MASTER_ADDR is not set" in end.err, end
+
+
+def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
+    server = subprocess.Popen(
+        [EXAMPLES / "timer_loop", scratch / "timers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout.readline() == "serving\n"
+        end = muster.run(["timer", "run", "--file", scratch / "timers", "--after", 0.2, "--scope", "hang", "--",
+                          "sleep", 600])  # fmt: skip
+        assert end.status == 128 + 9, end
+        line = server.stdout.readline()
+        assert line.startswith("ended process ") and line.endswith(": hang\n"), line
+    finally:
+        server.stdin.close()
+    assert server.wait(60) == 0
+    server.stdout.close()

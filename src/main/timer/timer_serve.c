@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
+/* `muster timer serve`, as a program of libmuster would do it. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "agent/watchdog/timer_server.h"
+#include <muster/timer_server.h>
+
+#include "base/python_repr.h"
 #include "core/workers/signal_name.h"
-#include "host/loop/number_directory.h"
-#include "host/process/process_table.h"
-#include "host/watchdog/timer_fifo.h"
 #include "main/command_family.h"
 #include "main/command_service.h"
 #include "main/timer/timer_command.h"
@@ -34,66 +30,61 @@ static const struct option_table table = {
 struct service {
     const char *path; /* path of the FIFO */
     const struct log *log;
-    struct timer_server *server; /* NULL until it was created */
+    struct muster_timer_server *server; /* NULL until it was created */
+    struct event_descriptor *watch;
 };
 
-static bool is_of_this_user(int64_t pid) {
-    char path[NUMBER_PATH_SIZE];
-    struct stat status;
-    number_path_format(path, "/proc/", (int)pid, "");
-    return pid > 1 && pid != getpid() && stat(path, &status) == 0 && status.st_uid == geteuid();
-}
-
-/* A process that has timers may keep them, even if its user has changed meanwhile. */
-static int find_owner(
-    void *context, const struct kernel_process_stat *process, bool is_asking_for_a_timer) {
-    (void)context;
-    return !is_asking_for_a_timer || is_of_this_user(process->pid) ? 0 : -1;
-}
-
-static void take_notice(void *context, const struct watchdog_notice *notice) {
+static void write_log(void *context, int level, const char *origin, const char *message) {
     const struct service *service = context;
-    if (notice->kind == WATCHDOG_NOTICE_SIGNALLED) {
-        const struct watchdog_expiry *expiry = notice->expiry;
-        char *scopes = timer_server_format_scopes(&expiry->scopes);
-        log_warning(service->log, "ended process %" PRId64 " with %s, its timers expired: %s",
-            expiry->pid, signal_name_from_number(expiry->signal), scopes);
-        free(scopes);
+    log_record(service->log, (enum log_level)(level / 10 - 1), origin, "%s", message);
+}
+
+static void take_event(void *context, const struct muster_timer_event *event) {
+    const struct service *service = context;
+    if (event->kind == MUSTER_TIMER_SIGNALLED) {
+        struct text scopes = {0};
+        for (size_t i = 0; i < event->count; i++) {
+            text_append(&scopes, i == 0 ? "" : ", ");
+            python_repr_append(&scopes, event->scopes[i]);
+        }
+        log_warning(service->log, "ended process %ld with %s, its timers expired: %s", event->pid,
+            signal_name_from_number(event->signal), text_string(&scopes));
+        text_clear(&scopes);
     }
 }
 
+static void process(void *context) {
+    const struct service *service = context;
+    (void)muster_timer_server_process(service->server, NULL); /* cannot fail here */
+}
+
+/* The server has a loop of its own, which this one polls, as any program's does. */
 static enum failure_code start(
     void *context, struct event_loop *loop, const struct log *log, struct failure *failure) {
     struct service *service = context;
-    const struct timer_server_settings settings = {
-        .log = log,
-        .log_prefix = "",
-        .find_owner = find_owner,
-        .refusal = "it is no process of this user",
-        .send_signal = process_table_signal,
-        .notified = take_notice,
-        .context = service,
-    };
+    struct muster_failure reason;
+    struct muster_timer_server_settings settings = MUSTER_TIMER_SERVER_SETTINGS;
+    settings.path = service->path;
+    settings.event = take_event;
+    settings.log = write_log;
+    settings.context = service;
     service->log = log;
-    if (timer_fifo_is_served(service->path)) {
-        return failure_set(
-            failure, FAILURE_INVALID, "another program serves %s already", service->path);
+    if (muster_timer_server_new(&settings, &service->server, &reason) != MUSTER_OK ||
+        muster_timer_server_start(service->server, &reason) != MUSTER_OK) {
+        return failure_set(failure, FAILURE_SYSTEM, "%s", reason.message);
     }
-    enum failure_code code =
-        timer_server_new(loop, service->path, &settings, &service->server, failure);
-    if (code != FAILURE_NONE) {
-        return code;
-    }
-    timer_server_begin(service->server);
-    if (printf("FILE %s\n", service->path) < 0 || fflush(stdout) != 0) {
+    enum failure_code code = event_descriptor_new(
+        loop, muster_timer_server_fd(service->server), process, service, &service->watch, failure);
+    if (code == FAILURE_NONE && (printf("FILE %s\n", service->path) < 0 || fflush(stdout) != 0)) {
         return failure_set(failure, FAILURE_SYSTEM, "cannot print the path");
     }
-    return FAILURE_NONE;
+    return code;
 }
 
 static void stop(void *context) {
     struct service *service = context;
-    timer_server_free(service->server);
+    event_descriptor_free(service->watch);
+    muster_timer_server_free(service->server);
 }
 
 static int serve(const char *path, const struct text_list *environment) {

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/store_server.h: the house's store server, on a thread or in the loop of a program. */
+#include <muster/store_server.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/store/store_memory.h"
+#include "host/loop/embedded_loop.h"
+#include "host/machine/memory_limit.h"
+#include "host/network/tcp_listener.h"
+#include "host/store/job_token.h"
+#include "host/store/store_server.h"
+#include "host/store/store_thread.h"
+#include "library/library_failure.h"
+#include "library/library_settings.h"
+
+#define HOST_MAXIMUM 1024
+#define LEAST_SILENCE 2
+#define LARGEST_VALUE ((size_t)1 << 30)
+
+struct muster_store_server {
+    void (*write)(void *context, int level, const char *origin, const char *message);
+    void *context;
+    struct log log;
+    struct embedded_loop *embedded;
+    struct job_token *token;     /* or NULL */
+    struct store_thread *thread; /* or */
+    struct store_server *server; /* where there is no thread */
+    int port;
+};
+
+static void write_log(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    const struct muster_store_server *server = context;
+    server->write(server->context, 10 * ((int)level + 1), origin, message);
+}
+
+static enum muster_error check_settings(
+    const struct muster_store_server_settings *settings, struct muster_failure *failure) {
+    if (settings->host != NULL) {
+        enum muster_error error = library_text_check("host", settings->host, HOST_MAXIMUM, failure);
+        if (error != MUSTER_OK) {
+            return error;
+        }
+    }
+    if (settings->port < 0 || settings->port > 65535) {
+        return library_fail(
+            failure, MUSTER_ERROR_INVALID, "%d is no port; 0 to 65535 are", settings->port);
+    }
+    if (settings->has_fd && settings->fd < 0) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "%d is no descriptor", settings->fd);
+    }
+    if (settings->silence_timeout != 0 && !(settings->silence_timeout >= LEAST_SILENCE)) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "the silence timeout has to be %d or more", LEAST_SILENCE);
+    }
+    if (settings->value_maximum > LARGEST_VALUE) {
+        return library_fail(
+            failure, MUSTER_ERROR_LIMIT, "the largest value may have %zu bytes", LARGEST_VALUE);
+    }
+    return MUSTER_OK;
+}
+
+static struct store_limits limits_of(const struct muster_store_server_settings *settings) {
+    const struct store_memory memory = {.bytes = settings->memory};
+    struct store_limits limits = store_memory_limits(&memory, memory_limit_read(""));
+    if (settings->value_maximum > 0) {
+        limits.value_bytes = settings->value_maximum;
+    }
+    if (settings->connection_maximum > 0) {
+        limits.connections = settings->connection_maximum;
+    }
+    return limits;
+}
+
+static enum failure_code open_port(const struct muster_store_server_settings *settings, int *out_fd,
+    int *out_port, struct failure *failure) {
+    if (settings->has_fd) {
+        *out_fd = settings->fd;
+        return tcp_listener_adopt(settings->fd, out_port, failure);
+    }
+    return tcp_listener_open(settings->host, settings->port, out_fd, out_port, failure);
+}
+
+static enum failure_code serve(struct muster_store_server *server,
+    const struct muster_store_server_settings *given, struct failure *failure) {
+    int fd;
+    struct event_loop *loop = embedded_loop_inside(server->embedded);
+    const struct store_limits limits = limits_of(given);
+    const struct store_server_settings settings = {
+        .limits = &limits,
+        .log = server->write != NULL ? &server->log : NULL,
+        .key = job_token_key(server->token),
+        .silence_timeout = duration_from_seconds(given->silence_timeout),
+    };
+    enum failure_code code = open_port(given, &fd, &server->port, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    return given->is_polled ? store_server_new(loop, fd, &settings, &server->server, failure)
+                            : store_thread_start(loop, fd, &settings, &server->thread, failure);
+}
+
+static void destroy(struct muster_store_server *server) {
+    store_thread_stop(server->thread);
+    store_server_free(server->server);
+    embedded_loop_free(server->embedded);
+    job_token_free(server->token);
+    free(server);
+}
+
+enum muster_error muster_store_server_new(const struct muster_store_server_settings *settings,
+    struct muster_store_server **out_server, struct muster_failure *out_failure) {
+    struct muster_store_server_settings own;
+    struct failure failure = {0};
+    if (out_server == NULL) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no place for the server");
+    }
+    enum muster_error error =
+        library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
+    if (error == MUSTER_OK) {
+        error = check_settings(&own, out_failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    struct muster_store_server *server = memory_allocate(sizeof *server);
+    server->write = own.log;
+    server->context = own.context;
+    server->log = (struct log){LOG_LEVEL_DEBUG, write_log, server};
+    enum failure_code code = embedded_loop_new(&server->embedded, &failure);
+    if (code == FAILURE_NONE && own.token_file != NULL) {
+        code = job_token_open(NULL, own.token_file, &server->token, &failure);
+    }
+    if (code == FAILURE_NONE) {
+        code = serve(server, &own, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        destroy(server);
+        return library_pass_on(out_failure, &failure);
+    }
+    embedded_loop_note(server->embedded);
+    *out_server = server;
+    return MUSTER_OK;
+}
+
+static enum muster_error check_server(
+    const struct muster_store_server *server, struct muster_failure *failure) {
+    if (server == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "the server is NULL");
+    }
+    if (!embedded_loop_is_of_this_process(server->embedded)) {
+        return library_fail(
+            failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
+    }
+    return MUSTER_OK;
+}
+
+/* What functions ask that need a server without a thread. */
+static enum muster_error check_polled(
+    const struct muster_store_server *server, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error == MUSTER_OK && server->thread != NULL) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the server has a thread of its own");
+    }
+    if (error == MUSTER_OK && embedded_loop_is_running(server->embedded)) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
+    }
+    return error;
+}
+
+void muster_store_server_free(struct muster_store_server *server) {
+    if (check_server(server, NULL) == MUSTER_OK && !embedded_loop_is_running(server->embedded)) {
+        destroy(server);
+    }
+}
+
+int muster_store_server_port(const struct muster_store_server *server) {
+    return check_server(server, NULL) == MUSTER_OK ? server->port : -1;
+}
+
+int muster_store_server_fd(const struct muster_store_server *server) {
+    return check_polled(server, NULL) == MUSTER_OK ? embedded_loop_fd(server->embedded) : -1;
+}
+
+enum muster_error muster_store_server_process(
+    struct muster_store_server *server, struct muster_failure *failure) {
+    enum muster_error error = check_polled(server, failure);
+    if (error == MUSTER_OK) {
+        embedded_loop_process(server->embedded);
+    }
+    return error;
+}

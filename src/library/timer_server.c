@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/timer_server.h: the agent's timer server, in the loop of a program. */
+#include <muster/timer_server.h>
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/watchdog/timer_server.h"
+#include "base/memory.h"
+#include "core/watchdog/watchdog.h"
+#include "host/loop/clock.h"
+#include "host/loop/embedded_loop.h"
+#include "host/loop/number_directory.h"
+#include "host/process/process_table.h"
+#include "host/watchdog/timer_fifo.h"
+#include "library/library_failure.h"
+#include "library/library_settings.h"
+
+/* The kernel knows no longer paths, and the socket's name is longer than the FIFO's. */
+#define PATH_MAXIMUM 4000
+
+struct muster_timer_server {
+    struct muster_timer_server_settings settings;
+    struct embedded_loop *embedded;
+    struct log log;
+    struct timer_server *server;
+    bool serves;
+    int busy; /* functions that call back */
+    bool is_freed;
+};
+
+static bool is_of_this_user(int64_t pid) {
+    char path[NUMBER_PATH_SIZE];
+    struct stat status;
+    number_path_format(path, "/proc/", (int)pid, "");
+    return pid > 1 && pid != getpid() && stat(path, &status) == 0 && status.st_uid == geteuid();
+}
+
+/* A process that has timers may keep them, even if its user has changed meanwhile. */
+static int find_owner(
+    void *context, const struct kernel_process_stat *process, bool is_asking_for_a_timer) {
+    const struct muster_timer_server *server = context;
+    if (!is_asking_for_a_timer) {
+        return 0;
+    }
+    bool may_ask = server->settings.may_ask != NULL
+                       ? server->settings.may_ask(server->settings.context, process->pid) != 0
+                       : is_of_this_user(process->pid);
+    return may_ask ? 0 : -1;
+}
+
+static bool send_signal(void *context, const struct kernel_process_stat *process, int signal) {
+    const struct muster_timer_server *server = context;
+    if (server->settings.kill == NULL) {
+        return process_table_signal(process, signal);
+    }
+    return server->settings.kill(
+               server->settings.context, process->pid, process->start_time, signal) != 0;
+}
+
+static void tell_of_expiry(const struct muster_timer_server *server,
+    enum muster_timer_event_kind kind, const struct watchdog_expiry *expiry) {
+    size_t count = expiry->scopes.count;
+    double *expirations = memory_allocate(count * sizeof *expirations);
+    for (size_t i = 0; i < count; i++) {
+        expirations[i] = (double)expiry->expirations[i].nanoseconds / NANOSECONDS_PER_SECOND;
+    }
+    const struct muster_timer_event event = {
+        .kind = kind,
+        .pid = (long)expiry->pid,
+        .signal = expiry->signal,
+        .scopes = (const char *const *)expiry->scopes.items,
+        .expirations = expirations,
+        .count = count,
+    };
+    server->settings.event(server->settings.context, &event);
+    free(expirations);
+}
+
+static void take_notice(void *context, const struct watchdog_notice *notice) {
+    const struct muster_timer_server *server = context;
+    if (server->settings.event == NULL) {
+        return;
+    }
+    if (notice->kind == WATCHDOG_NOTICE_STARTED || notice->kind == WATCHDOG_NOTICE_STOPPED) {
+        const struct muster_timer_event event = {.kind = notice->kind == WATCHDOG_NOTICE_STARTED
+                                                             ? MUSTER_TIMER_SERVER_STARTED
+                                                             : MUSTER_TIMER_SERVER_STOPPED};
+        server->settings.event(server->settings.context, &event);
+    } else if (notice->kind == WATCHDOG_NOTICE_EXPIRED) {
+        tell_of_expiry(server, MUSTER_TIMER_EXPIRED, notice->expiry);
+    } else if (notice->kind == WATCHDOG_NOTICE_SIGNALLED) {
+        tell_of_expiry(server, MUSTER_TIMER_SIGNALLED, notice->expiry);
+    }
+}
+
+static void write_log(
+    void *context, enum log_level level, const char *origin, const char *message) {
+    const struct muster_timer_server *server = context;
+    if (server->settings.log != NULL) {
+        server->settings.log(server->settings.context, 10 * ((int)level + 1), origin, message);
+    }
+}
+
+static void destroy(struct muster_timer_server *server) {
+    timer_server_free(server->server);
+    embedded_loop_free(server->embedded);
+    free(server);
+}
+
+static enum failure_code open_server(struct muster_timer_server *server, struct failure *failure) {
+    const struct timer_server_settings settings = {
+        .log = &server->log,
+        .log_prefix = "",
+        .find_owner = find_owner,
+        .refusal = server->settings.may_ask != NULL ? "the program that serves does not allow it"
+                                                    : "it is no process of this user",
+        .send_signal = send_signal,
+        .notified = take_notice,
+        .context = server,
+    };
+    const char *path = server->settings.path;
+    if (timer_fifo_is_served(path)) {
+        return failure_set(failure, FAILURE_INVALID, "another program serves %s already", path);
+    }
+    enum failure_code code = embedded_loop_new(&server->embedded, failure);
+    if (code == FAILURE_NONE) {
+        code = timer_server_new(
+            embedded_loop_inside(server->embedded), path, &settings, &server->server, failure);
+    }
+    return code;
+}
+
+enum muster_error muster_timer_server_new(const struct muster_timer_server_settings *settings,
+    struct muster_timer_server **out_server, struct muster_failure *out_failure) {
+    struct muster_timer_server_settings own;
+    struct failure failure = {0};
+    if (out_server == NULL) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no place for the server");
+    }
+    enum muster_error error =
+        library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
+    if (error == MUSTER_OK) {
+        error = library_text_check("path", own.path, PATH_MAXIMUM, out_failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    struct muster_timer_server *server = memory_allocate(sizeof *server);
+    server->settings = own;
+    server->log = (struct log){LOG_LEVEL_DEBUG, write_log, server};
+    enum failure_code code = open_server(server, &failure);
+    server->settings.path = NULL; /* the program's */
+    if (code != FAILURE_NONE) {
+        destroy(server);
+        return library_pass_on(out_failure, &failure);
+    }
+    embedded_loop_note(server->embedded);
+    *out_server = server;
+    return MUSTER_OK;
+}
+
+static enum muster_error check_server(
+    const struct muster_timer_server *server, struct muster_failure *failure) {
+    if (server == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "the server is NULL");
+    }
+    if (!embedded_loop_is_of_this_process(server->embedded)) {
+        return library_fail(
+            failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
+    }
+    if (server->is_freed) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the server is being freed");
+    }
+    return MUSTER_OK;
+}
+
+void muster_timer_server_free(struct muster_timer_server *server) {
+    if (check_server(server, NULL) != MUSTER_OK) {
+        return;
+    }
+    server->is_freed = true;
+    if (server->busy == 0) {
+        destroy(server);
+    }
+}
+
+/* Ends a function that may have called back. */
+static void leave(struct muster_timer_server *server) {
+    server->busy--;
+    if (server->busy == 0 && server->is_freed) {
+        destroy(server);
+    } else if (server->busy == 0) {
+        embedded_loop_note(server->embedded);
+    }
+}
+
+static enum muster_error set_serving(
+    struct muster_timer_server *server, bool serves, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (server->serves == serves) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the server %s",
+            serves ? "has been started already" : "has not been started");
+    }
+    server->serves = serves;
+    server->busy++;
+    if (serves) {
+        timer_server_begin(server->server);
+    } else {
+        timer_server_end(server->server);
+    }
+    leave(server);
+    return MUSTER_OK;
+}
+
+enum muster_error muster_timer_server_start(
+    struct muster_timer_server *server, struct muster_failure *failure) {
+    return set_serving(server, true, failure);
+}
+
+enum muster_error muster_timer_server_stop(
+    struct muster_timer_server *server, struct muster_failure *failure) {
+    return set_serving(server, false, failure);
+}
+
+int muster_timer_server_fd(const struct muster_timer_server *server) {
+    return check_server(server, NULL) == MUSTER_OK ? embedded_loop_fd(server->embedded) : -1;
+}
+
+enum muster_error muster_timer_server_process(
+    struct muster_timer_server *server, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (server->busy > 0) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
+    }
+    server->busy++;
+    embedded_loop_process(server->embedded);
+    leave(server);
+    return MUSTER_OK;
+}
+
+enum muster_error muster_timer_server_clear(
+    struct muster_timer_server *server, long pid, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (pid < 1 || pid > INT32_MAX) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "%ld is no process", pid);
+    }
+    server->busy++;
+    timer_server_forget(server->server, (pid_t)pid);
+    leave(server);
+    return MUSTER_OK;
+}
+
+enum muster_error muster_timer_server_last_progress_time(
+    const struct muster_timer_server *server, double *out_time, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error == MUSTER_OK && out_time == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the time");
+    }
+    if (error == MUSTER_OK) {
+        struct wall_time time =
+            watchdog_machine_last_progress(timer_server_machine(server->server), clock_wall_time());
+        *out_time = (double)time.nanoseconds / NANOSECONDS_PER_SECOND;
+    }
+    return error;
+}
+
+enum muster_error muster_timer_server_count(
+    const struct muster_timer_server *server, size_t *out_count, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    if (error == MUSTER_OK && out_count == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the number");
+    }
+    if (error == MUSTER_OK) {
+        *out_count =
+            watchdog_timer_count(watchdog_machine_timers(timer_server_machine(server->server)));
+    }
+    return error;
+}

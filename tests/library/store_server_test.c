@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/store_server.h as a program sees it, with muster/store.h as its client. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <muster/store.h>
+#include <muster/store_server.h>
+
+#define LONG_MILLISECONDS 60000
+
+static const struct muster_store_server_settings defaults = {
+    .size = sizeof defaults, .host = "127.0.0.1"};
+
+static struct muster_store_server *serve(const struct muster_store_server_settings *settings) {
+    struct muster_store_server *server = NULL;
+    struct muster_failure failure = {0};
+    if (muster_store_server_new(settings, &server, &failure) != MUSTER_OK) {
+        fail_msg("%s", failure.message);
+    }
+    return server;
+}
+
+static struct muster_store *connect_to(const struct muster_store_server *server) {
+    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
+    struct muster_store *store = NULL;
+    settings.host = "127.0.0.1";
+    settings.port = muster_store_server_port(server);
+    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
+    return store;
+}
+
+static void server_with_a_thread_serves_a_waiting_client(void **state) {
+    (void)state;
+    struct muster_store_server *server = serve(&defaults);
+    struct muster_store *store = connect_to(server);
+    struct muster_bytes value = {0};
+    assert_int_equal(muster_store_set(store, "key", "value", 5, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_get(store, "key", &value, NULL), MUSTER_OK);
+    assert_string_equal(value.data, "value");
+    muster_bytes_clear(&value);
+    assert_int_equal(muster_store_server_fd(server), -1);
+    assert_int_equal(muster_store_server_process(server, NULL), MUSTER_ERROR_STATE);
+    muster_store_free(store);
+    muster_store_server_free(server);
+}
+
+static void note(void *context, const struct muster_store_result *result) {
+    *(int64_t *)context = result->error == MUSTER_OK ? result->number : -1;
+}
+
+static void server_without_a_thread_serves_in_the_programs_loop(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    struct muster_store_request request = MUSTER_STORE_REQUEST;
+    int64_t sum = 0;
+    settings.is_polled = 1;
+    struct muster_store_server *server = serve(&settings);
+    struct muster_store *store = connect_to(server);
+    request.operation = MUSTER_STORE_ADD;
+    request.key = "number";
+    request.number = 7;
+    assert_int_equal(muster_store_submit(store, &request, note, &sum, NULL), MUSTER_OK);
+    while (sum == 0) {
+        struct pollfd polled[] = {{.fd = muster_store_server_fd(server), .events = POLLIN},
+            {.fd = muster_store_fd(store), .events = POLLIN}};
+        assert_true(poll(polled, 2, LONG_MILLISECONDS) > 0);
+        assert_int_equal(muster_store_server_process(server, NULL), MUSTER_OK);
+        assert_int_equal(muster_store_process(store, NULL), MUSTER_OK);
+    }
+    assert_int_equal(sum, 7);
+    muster_store_free(store);
+    muster_store_server_free(server);
+}
+
+static void socket_that_is_handed_in_is_served(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    settings.has_fd = 1;
+    settings.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(settings.fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(settings.fd, (struct sockaddr *)&address, &length), 0);
+    struct muster_store_server *server = serve(&settings);
+    assert_int_equal(muster_store_server_port(server), ntohs(address.sin_port));
+    struct muster_store *store = connect_to(server);
+    assert_int_equal(muster_store_connect(store, NULL), MUSTER_OK);
+    muster_store_free(store);
+    muster_store_server_free(server);
+}
+
+static void limit_of_values_holds(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    int64_t count;
+    settings.value_maximum = 4;
+    struct muster_store_server *server = serve(&settings);
+    struct muster_store *store = connect_to(server);
+    assert_int_equal(muster_store_set(store, "key", "four", 4, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_num_keys(store, &count, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_set(store, "key", "fives", 5, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_num_keys(store, &count, NULL), MUSTER_ERROR_DISCONNECTED);
+    muster_store_free(store);
+    muster_store_server_free(server);
+}
+
+static void assert_bad(
+    const struct muster_store_server_settings *settings, enum muster_error expected) {
+    struct muster_store_server *server = NULL;
+    struct muster_failure failure = {0};
+    assert_int_equal(muster_store_server_new(settings, &server, &failure), expected);
+    assert_int_equal(failure.error, expected);
+    assert_string_not_equal(failure.message, "");
+    assert_null(server);
+}
+
+static void bad_settings_are_errors(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    int pipe_fds[2];
+    assert_int_equal(muster_store_server_new(&defaults, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_bad(NULL, MUSTER_ERROR_INVALID);
+    settings.size = 1;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings = defaults;
+    settings.host = "";
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings = defaults;
+    settings.port = -1;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings.port = 65536;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings = defaults;
+    settings.silence_timeout = NAN;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings.silence_timeout = 1;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings = defaults;
+    settings.value_maximum = ((size_t)1 << 30) + 1;
+    assert_bad(&settings, MUSTER_ERROR_LIMIT);
+    settings = defaults;
+    settings.token_file = "/nowhere/token";
+    assert_bad(&settings, MUSTER_ERROR_SYSTEM);
+    settings = defaults;
+    settings.has_fd = 1;
+    settings.fd = -1;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    assert_int_equal(pipe(pipe_fds), 0);
+    settings.fd = pipe_fds[0];
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    assert_true(fcntl(pipe_fds[0], F_GETFD) >= 0); /* it stays the caller's */
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void port_that_is_taken_is_an_error(void **state) {
+    (void)state;
+    struct muster_store_server *server = serve(&defaults);
+    struct muster_store_server_settings settings = defaults;
+    settings.port = muster_store_server_port(server);
+    assert_bad(&settings, MUSTER_ERROR_SYSTEM);
+    muster_store_server_free(server);
+}
+
+static void no_server_is_an_error_of_each_function(void **state) {
+    (void)state;
+    muster_store_server_free(NULL);
+    assert_int_equal(muster_store_server_port(NULL), -1);
+    assert_int_equal(muster_store_server_fd(NULL), -1);
+    assert_int_equal(muster_store_server_process(NULL, NULL), MUSTER_ERROR_INVALID);
+}
+
+static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
+    (void)state;
+    struct muster_store_server *server = serve(&defaults);
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int port = muster_store_server_port(server);
+        enum muster_error error = muster_store_server_process(server, NULL);
+        muster_store_server_free(server);
+        _exit(port == -1 && error == MUSTER_ERROR_FORKED ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct muster_store *store = connect_to(server);
+    assert_int_equal(muster_store_connect(store, NULL), MUSTER_OK);
+    muster_store_free(store);
+    muster_store_server_free(server);
+}
+
+static size_t count_descriptors(void) {
+    DIR *directory = opendir("/proc/self/fd");
+    size_t descriptors = 0;
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        descriptors++;
+    }
+    closedir(directory);
+    return descriptors;
+}
+
+static void many_servers_leave_nothing_behind(void **state) {
+    (void)state;
+    size_t before = count_descriptors();
+    for (int i = 0; i < 500; i++) {
+        struct muster_store_server_settings settings = defaults;
+        settings.is_polled = i % 2;
+        muster_store_server_free(serve(&settings));
+    }
+    assert_int_equal(count_descriptors(), before);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(server_with_a_thread_serves_a_waiting_client),
+    cmocka_unit_test(server_without_a_thread_serves_in_the_programs_loop),
+    cmocka_unit_test(socket_that_is_handed_in_is_served),
+    cmocka_unit_test(limit_of_values_holds),
+    cmocka_unit_test(bad_settings_are_errors),
+    cmocka_unit_test(port_that_is_taken_is_an_error),
+    cmocka_unit_test(no_server_is_an_error_of_each_function),
+    cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
+    cmocka_unit_test(many_servers_leave_nothing_behind),
+};
+
+TEST_MAIN(tests)

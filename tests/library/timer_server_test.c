@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/timer_server.h as a program sees it: requests through a real FIFO, and misuse. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <muster/timer_server.h>
+
+#define LONG_MILLISECONDS 60000
+#define FAR_SECONDS 4e9 /* in the year 2096 */
+
+struct fixture {
+    char directory[32];
+    char path[64];
+    struct muster_timer_server *server;
+    /* what the callbacks were told */
+    int started;
+    int stopped;
+    int expired;
+    int signalled;
+    int logged;
+    int killed;      /* calls of `kill` */
+    int refusals;    /* so often `kill` says that it could not */
+    long pid;        /* of the last event */
+    char scopes[64]; /* of the last event */
+    int may_ask;
+    bool frees; /* from inside the callback */
+};
+
+static void take_event(void *context, const struct muster_timer_event *event) {
+    struct fixture *fixture = context;
+    fixture->started += event->kind == MUSTER_TIMER_SERVER_STARTED;
+    fixture->stopped += event->kind == MUSTER_TIMER_SERVER_STOPPED;
+    fixture->expired += event->kind == MUSTER_TIMER_EXPIRED;
+    fixture->signalled += event->kind == MUSTER_TIMER_SIGNALLED;
+    fixture->pid = event->pid;
+    fixture->scopes[0] = '\0';
+    for (size_t i = 0; i < event->count; i++) {
+        assert_true(event->expirations[i] < FAR_SECONDS);
+        strncat(fixture->scopes, event->scopes[i],
+            sizeof fixture->scopes - 1 - strlen(fixture->scopes));
+        strncat(fixture->scopes, " ", sizeof fixture->scopes - 1 - strlen(fixture->scopes));
+    }
+    if (fixture->frees && event->kind == MUSTER_TIMER_SIGNALLED) {
+        assert_int_equal(muster_timer_server_process(fixture->server, NULL), MUSTER_ERROR_STATE);
+        muster_timer_server_free(fixture->server);
+        fixture->server = NULL;
+    }
+}
+
+static int may_ask(void *context, long pid) {
+    const struct fixture *fixture = context;
+    assert_true(pid > 0);
+    return fixture->may_ask;
+}
+
+static int pretend_to_kill(
+    void *context, long pid, unsigned long long start_time, int signal_number) {
+    struct fixture *fixture = context;
+    assert_int_equal(pid, getpid());
+    assert_true(start_time > 0);
+    assert_int_equal(signal_number, SIGTERM);
+    fixture->killed++;
+    return fixture->killed > fixture->refusals;
+}
+
+static void write_log(void *context, int level, const char *origin, const char *message) {
+    struct fixture *fixture = context;
+    assert_true(level >= 10 && level <= 50 && origin != NULL && message != NULL);
+    fixture->logged++;
+}
+
+/* This process asks for the timers itself, and only pretends to be ended. */
+static void set_up(struct fixture *fixture) {
+    struct muster_timer_server_settings settings = MUSTER_TIMER_SERVER_SETTINGS;
+    *fixture = (struct fixture){.may_ask = 1};
+    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/muster-timer-XXXXXX");
+    assert_non_null(mkdtemp(fixture->directory));
+    snprintf(fixture->path, sizeof fixture->path, "%s/timers", fixture->directory);
+    settings.path = fixture->path;
+    settings.may_ask = may_ask;
+    settings.kill = pretend_to_kill;
+    settings.event = take_event;
+    settings.log = write_log;
+    settings.context = fixture;
+    assert_int_equal(muster_timer_server_new(&settings, &fixture->server, NULL), MUSTER_OK);
+}
+
+static void tear_down(struct fixture *fixture) {
+    muster_timer_server_free(fixture->server);
+    assert_int_equal(rmdir(fixture->directory), 0); /* the FIFO and the socket are gone */
+}
+
+static void start(struct fixture *fixture) {
+    assert_int_equal(muster_timer_server_start(fixture->server, NULL), MUSTER_OK);
+}
+
+static void ask(
+    const struct fixture *fixture, const char *scope, double expiration, int signal_number) {
+    char line[256];
+    int length = snprintf(line, sizeof line,
+        "{\"pid\": %d, \"scope_id\": \"%s\", \"expiration_time\": %f, \"signal\": %d}\n",
+        (int)getpid(), scope, expiration, signal_number);
+    int fd = open(fixture->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, line, (size_t)length), length);
+    close(fd);
+}
+
+/* One turn of the program's own loop. */
+static void turn(const struct fixture *fixture) {
+    struct pollfd poll_fd = {.fd = muster_timer_server_fd(fixture->server), .events = POLLIN};
+    assert_int_equal(poll(&poll_fd, 1, LONG_MILLISECONDS), 1);
+    assert_int_equal(muster_timer_server_process(fixture->server, NULL), MUSTER_OK);
+}
+
+static size_t count(const struct fixture *fixture) {
+    size_t timers = 99;
+    assert_int_equal(muster_timer_server_count(fixture->server, &timers, NULL), MUSTER_OK);
+    return timers;
+}
+
+static void expired_timer_calls_the_programs_own_kill(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture);
+    assert_int_equal(fixture.started, 1);
+    ask(&fixture, "batch", 1, SIGTERM);
+    while (fixture.signalled == 0) {
+        turn(&fixture);
+    }
+    assert_int_equal(fixture.killed, 1);
+    assert_int_equal(fixture.pid, getpid());
+    assert_string_equal(fixture.scopes, "batch ");
+    assert_int_equal(count(&fixture), 0);
+    tear_down(&fixture);
+}
+
+static void process_that_cannot_be_ended_is_tried_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    double progress = 0;
+    set_up(&fixture);
+    fixture.refusals = 1;
+    start(&fixture);
+    ask(&fixture, "batch", 1, SIGTERM);
+    while (fixture.killed == 0) {
+        turn(&fixture);
+    }
+    double now = (double)time(NULL);
+    assert_int_equal(
+        muster_timer_server_last_progress_time(fixture.server, &progress, NULL), MUSTER_OK);
+    assert_true(progress <= now + 1);
+    while (fixture.signalled == 0) {
+        turn(&fixture);
+    }
+    assert_int_equal(fixture.killed, 2);
+    assert_true(fixture.logged > 0);
+    tear_down(&fixture);
+}
+
+static void timer_without_a_signal_is_only_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    start(&fixture);
+    ask(&fixture, "batch", 1, 0);
+    while (fixture.expired == 0) {
+        turn(&fixture);
+    }
+    assert_int_equal(fixture.killed, 0);
+    tear_down(&fixture);
+}
+
+static void who_may_not_ask_gets_no_timer(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.may_ask = 0;
+    start(&fixture);
+    ask(&fixture, "batch", FAR_SECONDS, SIGTERM);
+    while (fixture.logged == 0) {
+        turn(&fixture);
+    }
+    assert_int_equal(count(&fixture), 0);
+    tear_down(&fixture);
+}
+
+static void timers_are_dropped_when_the_program_says_so(void **state) {
+    (void)state;
+    struct fixture fixture;
+    double progress = 0;
+    set_up(&fixture);
+    start(&fixture);
+    ask(&fixture, "one", FAR_SECONDS, SIGTERM);
+    ask(&fixture, "two", FAR_SECONDS, SIGTERM);
+    while (count(&fixture) < 2) {
+        turn(&fixture);
+    }
+    assert_int_equal(
+        muster_timer_server_last_progress_time(fixture.server, &progress, NULL), MUSTER_OK);
+    assert_true(progress > 1e9);
+    assert_int_equal(muster_timer_server_clear(fixture.server, getpid(), NULL), MUSTER_OK);
+    assert_int_equal(count(&fixture), 0);
+    ask(&fixture, "three", FAR_SECONDS, SIGTERM);
+    while (count(&fixture) < 1) {
+        turn(&fixture);
+    }
+    assert_int_equal(muster_timer_server_stop(fixture.server, NULL), MUSTER_OK);
+    assert_int_equal(fixture.stopped, 1);
+    assert_int_equal(count(&fixture), 0);
+    assert_int_equal(muster_timer_server_stop(fixture.server, NULL), MUSTER_ERROR_STATE);
+    start(&fixture);
+    assert_int_equal(muster_timer_server_start(fixture.server, NULL), MUSTER_ERROR_STATE);
+    tear_down(&fixture);
+}
+
+static void server_may_be_freed_from_inside_its_callback(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.frees = true;
+    start(&fixture);
+    ask(&fixture, "batch", 1, SIGTERM);
+    while (fixture.server != NULL) {
+        turn(&fixture);
+    }
+    assert_int_equal(fixture.signalled, 1);
+    tear_down(&fixture);
+}
+
+/* Every function, with arguments that are right. */
+static void assert_all(struct muster_timer_server *server, enum muster_error expected) {
+    double progress = -1;
+    size_t timers = 99;
+    struct muster_failure failure = {0};
+    assert_int_equal(muster_timer_server_start(server, &failure), expected);
+    assert_int_equal(failure.error, expected);
+    assert_string_not_equal(failure.message, "");
+    assert_int_equal(muster_timer_server_stop(server, NULL), expected);
+    assert_int_equal(muster_timer_server_process(server, NULL), expected);
+    assert_int_equal(muster_timer_server_clear(server, 1, NULL), expected);
+    assert_int_equal(muster_timer_server_last_progress_time(server, &progress, NULL), expected);
+    assert_int_equal(muster_timer_server_count(server, &timers, NULL), expected);
+    assert_int_equal(muster_timer_server_fd(server), -1);
+    assert_true(progress < 0 && timers == 99);
+}
+
+static void bad_arguments_are_errors(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_timer_server *second = NULL;
+    struct muster_timer_server_settings settings = MUSTER_TIMER_SERVER_SETTINGS;
+    char path[5000];
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    assert_all(NULL, MUSTER_ERROR_INVALID);
+    muster_timer_server_free(NULL);
+    set_up(&fixture);
+    assert_int_equal(muster_timer_server_new(NULL, &second, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_INVALID);
+    settings.path = path;
+    assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_LIMIT);
+    settings.path = "/nowhere/timers";
+    assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_SYSTEM);
+    assert_int_equal(muster_timer_server_new(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
+    settings.path = fixture.path; /* which is served */
+    assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_INVALID);
+    settings.path = fixture.directory;
+    assert_int_equal(muster_timer_server_new(&settings, &second, NULL), MUSTER_ERROR_INVALID);
+    assert_null(second);
+    assert_int_equal(muster_timer_server_clear(fixture.server, 0, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_timer_server_count(fixture.server, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(
+        muster_timer_server_last_progress_time(fixture.server, NULL, NULL), MUSTER_ERROR_INVALID);
+    tear_down(&fixture);
+}
+
+static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    start(&fixture);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        assert_all(fixture.server, MUSTER_ERROR_FORKED); /* a failure ends the child, with 255 */
+        muster_timer_server_free(fixture.server);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    ask(&fixture, "batch", FAR_SECONDS, SIGTERM);
+    while (count(&fixture) == 0) {
+        turn(&fixture);
+    }
+    tear_down(&fixture);
+}
+
+static size_t count_descriptors(void) {
+    DIR *directory = opendir("/proc/self/fd");
+    size_t descriptors = 0;
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        descriptors++;
+    }
+    closedir(directory);
+    return descriptors;
+}
+
+static void many_servers_leave_nothing_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    size_t before = count_descriptors();
+    for (int i = 0; i < 1000; i++) {
+        set_up(&fixture);
+        tear_down(&fixture);
+    }
+    assert_int_equal(count_descriptors(), before);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(expired_timer_calls_the_programs_own_kill),
+    cmocka_unit_test(process_that_cannot_be_ended_is_tried_again),
+    cmocka_unit_test(timer_without_a_signal_is_only_told),
+    cmocka_unit_test(who_may_not_ask_gets_no_timer),
+    cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
+    cmocka_unit_test(server_may_be_freed_from_inside_its_callback),
+    cmocka_unit_test(bad_arguments_are_errors),
+    cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
+    cmocka_unit_test(many_servers_leave_nothing_behind),
+};
+
+TEST_MAIN(tests)
