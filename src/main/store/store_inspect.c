@@ -50,8 +50,7 @@ static bool choose_place(struct option_result *options, const struct text_list *
             .host = choose_host(options, environment),
             .port = choose_port(options, environment),
             .token_file = option_result_value(options, "token_file")->text,
-            .silence_timeout =
-                duration_from_seconds(option_result_value(options, "silence_timeout")->number),
+            .silence_timeout = option_result_value(options, "silence_timeout")->number,
         };
         return out_place->port != 0;
     }
@@ -82,8 +81,8 @@ static int ask(const struct store_inspect_command *command, const char *program,
         fputs(options->text, stderr);
         return EXIT_STATUS_USAGE;
     }
-    struct store_session *session = store_session_new(
-        program, &place, duration_from_seconds(option_result_value(options, "timeout")->number));
+    struct store_session *session =
+        store_session_new(program, &place, option_result_value(options, "timeout")->number);
     if (session == NULL) {
         return EXIT_FAILURE;
     }

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/bytes.h"
 #include "base/memory.h"
 #include "main/exit_status.h"
 #include "main/store/store_print.h"
@@ -21,12 +23,16 @@ static bool is_raw(const struct option_result *options) {
     return option_result_value(options, "raw")->flag;
 }
 
+static struct muster_slice slice_of_text(const char *text) {
+    return (struct muster_slice){text, strlen(text)};
+}
+
 /* A question about one key, which the option "key" names. */
 static struct store_session_question about_key(
-    const struct option_result *options, enum store_operation operation) {
+    const struct option_result *options, enum muster_store_operation operation) {
     return (struct store_session_question){
-        .request = {.operation = operation, .key = slice_from_string(text_option(options, "key"))},
-        .is_raw = is_raw(options)};
+        .request = {
+            .operation = operation, .key = text_option(options, "key"), .is_raw = is_raw(options)}};
 }
 
 static int status_of(bool is_done) {
@@ -52,17 +58,17 @@ static bool read_stdin(struct bytes *out_bytes) {
 }
 
 /* Sends a value that was given as an argument, or on stdin when the argument is "-". */
-static int send_value(struct store_session *session, enum store_operation operation,
+static int send_value(struct store_session *session, enum muster_store_operation operation,
     const char *key, const char *value, bool key_is_raw) {
     struct store_session_question question = {
-        .request = {.operation = operation, .key = slice_from_string(key)}, .is_raw = key_is_raw};
+        .request = {.operation = operation, .key = key, .is_raw = key_is_raw}};
     struct bytes input = {0};
     bool is_ready = true;
     if (text_equals(value, "-")) {
         is_ready = read_stdin(&input);
-        question.request.value = bytes_slice(&input);
+        question.request.value = (struct muster_slice){input.data, input.length};
     } else {
-        question.request.value = slice_from_string(value);
+        question.request.value = slice_of_text(value);
     }
     bool is_done = is_ready && store_session_ask(session, &question);
     bytes_clear(&input);
@@ -73,18 +79,20 @@ static int send_value(struct store_session *session, enum store_operation operat
 static bool set_several(
     struct store_session *session, const struct text_list *pairs, bool keys_are_raw) {
     size_t count = pairs->count / 2;
-    struct slice *blobs = memory_allocate(pairs->count * sizeof *blobs);
+    const char **keys = memory_allocate(count * sizeof *keys);
+    struct muster_slice *values = memory_allocate(count * sizeof *values);
     for (size_t i = 0; i < count; i++) {
-        blobs[i] = slice_from_string(pairs->items[2 * i]);
-        blobs[count + i] = slice_from_string(pairs->items[2 * i + 1]);
+        keys[i] = pairs->items[2 * i];
+        values[i] = slice_of_text(pairs->items[2 * i + 1]);
     }
     bool is_done = store_session_ask(
-        session, &(struct store_session_question){.request = {.operation = STORE_MULTI_SET,
-                                                      .keys = blobs,
-                                                      .values = blobs + count,
-                                                      .count = count},
-                     .is_raw = keys_are_raw});
-    free(blobs);
+        session, &(struct store_session_question){.request = {.operation = MUSTER_STORE_MULTI_SET,
+                                                      .keys = keys,
+                                                      .values = values,
+                                                      .count = count,
+                                                      .is_raw = keys_are_raw}});
+    free(values);
+    free(keys);
     return is_done;
 }
 
@@ -95,32 +103,33 @@ int store_run_set(struct store_session *session, const struct option_result *opt
         return EXIT_STATUS_USAGE;
     }
     if (pairs->count == 2) {
-        return send_value(session, STORE_SET, pairs->items[0], pairs->items[1], is_raw(options));
+        return send_value(
+            session, MUSTER_STORE_SET, pairs->items[0], pairs->items[1], is_raw(options));
     }
     return status_of(set_several(session, pairs, is_raw(options)));
 }
 
 int store_run_append(struct store_session *session, const struct option_result *options) {
-    return send_value(session, STORE_APPEND, text_option(options, "key"),
+    return send_value(session, MUSTER_STORE_APPEND, text_option(options, "key"),
         text_option(options, "value"), is_raw(options));
 }
 
 int store_run_push(struct store_session *session, const struct option_result *options) {
-    return send_value(session, STORE_QUEUE_PUSH, text_option(options, "key"),
+    return send_value(session, MUSTER_STORE_QUEUE_PUSH, text_option(options, "key"),
         text_option(options, "value"), is_raw(options));
 }
 
-static void print_integer(void *context, const struct store_reply *reply) {
+static void print_integer(void *context, const struct muster_store_result *result) {
     (void)context;
-    printf("%lld\n", (long long)reply->integer);
+    printf("%lld\n", (long long)result->number);
 }
 
-static void keep_integer(void *context, const struct store_reply *reply) {
-    *(int64_t *)context = reply->integer;
+static void keep_integer(void *context, const struct muster_store_result *result) {
+    *(int64_t *)context = result->number;
 }
 
 int store_run_add(struct store_session *session, const struct option_result *options) {
-    struct store_session_question question = about_key(options, STORE_ADD);
+    struct store_session_question question = about_key(options, MUSTER_STORE_ADD);
     question.request.number = option_result_value(options, "number")->integer;
     question.take = print_integer;
     return status_of(store_session_ask(session, &question));
@@ -130,18 +139,18 @@ int store_run_count(struct store_session *session, const struct option_result *o
     (void)options;
     return status_of(store_session_ask(
         session, &(struct store_session_question){
-                     .request = {.operation = STORE_COUNT_KEYS}, .take = print_integer}));
+                     .request = {.operation = MUSTER_STORE_NUM_KEYS}, .take = print_integer}));
 }
 
 int store_run_len(struct store_session *session, const struct option_result *options) {
-    struct store_session_question question = about_key(options, STORE_QUEUE_LENGTH);
+    struct store_session_question question = about_key(options, MUSTER_STORE_QUEUE_LEN);
     question.take = print_integer;
     return status_of(store_session_ask(session, &question));
 }
 
 int store_run_delete(struct store_session *session, const struct option_result *options) {
     int64_t deleted = 0;
-    struct store_session_question question = about_key(options, STORE_DELETE);
+    struct store_session_question question = about_key(options, MUSTER_STORE_DELETE_KEY);
     question.take = keep_integer;
     question.context = &deleted;
     if (!store_session_ask(session, &question)) {
@@ -150,15 +159,15 @@ int store_run_delete(struct store_session *session, const struct option_result *
     return status_of(deleted > 0);
 }
 
-static void print_pop(void *context, const struct store_reply *reply) {
-    *(int64_t *)context = reply->pop.length;
-    store_print_exact(reply->pop.front);
+static void print_pop(void *context, const struct muster_store_result *result) {
+    *(int64_t *)context = result->number;
+    store_print_exact(result->value);
 }
 
 int store_run_pop(struct store_session *session, const struct option_result *options) {
     int64_t length = 0;
-    struct store_session_question question = about_key(options, STORE_QUEUE_POP);
-    question.waits_first = option_result_value(options, "wait")->flag;
+    struct store_session_question question = about_key(options, MUSTER_STORE_QUEUE_POP);
+    question.request.number = option_result_value(options, "wait")->flag;
     question.take = print_pop;
     question.context = &length;
     if (!store_session_ask(session, &question)) {
@@ -171,80 +180,66 @@ int store_run_pop(struct store_session *session, const struct option_result *opt
 }
 
 int store_run_barrier(struct store_session *session, const struct option_result *options) {
-    struct store_session_question question = about_key(options, STORE_BARRIER);
+    struct store_session_question question = about_key(options, MUSTER_STORE_BARRIER);
     question.request.number = option_result_value(options, "number")->integer;
-    return status_of(store_session_ask_byte(session, &question) == STORE_STOP_WAITING);
+    return status_of(store_session_ask(session, &question));
 }
 
 int store_run_ping(struct store_session *session, const struct option_result *options) {
     (void)options;
     return status_of(store_session_ask(
-        session, &(struct store_session_question){.request = {.operation = STORE_PING}}));
+        session, &(struct store_session_question){.request = {.operation = MUSTER_STORE_PING}}));
 }
 
-/* The keys of the option "keys"; the caller frees the array. */
-static struct slice *list_keys(const struct option_result *options, size_t *out_count) {
+/* A question about the keys of the option "keys", which are borrowed. */
+static struct store_session_question about_keys(
+    const struct option_result *options, enum muster_store_operation operation) {
     const struct text_list *names = &option_result_value(options, "keys")->list;
-    struct slice *keys = memory_allocate(names->count * sizeof *keys);
-    for (size_t i = 0; i < names->count; i++) {
-        keys[i] = slice_from_string(names->items[i]);
-    }
-    *out_count = names->count;
-    return keys;
-}
-
-static int ask_about_keys(struct store_session *session, const struct option_result *options,
-    enum store_operation operation) {
-    size_t count;
-    struct slice *keys = list_keys(options, &count);
-    int byte = store_session_ask_byte(
-        session, &(struct store_session_question){
-                     .request = {.operation = operation, .keys = keys, .count = count},
-                     .is_raw = is_raw(options)});
-    free(keys);
-    return byte;
+    return (struct store_session_question){.request = {.operation = operation,
+                                               .keys = (const char *const *)names->items,
+                                               .count = names->count,
+                                               .is_raw = is_raw(options)}};
 }
 
 int store_run_wait(struct store_session *session, const struct option_result *options) {
-    return status_of(ask_about_keys(session, options, STORE_WAIT) == STORE_STOP_WAITING);
+    const struct store_session_question question = about_keys(options, MUSTER_STORE_WAIT);
+    return status_of(store_session_ask(session, &question));
 }
 
 int store_run_check(struct store_session *session, const struct option_result *options) {
-    return status_of(ask_about_keys(session, options, STORE_CHECK) == STORE_READY);
+    const struct store_session_question question = about_keys(options, MUSTER_STORE_CHECK);
+    return status_of(store_session_ask_whether(session, &question) == 1);
 }
 
-static void print_blobs(void *context, const struct store_reply *reply) {
-    (void)context;
-    if (reply->kind == STORE_REPLY_BLOB) {
-        store_print_exact(reply->blob);
+static void print_values(void *context, const struct muster_store_result *result) {
+    const struct muster_store_request *request = context;
+    if (request->operation == MUSTER_STORE_GET) {
+        store_print_exact(result->value);
         return;
     }
-    for (size_t i = 0; i < reply->list.count; i++) {
-        store_print_line(reply->list.items[i]);
+    for (size_t i = 0; i < result->count; i++) {
+        store_print_line(result->values[i]);
     }
 }
 
-/* First asks whether the keys exist, because servers answer differently when a key is missing. */
+/* First asks whether the keys exist, because a GET waits until they do. */
 int store_run_get(struct store_session *session, const struct option_result *options) {
-    int presence = ask_about_keys(session, options, STORE_CHECK);
-    if (presence != STORE_READY) {
-        if (presence == STORE_NOT_READY) {
+    const struct store_session_question check = about_keys(options, MUSTER_STORE_CHECK);
+    int presence = store_session_ask_whether(session, &check);
+    if (presence != 1) {
+        if (presence == 0) {
             fputs("muster store get: error: no such key\n", stderr);
         }
         return EXIT_FAILURE;
     }
-    size_t count;
-    struct slice *keys = list_keys(options, &count);
-    struct store_session_question question = {.is_raw = is_raw(options), .take = print_blobs};
-    if (count == 1) {
-        question.request = (struct store_request){.operation = STORE_GET, .key = keys[0]};
-    } else {
-        question.request =
-            (struct store_request){.operation = STORE_MULTI_GET, .keys = keys, .count = count};
+    struct store_session_question question = about_keys(options, MUSTER_STORE_MULTI_GET);
+    question.take = print_values;
+    question.context = &question.request;
+    if (question.request.count == 1) {
+        question.request.operation = MUSTER_STORE_GET;
+        question.request.key = question.request.keys[0];
     }
-    bool is_done = store_session_ask(session, &question);
-    free(keys);
-    return status_of(is_done);
+    return status_of(store_session_ask(session, &question));
 }
 
 /* The value that a compare-and-set left in the store, and the value that it should set. */
@@ -253,17 +248,18 @@ struct comparison {
     bool is_desired;
 };
 
-static void print_comparison(void *context, const struct store_reply *reply) {
+static void print_comparison(void *context, const struct muster_store_result *result) {
     struct comparison *comparison = context;
-    comparison->is_desired = slice_equals(reply->blob, comparison->desired);
-    store_print_exact(reply->blob);
+    struct slice value = {result->value.data, result->value.length};
+    comparison->is_desired = slice_equals(value, comparison->desired);
+    store_print_exact(result->value);
 }
 
 int store_run_compare_set(struct store_session *session, const struct option_result *options) {
-    struct store_session_question question = about_key(options, STORE_COMPARE_SET);
+    struct store_session_question question = about_key(options, MUSTER_STORE_COMPARE_SET);
     struct comparison comparison = {.desired = slice_from_string(text_option(options, "desired"))};
-    question.request.expected = slice_from_string(text_option(options, "expected"));
-    question.request.value = comparison.desired;
+    question.request.expected = slice_of_text(text_option(options, "expected"));
+    question.request.value = slice_of_text(text_option(options, "desired"));
     question.take = print_comparison;
     question.context = &comparison;
     return status_of(store_session_ask(session, &question) && comparison.is_desired);
@@ -275,10 +271,10 @@ struct key_filter {
     bool shows_raw;
 };
 
-static void print_keys(void *context, const struct store_reply *reply) {
+static void print_keys(void *context, const struct muster_store_result *result) {
     const struct key_filter *filter = context;
-    for (size_t i = 0; i < reply->list.count; i++) {
-        struct slice key = reply->list.items[i];
+    for (size_t i = 0; i < result->count; i++) {
+        struct slice key = {result->values[i].data, result->values[i].length};
         if (!filter->shows_raw) {
             if (key.length == 0 || key.data[0] != '/') {
                 continue; /* skip the store's own keys, such as "init/", as upstream's list_keys()
@@ -287,7 +283,7 @@ static void print_keys(void *context, const struct store_reply *reply) {
             key = (struct slice){key.data + 1, key.length - 1};
         }
         if (slice_starts_with(key, filter->prefix)) {
-            store_print_line(key);
+            store_print_line((struct muster_slice){key.data, key.length});
         }
     }
 }
@@ -298,7 +294,8 @@ int store_run_keys(struct store_session *session, const struct option_result *op
     if (prefix->is_set) {
         filter.prefix = slice_from_string(prefix->text);
     }
-    return status_of(store_session_ask(session,
-        &(struct store_session_question){
-            .request = {.operation = STORE_LIST_KEYS}, .take = print_keys, .context = &filter}));
+    return status_of(store_session_ask(
+        session, &(struct store_session_question){.request = {.operation = MUSTER_STORE_LIST_KEYS},
+                     .take = print_keys,
+                     .context = &filter}));
 }

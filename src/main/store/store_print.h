@@ -3,12 +3,12 @@
 #ifndef MUSTER_MAIN_STORE_STORE_PRINT_H
 #define MUSTER_MAIN_STORE_STORE_PRINT_H
 
-#include "base/bytes.h"
+#include <muster/store.h>
 
 /* Prints the bytes unchanged, without a newline. On a terminal they are made printable. */
-void store_print_exact(struct slice bytes);
+void store_print_exact(struct muster_slice bytes);
 
 /* Prints one line: printable ASCII unchanged, a backslash doubled, every other byte as \xNN. */
-void store_print_line(struct slice bytes);
+void store_print_line(struct muster_slice bytes);
 
 #endif

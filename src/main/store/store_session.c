@@ -1,114 +1,117 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "main/store/store_session.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "base/duration.h"
 #include "base/memory.h"
-#include "host/loop/event_loop.h"
-#include "host/store/job_token.h"
-#include "host/store/store_access.h"
+#include "host/loop/clock.h"
+
+/* Servers can be told to take more than PyTorch's do. */
+#define LARGEST_VALUE ((size_t)1 << 30)
+/* What libmuster takes for the default. */
+#define UNSET 0.0
+#define SHORTEST_TIMEOUT 1e-9
 
 struct store_session {
     const char *program;
-    struct duration timeout;
-    struct event_loop *loop;
-    struct event_timer *timer;
-    struct job_token *token; /* or NULL */
-    struct store_access *store;
+    struct muster_store *store;
 };
 
-static void stop_loop(void *context) {
-    event_loop_stop(context);
+/* The names that PyTorch has for the requests (QueryType). */
+static const char *name_of(enum muster_store_operation operation) {
+    static const char *const names[] = {
+        [MUSTER_STORE_SET] = "SET",
+        [MUSTER_STORE_GET] = "GET",
+        [MUSTER_STORE_ADD] = "ADD",
+        [MUSTER_STORE_APPEND] = "APPEND",
+        [MUSTER_STORE_COMPARE_SET] = "COMPARE_SET",
+        [MUSTER_STORE_CHECK] = "CHECK",
+        [MUSTER_STORE_WAIT] = "WAIT",
+        [MUSTER_STORE_DELETE_KEY] = "DELETE_KEY",
+        [MUSTER_STORE_NUM_KEYS] = "GETNUMKEYS",
+        [MUSTER_STORE_MULTI_GET] = "MULTI_GET",
+        [MUSTER_STORE_MULTI_SET] = "MULTI_SET",
+        [MUSTER_STORE_QUEUE_PUSH] = "QUEUE_PUSH",
+        [MUSTER_STORE_QUEUE_POP] = "QUEUE_POP",
+        [MUSTER_STORE_QUEUE_LEN] = "QUEUE_LEN",
+        [MUSTER_STORE_LIST_KEYS] = "LIST_KEYS",
+        [MUSTER_STORE_BARRIER] = "BARRIER",
+        [MUSTER_STORE_PING] = "PING",
+    };
+    return names[operation];
 }
 
 /* A command only looks into a file store: it does not create the file and is not counted as a
  * user. */
-static struct store_access *open_access(
-    const struct store_session *session, const struct store_place *place, struct duration timeout) {
-    struct event_loop *loop = session->loop;
+static enum muster_error open_store(const struct store_place *place, double timeout,
+    struct muster_store **out_store, struct muster_failure *failure) {
     if (place->path != NULL) {
-        return store_access_over_file(
-            loop, &(struct file_store_settings){
-                      .path = place->path, .is_visitor = true, .connect_timeout = timeout});
+        struct muster_file_store_settings settings = MUSTER_FILE_STORE_SETTINGS;
+        settings.path = place->path;
+        settings.is_visitor = 1;
+        settings.timeout = timeout;
+        return muster_store_new_file(&settings, out_store, failure);
     }
-    return store_access_over_tcp(loop, &(struct store_client_settings){
-                                           .host = place->host,
-                                           .port = place->port,
-                                           .connect_timeout = timeout,
-                                           .key = job_token_key(session->token),
-                                           .silence_timeout = place->silence_timeout,
-                                       });
+    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
+    settings.host = place->host;
+    settings.port = place->port;
+    settings.timeout = timeout;
+    settings.silence_timeout = place->silence_timeout;
+    settings.token_file = place->token_file;
+    settings.value_maximum = LARGEST_VALUE;
+    return muster_store_new_tcp(&settings, out_store, failure);
 }
 
 struct store_session *store_session_new(
-    const char *program, const struct store_place *place, struct duration timeout) {
+    const char *program, const struct store_place *place, double timeout) {
+    struct muster_failure failure;
     struct store_session *session = memory_allocate(sizeof *session);
     session->program = program;
-    session->timeout = timeout;
-    struct failure failure = {0};
-    enum failure_code code = event_loop_new(&session->loop, &failure);
-    if (code == FAILURE_NONE && place->token_file != NULL) {
-        code = job_token_open(NULL, place->token_file, &session->token, &failure);
-    }
-    if (code != FAILURE_NONE) {
+    if (open_store(place, timeout == UNSET ? SHORTEST_TIMEOUT : timeout, &session->store,
+            &failure) != MUSTER_OK) {
         fprintf(stderr, "%s: error: %s\n", program, failure.message);
-        event_loop_free(session->loop);
         free(session);
         return NULL;
     }
-    session->timer = event_timer_new(session->loop, stop_loop, session->loop);
-    session->store = open_access(session, place, timeout);
     return session;
 }
 
 void store_session_free(struct store_session *session) {
-    if (session == NULL) {
-        return;
+    if (session != NULL) {
+        muster_store_free(session->store);
+        free(session);
     }
-    store_access_free(session->store);
-    event_timer_free(session->timer);
-    event_loop_free(session->loop);
-    job_token_free(session->token);
-    free(session);
 }
 
-/* The state of one question while its answer is awaited. */
-struct exchange {
-    struct store_session *session;
-    const struct store_session_question *question;
-    bool is_answered;
-};
-
-static void answered(void *context, const struct store_client_result *result) {
-    struct exchange *exchange = context;
-    struct store_session *session = exchange->session;
-    event_loop_stop(session->loop);
-    if (result->code != FAILURE_NONE) {
-        fprintf(stderr, "%s: error: %s: %s\n", session->program,
-            store_operation_name(exchange->question->request.operation), result->message);
-        return;
-    }
-    exchange->is_answered = true;
-    if (exchange->question->take != NULL) {
-        exchange->question->take(exchange->question->context, result->reply);
+/* Hands a good answer on. */
+static void take_answer(void *context, const struct muster_store_result *result) {
+    const struct store_session_question *question = context;
+    if (result->error == MUSTER_OK && question->take != NULL) {
+        question->take(question->context, result);
     }
 }
 
 static bool exchange(struct store_session *session, const struct store_session_question *question) {
-    struct exchange exchange = {.session = session, .question = question};
-    store_access_send(session->store,
-        &(struct store_client_call){
-            .request = question->request,
-            .is_raw = question->is_raw,
-            .waits_first = question->waits_first,
-            .timeout = question->has_no_time_limit ? DURATION_FOREVER : session->timeout,
-            .done = answered,
-            .context = &exchange,
-        });
-    event_loop_run(session->loop);
-    return exchange.is_answered;
+    struct muster_failure failure;
+    struct store_session_question asked = *question;
+    asked.request.size = sizeof asked.request;
+    asked.request.timeout = question->has_no_time_limit ? -1 : UNSET;
+    if (muster_store_call(session->store, &asked.request, take_answer, &asked, &failure) ==
+        MUSTER_OK) {
+        return true;
+    }
+    fprintf(stderr, "%s: error: %s: %s\n", session->program, name_of(asked.request.operation),
+        failure.message);
+    return false;
+}
+
+static bool has_no_answer(enum muster_store_operation operation) {
+    return operation == MUSTER_STORE_SET || operation == MUSTER_STORE_APPEND ||
+           operation == MUSTER_STORE_MULTI_SET || operation == MUSTER_STORE_QUEUE_PUSH;
 }
 
 bool store_session_ask(
@@ -116,29 +119,33 @@ bool store_session_ask(
     if (!exchange(session, question)) {
         return false;
     }
-    if (store_operation_reply_kind(question->request.operation) != STORE_REPLY_NONE) {
-        return true;
-    }
-    /* For a request without a reply, success is known only when the next request is answered, so a
-     * PING follows. */
-    return exchange(session, &(struct store_session_question){.request = {.operation = STORE_PING,
-                                                                  .nonce = (uint32_t)getpid()}});
+    /* For a request without an answer, success is known only when the next request is answered, so
+     * a PING follows. */
+    static const struct store_session_question ping = {.request.operation = MUSTER_STORE_PING};
+    return !has_no_answer(question->request.operation) || exchange(session, &ping);
 }
 
-static void take_byte(void *context, const struct store_reply *reply) {
-    *(int *)context = reply->byte;
+static void take_number(void *context, const struct muster_store_result *result) {
+    *(int *)context = (int)result->number;
 }
 
-int store_session_ask_byte(
+int store_session_ask_whether(
     struct store_session *session, const struct store_session_question *question) {
-    int byte = -1;
+    int answer = -1;
     struct store_session_question asked = *question;
-    asked.take = take_byte;
-    asked.context = &byte;
-    return store_session_ask(session, &asked) ? byte : -1;
+    asked.take = take_number;
+    asked.context = &answer;
+    return store_session_ask(session, &asked) ? answer : -1;
 }
 
-void store_session_pause(struct store_session *session, struct duration length) {
-    event_timer_set(session->timer, instant_after(event_loop_now(session->loop), length));
-    event_loop_run(session->loop);
+void store_session_pause(struct store_session *session, double seconds) {
+    struct instant end = instant_after(clock_now(), duration_from_seconds(seconds));
+    struct duration left;
+    while ((left = instant_until(clock_now(), end)).nanoseconds > 0) {
+        struct pollfd pollfd = {.fd = muster_store_fd(session->store), .events = POLLIN};
+        int64_t milliseconds = duration_milliseconds_ceiling(left);
+        if (poll(&pollfd, 1, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds) > 0) {
+            (void)muster_store_process(session->store, NULL); /* a loss is told by the next call */
+        }
+    }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A store for commands: connects to a server or opens a file, asks one thing after the other and
- * waits for each answer. Errors are printed on stderr. */
+ * waits for each answer. Errors are printed on stderr. It stands on muster/store.h alone, as any
+ * program does. */
 #ifndef MUSTER_MAIN_STORE_STORE_SESSION_H
 #define MUSTER_MAIN_STORE_STORE_SESSION_H
 
 #include <stdbool.h>
 
-#include "base/duration.h"
-#include "core/store/store_request.h"
+#include <muster/store.h>
 
 struct store_session;
 
@@ -16,25 +16,24 @@ struct store_place {
     const char *path; /* NULL for a server */
     const char *host;
     int port;
-    const char *token_file;          /* NULL: the store wants no token */
-    struct duration silence_timeout; /* see host/tcp_silence */
+    const char *token_file; /* NULL: the store wants no token */
+    double silence_timeout; /* in seconds, see host/tcp_silence */
 };
 
 /* `program` is how messages call the command. It and the strings of the place must outlive the
- * session. `timeout` applies to connecting and to each answer. */
+ * session. `timeout` applies to connecting and to each answer, in seconds. */
 struct store_session *store_session_new(
-    const char *program, const struct store_place *place, struct duration timeout);
+    const char *program, const struct store_place *place, double timeout);
 /* Accepts NULL. */
 void store_session_free(struct store_session *session);
 
-/* One question and how to ask it. */
+/* One question. */
 struct store_session_question {
-    struct store_request request;
-    bool is_raw;            /* send keys unchanged, without a '/' in front */
-    bool waits_first;       /* wait until the keys exist */
+    /* Its size need not be set. */
+    struct muster_store_request request;
     bool has_no_time_limit; /* otherwise the session's timeout applies */
     /* Gets the answer, which is borrowed; may be NULL. */
-    void (*take)(void *context, const struct store_reply *reply);
+    void (*take)(void *context, const struct muster_store_result *result);
     void *context;
 };
 
@@ -43,10 +42,11 @@ struct store_session_question {
 bool store_session_ask(
     struct store_session *session, const struct store_session_question *question);
 
-/* As store_session_ask, for an answer of one byte; -1 when there was no answer. */
-int store_session_ask_byte(
+/* As store_session_ask, for an answer that is yes (1) or no (0); -1 when there was no answer. */
+int store_session_ask_whether(
     struct store_session *session, const struct store_session_question *question);
 
-void store_session_pause(struct store_session *session, struct duration length);
+/* For so many seconds. */
+void store_session_pause(struct store_session *session, double seconds);
 
 #endif

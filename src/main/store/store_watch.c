@@ -13,59 +13,59 @@
 
 struct watch {
     struct store_session *session;
-    struct slice key;
+    const char *key;
     bool is_raw;
     struct bytes value; /* the value that was shown last */
     bool has_value;
     bool has_changed;
 };
 
-static void compare_value(void *context, const struct store_reply *reply) {
+static void compare_value(void *context, const struct muster_store_result *result) {
     struct watch *watch = context;
-    watch->has_changed =
-        !watch->has_value || !slice_equals(bytes_slice(&watch->value), reply->blob);
+    struct slice value = {result->value.data, result->value.length};
+    watch->has_changed = !watch->has_value || !slice_equals(bytes_slice(&watch->value), value);
     if (watch->has_changed) {
         watch->has_value = true;
         watch->value.length = 0;
-        (void)!bytes_append(&watch->value, reply->blob.data, reply->blob.length);
-        store_print_line(reply->blob);
+        (void)!bytes_append(&watch->value, value.data, value.length);
+        store_print_line(result->value);
         fflush(stdout);
     }
 }
 
-static int ask_about_key(struct watch *watch, enum store_operation operation) {
-    return store_session_ask_byte(
-        watch->session, &(struct store_session_question){
-                            .request = {.operation = operation, .keys = &watch->key, .count = 1},
-                            .is_raw = watch->is_raw,
-                            .has_no_time_limit = operation == STORE_WAIT});
+static struct store_session_question about_key(
+    const struct watch *watch, enum muster_store_operation operation) {
+    return (struct store_session_question){.request = {.operation = operation,
+                                               .key = watch->key,
+                                               .keys = &watch->key,
+                                               .count = 1,
+                                               .is_raw = watch->is_raw}};
 }
 
 /* Waits for the key if it does not exist. Then shows its value if it has changed. */
 static bool look(struct watch *watch) {
-    int presence = ask_about_key(watch, STORE_CHECK);
-    if (presence == STORE_NOT_READY) {
+    const struct store_session_question check = about_key(watch, MUSTER_STORE_CHECK);
+    struct store_session_question wait = about_key(watch, MUSTER_STORE_WAIT);
+    struct store_session_question get = about_key(watch, MUSTER_STORE_GET);
+    int presence = store_session_ask_whether(watch->session, &check);
+    if (presence == 0) {
         watch->has_value = false;
-        presence = ask_about_key(watch, STORE_WAIT);
+        wait.has_no_time_limit = true;
+        presence = store_session_ask(watch->session, &wait) ? 1 : -1;
     }
-    return presence == STORE_READY &&
-           store_session_ask(
-               watch->session, &(struct store_session_question){
-                                   .request = {.operation = STORE_GET, .key = watch->key},
-                                   .is_raw = watch->is_raw,
-                                   .take = compare_value,
-                                   .context = watch});
+    get.take = compare_value;
+    get.context = watch;
+    return presence == 1 && store_session_ask(watch->session, &get);
 }
 
 int store_run_watch(struct store_session *session, const struct option_result *options) {
     struct watch watch = {
         .session = session,
-        .key = slice_from_string(option_result_value(options, "key")->text),
+        .key = option_result_value(options, "key")->text,
         .is_raw = option_result_value(options, "raw")->flag,
     };
     const struct option_value *changes = option_result_value(options, "changes");
-    struct duration interval =
-        duration_from_seconds(option_result_value(options, "interval")->number);
+    double interval = option_result_value(options, "interval")->number;
     int64_t shown = 0;
     bool is_done = false;
     while (!is_done && look(&watch)) {
