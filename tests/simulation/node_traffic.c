@@ -3,13 +3,14 @@
  * in 100 of them is killed, as many others come, and all workers are done. It prints a row of JSON
  * for each number of nodes:
  *
- *     node_traffic 100 1000 10000
+ *     node_traffic delegation=true 100 1000 4000
  *
  * Nothing is left to chance: every message takes a millisecond. Bytes are those of the store's
  * protocol, without what TCP adds. It fails when a job does not end well. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "whole_cluster.h"
@@ -52,7 +53,7 @@ static struct whole_happens *story_of(int nodes, int lost, size_t *out_length) {
     return story;
 }
 
-static struct whole_settings job_of(int nodes, int lost) {
+static struct whole_settings job_of(int nodes, int lost, bool delegates) {
     struct whole_settings settings = {
         .kind = MEMBERSHIP_CHANGING,
         .nodes = nodes,
@@ -67,6 +68,7 @@ static struct whole_settings job_of(int nodes, int lost) {
     rendezvous_settings_init(&settings.rendezvous);
     settings.rendezvous.minimum_nodes = nodes - lost;
     settings.rendezvous.maximum_nodes = nodes;
+    settings.rendezvous.delegates = delegates;
     settings.rendezvous.last_call_timeout = duration_from_seconds(1);
     return settings;
 }
@@ -95,9 +97,9 @@ static void print_row(int nodes, const struct whole_outcome *outcome) {
     fflush(stdout);
 }
 
-static bool play(int nodes) {
+static bool play(int nodes, bool delegates) {
     int lost = nodes < LOST_OF ? 1 : nodes / LOST_OF;
-    struct whole_settings settings = job_of(nodes, lost);
+    struct whole_settings settings = job_of(nodes, lost, delegates);
     struct whole_happens *story = story_of(nodes, lost, &settings.story_length);
     settings.story = story;
     struct whole_outcome outcome = whole_cluster_play(&settings);
@@ -114,15 +116,16 @@ static bool play(int nodes) {
 }
 
 int main(int argument_count, char **arguments) {
-    bool is_well = true;
-    for (int i = 1; i < argument_count; i++) {
+    bool is_well = argument_count > 1;
+    bool delegates = is_well && strcmp(arguments[1], "delegation=true") == 0;
+    for (int i = 2; i < argument_count; i++) {
         int nodes = atoi(arguments[i]);
         if (nodes < 2 || nodes + nodes / LOST_OF > WHOLE_NODES_MAXIMUM) {
             fprintf(
                 stderr, "%s: from 2 to %d nodes\n", arguments[i], WHOLE_NODES_MAXIMUM * 99 / 100);
             return 2;
         }
-        is_well = play(nodes) && is_well;
+        is_well = play(nodes, delegates) && is_well;
     }
     return is_well ? 0 : 1;
 }
