@@ -51,7 +51,10 @@ QUANTITIES = (
 )  # fmt: skip
 WANTED_AT = 1000  # agents
 
-SIMULATED = (100, 1000, 10000)
+BARE = (1000, 4000)
+BARE_PROCESSES = 4
+BARE_ROUNDS = 3
+SIMULATED = (100, 1000, 4000)  # ten thousand take 30 GiB: each node lists all nodes
 TRAFFIC = {
     "start": "all start",
     "rest": "10 s of rest",
@@ -281,12 +284,13 @@ class Bench:
         for side in self.sides[:-1]:
             for count in self.sizes:
                 self.measure_side(side, count)
+        further = self.bare() + self.simulate()
         least, *larger = self.sizes
         self.measure_side(self.sides[-1], least)
         self.measure_torchrun(least)
         for count in larger:
             self.measure_side(self.sides[-1], count)
-        return self.rows() + self.simulate()
+        return self.rows() + further
 
     def measure_torchrun(self, count):
         lacks_memory = measure.available_memory() < count * TORCHRUN_MEMORY
@@ -305,7 +309,8 @@ class Bench:
         for count in SIMULATED[:1] if self.quick else SIMULATED:
             patience = max(min(BOUND, self.ends_at - time.monotonic()), 1)
             try:
-                end = subprocess.run([program, str(count)], capture_output=True, text=True, timeout=patience)
+                words = [program, self.sides[1].name, str(count)]
+                end = subprocess.run(words, capture_output=True, text=True, timeout=patience)
             except subprocess.TimeoutExpired:
                 print(f"  {count} simulated nodes: not within {patience:.0f} s", flush=True)
                 break
@@ -321,6 +326,30 @@ class Bench:
             for unit, figure in traffic[part].items():
                 name = f"{count:,} simulated nodes, {told}: {unit} of each"
                 yield {**row(name, unit, "less", "", {self.sides[1].name: [figure]}), "simulated": count, "part": part}
+
+    def bare(self):
+        """Members without agents and workers, of which this machine plays more."""
+        side = self.sides[1].name
+        program = self.build / "bench" / "bare_members"
+        rows = []
+        for count in BARE[:1] if self.quick or side != DELEGATED else BARE:
+            joins, regroups = [], []
+            for _ in range(1 if self.quick else BARE_ROUNDS):
+                words = [program, free_port(), count, BARE_PROCESSES, side.split("=")[1]]
+                end = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+                if end.returncode != 0 or self.is_late():
+                    print(f"  {count} bare members: {end.stderr.strip()[-500:] or 'no time was left'}", flush=True)
+                    break
+                found = json.loads(end.stdout)
+                joins.append(found["join_milliseconds"])
+                regroups += found["regroup_milliseconds"]
+            for told, wanted, figures in (("all join at once", "at most 1 s", joins), ("the next world", "at most 0.5 s", regroups)):
+                if figures:
+                    name = f"{count:,} bare members, {told}"
+                    found = row(name, "ms", "less", wanted if count == BARE[-1] else "", {side: figures}, bound=BOUND * 1000)
+                    rows.append({**found, "bare": count})
+                    print(f"  {name}: {measure.median(figures):.4g} ms ({len(figures)})", flush=True)
+        return rows
 
     def rows(self):
         rows = []

@@ -96,6 +96,14 @@ def traffic_table(result):
     return lines if rows else []
 
 
+def bare_table(result):
+    rows = [measured for measured in result["rows"] if "bare" in measured]
+    lines = ["| bare members | median (smallest to largest) | wanted |", "|---|---|---|"]
+    for measured in rows:
+        lines += [f"| {measured['name']} | {cell(measured, side)} | {measured['wanted']} |" for side in measured["sides"]]
+    return lines if rows else []
+
+
 def text(x, y, what, kind):
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(what)}</text>'
 
@@ -198,5 +206,6 @@ def lines(root, result, full_table):
         (root / "docs/scale.svg").write_text(drawn, encoding="utf-8")
         told = "Time and bytes against the number of agents: torchrun, Muster, and as many jobs of one agent"
         found += ["", f"![{told}](scale.svg)"]
-    traffic = traffic_table(result)
-    return [*found, "", *traffic] if traffic else found
+    for further in (bare_table(result), traffic_table(result)):
+        found += ["", *further] if further else []
+    return found
