@@ -6,7 +6,8 @@ bool node_succession_event(const struct succession_machine *succession,
     switch (effect->kind) {
     case SUCCESSION_EFFECT_TELL_CONNECTED:
         *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
-            .connected = {true, succession_machine_state(succession) == SUCCESSION_HOST}};
+            .connected = {.has_presence = true,
+                .is_host = succession_machine_state(succession) == SUCCESSION_HOST}};
         return true;
     case SUCCESSION_EFFECT_TELL_LOST:
         *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,

@@ -31,8 +31,9 @@ static inline void connect_record(struct agent_record *record, const struct site
 
 static inline void present(
     struct agent_record *record, const struct node_identity *identity, bool has_finished) {
-    agent_record_perform(record, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
-                                     .present = {*identity, has_finished}});
+    agent_record_perform(
+        record, &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
+                    .present = {.identity = *identity, .has_finished = has_finished}});
 }
 
 static inline void fetch(struct fixture *fixture, int index) {
