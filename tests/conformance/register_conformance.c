@@ -276,22 +276,6 @@ static void engine_without_a_word_is_left_at_the_deadline(void **state) {
     free(run_id);
 }
 
-static void watch_tells_of_what_others_append(void **state) {
-    struct register_under_test *under_test = *state;
-    char *run_id = unused_run_id();
-    struct racer *racers = racers_new(under_test, run_id, 2, NULL);
-    struct register_entry entry = make_entry(&racers[0], 1);
-    uint64_t watch = register_watch(racers[1].job_register, 0);
-    if (watch != 0) {
-        racers[1].watch = watch;
-        assert_int_equal(append(under_test, &racers[0], &entry).kind, REGISTER_WON);
-        await_change(under_test, &racers[1]);
-    }
-    register_entry_clear(&entry);
-    racers_free(racers, 2);
-    free(run_id);
-}
-
 /* For who asks a register that cannot be used; with a usable one there is nothing to say. */
 static void first_read_says_why_it_fails(void **state) {
     struct register_under_test *under_test = *state;
@@ -319,7 +303,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(renewal_changes_each_time_and_only_then),
     cmocka_unit_test(two_jobs_do_not_meet),
     cmocka_unit_test(engine_without_a_word_is_left_at_the_deadline),
-    cmocka_unit_test(watch_tells_of_what_others_append),
     cmocka_unit_test(first_read_says_why_it_fails),
 };
 

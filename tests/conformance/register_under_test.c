@@ -95,10 +95,6 @@ void __wrap_register_request_answer(
     struct register_request *request, const struct register_result *result) {
     struct failure failure;
     struct faulty *faulty = all_faulty;
-    if (result->outcome == REGISTER_OUTCOME_CHANGED) {
-        __real_register_request_answer(request, result);
-        return;
-    }
     while (!replace(faulty->requests, request, NULL)) {
         faulty = faulty->next;
     }
@@ -171,11 +167,7 @@ static void note_answer(struct racer *racer, const struct register_event *event)
 
 static void told(void *context, const struct register_event *event) {
     struct racer *racer = context;
-    if (racer->watch != 0 && event->request == racer->watch) {
-        assert_int_equal(event->kind, REGISTER_CHANGED);
-        racer->change_count++;
-        event_loop_stop(racer->under_test->loop);
-    } else if (racer->told != NULL) {
+    if (racer->told != NULL) {
         racer->told(racer, event);
     } else {
         note_answer(racer, event);
@@ -192,7 +184,6 @@ struct racer *racers_new(struct register_under_test *under_test, const char *run
         .close = faulty_close,
         .begin = faulty_begin,
         .cancel = faulty_cancel,
-        .can_watch = under_test->engine->can_watch,
     };
     for (int i = 0; i < count; i++) {
         struct racer *racer = &racers[i];
@@ -255,12 +246,6 @@ struct answer renew(struct register_under_test *under_test, struct racer *racer,
 struct answer renewal(struct register_under_test *under_test, struct racer *racer, int64_t term) {
     register_renewal(racer->job_register, term, deadline_of(racer));
     return await(under_test, racer);
-}
-
-void await_change(struct register_under_test *under_test, struct racer *racer) {
-    while (racer->change_count == 0) {
-        event_loop_run(under_test->loop);
-    }
 }
 
 void answer_clear(struct answer *answer) {

@@ -49,8 +49,6 @@ struct racer {
     void (*told)(void *context, const struct register_event *event);
     struct race *race;
     struct answer answer; /* without `told` */
-    uint64_t watch;       /* whose changes are counted only */
-    size_t change_count;
 };
 
 void register_under_test_choose(int argument_count, char **arguments);
@@ -71,7 +69,6 @@ struct answer append(struct register_under_test *under_test, struct racer *racer
     const struct register_entry *entry);
 struct answer renew(struct register_under_test *under_test, struct racer *racer, int64_t term);
 struct answer renewal(struct register_under_test *under_test, struct racer *racer, int64_t term);
-void await_change(struct register_under_test *under_test, struct racer *racer);
 void answer_clear(struct answer *answer);
 
 #endif

@@ -137,8 +137,6 @@ static void told(void *context, const struct register_event *event) {
         post(reg,
             (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL, .renewal = event->renewal});
         break;
-    case REGISTER_CHANGED:
-        break; /* nothing is watched */
     case REGISTER_FAILED:
         take_failed(reg, event, is_of_entries);
         break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a register tells: the answer to a request, or that something has changed there. It is the
- * same for all engines. host/register/register.h says which request has which answers. */
+/* What a register answers to a request. It is the same for all engines. host/register/register.h
+ * says which request has which answers. */
 #ifndef MUSTER_CORE_REGISTER_REGISTER_EVENT_H
 #define MUSTER_CORE_REGISTER_REGISTER_EVENT_H
 
@@ -17,7 +17,6 @@ enum register_event_kind {
     REGISTER_UNKNOWN, /* the append may have taken effect, or may do so later: `failure` */
     REGISTER_RENEWED,
     REGISTER_RENEWAL, /* `renewal` */
-    REGISTER_CHANGED, /* perhaps: to be read; of a watch, any number of times */
     REGISTER_FAILED,  /* `failure`; an append has not taken effect and will not */
 };
 

@@ -80,8 +80,6 @@ static void work_run(void *subject) {
     case REGISTER_REQUEST_RENEWAL:
         work->code = register_directory_renewal(&work->directory, work->term, &work->finding);
         break;
-    case REGISTER_REQUEST_WATCH:
-        break; /* can_watch is false */
     }
 }
 
@@ -180,5 +178,4 @@ const struct register_engine dir_register_engine = {
     .close = dir_close,
     .begin = dir_begin,
     .cancel = dir_cancel,
-    .can_watch = false,
 };

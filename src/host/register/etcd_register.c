@@ -117,8 +117,6 @@ static void write_message(struct work *work) {
     case REGISTER_REQUEST_RENEWAL:
         etcd_write_range_last((struct etcd_range){.key = key}, &work->message);
         break;
-    case REGISTER_REQUEST_WATCH:
-        break; /* can_watch is false */
     }
     free(key);
 }
@@ -134,7 +132,6 @@ static const char *path_of(const struct work *work) {
         return "/etcdserverpb.KV/Put";
     case REGISTER_REQUEST_READ:
     case REGISTER_REQUEST_RENEWAL:
-    case REGISTER_REQUEST_WATCH:
         break;
     }
     return "/etcdserverpb.KV/Range";
@@ -420,5 +417,4 @@ const struct register_engine etcd_register_engine = {
     .close = etcd_close,
     .begin = etcd_begin,
     .cancel = etcd_cancel,
-    .can_watch = false,
 };

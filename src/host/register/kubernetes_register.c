@@ -240,8 +240,6 @@ static void go_on_with_object(struct work *work) {
     case REGISTER_REQUEST_RENEWAL:
         finish_renewal(work, work->state->known[KUBERNETES_LEASE]);
         break;
-    case REGISTER_REQUEST_WATCH:
-        break; /* can_watch is false */
     }
 }
 
@@ -262,8 +260,6 @@ static void go_on_without_object(struct work *work) {
         break;
     case REGISTER_REQUEST_RENEWAL:
         finish_renewal(work, NULL);
-        break;
-    case REGISTER_REQUEST_WATCH:
         break;
     }
 }
@@ -417,5 +413,4 @@ const struct register_engine kubernetes_register_engine = {
     .close = kubernetes_close,
     .begin = kubernetes_begin,
     .cancel = kubernetes_cancel,
-    .can_watch = false,
 };

@@ -27,7 +27,6 @@ struct entrance {
     bool is_begun; /* the engine has it */
     /* The answer that waits for the loop's next turn. */
     bool is_answered;
-    bool is_changed; /* of a watch, which goes on */
     struct register_event answer;
     struct register_entry entry;
     char *renewal;
@@ -122,14 +121,6 @@ static void tell(struct entrance *entrance) {
     entrance_free(entrance);
 }
 
-/* A watch goes on, unless whoever hears of it ends it. */
-static void tell_changed(struct entrance *entrance) {
-    struct register_observer observer = entrance->owner->observer;
-    entrance->is_changed = false;
-    observer.told(observer.context,
-        &(struct register_event){.kind = REGISTER_CHANGED, .request = entrance->number});
-}
-
 /* The event waits for the loop's next turn: whoever hears it may free the register, and the engine
  * with it. */
 static void settle(struct entrance *entrance, struct register_event event) {
@@ -170,8 +161,6 @@ static void timer_fired(void *context) {
     struct instant now = event_loop_now(entrance->owner->loop);
     if (entrance->is_answered) {
         tell(entrance);
-    } else if (entrance->is_changed) {
-        tell_changed(entrance);
     } else if (!instant_is_before(now, entrance->request.deadline)) {
         time_out(entrance);
     } else {
@@ -260,8 +249,6 @@ static void take_done(struct entrance *entrance, const struct register_result *r
     case REGISTER_REQUEST_RENEWAL:
         take_renewal(entrance, result);
         break;
-    case REGISTER_REQUEST_WATCH:
-        break; /* a watch is never done */
     }
 }
 
@@ -277,10 +264,6 @@ void register_request_answer(
         break;
     case REGISTER_OUTCOME_UNKNOWN:
         pause_append(entrance, result->failure);
-        break;
-    case REGISTER_OUTCOME_CHANGED:
-        entrance->is_changed = true;
-        event_timer_set(entrance->timer, event_loop_now(entrance->owner->loop));
         break;
     case REGISTER_OUTCOME_FAILED:
         entrance->failure = *result->failure;
@@ -336,16 +319,6 @@ uint64_t register_renewal(
     struct job_register *job_register, int64_t term, struct instant deadline) {
     struct entrance *entrance = entrance_new(job_register, REGISTER_REQUEST_RENEWAL, deadline);
     entrance->request.term = term;
-    return start(entrance);
-}
-
-uint64_t register_watch(struct job_register *job_register, int64_t number) {
-    if (!job_register->engine->can_watch) {
-        return 0;
-    }
-    struct instant never = {INT64_MAX};
-    struct entrance *entrance = entrance_new(job_register, REGISTER_REQUEST_WATCH, never);
-    entrance->request.number = number;
     return start(entrance);
 }
 

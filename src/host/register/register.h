@@ -77,11 +77,6 @@ uint64_t register_renew(struct job_register *job_register, int64_t term, struct 
  * REGISTER_RENEWAL or REGISTER_FAILED. */
 uint64_t register_renewal(struct job_register *job_register, int64_t term, struct instant deadline);
 
-/* Watches for entries beyond this number, until cancelled. Answered by REGISTER_CHANGED, any number
- * of times, and perhaps without a reason; by REGISTER_FAILED when the watch has ended. Returns 0
- * for an engine that cannot watch: then nothing is done, and others have to tell. */
-uint64_t register_watch(struct job_register *job_register, int64_t number);
-
 /* The request gets no answer. An append may still take effect. Does nothing for a number that is
  * not under way. May be called from inside `told`. */
 void register_cancel(struct job_register *job_register, uint64_t request);

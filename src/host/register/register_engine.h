@@ -20,14 +20,13 @@ enum register_request_kind {
     REGISTER_REQUEST_APPEND,
     REGISTER_REQUEST_RENEW,
     REGISTER_REQUEST_RENEWAL,
-    REGISTER_REQUEST_WATCH,
 };
 
 /* All but the last two are unchanging for the engine. */
 struct register_request {
     enum register_request_kind kind;
     struct slice text;                     /* APPEND: the entry */
-    int64_t number;                        /* APPEND, WATCH */
+    int64_t number;                        /* APPEND */
     char nonce[REGISTER_ENTRY_NONCE_SIZE]; /* APPEND */
     int64_t term;                          /* APPEND, RENEW, RENEWAL */
     struct instant deadline;               /* for the engine to choose how patient to be */
@@ -39,7 +38,6 @@ enum register_outcome {
     REGISTER_OUTCOME_DONE,    /* READ, RENEWAL: `text`; APPEND: won */
     REGISTER_OUTCOME_LOST,    /* APPEND: `text`; it may also be the request's own entry */
     REGISTER_OUTCOME_UNKNOWN, /* APPEND: it may have happened; the same append is begun again */
-    REGISTER_OUTCOME_CHANGED, /* WATCH, which goes on */
     REGISTER_OUTCOME_FAILED,  /* it has not happened */
 };
 
@@ -65,7 +63,6 @@ struct register_engine {
     void (*begin)(void *state, struct register_request *request);
     /* The request is freed after the call. */
     void (*cancel)(void *state, struct register_request *request);
-    bool can_watch;
 };
 
 /* For the engine. The caller of the request hears of it in the loop's next turn, so that neither

@@ -23,7 +23,6 @@ struct fixture {
     size_t begin_count;
     size_t cancel_count;
     struct text kept; /* what the engine says that the register holds */
-    struct register_request *watch;
     /* What was told. */
     struct text heard;
     struct failure failure;
@@ -53,9 +52,6 @@ static void fake_begin(void *state, struct register_request *request) {
     if (fixture->next_outcome + 1 < MOST_OUTCOMES) {
         fixture->next_outcome++;
     }
-    if (request->kind == REGISTER_REQUEST_WATCH) {
-        fixture->watch = request;
-    }
     if (outcome != HANG) {
         failure_set(&failure, FAILURE_DISCONNECTED, "the line is cut");
         register_request_answer(request, &(struct register_result){
@@ -81,7 +77,6 @@ static const struct register_engine fake_engine = {
     .close = fake_close,
     .begin = fake_begin,
     .cancel = fake_cancel,
-    .can_watch = true,
 };
 
 static void told(void *context, const struct register_event *event) {
@@ -91,7 +86,6 @@ static void told(void *context, const struct register_event *event) {
         [REGISTER_UNKNOWN] = "unknown",
         [REGISTER_RENEWED] = "renewed",
         [REGISTER_RENEWAL] = "renewal",
-        [REGISTER_CHANGED] = "changed",
         [REGISTER_FAILED] = "failed"};
     struct fixture *fixture = context;
     text_append_format(&fixture->heard, "%d:%s", (int)event->request, names[event->kind]);
@@ -318,22 +312,6 @@ static void renewal_is_told_as_it_is(void **state) {
     tear_down(&fixture);
 }
 
-static void watch_tells_until_it_is_cancelled(void **state) {
-    (void)state;
-    struct fixture fixture;
-    const struct register_result changed = {.outcome = REGISTER_OUTCOME_CHANGED};
-    set_up(&fixture);
-    fixture.outcomes[0] = HANG;
-    assert_int_equal(register_watch(fixture.job_register, 1), 1);
-    register_request_answer(fixture.watch, &changed);
-    event_loop_run_ready(fixture.loop);
-    register_request_answer(fixture.watch, &changed);
-    fixture.cancels = 1;
-    expect_heard(&fixture, "1:changed 1:changed ");
-    assert_int_equal(fixture.cancel_count, 1);
-    tear_down(&fixture);
-}
-
 static void cancelled_request_gets_no_answer(void **state) {
     (void)state;
     struct fixture fixture;
@@ -344,6 +322,18 @@ static void cancelled_request_gets_no_answer(void **state) {
     register_cancel(fixture.job_register, register_read(fixture.job_register, far(&fixture)));
     register_cancel(fixture.job_register, 17);
     expect_heard(&fixture, "");
+    assert_int_equal(fixture.cancel_count, 1);
+    tear_down(&fixture);
+}
+
+static void request_may_be_cancelled_where_another_is_told(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.outcomes[1] = HANG;
+    register_renewal(fixture.job_register, 1, far(&fixture));
+    fixture.cancels = register_read(fixture.job_register, far(&fixture));
+    expect_heard(&fixture, "1:renewal() ");
     assert_int_equal(fixture.cancel_count, 1);
     tear_down(&fixture);
 }
@@ -375,8 +365,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(request_without_a_word_fails_at_its_deadline),
     cmocka_unit_test(failure_of_the_engine_is_told),
     cmocka_unit_test(renewal_is_told_as_it_is),
-    cmocka_unit_test(watch_tells_until_it_is_cancelled),
     cmocka_unit_test(cancelled_request_gets_no_answer),
+    cmocka_unit_test(request_may_be_cancelled_where_another_is_told),
     cmocka_unit_test(register_may_be_freed_where_it_tells),
 };
 
