@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes for which the host of the store writes the record (--rdzv-conf delegation=true)."""
+"""Nodes for which the host of the store writes the record (--rdzv-conf delegation)."""
 
 import signal
 
@@ -37,6 +37,17 @@ def test_nodes_delegate_from_their_start_to_the_jobs_end(make_job):
     assert said(host, "rendezvous <- wished"), job.tell()
     assert all(said(node, "rendezvous <- standing to wish") for node in others), job.tell()
     assert not any(reads_record(node) for node in others), job.tell()
+
+
+@pytest.mark.parametrize("most", [32, 33])
+def test_only_a_job_that_may_have_many_nodes_delegates_by_default(make_job, most):
+    job = make_job(f"2:{most}")
+    host = job.start_host("node1")
+    other = job.start("node2")
+    job.wait_for_world("node1", "node2").end()
+    assert job.succeeds()
+    assert said(host, "rendezvous <- wished") == (most > 32), job.tell()
+    assert reads_record(other) == (most <= 32), job.tell()
 
 
 def test_a_node_that_delegates_is_lost_and_one_takes_its_place(make_job):

@@ -257,9 +257,9 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     dynamic->store =
         rendezvous_conf_wants_file(settings) ? LAUNCH_RECORD_FILE_STORE : LAUNCH_RECORD_TCP_STORE;
     const char *delegation = text_list_variable(settings, "delegation");
-    if (delegation != NULL &&
+    if (delegation == NULL ||
         rendezvous_conf_parse_boolean(delegation, &rendezvous->delegates) != FAILURE_NONE) {
-        rendezvous->delegates = false;
+        rendezvous->delegates = rendezvous->maximum_nodes > RENDEZVOUS_DELEGATES_ABOVE_NODES;
     }
     const char *is_host = text_list_variable(settings, "is_host");
     bool hosts = false;

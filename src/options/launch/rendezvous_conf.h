@@ -24,7 +24,7 @@ __attribute__((warn_unused_result)) enum failure_code rendezvous_conf_check(
     const struct text_list *settings, const char *backend, struct text *out_reason);
 
 /* Applies the settings for c10d, which must have passed rendezvous_conf_check. Values without a
- * setting stay unchanged. */
+ * setting stay unchanged, but for delegation, whose default follows from the number of nodes. */
 void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynamic *dynamic);
 
 /* Whether store_type selects a file store. */

@@ -116,6 +116,23 @@ static void what_is_given_is_taken_and_the_rest_stays(void **state) {
     assert_false(dynamic.settings.delegates);
 }
 
+/* All nodes of a job are given the same numbers of nodes, so they all take the same default. */
+static void a_job_of_many_nodes_delegates_unless_told_not_to(void **state) {
+    (void)state;
+    struct launch_dynamic dynamic = {0};
+    rendezvous_settings_init(&dynamic.settings);
+    dynamic.settings.maximum_nodes = RENDEZVOUS_DELEGATES_ABOVE_NODES;
+    apply("", &dynamic);
+    assert_false(dynamic.settings.delegates);
+    apply("delegation=true", &dynamic);
+    assert_true(dynamic.settings.delegates);
+    dynamic.settings.maximum_nodes = RENDEZVOUS_DELEGATES_ABOVE_NODES + 1;
+    apply("join_timeout=60", &dynamic);
+    assert_true(dynamic.settings.delegates);
+    apply("delegation=false", &dynamic);
+    assert_false(dynamic.settings.delegates);
+}
+
 static void keys_nobody_knows_are_warned_about(void **state) {
     (void)state;
     struct text_list settings = {0};
@@ -150,6 +167,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keep_alive_settings_below_one_are_refused),
     cmocka_unit_test(keys_of_other_backends_are_nobodys),
     cmocka_unit_test(what_is_given_is_taken_and_the_rest_stays),
+    cmocka_unit_test(a_job_of_many_nodes_delegates_unless_told_not_to),
     cmocka_unit_test(keys_nobody_knows_are_warned_about),
     cmocka_unit_test(booleans_are_words_in_any_case),
 };
