@@ -10,7 +10,7 @@
 
 static const enum round_key_kind asked[] = {ROUND_KEY_ADDRESS, ROUND_KEY_PUBLICATION,
     ROUND_KEY_PUBLISHER, ROUND_KEY_WORLD, ROUND_KEY_ALL_ROLE_INFOS, ROUND_KEY_LAST_MEMBER,
-    ROUND_KEY_ASSIGNED_RANKS, ROUND_KEY_END};
+    ROUND_KEY_ASSIGNED_RANKS, ROUND_KEY_END, ROUND_KEY_CLAIM};
 
 static size_t split_lines(struct slice input, struct slice *blobs) {
     size_t count = 0;
@@ -32,6 +32,9 @@ static void check_values(const struct round_values *values) {
     }
     if (values->publisher != NULL) {
         FUZZ_REQUIRE(values->publisher[0] != '\0');
+    }
+    if (values->claim != NULL) {
+        FUZZ_REQUIRE(values->claim[0] != '\0' && strpbrk(values->claim, "\r\n\t\033") == NULL);
     }
     if (values->decision != NULL) {
         FUZZ_REQUIRE(values->decision[0] != '\0' && strlen(values->decision) < ROUND_DECISION_SIZE);

@@ -122,3 +122,26 @@ def test_a_fixed_node_says_what_is_needed(muster):
     running.signal(signal.SIGTERM)
     lines = [re.sub(r"for \d+ s: ", "for 5 s: ", said_line) for said_line in said(running.finish())]
     assert line.replace("29438", port) in lines, running.err()
+
+
+def test_two_nodes_with_one_rank_name_each_other(muster):
+    port = str(free_port())
+    command = "run --nnodes 3 --node-rank {} --master-addr 127.0.0.1 --master-port 29439 --local-addr {} train.py"
+    muster.script("train.py", "")
+    zero, first, last = [muster.start(command.format(rank, name).replace("29439", port).split())
+                         for rank, name in ((0, "node0"), (1, "node1"), (1, "node2"))]
+    both = {"node1": first, "node2": last}
+    for running in both.values():
+        running.wait_until(lambda running=running: "give each node a rank of its own" in running.err(), "the warning", 100)
+    # Either may have come first.
+    names = {name for name, running in both.items() if "belongs to another node" in running.err()}
+    (late,) = names
+    (early,) = both.keys() - names
+    for running in (zero, first, last):
+        running.signal(signal.SIGTERM)
+    ends = {name: said(running.finish()) for name, running in both.items()}
+    zero.finish()
+    for name, shown_name in ((late, "node2"), (early, "node1")):
+        (line,) = transcript(command.format(1, shown_name))
+        line = line.replace("node1", "EARLY").replace("node2", late).replace("EARLY", early)
+        assert line in [re.sub(r"\(pid \d+\)", "(pid 4711)", words) for words in ends[name]], ends

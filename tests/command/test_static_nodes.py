@@ -95,6 +95,55 @@ def test_a_node_told_to_end_while_others_are_awaited_tells_those_that_wait(muste
     assert "a node was told to end by SIGTERM (node 1)" in ends[0].err
 
 
+def meeting(job, *ranks):
+    """Nodes that wait for one more."""
+    nodes = [job.start(rank, "exit 0", workers=1, env={"LOGLEVEL": "DEBUG"}) for rank in ranks]
+    for node in nodes:
+        node.wait_until(lambda node=node: "set_role_info" in node.err(), "the meeting", 60)
+    return nodes
+
+
+def warns(node, words):
+    return any(words in line for line in node.err().splitlines(keepends=True) if line[0] == "W" and line[-1] == "\n")
+
+
+@pytest.mark.parametrize("leaving", ["the one that came first", "the one that came last"])
+def test_two_nodes_with_one_rank_are_told_and_one_of_them_takes_part(muster, leaving):
+    job = Job(muster, "--nnodes", 3)
+    zero, first = meeting(job, 0, 1)
+    last = job.start(1, "exit 0", workers=1, env={"LOGLEVEL": "DEBUG"})
+    last.wait_until(lambda: warns(last, "rank 1 (--node-rank) belongs to another node"), "the warning of the last", 60)
+    first.wait_until(lambda: warns(first, "another node has come with rank 1 (--node-rank)"), "the warning of the first", 60)
+    assert f"(pid {first.pid})" in last.err() and f"(pid {last.pid})" in first.err()
+    assert "set_role_info" not in last.err()
+    staying, gone = (last, first) if leaving.endswith("first") else (first, last)
+    gone.process.kill()
+    staying.wait_until(lambda: "set_role_info" in staying.err(), "its part in the meeting", 60)
+    ends = [node.finish() for node in (job.start(2, "exit 0", workers=1), zero, staying)]
+    assert [end.status for end in ends] == [0, 0, 0], ends
+
+
+def test_a_node_that_waits_with_anothers_rank_ends_without_the_job(muster):
+    job = Job(muster, "--nnodes", 3)
+    nodes = meeting(job, 0, 1)
+    second = job.start(1, "exit 0", workers=1)
+    second.wait_until(lambda: warns(second, "rank 1 (--node-rank) belongs to another node"), "the warning", 60)
+    second.signal(signal.SIGTERM)
+    assert second.finish().status == 1
+    ends = [node.finish() for node in (job.start(2, "exit 0", workers=1), *nodes)]
+    assert [end.status for end in ends] == [0, 0, 0], ends
+
+
+def test_a_node_that_is_started_again_during_the_meeting_takes_part(muster):
+    job = Job(muster, "--nnodes", 3)
+    zero, first = meeting(job, 0, 1)
+    first.process.kill()
+    first.process.wait()
+    (again,) = meeting(job, 1)
+    ends = [node.finish() for node in (job.start(2, "exit 0", workers=1), zero, again)]
+    assert [end.status for end in ends] == [0, 0, 0], ends
+
+
 def test_a_killed_master_node_ends_the_other_at_once(muster, scratch):
     job = Job(muster)
     script = ": >up.$RANK; exec sleep 300"

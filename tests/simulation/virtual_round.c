@@ -143,8 +143,9 @@ static void perform(struct job *job, struct node *node, const struct round_effec
     case ROUND_EFFECT_WAIT:
         fail_msg("round %d, node %d: a request", (int)job->round, node->rank);
         break;
-    case ROUND_EFFECT_CONNECT: /* these four are of fixed nodes */
+    case ROUND_EFFECT_CONNECT: /* these five are of fixed nodes */
     case ROUND_EFFECT_DECIDE:
+    case ROUND_EFFECT_RANK_DISPUTED:
     case ROUND_EFFECT_PEER_RESTART:
     case ROUND_EFFECT_PEER_FAILED:
     case ROUND_EFFECT_KIND_COUNT:

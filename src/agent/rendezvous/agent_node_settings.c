@@ -55,6 +55,37 @@ static void name_node(
     };
 }
 
+/* Its address need not be one that other nodes can use, so no name server is asked. */
+static enum failure_code write_claim(
+    const struct launch_config *config, char **out_claim, struct failure *failure) {
+    struct random random;
+    struct node_identity identity;
+    struct text claim = {0};
+    char *name = NULL;
+    if (config->local_address == NULL) {
+        enum failure_code code = local_address_host_name(&name, failure);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+    }
+    random_init(&random, random_seed());
+    node_identity_init(&identity, name != NULL ? name : config->local_address, getpid(),
+        node_identity_muster_local_id((uint32_t)random_next(&random)));
+    node_identity_describe(&identity, &claim);
+    *out_claim = text_take(&claim);
+    free(name);
+    return FAILURE_NONE;
+}
+
+/* What other nodes are to know this one by. Leaves alone what a node of its kind has not. */
+static enum failure_code find_names(const struct launch_config *config, enum membership_kind kind,
+    char **out_address, char **out_claim, struct failure *failure) {
+    if (kind == MEMBERSHIP_CHANGING) {
+        return find_address(config, out_address, failure);
+    }
+    return kind == MEMBERSHIP_FIXED ? write_claim(config, out_claim, failure) : FAILURE_NONE;
+}
+
 static struct agent_settings agent_settings_of(const struct launch_config *config,
     const struct agent_preparation *preparation, enum membership_kind kind) {
     return (struct agent_settings){
@@ -93,15 +124,15 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
     const struct rendezvous_settings *rendezvous = &config->dynamic.settings;
     bool is_uniform = are_nodes_uniform(environment);
     char *address = NULL;
-    if (kind == MEMBERSHIP_CHANGING) {
-        enum failure_code code = find_address(config, &address, failure);
-        if (code != FAILURE_NONE) {
-            return code;
-        }
+    char *claim = NULL;
+    enum failure_code code = find_names(config, kind, &address, &claim, failure);
+    if (code != FAILURE_NONE) {
+        return code;
     }
     struct agent_node_settings settings = {
         .address = address,
         .where = name_store(config, kind),
+        .claim = claim,
     };
     settings.node = (struct node_settings){
         .agent = agent_settings_of(config, preparation, kind),
@@ -132,6 +163,7 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
                 .timeout =
                     kind == MEMBERSHIP_CHANGING ? rendezvous->join_timeout : config->store_timeout,
                 .where = settings.where,
+                .claim = settings.claim,
                 .exit_barrier_timeout = config->exit_barrier_timeout,
             },
     };
@@ -148,5 +180,6 @@ enum failure_code agent_node_settings_make(const struct launch_config *config,
 void agent_node_settings_clear(struct agent_node_settings *settings) {
     free(settings->address);
     free(settings->where);
+    free(settings->claim);
     *settings = (struct agent_node_settings){0};
 }

@@ -10,11 +10,13 @@
 #include "core/node/node_machine.h"
 #include "core/standby/standby_choice.h"
 
-/* Owns the address and the name of the store; the rest is borrowed from what it was made of. */
+/* Owns the address, the name of the store and the claim; the rest is borrowed from what it was made
+ * of. */
 struct agent_node_settings {
     struct node_settings node;
     char *address;
     char *where;
+    char *claim; /* of a fixed node, see core/round/round_claim; else NULL */
     enum standby_choice standby;
     int cpu_count; /* of those on which this process may run */
 };

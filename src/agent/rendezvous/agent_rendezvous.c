@@ -90,12 +90,17 @@ static enum failure_code open_store(
     struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
     struct text agents_prefix = {0};
+    struct text claims = {0};
     round_key_write_prefix(settings->preparation->run_id, &agents_prefix);
+    round_key_write_claims(settings->preparation->run_id, &claims);
     struct store_limits limits = agent_store_memory_limits(settings->config, settings->log);
+    bool is_fixed = settings->node->membership.kind == MEMBERSHIP_FIXED;
     struct store_server_settings server = {
         .limits = &limits,
         .log = settings->log,
         .own_prefix = text_string(&agents_prefix),
+        .presence_prefix = is_fixed ? text_string(&claims) : NULL,
+        .ends_presence_with_connection_only = true,
         .operations = settings->worker_store_operations,
         .key = settings->key,
         .guards_only_own_keys = true,
@@ -105,6 +110,7 @@ static enum failure_code open_store(
     };
     enum failure_code code = serve_store(loop, rendezvous, &server, failure);
     text_clear(&agents_prefix);
+    text_clear(&claims);
     if (code == FAILURE_NONE) {
         int port = store_thread_port(rendezvous->store);
         agent_listener_warn(settings->config, &server, port, settings->log);

@@ -337,6 +337,7 @@ void agent_round_perform(struct agent_round *round, const struct round_effect *e
     case ROUND_EFFECT_BARRIER_PASSED:
     case ROUND_EFFECT_BARRIER_FAILED:
     case ROUND_EFFECT_BARRIER_LATE:
+    case ROUND_EFFECT_RANK_DISPUTED:
     case ROUND_EFFECT_PEER_RESTART:
     case ROUND_EFFECT_PEER_FAILED:
     case ROUND_EFFECT_KIND_COUNT:

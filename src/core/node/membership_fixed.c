@@ -7,7 +7,8 @@
 #define PARTING_MILLISECONDS 500
 
 static membership_handler join_fixed, restart_fixed, fail_fixed, leave_fixed, flush, fail_barrier,
-    stay_in_barrier, go_when_alone, stop_parting, follow_peer_restart, follow_peer_failure;
+    stay_in_barrier, go_when_alone, stop_parting, warn_of_dispute, follow_peer_restart,
+    follow_peer_failure;
 
 /* Fixed nodes: core/round/round_exchange decides together with the other nodes. The nodes tell
  * each other that they failed, but not why. Events without a handler are ignored. */
@@ -26,6 +27,7 @@ static membership_handler *const handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_BARRIER_PASSED] = membership_pass_barrier,
     [MEMBERSHIP_EVENT_BARRIER_FAILED] = fail_barrier,
     [MEMBERSHIP_EVENT_BARRIER_LATE] = stay_in_barrier,
+    [MEMBERSHIP_EVENT_RANK_DISPUTED] = warn_of_dispute,
     [MEMBERSHIP_EVENT_PEER_RESTART] = follow_peer_restart,
     [MEMBERSHIP_EVENT_PEER_FAILED] = follow_peer_failure,
 };
@@ -70,6 +72,11 @@ static void flush(struct membership_step *step) {
 static void follow_peer_failure(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
     membership_fail_peer(step, told->reason, told->signal);
+}
+
+static void warn_of_dispute(struct membership_step *step) {
+    text_append(&step->membership->note, step->event->round->reason);
+    membership_note(step, LOG_LEVEL_WARNING);
 }
 
 static void follow_peer_restart(struct membership_step *step) {

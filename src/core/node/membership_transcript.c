@@ -37,6 +37,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_BARRIER_PASSED] = "barrier_passed",
     [MEMBERSHIP_EVENT_BARRIER_FAILED] = "barrier_failed",
     [MEMBERSHIP_EVENT_BARRIER_LATE] = "barrier_late",
+    [MEMBERSHIP_EVENT_RANK_DISPUTED] = "rank_disputed",
     [MEMBERSHIP_EVENT_PEER_RESTART] = "peer_restart",
     [MEMBERSHIP_EVENT_PEER_FAILED] = "peer_failed",
 };

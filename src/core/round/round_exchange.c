@@ -8,6 +8,7 @@
 #include "core/round/round_address.h"
 #include "core/round/round_admission.h"
 #include "core/round/round_barrier.h"
+#include "core/round/round_claim.h"
 #include "core/round/round_diagnosis.h"
 #include "core/round/round_fixed.h"
 #include "core/round/round_step.h"
@@ -61,6 +62,7 @@ static void forget_round(struct round_exchange *exchange) {
     text_clear(&exchange->reason);
     text_clear(&exchange->admitted);
     text_clear(&exchange->silent);
+    round_claim_clear(&exchange->claim);
     struct round_settings settings = exchange->settings;
     bool has_opened = exchange->address.has_opened;
     int64_t cleared = exchange->cleared;
@@ -219,12 +221,16 @@ static void begin(struct round_step *step) {
     }
 }
 
+static void meet(struct round_step *step) {
+    round_fixed_meet(step);
+    start_ranks(step);
+    round_fixed_start(step);
+}
+
 /* Fixed nodes have no record, and begin with their role info. */
 static void take_connected(struct round_step *step) {
-    if (step->exchange->phase == ROUND_CONNECTING) {
-        round_fixed_meet(step);
-        start_ranks(step);
-        round_fixed_start(step);
+    if (step->exchange->phase == ROUND_CONNECTING && round_claim_begin(step)) {
+        meet(step);
     }
 }
 
@@ -278,6 +284,10 @@ static void take_waited(struct round_step *step) {
 static void take_checked(struct round_step *step) {
     if (step->exchange->phase == ROUND_DIAGNOSING) {
         round_diagnosis_take_checked(step);
+    } else if (step->event->key.kind == ROUND_KEY_CLAIM_SERVED) {
+        if (round_claim_take_checked(step)) {
+            meet(step);
+        }
     } else if (step->event->key.kind == ROUND_KEY_COORDINATED) {
         step->exchange->is_coordinated = step->event->is_present;
     } else if (round_step_is_fixed(step)) {
@@ -367,10 +377,22 @@ static void take_agreed(struct round_step *step) {
     round_step_join(step);
 }
 
+static void take_claim(struct round_step *step) {
+    if (step->event->key.kind == ROUND_KEY_RIVAL) {
+        round_claim_take_rival(step);
+    } else if (round_claim_take_values(step)) {
+        meet(step);
+    }
+}
+
 static void take_values(struct round_step *step) {
     const struct round_key *key = &step->event->key;
     if (round_key_is_decision(key->kind)) {
         round_fixed_take_decision(step);
+        return;
+    }
+    if (key->kind == ROUND_KEY_CLAIM || key->kind == ROUND_KEY_RIVAL) {
+        take_claim(step);
         return;
     }
     if (step->exchange->phase != ROUND_JOINING || is_left_behind(step)) {
@@ -395,6 +417,9 @@ static void time_out(struct round_step *step) {
     switch (exchange->phase) {
     case ROUND_CONNECTING:
         round_fixed_join_late(step);
+        break;
+    case ROUND_CLAIMING:
+        round_claim_wait_on(step);
         break;
     case ROUND_JOINING:
         if (round_step_is_fixed(step)) {

@@ -43,10 +43,10 @@
  * assumes that torchrun's node shares its store.)
  *
  * The ranks and the store of fixed nodes are known beforehand. They have one round for the whole
- * run, and no record. Each node counts itself in `init/` and writes its role info, and every node
- * but rank 0 waits only for its ranks. BEGIN comes again for every attempt. When all nodes are
- * Muster's, they also coordinate: a restart on one node restarts all nodes. See
- * core/round/round_fixed, docs/static-rendezvous.md, and
+ * run, and no record. Each node claims its rank (core/round/round_claim), counts itself in `init/`
+ * and writes its role info, and every node but rank 0 waits only for its ranks. BEGIN comes again
+ * for every attempt. When all nodes are Muster's, they also coordinate: a restart on one node
+ * restarts all nodes. See core/round/round_fixed, docs/static-rendezvous.md, and
  * torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py.
  *
  * The contract with the performer:
@@ -125,7 +125,8 @@ struct round_values {
     const char *publisher; /* the text form of an identity */
     bool has_ranks;
     struct rank_assignment ranks;
-    const char *decision; /* of fixed nodes */
+    const char *decision; /* this and the next one are of fixed nodes */
+    const char *claim;    /* CLAIM, RIVAL: the text form of an identity */
 };
 
 struct round_event {
@@ -190,6 +191,7 @@ enum round_effect_kind {
     /* The timeout is over, but the host of the store goes on waiting for the other nodes. */
     ROUND_EFFECT_BARRIER_LATE,
     /* told to the agent, only of fixed nodes */
+    ROUND_EFFECT_RANK_DISPUTED, /* two nodes have this node's rank; the one that came later waits */
     ROUND_EFFECT_PEER_RESTART,
     ROUND_EFFECT_PEER_FAILED,
     ROUND_EFFECT_KIND_COUNT,
@@ -241,8 +243,9 @@ struct round_effect {
         } joined;
         int64_t attempt; /* PEER_RESTART: the next one */
         struct {
-            const char *reason; /* JOIN_FAILED, BARRIER_FAILED, BARRIER_LATE, PEER_FAILED */
-            int signal;         /* PEER_FAILED: the signal that told that node to end; 0: none */
+            /* JOIN_FAILED, BARRIER_FAILED, BARRIER_LATE, PEER_FAILED, RANK_DISPUTED */
+            const char *reason;
+            int signal; /* PEER_FAILED: the signal that told that node to end; 0: none */
         };
     };
 };
@@ -267,6 +270,9 @@ struct round_settings {
     bool has_succession;
     struct duration timeout; /* from BEGIN to JOINED */
     const char *where;       /* fixed nodes: the job's store, for messages; borrowed for as long */
+    /* Fixed nodes: the text form of the identity by which this node claims its rank
+     * (core/round/round_claim); borrowed for as long. NULL: it claims none. */
+    const char *claim;
     /* The time from BARRIER_ASKED to BARRIER_PASSED or BARRIER_FAILED. For the host of the store it
      * is the time to BARRIER_LATE: the host waits as long as other nodes need the store. */
     struct duration exit_barrier_timeout;

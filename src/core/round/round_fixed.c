@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "core/round/round_barrier.h"
+#include "core/round/round_claim.h"
 #include "core/workers/signal_name.h"
 
 #define FAILED_WORD "failed "
@@ -125,6 +126,7 @@ void round_fixed_wait_on(struct round_step *step) {
     if (is_meeting(exchange) && instant_is_before(step->event->now, exchange->deadline)) {
         round_step_push_key(
             step, ROUND_EFFECT_CHECK, round_step_attempt_key(step, ROUND_KEY_START, 0));
+        round_claim_look_for_rival(step);
         look_later(step);
     } else {
         round_fixed_join_late(step);
@@ -288,6 +290,7 @@ void round_fixed_lose_connection(struct round_step *step) {
     case ROUND_CONNECTING:
         fail_unreached(step, "the store cannot be reached");
         break;
+    case ROUND_CLAIMING:
     case ROUND_JOINING:
         round_step_fail(step, "the store is gone (node 0)");
         break;

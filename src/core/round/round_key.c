@@ -6,6 +6,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 
 #define BARRIER_FOLDER "torchelastic/agent/terminal_state/"
+#define CLAIM_FOLDER "claim"
 
 enum numbering { BY_NOTHING, BY_NODE, BY_ATTEMPT };
 
@@ -31,6 +32,9 @@ static const struct {
     [ROUND_KEY_GATHERED] = {"gathered", "muster/", BY_ATTEMPT, true},
     [ROUND_KEY_START] = {"start", "muster/", BY_ATTEMPT, true},
     [ROUND_KEY_END] = {"end", "muster/", BY_ATTEMPT, true},
+    [ROUND_KEY_CLAIM_SERVED] = {CLAIM_FOLDER "/served", "muster/", BY_NOTHING, true},
+    [ROUND_KEY_CLAIM] = {CLAIM_FOLDER, "muster/", BY_NODE, true},
+    [ROUND_KEY_RIVAL] = {CLAIM_FOLDER "/rival", "muster/", BY_NODE, true},
     [ROUND_KEY_ADDRESS] = {"address", NULL, BY_NOTHING, false},
     [ROUND_KEY_PUBLICATION] = {"publication", NULL, BY_NOTHING, false},
     [ROUND_KEY_WORLD] = {"world", NULL, BY_NODE, false},
@@ -44,6 +48,11 @@ bool round_key_is_decision(enum round_key_kind kind) {
 
 void round_key_write_prefix(const char *run_id, struct text *out) {
     text_append_format(out, "/%s/", run_id);
+}
+
+void round_key_write_claims(const char *run_id, struct text *out) {
+    round_key_write_prefix(run_id, out);
+    text_append(out, "muster/" CLAIM_FOLDER "/");
 }
 
 static bool is_of_fixed_nodes(const struct round_key *key) {
@@ -123,6 +132,9 @@ void round_key_list(const struct round_key *key, const char *run_id, struct text
     case ROUND_KEY_GATHERED:
     case ROUND_KEY_START:
     case ROUND_KEY_END:
+    case ROUND_KEY_CLAIM_SERVED:
+    case ROUND_KEY_CLAIM:
+    case ROUND_KEY_RIVAL:
     case ROUND_KEY_COUNT:
         add_key(key->kind, key, key->node, run_id, out);
         break;

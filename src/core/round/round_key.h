@@ -40,6 +40,11 @@ enum round_key_kind {
     ROUND_KEY_GATHERED,    /* "all", or "failed <node>" */
     ROUND_KEY_START,       /* "go", or "failed <node>" */
     ROUND_KEY_END,         /* "restart", "done" or "failed <node>" */
+    /* Muster's, of fixed nodes: below the prefix of round_key_write_claims, see
+     * core/round/round_claim. */
+    ROUND_KEY_CLAIM_SERVED, /* exists where the store serves claims */
+    ROUND_KEY_CLAIM,        /* by node: the node that has the rank */
+    ROUND_KEY_RIVAL,        /* by node: another one that would have it */
     /* groups */
     ROUND_KEY_ADDRESS, /* MASTER_ADDR, MASTER_PORT */
     /* PUBLISHER, MASTER_ADDR, MASTER_PORT. A node that reads an address so learns its owner too. */
@@ -71,6 +76,10 @@ void round_key_list_of_succession(
 /* Appends the beginning of all keys of fixed nodes but INIT. All other keys in their store are the
  * workers', and are deleted when the workers' store is renewed. */
 void round_key_write_prefix(const char *run_id, struct text *out);
+
+/* Appends the beginning of the keys by which fixed nodes claim their ranks: presence keys in the
+ * store of Muster's agents. */
+void round_key_write_claims(const char *run_id, struct text *out);
 
 /* Appends a short form for transcripts: "3/role_info/0", "3/world/1"; of fixed nodes "role_info/0",
  * "end/1". */

@@ -2,7 +2,8 @@
 /* The inside of the round exchange: its state, and what all its parts do in a step. Only
  * round_exchange and its parts use it: round_address agrees on the workers' store, round_barrier is
  * the exit barrier, round_diagnosis finds what a failed join was missing, round_admission tells
- * whom the workers' store serves, and round_fixed is what only fixed nodes do. */
+ * whom the workers' store serves, round_fixed is what only fixed nodes do, and round_claim how they
+ * claim their ranks. */
 #ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
 #define MUSTER_CORE_ROUND_ROUND_STEP_H
 
@@ -19,6 +20,7 @@
 enum round_phase {
     ROUND_IDLE,
     ROUND_CONNECTING, /* fixed nodes */
+    ROUND_CLAIMING,   /* fixed nodes: is the rank this node's? */
     ROUND_JOINING,
     ROUND_DIAGNOSING, /* too late: the node finds out which nodes are missing */
     ROUND_JOINED,
@@ -52,6 +54,14 @@ struct round_address {
     bool has_opened; /* this node has opened a store in some round */
 };
 
+/* Of fixed nodes. */
+struct round_claim {
+    struct text other;       /* the claim of another node with this rank; empty: none was seen */
+    struct instant since;    /* when it was seen first */
+    struct instant deadline; /* until when this node waits for that one to go */
+    bool is_told;            /* both know of each other */
+};
+
 struct round_exchange {
     struct round_settings settings;
     enum round_phase phase;
@@ -81,6 +91,7 @@ struct round_exchange {
     bool is_coordinated;                 /* fixed nodes: every agent is Muster's */
     bool is_cut_off;                     /* fixed nodes: the connection was lost */
     char failure[ROUND_DECISION_SIZE];   /* fixed nodes: this node's, as it is written */
+    struct round_claim claim;            /* fixed nodes */
     bool stays_in_barrier;               /* other nodes need this node's store */
     bool is_barrier_late;                /* this node stays although the timeout is over */
     int64_t arrived;                     /* how many nodes were in the barrier when last seen */

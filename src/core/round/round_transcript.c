@@ -43,6 +43,7 @@ static const char *const effect_names[ROUND_EFFECT_KIND_COUNT] = {
     [ROUND_EFFECT_BARRIER_PASSED] = "barrier_passed",
     [ROUND_EFFECT_BARRIER_FAILED] = "barrier_failed",
     [ROUND_EFFECT_BARRIER_LATE] = "barrier_late",
+    [ROUND_EFFECT_RANK_DISPUTED] = "rank_disputed",
     [ROUND_EFFECT_PEER_RESTART] = "peer_restart",
     [ROUND_EFFECT_PEER_FAILED] = "peer_failed",
 };
@@ -73,6 +74,9 @@ static void describe_values(const struct round_values *values, struct text *out)
     }
     if (values->has_ranks) {
         describe_ranks(&values->ranks, out);
+    }
+    if (values->claim != NULL) {
+        text_append_format(out, " %s", values->claim);
     }
     if (values->decision != NULL) {
         text_append_format(out, " %s", values->decision);
@@ -187,6 +191,7 @@ void round_effect_describe(const struct round_effect *effect, struct text *out) 
     case ROUND_EFFECT_JOIN_FAILED:
     case ROUND_EFFECT_BARRIER_FAILED:
     case ROUND_EFFECT_BARRIER_LATE:
+    case ROUND_EFFECT_RANK_DISPUTED:
     case ROUND_EFFECT_PEER_FAILED:
         text_append_format(out, " %s", effect->reason);
         break;

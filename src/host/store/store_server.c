@@ -20,7 +20,7 @@
 
 struct store_server {
     struct event_loop *loop;
-    struct event_timer *look; /* for machines that are gone; NULL: no presence is served */
+    struct event_timer *look; /* for machines that are gone; NULL: the kernel does */
     struct store_peers *peers;
     struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
     size_t acceptor_count;
@@ -31,12 +31,16 @@ struct store_server {
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
 
-/* On Linux accepted sockets inherit these options, which saves five system calls for each. Where
- * presence is served, the server itself looks whose machine is gone. */
+/* Whether the server itself looks whose machine is gone. */
+static bool judges_silence(const struct store_server_settings *settings) {
+    return settings->presence_prefix != NULL && !settings->ends_presence_with_connection_only;
+}
+
+/* On Linux accepted sockets inherit these options, which saves five system calls for each. */
 static void set_options_of_clients(int listening_fd, const struct store_server_settings *settings) {
     int on = 1;
     (void)setsockopt(listening_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (settings->presence_prefix != NULL) {
+    if (judges_silence(settings)) {
         tcp_silence_watch(listening_fd, settings->silence_timeout);
     } else {
         tcp_silence_limit(listening_fd, settings->silence_timeout);
@@ -181,7 +185,7 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
         store_server_free(server);
         return code;
     }
-    if (settings->presence_prefix != NULL) {
+    if (judges_silence(settings)) {
         server->look = event_timer_new(loop, look, server);
         look(server);
     }

@@ -58,6 +58,9 @@ struct store_server_settings {
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see
      * core/store_presence. Copied; NULL: there are none. */
     const char *presence_prefix;
+    /* Clients with presence keys give no signs of life: a presence key ends only with its
+     * connection, and silence is judged as where there are none. */
+    bool ends_presence_with_connection_only;
     /* Keys that start with this raw prefix are the agents' own: they have room when others have
      * filled the store. Copied; NULL: there are none. */
     const char *own_prefix;

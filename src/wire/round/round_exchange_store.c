@@ -183,6 +183,8 @@ static enum failure_code read_values(const struct round_question *question,
         values->has_ranks = rank_json_read_assignment(blobs[2], &values->ranks) == FAILURE_NONE;
     } else if (kind == ROUND_KEY_ASSIGNED_RANKS && count == 1) {
         values->has_ranks = rank_json_read_assignment(blobs[0], &values->ranks) == FAILURE_NONE;
+    } else if ((kind == ROUND_KEY_CLAIM || kind == ROUND_KEY_RIVAL) && count == 1) {
+        values->claim = read_text(blobs[0], answer);
     } else if (round_key_is_decision(kind) && count == 1 && blobs[0].length < ROUND_DECISION_SIZE) {
         values->decision = read_text(blobs[0], answer);
         return values->decision != NULL ? FAILURE_NONE : FAILURE_PROTOCOL;

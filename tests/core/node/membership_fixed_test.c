@@ -115,6 +115,15 @@ static void a_barrier_may_end_without_the_others(void **state) {
     desk_clear(&desk);
 }
 
+static void a_rank_that_two_nodes_have_is_a_warning(void **state) {
+    (void)state;
+    struct desk desk = joined_desk();
+    take_fixed(&desk,
+        (struct round_effect){.kind = ROUND_EFFECT_RANK_DISPUTED, .reason = "rank 1 is another's"},
+        "note rank 1 is another's");
+    desk_clear(&desk);
+}
+
 #define STILL_WORKING                                                                              \
     "note other nodes still work; this node hosts the job's store, and keeps it until they are "   \
     "done; linger seconds=9.22337e+09"
@@ -243,6 +252,7 @@ static void what_only_changing_nodes_hear_has_no_handler(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_rank_that_two_nodes_have_is_a_warning),
     cmocka_unit_test(a_placed_node_knows_its_ranks_and_the_masters_store),
     cmocka_unit_test(the_round_is_told_where_the_workers_store_is),
     cmocka_unit_test(a_restart_anywhere_is_told_with_its_attempt),

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "core/round/round_key.h"
+#include "core/store/store_presence.h"
 
 /* The keys in a trace of two torchrun agents of the run "job2" in round 0. */
 #define FOLDER "/torch.rendezvous.job2.0/"
@@ -60,6 +61,9 @@ static void a_round_of_fixed_nodes_has_no_folder_of_its_own(void **state) {
         {ROUND_KEY_LAST_MEMBER, 0, "/job2/torchelastic/agent/terminal_state/last_member",
             "last_member"},
         {ROUND_KEY_COORDINATED, 0, "/job2/muster/coordinated", "coordinated"},
+        {ROUND_KEY_CLAIM_SERVED, 0, "/job2/muster/claim/" STORE_PRESENCE_SERVED, "claim/served"},
+        {ROUND_KEY_CLAIM, 1, "/job2/muster/claim/1", "claim/1"},
+        {ROUND_KEY_RIVAL, 1, "/job2/muster/claim/rival/1", "claim/rival/1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_of_fixed_nodes((struct round_key){cases[i].kind, ROUND_OF_FIXED_NODES, cases[i].node},
@@ -96,6 +100,9 @@ static void the_agents_keys_of_fixed_nodes_share_a_prefix(void **state) {
     struct text prefix = {0};
     round_key_write_prefix("job2", &prefix);
     assert_string_equal(text_string(&prefix), "/job2/");
+    text_clear(&prefix);
+    round_key_write_claims("job2", &prefix);
+    assert_string_equal(text_string(&prefix), "/job2/muster/claim/");
     text_clear(&prefix);
 }
 

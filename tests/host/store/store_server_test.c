@@ -16,18 +16,20 @@ struct fixture {
     int port;
 };
 
-static void set_up(struct fixture *fixture, const struct store_limits *limits) {
+static void set_up_with(struct fixture *fixture, struct store_server_settings settings) {
     *fixture = (struct fixture){0};
     remembered_log_init(&fixture->log);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     int fd;
     assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &fixture->port, NULL), FAILURE_NONE);
+    settings.log = &fixture->log.log;
     assert_int_equal(
-        store_server_new(fixture->loop, fd,
-            &(struct store_server_settings){.limits = limits, .log = &fixture->log.log},
-            &fixture->server, NULL),
-        FAILURE_NONE);
+        store_server_new(fixture->loop, fd, &settings, &fixture->server, NULL), FAILURE_NONE);
     assert_int_equal(store_server_port(fixture->server), fixture->port);
+}
+
+static void set_up(struct fixture *fixture, const struct store_limits *limits) {
+    set_up_with(fixture, (struct store_server_settings){.limits = limits});
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -337,10 +339,9 @@ static int option_of(int fd, int level, int option) {
     return value;
 }
 
-static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
-    (void)state;
+static void check_accepted_socket(struct store_server_settings settings) {
     struct fixture fixture;
-    set_up(&fixture, NULL);
+    set_up_with(&fixture, settings);
     int client = client_open(fixture.port);
     client_expect_ping(fixture.loop, client, 1);
     int fd = server_end_of(client);
@@ -351,6 +352,18 @@ static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 180000);
     close(client);
     tear_down(&fixture);
+}
+
+static void accepted_sockets_do_not_delay_and_notice_lost_hosts(void **state) {
+    (void)state;
+    check_accepted_socket((struct store_server_settings){0});
+}
+
+static void where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts(
+    void **state) {
+    (void)state;
+    check_accepted_socket((struct store_server_settings){
+        .presence_prefix = "/p/", .ends_presence_with_connection_only = true});
 }
 
 static const struct CMUnitTest tests[] = {
@@ -370,6 +383,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(renewal_with_prefix_keeps_its_keys_and_the_connections),
     cmocka_unit_test(last_words_that_have_arrived_are_forgotten_by_a_renewal),
     cmocka_unit_test(accepted_sockets_do_not_delay_and_notice_lost_hosts),
+    cmocka_unit_test(where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts),
 };
 
 TEST_MAIN(tests)

@@ -288,6 +288,25 @@ static void check_refused(struct round_question question, struct store_reply rep
 }
 
 /* Only Muster's agents write there. */
+static void a_claim_is_read_as_text_or_is_none(void **state) {
+    (void)state;
+    static const enum round_key_kind kinds[] = {ROUND_KEY_CLAIM, ROUND_KEY_RIVAL};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const struct round_question question = {ROUND_EFFECT_GET, ROUND_OF_FIXED_NODES,
+            {.kind = kinds[i], .round = ROUND_OF_FIXED_NODES, .node = 1}};
+        struct round_answer answer = read_list(&question, (const char *[]){"b_1_2"}, 1);
+        assert_string_equal(answer.event.values.claim, "b_1_2");
+        round_answer_clear(&answer);
+        answer = read_list(&question, (const char *[]){""}, 1);
+        assert_true(answer.event.is_gone);
+        assert_null(answer.event.values.claim);
+        round_answer_clear(&answer);
+        answer = read_list(&question, (const char *[]){"b\033[2J_1_2"}, 1);
+        assert_null(answer.event.values.claim);
+        round_answer_clear(&answer);
+    }
+}
+
 static void a_decision_that_no_agent_writes_is_refused(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -332,6 +351,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_value_that_is_not_there_is_said_to_be_gone),
     cmocka_unit_test(an_address_is_as_long_as_a_name_may_be),
     cmocka_unit_test(role_infos_are_read_one_by_one),
+    cmocka_unit_test(a_claim_is_read_as_text_or_is_none),
     cmocka_unit_test(a_decision_that_no_agent_writes_is_refused),
     cmocka_unit_test(a_reply_no_store_gives_is_refused),
 };
