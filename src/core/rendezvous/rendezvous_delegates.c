@@ -104,6 +104,9 @@ static struct rendezvous_told standing_of(const struct rendezvous_delegate *dele
 }
 
 static bool is_news(const struct rendezvous_told *before, const struct rendezvous_told *now) {
+    if (before->is_withdrawn && now->is_withdrawn) {
+        return false; /* whatever the record says, this node reads it itself */
+    }
     return !before->is_anything || before->is_withdrawn != now->is_withdrawn ||
            before->flags != now->flags || before->round != now->round ||
            before->rank != now->rank || before->restarts != now->restarts ||

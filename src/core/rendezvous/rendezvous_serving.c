@@ -46,25 +46,48 @@ static bool has_word(const struct rendezvous_machine *machine) {
     return is_over(machine) || (machine->view.has_record && !machine->view.is_lost);
 }
 
-static void tell_all(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
+/* What a pass over the delegates tells. */
+struct telling_pass {
+    struct rendezvous_step *step;
+    struct rendezvous_crowd crowd;
+    struct node_table places; /* in the record */
+    bool withdraws_all;
+};
+
+/* A node that was let go stays so: a later standing would take the place of that word, where the
+ * node has not heard it yet. */
+static bool is_let_go(const struct telling_pass *pass, const struct rendezvous_delegate *delegate) {
+    return pass->withdraws_all || delegate->wish.kind == RENDEZVOUS_WISH_OWN;
+}
+
+/* Tells those who are let go, or all others. */
+static void tell_those(const struct telling_pass *pass, bool are_let_go) {
+    struct rendezvous_machine *machine = pass->step->machine;
     struct rendezvous_delegates *delegates = &machine->delegates;
     const struct rendezvous_state *seen = &machine->view.seen;
-    struct rendezvous_crowd crowd = count_all(seen);
-    struct node_table places = rendezvous_state_places(seen);
     size_t first = delegates->telling_count;
-    bool withdraws = is_withdrawn(machine);
     for (size_t i = 0; i < delegates->count; i++) {
         struct rendezvous_delegate *delegate = &delegates->items[i];
-        size_t place = node_table_find(&places, &delegate->identity);
+        size_t place = node_table_find(&pass->places, &delegate->identity);
         bool is_to_come = delegate->wish.kind == RENDEZVOUS_WISH_JOIN &&
                           !delegate->told.is_anything && place == NODE_TABLE_ABSENT;
-        if (!is_to_come || withdraws || seen->is_closed) {
-            rendezvous_delegates_tell(delegates, delegate, seen, &crowd, place, withdraws);
+        bool is_due = are_let_go || !is_to_come || seen->is_closed;
+        if (is_due && is_let_go(pass, delegate) == are_let_go) {
+            rendezvous_delegates_tell(delegates, delegate, seen, &pass->crowd, place, are_let_go);
         }
     }
-    node_table_clear(&places);
-    push_tellings(step, first, withdraws);
+    push_tellings(pass->step, first, are_let_go);
+}
+
+static void tell_all(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    struct telling_pass pass = {.step = step,
+        .crowd = count_all(&machine->view.seen),
+        .places = rendezvous_state_places(&machine->view.seen),
+        .withdraws_all = is_withdrawn(machine)};
+    tell_those(&pass, false);
+    tell_those(&pass, true);
+    node_table_clear(&pass.places);
 }
 
 void rendezvous_serving_tell(struct rendezvous_step *step) {

@@ -119,6 +119,31 @@ static void who_wants_to_write_itself_is_let_go(void **state) {
     bench_expect(bench, "tell_standings 1 withdrawn");
 }
 
+/* What is told lies in a queue, and a later standing would take the place of the word that lets go.
+ */
+static void who_was_let_go_is_told_nothing_else(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    wish_to(bench, "b", RENDEZVOUS_WISH_OWN);
+    bench_forget(bench);
+    place(&bench->record, muster_node("c"))->is_waiting = true;
+    bench->record.is_draining = true;
+    bench->record.restarts = 1;
+    bench_change(bench);
+    bench_expect(bench, "tell_standings 1");
+}
+
+static void who_asked_before_there_was_a_record_is_let_go(void **state) {
+    struct bench *bench = *state;
+    bench->holds_requests = true;
+    bench_join(bench, true, true);
+    wish_to(bench, "a", RENDEZVOUS_WISH_OWN);
+    bench_forget(bench);
+    bench_answer(bench);
+    bench_answer(bench);
+    assert_non_null(strstr(text_string(&bench->log), "tell_standings 1 withdrawn"));
+}
+
 static void a_host_that_fails_lets_all_go(void **state) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
@@ -156,6 +181,8 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(the_record_is_closed_for_a_node),
     ON_BENCH(beside_a_node_of_torchrun_all_write_for_themselves),
     ON_BENCH(who_wants_to_write_itself_is_let_go),
+    ON_BENCH(who_was_let_go_is_told_nothing_else),
+    ON_BENCH(who_asked_before_there_was_a_record_is_let_go),
     ON_BENCH(a_host_that_fails_lets_all_go),
     ON_BENCH(who_is_gone_wishes_nothing_any_more),
     ON_BENCH(the_host_has_the_tasks_of_the_first_node),
