@@ -408,6 +408,7 @@ static void let_time_pass(struct rendezvous_step *step) {
         rendezvous_patience_has_ended(&machine->patience, now)) {
         rendezvous_settle(step);
     }
+    rendezvous_wishing_let_time_pass(step);
 }
 
 static void beat(struct rendezvous_step *step) {

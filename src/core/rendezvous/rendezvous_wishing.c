@@ -52,6 +52,23 @@ static bool is_late(struct rendezvous_step *step) {
                &machine->patience, rendezvous_state_participants(seen), step->event->now);
 }
 
+/* A node that is late has asked to write the record itself. A host that tells it nothing, now or
+ * ever, is not waited for: its store answers, and this node does what is left to do. */
+static bool is_left_alone(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    return machine->delegating.is_on && rendezvous_link_is_open(&machine->link) &&
+           machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART && !machine->place.is_in_world &&
+           (machine->view.has_record
+                   ? rendezvous_patience_is_too_late(&machine->patience, step->event->now)
+                   : moment_has_come(&machine->patience.join_deadline, step->event->now));
+}
+
+void rendezvous_wishing_let_time_pass(struct rendezvous_step *step) {
+    if (is_left_alone(step)) {
+        write_itself(step);
+    }
+}
+
 static bool is_held_back(const struct rendezvous_machine *machine) {
     return machine->warming.patience.nanoseconds > 0 &&
            (!machine->view.has_record || machine->warming.end.is_set);

@@ -129,6 +129,27 @@ static void who_is_late_asks_to_write_itself(void **state) {
     assert_non_null(strstr(text_string(&bench->log), "wish 2 own"));
 }
 
+static void who_is_late_and_was_told_nothing_writes_itself(void **state) {
+    struct bench *bench = *state;
+    connect(bench, true);
+    bench_wait(bench, 59);
+    assert_int_equal(bench->fetches, 0);
+    bench_wait(bench, 2);
+    assert_true(bench->fetches > 0);
+}
+
+static void who_is_late_does_not_wait_for_a_host_that_is_mute(void **state) {
+    struct bench *bench = *state;
+    connect(bench, true);
+    struct rendezvous_state open = world_of(0, 1);
+    open.is_complete = false;
+    tell(bench, open, 1);
+    bench_wait(bench, 61);
+    assert_int_equal(bench->fetches, 0);
+    bench_wait(bench, 6);
+    assert_true(bench->fetches > 0);
+}
+
 static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_joins_without_a_look_at_the_record),
     ON_BENCH(without_an_offer_a_node_writes_the_record_itself),
@@ -138,6 +159,8 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_whose_workers_are_done_says_in_which_round),
     ON_BENCH(what_is_withdrawn_ends_delegation),
     ON_BENCH(who_is_late_asks_to_write_itself),
+    ON_BENCH(who_is_late_and_was_told_nothing_writes_itself),
+    ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute),
 };
 
 TEST_MAIN(tests)
