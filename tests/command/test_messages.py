@@ -6,16 +6,8 @@ import shlex
 import signal
 import socket
 
-from support.binary import ROOT
 from support.ports import free_port
-
-
-def transcript(command):
-    """The lines that the page shows below `$ muster COMMAND`."""
-    page = (ROOT / "docs/messages.md").read_text(encoding="utf-8")
-    shown = re.search(r"^    \$ muster " + re.escape(command) + r"\n((?:    .*\n)+)", page, re.MULTILINE)
-    assert shown is not None, command
-    return [line.removeprefix("    ") for line in shown.group(1).splitlines()]
+from support.transcripts import transcript
 
 
 def test_a_mistake_comes_first_and_names_what_was_meant(muster):
