@@ -280,6 +280,7 @@ static enum failure_code prepare_watching(struct agent *agent, struct failure *f
         .guardian = agent_guardian_process(agent->guardian),
     };
     agent->stuck_watch = agent_stuck_watch_new(agent->loop, &stuck_settings);
+    agent->announcement = agent_announcement_new(agent->loop, agent->environment, agent->log);
     return agent_watchdog_new(agent->loop, &settings, &agent->watchdog, failure);
 }
 
@@ -374,6 +375,7 @@ static bool end_log_thread(struct agent *agent) {
 }
 
 static void tear_down(struct agent *agent) {
+    agent_announcement_free(agent->announcement);
     agent_health_free(agent->health);
     agent_evidence_free(agent->evidence);
     agent_watchdog_free(agent->watchdog);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/telling/agent_announcement.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
 #include "agent/telling/agent_metrics.h"
@@ -53,6 +54,7 @@ struct agent {
     struct agent_watchdog *watchdog;       /* NULL when no timers are served */
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct agent_story story;
+    struct agent_announcement *announcement;
     struct agent_event_log *event_log; /* NULL when nobody asked for it */
     struct agent_health *health;       /* NULL when nobody may ask for it */
     struct agent_metrics *metrics;     /* the same */

@@ -37,6 +37,8 @@ static inline void agent_fixture_init(
     config->log_dir = text_format("%s/logs", fixture->directory);
     text_list_add(&fixture->environment, "PATH=/usr/bin:/bin");
     text_list_add_taken(&fixture->environment, text_format("DIR=%s", fixture->directory));
+    text_list_add_taken(
+        &fixture->environment, text_format("MUSTER_RUNTIME_DIR=%s/jobs", fixture->directory));
 }
 
 static inline void agent_fixture_clear(struct agent_fixture *fixture) {

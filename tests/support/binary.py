@@ -14,6 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SCRUBBED = ("PET_", "SLURM", "TORCHELASTIC_", "TORCH_", "MASTER_", "OMP_", "LOGLEVEL", "PYTHON_EXEC", "MUSTER_")
 SCRUBBED_EXACTLY = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES")
 
+# Agents of tests do not announce themselves where this user's programs look for jobs.
+NO_RUNTIME_DIRECTORY = "/nonexistent/muster"
+
 
 def find_binary():
     """MUSTER_BINARY, else src/main/muster of MUSTER_BUILD, else of build/."""
@@ -33,6 +36,7 @@ def clean_environment(**changes):
         for name, value in os.environ.items()
         if not name.startswith(SCRUBBED) and name not in SCRUBBED_EXACTLY
     }
+    environment["MUSTER_RUNTIME_DIR"] = NO_RUNTIME_DIRECTORY
     for name, value in changes.items():
         if value is None:
             environment.pop(name, None)
@@ -112,9 +116,11 @@ class Muster:
 
     def environment(self, **changes):
         """The tests' mark is in it: a process that outlives its test is found by it (support.leaks). This
-        machine's own munge is kept away: a test that wants one has its own (support.munge)."""
+        machine's own munge is kept away: a test that wants one has its own (support.munge). So are the jobs of
+        other tests, and of this user: `muster store` finds only those of this test."""
         marks = {"TMPDIR": self.scratch, "SCRATCH_OF_TEST": self.scratch}
         marks["MUSTER_MUNGE_SOCKET"] = self.scratch / "no-munge"
+        marks["MUSTER_RUNTIME_DIR"] = self.scratch / "announced"
         return clean_environment(**{**marks, **changes})
 
     def share(self):

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent/telling/agent_announcement.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "host/loop/errands.h"
+#include "host/telling/job_directory.h"
+#include "wire/telling/job_announcement.h"
+
+/* How long a disk that does not answer may hold up the end of a job. */
+#define DISK_PATIENCE_SECONDS 5
+
+/* The subject of an errand. */
+struct announcing {
+    struct text_list places;
+    char *text;              /* NULL: only the old one is removed */
+    struct job_posting old;  /* removed when the new one is there */
+    struct job_posting made; /* still here when nobody takes it: removed, too */
+    enum failure_code code;
+    struct failure failure;
+};
+
+struct agent_announcement {
+    struct event_loop *loop;
+    const struct text_list *environment;
+    const struct log *log;
+    struct errands *errands;     /* NULL until there is something to do */
+    struct errand *errand;       /* NULL: nothing is being written */
+    char *text;                  /* what is announced, or about to be */
+    bool is_outdated;            /* what is being written: the text has changed */
+    bool is_refusal_told;        /* one line is enough for a job */
+    bool is_ending;              /* the loop runs only until nothing is being written */
+    struct job_posting standing; /* what was written last */
+};
+
+/* On the errand's thread. */
+
+static void carry_out(void *subject) {
+    struct announcing *announcing = subject;
+    if (announcing->text != NULL) {
+        announcing->code = job_directory_post(
+            &announcing->places, announcing->text, &announcing->made, &announcing->failure);
+    }
+    job_posting_remove(&announcing->old);
+}
+
+static void free_announcing(void *subject) {
+    struct announcing *announcing = subject;
+    job_posting_remove(&announcing->old);
+    job_posting_remove(&announcing->made);
+    text_list_clear(&announcing->places);
+    free(announcing->text);
+    free(announcing);
+}
+
+/* On the loop. */
+
+static struct errand_task make_task(struct agent_announcement *announcement, bool is_end) {
+    struct announcing *announcing = memory_allocate(sizeof *announcing);
+    announcing->old = announcement->standing;
+    announcement->standing = (struct job_posting){0};
+    if (!is_end) {
+        job_directory_places(announcement->environment, &announcing->places);
+        announcing->text = text_format("%s", announcement->text);
+    }
+    return (struct errand_task){.run = carry_out, .free = free_announcing, .subject = announcing};
+}
+
+/* A directory that is not to be trusted is somebody's mistake, or worse; a machine without a
+ * place to write to is what it is. */
+static void say_refusal(struct agent_announcement *announcement, const struct failure *failure) {
+    if (!announcement->is_refusal_told) {
+        announcement->is_refusal_told = true;
+        log_record(announcement->log,
+            failure->code == FAILURE_INVALID ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, LOG_ORIGIN,
+            "`muster store` will not find this job by itself: %s", failure->message);
+    }
+}
+
+static void begin(struct agent_announcement *announcement);
+
+static void written(void *context, void *subject) {
+    struct agent_announcement *announcement = context;
+    struct announcing *announcing = subject;
+    announcement->errand = NULL;
+    announcement->standing = announcing->made;
+    announcing->made = (struct job_posting){0};
+    if (announcing->code != FAILURE_NONE) {
+        say_refusal(announcement, &announcing->failure);
+    }
+    if (announcement->is_ending) {
+        event_loop_stop(announcement->loop);
+    } else if (announcement->is_outdated) {
+        begin(announcement);
+    }
+}
+
+static void begin(struct agent_announcement *announcement) {
+    struct failure failure = {0};
+    enum failure_code code = FAILURE_NONE;
+    announcement->is_outdated = false;
+    if (announcement->errands == NULL) {
+        code = errands_new(announcement->loop, &announcement->errands, &failure);
+    }
+    if (code == FAILURE_NONE) {
+        const struct errand_task task = make_task(announcement, false);
+        const struct errand_answer answer = {written, announcement};
+        code = errands_send(announcement->errands, &task, &answer, &announcement->errand, &failure);
+    }
+    if (code != FAILURE_NONE) {
+        announcement->errand = NULL;
+        say_refusal(announcement, &failure);
+    }
+}
+
+struct agent_announcement *agent_announcement_new(
+    struct event_loop *loop, const struct text_list *environment, const struct log *log) {
+    const struct agent_announcement initial = {
+        .loop = loop, .environment = environment, .log = log};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
+void agent_announcement_tell(
+    struct agent_announcement *announcement, const struct node_placement *placement) {
+    if (announcement == NULL) {
+        return;
+    }
+    struct job_announcement job = {
+        .run_id = memory_duplicate_string(placement->run_id),
+        .host = memory_duplicate_string(placement->master_address),
+        .port = placement->master_port,
+        .pid = getpid(),
+    };
+    struct text text = {0};
+    job_announcement_write(&job, &text);
+    job_announcement_clear(&job);
+    if (announcement->text != NULL && text_equals(announcement->text, text_string(&text))) {
+        text_clear(&text);
+        return;
+    }
+    free(announcement->text);
+    announcement->text = text_take(&text);
+    announcement->is_outdated = true;
+    if (announcement->errand == NULL) {
+        begin(announcement);
+    }
+}
+
+static void patience_is_over(void *context) {
+    struct agent_announcement *announcement = context;
+    errands_drop(announcement->errands, announcement->errand);
+    announcement->errand = NULL;
+    event_loop_stop(announcement->loop);
+}
+
+/* What is being written would stay behind otherwise. */
+static void await_errand(struct agent_announcement *announcement) {
+    struct event_timer *patience =
+        event_timer_new(announcement->loop, patience_is_over, announcement);
+    event_timer_set(patience, instant_after(event_loop_now(announcement->loop),
+                                  duration_from_seconds(DISK_PATIENCE_SECONDS)));
+    announcement->is_ending = true;
+    while (announcement->errand != NULL) {
+        event_loop_run(announcement->loop); /* others may stop it, too */
+    }
+    event_timer_free(patience);
+}
+
+static void remove_standing(struct agent_announcement *announcement) {
+    struct failure ignored = {0}; /* whoever looks next removes it */
+    const struct errand_task task = make_task(announcement, true);
+    if (errand_run_within(&task, duration_from_seconds(DISK_PATIENCE_SECONDS), NULL, &ignored) ==
+        FAILURE_NONE) {
+        free_announcing(task.subject);
+    }
+}
+
+void agent_announcement_free(struct agent_announcement *announcement) {
+    if (announcement == NULL) {
+        return;
+    }
+    if (announcement->errand != NULL) {
+        await_errand(announcement);
+    }
+    errands_free(announcement->errands);
+    if (announcement->standing.path != NULL) {
+        remove_standing(announcement);
+    }
+    free(announcement->text);
+    free(announcement);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Announces the job of this agent to other programs of its user on this machine
+ * (host/telling/job_directory), so that `muster store` finds its workers' store by itself: from the
+ * first start of workers until the agent's end, and anew when the store has moved. A job never
+ * fails for want of this, and never waits for it: the disk is used on a thread of its own. */
+#ifndef MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
+#define MUSTER_AGENT_TELLING_AGENT_ANNOUNCEMENT_H
+
+#include "base/log.h"
+#include "base/text.h"
+#include "core/workers/worker_environment.h"
+#include "host/loop/event_loop.h"
+
+struct agent_announcement;
+
+/* Nothing is announced yet. What is given outlives the object. */
+struct agent_announcement *agent_announcement_new(
+    struct event_loop *loop, const struct text_list *environment, const struct log *log);
+
+/* The workers start at this place. Where another announcement is still being written, this one
+ * follows. Accepts NULL. */
+void agent_announcement_tell(
+    struct agent_announcement *announcement, const struct node_placement *placement);
+
+/* Removes the announcement; the loop may run meanwhile. A disk that does not answer holds this up
+ * for 5 s. Accepts NULL. */
+void agent_announcement_free(struct agent_announcement *announcement);
+
+#endif

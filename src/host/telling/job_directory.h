@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The directory in which a user's agents announce themselves to that user's other programs on this
+ * machine. An announcement is a file; its maker holds a lock on it. One without a lock belongs to
+ * an agent that was killed: whoever looks removes it. So no process id that another process has
+ * got meanwhile can be mistaken for an agent. A directory that others could write to is not used.
+ *
+ * All of this waits for a disk; agents do it on a thread that may be left behind
+ * (host/loop/errands). */
+#ifndef MUSTER_HOST_TELLING_JOB_DIRECTORY_H
+#define MUSTER_HOST_TELLING_JOB_DIRECTORY_H
+
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "base/text.h"
+#include "wire/telling/job_announcement.h"
+
+/* How many jobs are found at most; of more, any. */
+#define JOB_DIRECTORY_MAXIMUM_JOBS 256
+
+/* Where the directory may be, best first: $MUSTER_RUNTIME_DIR and nothing else where that is set;
+ * $XDG_RUNTIME_DIR/muster, /run/user/UID/muster and /tmp/muster-UID else. Appends. Does not look at
+ * the disk. */
+void job_directory_places(const struct text_list *environment, struct text_list *out_places);
+
+/* A zeroed struct is none. */
+struct job_posting {
+    char *path; /* NULL: none */
+    int lock_fd;
+};
+
+/* Writes the text into a new file in the first place that can be used, and makes the directory
+ * there if need be (mode 0700). Removes what killed agents have left behind there. FAILURE_INVALID
+ * when a place was refused, FAILURE_SYSTEM when none can be used otherwise; the message tells of
+ * each. */
+__attribute__((warn_unused_result)) enum failure_code job_directory_post(
+    const struct text_list *places, const char *text, struct job_posting *out_posting,
+    struct failure *failure);
+
+/* Removes the file. Nothing to do where there is none. */
+void job_posting_remove(struct job_posting *posting);
+
+/* A zeroed struct is an empty list. */
+struct job_list {
+    struct job_announcement *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* The jobs announced in all of the places, each once even where several agents of it run here, in
+ * the order of their names. `out_refusals` gets a sentence for each place that is not to be
+ * trusted. The caller clears both. */
+void job_directory_find(
+    const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals);
+void job_list_clear(struct job_list *jobs);
+
+#endif

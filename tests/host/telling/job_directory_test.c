@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "host/telling/job_directory.h"
+#include "temporary_tree.h"
+
+#define JOB_A "{\"run_id\": \"a\", \"host\": \"h\", \"port\": 1, \"pid\": 1}\n"
+#define JOB_A_OF_ANOTHER_AGENT "{\"run_id\": \"a\", \"host\": \"h\", \"port\": 1, \"pid\": 2}\n"
+#define JOB_B "{\"run_id\": \"b\", \"host\": \"h\", \"port\": 1, \"pid\": 3}\n"
+
+struct fixture {
+    struct temporary_tree tree;
+    struct text_list places; /* one: "jobs" in the tree */
+};
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    temporary_tree_init(&fixture->tree);
+    text_list_add_taken(&fixture->places, temporary_tree_path(&fixture->tree, "jobs"));
+}
+
+static void tear_down(struct fixture *fixture) {
+    text_list_clear(&fixture->places);
+    temporary_tree_clear(&fixture->tree);
+}
+
+static struct job_posting post(const struct fixture *fixture, const char *text) {
+    struct job_posting posting = {0};
+    struct failure failure = {0};
+    enum failure_code code = job_directory_post(&fixture->places, text, &posting, &failure);
+    assert_string_equal(failure.message, "");
+    assert_int_equal(code, FAILURE_NONE);
+    return posting;
+}
+
+/* What is found, as "a 1, b 3" (name and agent). */
+static void assert_found(const struct fixture *fixture, const char *expected) {
+    struct job_list jobs = {0};
+    struct text_list refusals = {0};
+    struct text found = {0};
+    job_directory_find(&fixture->places, &jobs, &refusals);
+    for (size_t i = 0; i < jobs.count; i++) {
+        text_append_format(
+            &found, "%s%s %d", i > 0 ? ", " : "", jobs.items[i].run_id, (int)jobs.items[i].pid);
+    }
+    assert_string_equal(text_string(&found), expected);
+    assert_int_equal(refusals.count, 0);
+    text_clear(&found);
+    job_list_clear(&jobs);
+    text_list_clear(&refusals);
+}
+
+static void what_is_posted_is_found_until_it_is_removed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct stat status;
+    set_up(&fixture);
+    assert_found(&fixture, ""); /* there is no directory yet */
+    struct job_posting second = post(&fixture, JOB_B);
+    struct job_posting first = post(&fixture, JOB_A);
+    assert_int_equal(stat(fixture.places.items[0], &status), 0);
+    assert_int_equal(status.st_mode, S_IFDIR | 0700);
+    assert_int_equal(stat(first.path, &status), 0);
+    assert_int_equal(status.st_mode, S_IFREG | 0600);
+    assert_found(&fixture, "a 1, b 3");
+    job_posting_remove(&first);
+    assert_found(&fixture, "b 3");
+    job_posting_remove(&second);
+    job_posting_remove(&second);
+    assert_found(&fixture, "");
+    assert_int_equal(rmdir(fixture.places.items[0]), 0);
+    tear_down(&fixture);
+}
+
+static void several_agents_of_one_job_are_one_job(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct job_list jobs = {0};
+    struct text_list refusals = {0};
+    set_up(&fixture);
+    struct job_posting first = post(&fixture, JOB_A);
+    struct job_posting second = post(&fixture, JOB_A_OF_ANOTHER_AGENT);
+    job_directory_find(&fixture.places, &jobs, &refusals);
+    assert_int_equal(jobs.count, 1);
+    job_list_clear(&jobs);
+    job_posting_remove(&first);
+    job_posting_remove(&second);
+    tear_down(&fixture);
+}
+
+/* What an agent leaves behind that is killed: its file, and no lock. */
+static void what_a_killed_agent_left_is_removed_by_whoever_looks(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct job_posting left = post(&fixture, JOB_A);
+    struct job_posting running = post(&fixture, JOB_B);
+    close(left.lock_fd);
+    assert_found(&fixture, "b 3");
+    assert_int_equal(access(left.path, F_OK), -1);
+    assert_int_equal(access(running.path, F_OK), 0);
+    free(left.path);
+    job_posting_remove(&running);
+    tear_down(&fixture);
+}
+
+static void whoever_posts_looks_too(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct job_posting left = post(&fixture, JOB_A);
+    close(left.lock_fd);
+    struct job_posting running = post(&fixture, JOB_B);
+    assert_int_equal(access(left.path, F_OK), -1);
+    free(left.path);
+    job_posting_remove(&running);
+    tear_down(&fixture);
+}
+
+static void what_is_not_whole_or_not_a_job_is_passed_over(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct job_posting torn = post(&fixture, "{\"run_id\": ");
+    struct job_posting empty = post(&fixture, "");
+    temporary_tree_write(&fixture.tree, "jobs/other", JOB_A);
+    temporary_tree_write(&fixture.tree, "target", JOB_A);
+    temporary_tree_link(&fixture.tree, "jobs/job-link", "../target");
+    assert_found(&fixture, "");
+    assert_true(temporary_tree_has(&fixture.tree, "jobs/other"));
+    assert_true(temporary_tree_has(&fixture.tree, "jobs/job-link"));
+    assert_int_equal(access(torn.path, F_OK), 0);
+    job_posting_remove(&torn);
+    job_posting_remove(&empty);
+    tear_down(&fixture);
+}
+
+static void assert_refused(const struct fixture *fixture, const char *words) {
+    struct job_posting posting = {0};
+    struct failure failure = {0};
+    struct job_list jobs = {0};
+    struct text_list refusals = {0};
+    assert_int_equal(
+        job_directory_post(&fixture->places, JOB_A, &posting, &failure), FAILURE_INVALID);
+    assert_non_null(strstr(failure.message, words));
+    assert_null(posting.path);
+    job_directory_find(&fixture->places, &jobs, &refusals);
+    assert_int_equal(jobs.count, 0);
+    assert_int_equal(refusals.count, 1);
+    assert_non_null(strstr(refusals.items[0], words));
+    text_list_clear(&refusals);
+}
+
+static void a_directory_that_others_may_enter_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
+    assert_int_equal(chmod(fixture.places.items[0], 0755), 0);
+    assert_refused(&fixture, "is open to other users (mode 0755; chmod 700 makes it yours)");
+    tear_down(&fixture);
+}
+
+static void a_link_to_a_directory_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    char *own = temporary_tree_path(&fixture.tree, "own");
+    assert_int_equal(mkdir(own, 0700), 0);
+    free(own);
+    temporary_tree_link(&fixture.tree, "jobs", "own");
+    assert_refused(&fixture, "is no directory, or a symbolic link");
+    tear_down(&fixture);
+}
+
+static void a_directory_of_another_user_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(mkdir(fixture.places.items[0], 0700), 0);
+    if (chown(fixture.places.items[0], 65534, (gid_t)-1) != 0) {
+        tear_down(&fixture);
+        SKIP_BECAUSE("only root can give a directory away");
+    }
+    assert_refused(&fixture, "belongs to user 65534");
+    tear_down(&fixture);
+}
+
+static void a_place_that_cannot_be_used_leads_to_the_next(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct failure failure = {0};
+    struct job_posting posting = {0};
+    struct text_list none = {0};
+    set_up(&fixture);
+    text_list_add_taken(&none, temporary_tree_path(&fixture.tree, "missing/jobs"));
+    assert_int_equal(job_directory_post(&none, JOB_A, &posting, &failure), FAILURE_SYSTEM);
+    assert_non_null(strstr(failure.message, "missing/jobs: No such file or directory"));
+    text_list_add(&none, fixture.places.items[0]);
+    assert_int_equal(job_directory_post(&none, JOB_A, &posting, &failure), FAILURE_NONE);
+    assert_found(&fixture, "a 1");
+    job_posting_remove(&posting);
+    text_list_clear(&none);
+    tear_down(&fixture);
+}
+
+static void assert_places(const char *variable, const char *first, size_t count) {
+    struct text_list environment = {0};
+    struct text_list places = {0};
+    text_list_add(&environment, variable);
+    job_directory_places(&environment, &places);
+    assert_int_equal(places.count, count);
+    assert_string_equal(places.items[0], first);
+    text_list_clear(&environment);
+    text_list_clear(&places);
+}
+
+static void places_are_private_ones_first(void **state) {
+    (void)state;
+    char *variable = text_format("XDG_RUNTIME_DIR=/run/user/%u", (unsigned)geteuid());
+    char *usual = text_format("/run/user/%u/muster", (unsigned)geteuid());
+    assert_places("XDG_RUNTIME_DIR=/x", "/x/muster", 3);
+    assert_places("XDG_RUNTIME_DIR=relative", usual, 2);
+    assert_places(variable, usual, 2);
+    assert_places("MUSTER_RUNTIME_DIR=/only", "/only", 1);
+    free(usual);
+    free(variable);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_is_posted_is_found_until_it_is_removed),
+    cmocka_unit_test(several_agents_of_one_job_are_one_job),
+    cmocka_unit_test(what_a_killed_agent_left_is_removed_by_whoever_looks),
+    cmocka_unit_test(whoever_posts_looks_too),
+    cmocka_unit_test(what_is_not_whole_or_not_a_job_is_passed_over),
+    cmocka_unit_test(a_directory_that_others_may_enter_is_refused),
+    cmocka_unit_test(a_link_to_a_directory_is_refused),
+    cmocka_unit_test(a_directory_of_another_user_is_refused),
+    cmocka_unit_test(a_place_that_cannot_be_used_leads_to_the_next),
+    cmocka_unit_test(places_are_private_ones_first),
+};
+
+TEST_MAIN(tests)
