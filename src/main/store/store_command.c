@@ -15,7 +15,8 @@ static void print_usage(FILE *stream) {
     }
     fputs("\n"
           "A store is found at --host and --port, or at MASTER_ADDR and MASTER_PORT, or in a\n"
-          "FileStore's --file.\n"
+          "FileStore's --file. Where none of these is said, the one job of this user that runs on\n"
+          "this machine is found by itself.\n"
           "`muster store COMMAND --help` tells more about each.\n",
         stream);
 }

@@ -7,6 +7,7 @@
 
 #include "main/command_family.h"
 #include "main/exit_status.h"
+#include "main/store/store_finding.h"
 #include "main/store/store_session.h"
 #include "options/argparse/option_parser.h"
 
@@ -63,6 +64,30 @@ static bool choose_place(struct option_result *options, const struct text_list *
     return true;
 }
 
+static bool says_endpoint(
+    const struct option_result *options, const struct text_list *environment) {
+    static const char *const names[] = {"host", "port", "file"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (option_result_value(options, names[i])->is_set) {
+            return true;
+        }
+    }
+    return text_list_variable(environment, "MASTER_ADDR") != NULL ||
+           text_list_variable(environment, "MASTER_PORT") != NULL;
+}
+
+/* Where nobody says which store is meant, the job of this machine has it; where there is no such
+ * job, the place stays the one at which a store is by default. False when there are several. */
+static bool find_place(const char *program, const struct text_list *environment,
+    struct job_list *jobs, struct store_place *place) {
+    enum store_finding finding = store_find_job(program, environment, jobs);
+    if (finding == STORE_FINDING_ONE) {
+        place->host = jobs->items[0].host;
+        place->port = jobs->items[0].port;
+    }
+    return finding != STORE_FINDING_SEVERAL;
+}
+
 static void check_times(struct option_result *options) {
     if (option_result_value(options, "silence_timeout")->number < 2) {
         option_result_reject(options, "silence_timeout", "must be 2 or more");
@@ -72,17 +97,10 @@ static void check_times(struct option_result *options) {
     }
 }
 
-static int ask(const struct store_inspect_command *command, const char *program,
-    struct option_result *options, const struct text_list *environment) {
-    struct store_place place;
-    bool has_place = choose_place(options, environment, &place);
-    check_times(options);
-    if (!has_place || options->outcome != OPTION_OUTCOME_VALUES) {
-        fputs(options->text, stderr);
-        return EXIT_STATUS_USAGE;
-    }
+static int ask_at(const struct store_inspect_command *command, const char *program,
+    const struct option_result *options, const struct store_place *place) {
     struct store_session *session =
-        store_session_new(program, &place, option_result_value(options, "timeout")->number);
+        store_session_new(program, place, option_result_value(options, "timeout")->number);
     if (session == NULL) {
         return EXIT_FAILURE;
     }
@@ -92,6 +110,23 @@ static int ask(const struct store_inspect_command *command, const char *program,
         fprintf(stderr, "%s: error: cannot write the answer\n", program);
         return EXIT_FAILURE;
     }
+    return status;
+}
+
+static int ask(const struct store_inspect_command *command, const char *program,
+    struct option_result *options, const struct text_list *environment) {
+    struct store_place place;
+    struct job_list jobs = {0};
+    bool has_place = choose_place(options, environment, &place);
+    check_times(options);
+    if (!has_place || options->outcome != OPTION_OUTCOME_VALUES) {
+        fputs(options->text, stderr);
+        return EXIT_STATUS_USAGE;
+    }
+    bool is_clear =
+        says_endpoint(options, environment) || find_place(program, environment, &jobs, &place);
+    int status = is_clear ? ask_at(command, program, options, &place) : EXIT_STATUS_USAGE;
+    job_list_clear(&jobs);
     return status;
 }
 

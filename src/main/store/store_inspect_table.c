@@ -7,8 +7,8 @@
     OPTION_DEFINITION_HELP,                                                                        \
         {.destination = "host",                                                                    \
             .names = {"--host"},                                                                   \
-            .help = "Where the store is: a name, IPv4 or IPv6. Default: MASTER_ADDR, else "        \
-                    "localhost."},                                                                 \
+            .help = "Where the store is: a name, IPv4 or IPv6. Default: MASTER_ADDR; without any " \
+                    "place the one job of this user on this machine; else localhost."},            \
         {.destination = "port",                                                                    \
             .names = {"--port"},                                                                   \
             .kind = OPTION_INTEGER,                                                                \
