@@ -184,8 +184,8 @@ void whole_store_tell(struct whole_cluster *cluster, const struct whole_node *no
     for (size_t i = 0; i < effect->standings.count; i++) {
         const struct rendezvous_telling *telling = &effect->standings.items[i];
         rendezvous_key_write_standing(WHOLE_RUN_ID, &telling->identity, &key);
-        delegation_standing_write(
-            effect->standings.record, telling, effect->standings.is_withdrawn, &item);
+        delegation_standing_write(effect->standings.record, &effect->standings.crowd, telling,
+            effect->standings.is_withdrawn, &item);
         put_into_queue(cluster, &key, text_string(&item));
         text_clear(&key);
         text_clear(&item);

@@ -76,8 +76,8 @@ void agent_hosted_store_tell(
     struct text text = {0};
     for (size_t i = 0; i < effect->standings.count; i++) {
         const struct rendezvous_telling *telling = &effect->standings.items[i];
-        delegation_standing_write(
-            effect->standings.record, telling, effect->standings.is_withdrawn, &text);
+        delegation_standing_write(effect->standings.record, &effect->standings.crowd, telling,
+            effect->standings.is_withdrawn, &text);
         tell_node(store, &telling->identity, text_string(&text));
         text_clear(&text);
     }

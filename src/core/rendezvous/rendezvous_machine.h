@@ -221,6 +221,7 @@ struct rendezvous_effect {
         struct {
             /* The machine's; good until the next step. */
             const struct rendezvous_state *record;
+            struct rendezvous_crowd crowd; /* all nodes of the record */
             const struct rendezvous_telling *items;
             size_t count;
             bool is_withdrawn; /* they are to write the record themselves */

@@ -22,24 +22,19 @@ static bool is_withdrawn(const struct rendezvous_machine *machine) {
 
 /* Telling. */
 
-static void push_tellings(struct rendezvous_step *step, size_t first, bool withdraws) {
+static void push_tellings(struct rendezvous_step *step, const struct rendezvous_crowd *crowd,
+    size_t first, bool withdraws) {
     const struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_delegates *delegates = &machine->delegates;
     if (delegates->telling_count > first) {
         rendezvous_step_push(
             step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_TELL_STANDINGS,
                       .standings = {.record = &machine->view.seen,
+                          .crowd = *crowd,
                           .items = &delegates->tellings[first],
                           .count = delegates->telling_count - first,
                           .is_withdrawn = withdraws}});
     }
-}
-
-static struct rendezvous_crowd count_all(const struct rendezvous_state *record) {
-    return (struct rendezvous_crowd){.participants = rendezvous_state_participants(record),
-        .waiting = rendezvous_state_waiting(record),
-        .redundant = rendezvous_state_redundant(record),
-        .has_gaps = record->is_complete && !rendezvous_state_is_whole(record)};
 }
 
 static bool has_word(const struct rendezvous_machine *machine) {
@@ -76,13 +71,13 @@ static void tell_those(const struct telling_pass *pass, bool are_let_go) {
             rendezvous_delegates_tell(delegates, delegate, seen, &pass->crowd, place, are_let_go);
         }
     }
-    push_tellings(pass->step, first, are_let_go);
+    push_tellings(pass->step, &pass->crowd, first, are_let_go);
 }
 
 static void tell_all(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct telling_pass pass = {.step = step,
-        .crowd = count_all(&machine->view.seen),
+        .crowd = rendezvous_state_crowd(&machine->view.seen),
         .places = rendezvous_state_places(&machine->view.seen),
         .withdraws_all = is_withdrawn(machine)};
     tell_those(&pass, false);
@@ -115,12 +110,12 @@ static void answer(struct rendezvous_step *step, struct rendezvous_delegate *del
     if (!has_word(machine) || (awaits_write && !withdraws && !seen->is_closed)) {
         return;
     }
-    struct rendezvous_crowd crowd = count_all(seen);
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(seen);
     const struct rendezvous_node *node = rendezvous_state_find(seen, &delegate->identity);
     size_t first = machine->delegates.telling_count;
     rendezvous_delegates_tell(&machine->delegates, delegate, seen, &crowd,
         node == NULL ? NODE_TABLE_ABSENT : (size_t)(node - seen->nodes), withdraws);
-    push_tellings(step, first, withdraws);
+    push_tellings(step, &crowd, first, withdraws);
 }
 
 bool rendezvous_serving_hear(struct rendezvous_step *step) {

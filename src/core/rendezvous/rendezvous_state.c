@@ -302,6 +302,13 @@ bool rendezvous_state_is_whole(const struct rendezvous_state *state) {
     return taken == count;
 }
 
+struct rendezvous_crowd rendezvous_state_crowd(const struct rendezvous_state *state) {
+    return (struct rendezvous_crowd){.participants = rendezvous_state_participants(state),
+        .waiting = rendezvous_state_waiting(state),
+        .redundant = rendezvous_state_redundant(state),
+        .has_gaps = state->is_complete && !rendezvous_state_is_whole(state)};
+}
+
 void rendezvous_state_rank(struct rendezvous_state *state) {
     struct rendezvous_node **sorted = sort_nodes(state,
         rendezvous_state_has_foreign_participant(state) ? compare_as_torchrun : compare_naturally);

@@ -144,6 +144,8 @@ void rendezvous_state_expel(struct rendezvous_state *state,
 /* Whether the n participants have the ranks 0 to n - 1. A participant that leaves a complete round
  * leaves a gap in the ranks, unless its rank was the highest. */
 bool rendezvous_state_is_whole(const struct rendezvous_state *state);
+/* All nodes of the record, counted. */
+struct rendezvous_crowd rendezvous_state_crowd(const struct rendezvous_state *state);
 
 /* Completes the round: it has all its participants. Assigns their ranks. */
 void rendezvous_state_complete(struct rendezvous_state *state);

@@ -137,7 +137,8 @@ static int64_t within(int64_t number, int64_t most) {
 }
 
 void delegation_standing_write(const struct rendezvous_state *record,
-    const struct rendezvous_telling *telling, bool is_withdrawn, struct text *out) {
+    const struct rendezvous_crowd *crowd, const struct rendezvous_telling *telling,
+    bool is_withdrawn, struct text *out) {
     static const struct rendezvous_node nobody;
     bool is_listed = telling->place != NODE_TABLE_ABSENT;
     const struct rendezvous_node *node = is_listed ? &record->nodes[telling->place] : &nobody;
@@ -145,7 +146,6 @@ void delegation_standing_write(const struct rendezvous_state *record,
         text_append_format(out, "withdrawn %" PRId64, telling->answers);
         return;
     }
-    bool has_gaps = record->is_complete && !rendezvous_state_is_whole(record);
     text_append_format(out,
         "standing %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
         " %" PRId64 " %" PRId64 " %d %zu %zu %zu %d %" PRId64 "%s%s",
@@ -153,10 +153,9 @@ void delegation_standing_write(const struct rendezvous_state *record,
         within(record->base, NUMBER_MAXIMUM), within(record->next_base, NUMBER_MAXIMUM),
         within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
         within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
-        within(record->signal, SIGNAL_LARGEST), marks_of(record, has_gaps),
-        rendezvous_state_participants(record), rendezvous_state_waiting(record),
-        rendezvous_state_redundant(record), list_of(node), within(node->rank, NUMBER_MAXIMUM),
-        record->reason[0] != '\0' ? " " : "", record->reason);
+        within(record->signal, SIGNAL_LARGEST), marks_of(record, crowd->has_gaps),
+        crowd->participants, crowd->waiting, crowd->redundant, list_of(node),
+        within(node->rank, NUMBER_MAXIMUM), record->reason[0] != '\0' ? " " : "", record->reason);
 }
 
 static void take_marks(struct words *words, struct rendezvous_state *state) {

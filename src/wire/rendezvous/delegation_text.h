@@ -44,8 +44,10 @@ struct delegation_standing {
 
 void delegation_standing_clear(struct delegation_standing *standing);
 
+/* `crowd`: rendezvous_state_crowd of the record, which is counted once for all who are told. */
 void delegation_standing_write(const struct rendezvous_state *record,
-    const struct rendezvous_telling *telling, bool is_withdrawn, struct text *out);
+    const struct rendezvous_crowd *crowd, const struct rendezvous_telling *telling,
+    bool is_withdrawn, struct text *out);
 /* FAILURE_MALFORMED for every other text, and for numbers that no record has; FAILURE_LIMIT for one
  * that is too long. The caller clears the standing after success. */
 __attribute__((warn_unused_result)) enum failure_code delegation_standing_read(

@@ -72,7 +72,8 @@ static void a_standing_lists_this_node_alone(void **state) {
         rendezvous_state_obtain(&record, &identity)->is_participant = true;
         record.nodes[i].rank = i;
     }
-    delegation_standing_write(&record, &telling, false, &text);
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
     assert_string_equal(text_string(&text),
         "standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1");
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
@@ -98,14 +99,15 @@ static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
         struct node_identity identity = {.pid = i};
         rendezvous_state_obtain(&record, &identity)->is_waiting = true;
     }
-    delegation_standing_write(&record, &telling, false, &text);
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
     assert_true(text.length < 64);
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
     assert_int_equal(read.state.count, 0);
     assert_int_equal(rendezvous_state_waiting(&read.state), 2000);
     delegation_standing_clear(&read);
     text_clear(&text);
-    delegation_standing_write(&record, &telling, true, &text);
+    delegation_standing_write(&record, &crowd, &telling, true, &text);
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
     assert_true(read.is_withdrawn);
     rendezvous_state_clear(&record);
