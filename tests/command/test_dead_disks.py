@@ -187,3 +187,10 @@ def test_a_report_goes_without_last_lines_that_are_on_a_dead_disk(muster, scratc
     assert "exitcode  : 3 " in root_cause and "/0/stderr.log\n" in root_cause, end
     assert "last lines of log_file" not in root_cause, end
     assert re.search(r"the report is without the last lines of \S+/0/stderr.log: no answer within 5 s", end.err), end
+
+
+def test_announcing_a_job_on_a_dead_disk_keeps_nobody_waiting_but_the_end(muster, scratch, dead_disk):
+    (scratch / "dead").touch()
+    end = muster.run(["run", "--standalone", "--no-python", "sh", "-c", "touch ran"], env=dead_disk("/announced"))
+    assert end.status == 0 and (scratch / "ran").exists(), end
+    assert not (scratch / "announced").exists()
