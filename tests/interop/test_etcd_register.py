@@ -109,7 +109,9 @@ def test_members_with_tls_want_the_right_certificates(make_etcd, tmp_path):
 def test_tls_to_members_without_it_is_refused(make_etcd):
     etcd = make_etcd()
     refused = first_failure(etcd.endpoints, "protocol=https")
-    assert etcd.endpoints in refused and "final" in refused, refused
+    assert etcd.endpoints in refused, refused
+    # What the kernel tells first is a race. A connection that was only cut may be a server that starts.
+    assert "final" in refused or "reset by peer" in refused, refused
 
 
 def test_users_need_their_password(make_etcd):

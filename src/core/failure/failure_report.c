@@ -105,11 +105,6 @@ static void append_last_lines(struct text *out, const char *lines) {
     }
 }
 
-static void append_file(struct text *out, const char *label, const char *path) {
-    text_append(out, label);
-    append_line(out, path != NULL ? path : NOT_AVAILABLE);
-}
-
 static void append_block(struct text *out, const struct failure_report_job *job, size_t index,
     const struct failure_report_entry *entry) {
     const struct failure_report_time *time = &entry->time;
@@ -122,8 +117,12 @@ static void append_block(struct text *out, const struct failure_report_job *job,
     text_append_format(
         out, "  rank      : %d (local_rank: %d)\n", account->rank, account->local_rank);
     append_exit(out, account);
-    append_file(out, "  error_file: ", account->error_file);
-    append_file(out, "  log_file  : ", account->log_file);
+    text_append(out, "  error_file: ");
+    append_line(out, account->error_file != NULL ? account->error_file : NOT_AVAILABLE);
+    if (account->log_file != NULL) {
+        text_append(out, "  log_file  : ");
+        append_line(out, account->log_file);
+    }
     if (entry->judgement != NULL) {
         text_append_format(out, "  judgement : %s\n", entry->judgement);
     }

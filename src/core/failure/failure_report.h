@@ -2,9 +2,9 @@
 /* Formats the report about a failed worker group. It begins with the line for which log scrapers
  * look. Shape, labels and columns are those of ChildFailedError.format_msg in
  * torch/distributed/elastic/multiprocessing/errors/__init__.py. In contrast to it, the root cause
- * comes first, and what the kernel knows is said in words; `log_file` is the file of the worker's
- * stderr, and its last lines follow. The caller says which failure is the root cause, and which
- * failures are consequences of it. */
+ * comes first, and what the kernel knows is said in words; where the worker's stderr went to a
+ * file, `log_file` is its path, and its last lines follow. The caller says which failure is the
+ * root cause, and which failures are consequences of it. */
 #ifndef MUSTER_CORE_FAILURE_FAILURE_REPORT_H
 #define MUSTER_CORE_FAILURE_FAILURE_REPORT_H
 

@@ -65,7 +65,6 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
         "  rank      : 1 (local_rank: 1)\n"
         "  exitcode  : 3 (pid: 16991) \n"
         "  error_file: <N/A>\n"
-        "  log_file  : <N/A>\n"
         "  traceback : To enable traceback see: "
         "https://pytorch.org/docs/stable/elastic/errors.html\n"
         "------------------------------------------------------------\n"
@@ -76,7 +75,6 @@ static void the_root_cause_comes_first_and_keeps_its_number(void **state) {
         "  rank      : 0 (local_rank: 0)\n"
         "  exitcode  : -15 (pid: 16990)  (SIGTERM)\n"
         "  error_file: <N/A>\n"
-        "  log_file  : <N/A>\n"
         "  traceback : Signal 15 (SIGTERM) received by PID 16990\n"
         "============================================================\n");
 }
@@ -99,7 +97,6 @@ static void the_rule_is_as_wide_as_the_longest_line(void **state) {
         "  rank      : 0 (local_rank: 0)\n"
         "  exitcode  : 1 (pid: 16990) \n"
         "  error_file: /a\n"
-        "  log_file  : <N/A>\n"
         "  traceback : b\303\266\303\266m\n"
         "---------------------------------\n"
         "Failures:\n"
@@ -184,7 +181,7 @@ static void a_consequence_is_called_so(void **state) {
     struct failure_report_entry entry = {.account = &account, .judgement = "consequence: of that"};
     struct text report = {0};
     failure_report_format(&report, &python_job, &entry, 1, 0);
-    assert_non_null(strstr(text_string(&report), "\n  log_file  : <N/A>\n"
+    assert_non_null(strstr(text_string(&report), "\n  error_file: <N/A>\n"
                                                  "  judgement : consequence: of that\n"
                                                  "  traceback : "));
     text_clear(&report);

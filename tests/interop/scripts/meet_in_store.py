@@ -11,7 +11,8 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 store, _, _ = next(dist.rendezvous("env://", timeout=datetime.timedelta(seconds=60)))
 store.set(f"here/{rank}", str(rank))
 store.wait([f"here/{other}" for other in range(size)], datetime.timedelta(seconds=60))
-with open(f"met.{rank}", "w", encoding="ascii") as met:
+with open(f"met.{rank}.new", "w", encoding="ascii") as met:
     met.write(os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"])
+os.rename(f"met.{rank}.new", f"met.{rank}")
 while not os.path.exists("go"):
     store.wait(["here/0"])
