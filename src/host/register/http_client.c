@@ -72,7 +72,10 @@ static enum failure_code explain(
     const char *words =
         *exchange->error != '\0' ? exchange->error : exchange->client->curl->easy_strerror(code);
     return failure_set(failure,
-        code == CURLE_OPERATION_TIMEDOUT ? FAILURE_TIMEOUT : FAILURE_DISCONNECTED, "%s", words);
+        code == CURLE_OPERATION_TIMEDOUT ? FAILURE_TIMEOUT : FAILURE_DISCONNECTED, "%s%s", words,
+        is_cut_short(exchange, code)
+            ? "; the server is starting or ending, or speaks no TLS at this port"
+            : "");
 }
 
 static void finish(struct http_exchange *exchange, CURLcode code) {
