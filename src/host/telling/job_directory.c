@@ -223,7 +223,7 @@ static void visit_place(int place, struct job_list *jobs) {
 static enum failure_code post_in(
     const char *path, const char *text, struct job_posting *out_posting, struct failure *failure) {
     char name[sizeof PREFIX + RANDOM_LENGTH];
-    int place;
+    int place = -1;
     int fd = -1;
     enum failure_code code = make_place(path, &place, failure);
     if (code != FAILURE_NONE) {
@@ -286,7 +286,7 @@ void job_directory_find(
     const struct text_list *places, struct job_list *out_jobs, struct text_list *out_refusals) {
     for (size_t i = 0; i < places->count; i++) {
         struct failure failure = {0};
-        int place;
+        int place = -1;
         enum failure_code code = open_place(places->items[i], &place, &failure);
         if (code == FAILURE_NONE) {
             visit_place(place, out_jobs);
