@@ -43,7 +43,7 @@ struct agent_workers {
     size_t count;
     char *log_directory; /* of the attempt; NULL: none */
     char *timer_file;    /* for all workers; NULL: whatever they inherit */
-    struct finished_logs logs;
+    struct finished_logs *finished_logs;
     bool has_started;     /* ever */
     bool is_attempt_open; /* started, and not yet all gone */
     bool is_starting;     /* standby workers are awaited, or will be */
@@ -114,7 +114,7 @@ static void attempt_is_over(void *context) {
         return;
     }
     workers->is_attempt_open = false;
-    finished_logs_ask(&workers->logs);
+    finished_logs_ask(workers->finished_logs);
     observer->all_gone(observer->context);
 }
 
@@ -368,7 +368,7 @@ enum failure_code agent_workers_new(struct event_loop *loop,
     struct agent_workers initial = {
         .settings = *settings,
         .loop = loop,
-        .logs = {.loop = loop, .thread = settings->log_thread},
+        .finished_logs = finished_logs_new(loop, settings->log_thread),
         .count = (size_t)settings->preparation->worker_count,
     };
     struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
@@ -388,6 +388,7 @@ void agent_workers_free(struct agent_workers *workers) {
     if (workers == NULL) {
         return;
     }
+    finished_logs_free(workers->finished_logs);
     process_family_free(workers->family);
     worker_errors_free(workers->errors);
     event_timer_free(workers->impatience);
@@ -433,7 +434,7 @@ char *agent_workers_stderr_file(const struct agent_workers *workers, int local_r
 }
 
 bool agent_workers_await_logs(struct agent_workers *workers, struct duration patience) {
-    return finished_logs_await(&workers->logs, patience);
+    return finished_logs_await(workers->finished_logs, patience);
 }
 
 /* Whoever is to be ended does not start. */

@@ -1,11 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/workers/finished_logs.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+struct finished_logs {
+    struct event_loop *loop;
+    struct log_thread *thread;
+    int unfinished_count; /* of attempts */
+    bool is_awaited;
+    bool is_let_go; /* and freed with the last answer of the thread */
+};
+
+struct finished_logs *finished_logs_new(struct event_loop *loop, struct log_thread *thread) {
+    const struct finished_logs initial = {.loop = loop, .thread = thread};
+    return memory_duplicate(&initial, sizeof initial);
+}
+
 static void attempt_finished(void *context) {
     struct finished_logs *logs = context;
     logs->unfinished_count--;
-    if (logs->is_awaited && logs->unfinished_count == 0) {
+    if (logs->unfinished_count > 0) {
+        return;
+    }
+    if (logs->is_let_go) {
+        free(logs);
+    } else if (logs->is_awaited) {
         event_loop_stop(logs->loop);
+    }
+}
+
+void finished_logs_free(struct finished_logs *logs) {
+    if (logs == NULL) {
+        return;
+    }
+    if (logs->unfinished_count > 0) {
+        logs->is_let_go = true;
+    } else {
+        free(logs);
     }
 }
 

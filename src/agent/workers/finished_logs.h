@@ -10,15 +10,16 @@
 #include "host/log/log_thread.h"
 #include "host/loop/event_loop.h"
 
-struct finished_logs {
-    struct event_loop *loop;   /* borrowed, as the thread */
-    struct log_thread *thread; /* NULL: no stream passes through it */
-    int unfinished_count;      /* of attempts */
-    bool is_awaited;
-};
+struct finished_logs;
 
-/* The workers of an attempt have ended: see log_thread_finish_attempt. `logs` must live until the
- * thread has ended. */
+/* `thread` is borrowed; NULL: no stream passes through it. The caller frees the result. */
+struct finished_logs *finished_logs_new(struct event_loop *loop, struct log_thread *thread);
+
+/* The thread may still have to answer, and then the memory lives until it has: for good, where a
+ * disk never lets it. Accepts NULL. */
+void finished_logs_free(struct finished_logs *logs);
+
+/* The workers of an attempt have ended: see log_thread_finish_attempt. */
 void finished_logs_ask(struct finished_logs *logs);
 
 /* Runs the loop until the files of all attempts that have ended are complete, for `patience` at
