@@ -187,7 +187,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .machine = agent->node,
         .log = agent->log,
         .key = agent_proof_key(agent->proof),
-        .worker_store_operations = agent_metrics_worker_store_operations(agent->metrics),
+        .worker_store_operations = &agent->worker_store_operations,
         .record_store_operations = agent_metrics_record_store_operations(agent->metrics),
         .mailbox = {agent_post, agent},
         .recorded =
@@ -226,13 +226,16 @@ static void prepare_standby(struct agent *agent) {
     }
 }
 
+/* The store of fixed nodes is the agents' own, too. */
 static void prepare_story(struct agent *agent) {
+    bool is_fixed = agent->node_settings.node.membership.kind == MEMBERSHIP_FIXED;
     agent->story = (struct agent_story){
         .config = agent->config,
         .preparation = &agent->preparation,
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .workers = agent->workers,
+        .worker_store = is_fixed ? NULL : &agent->worker_store_operations,
         .log = agent->log,
     };
 }
@@ -325,7 +328,8 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     if (code == FAILURE_NONE) {
         warn_about_threads(agent);
         tell_while_joining(agent);
-        agent->metrics = agent_metrics_new(agent->config, &agent->preparation);
+        agent->metrics =
+            agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
         code = start_guardian(agent, failure);
     }
     if (code == FAILURE_NONE) {

@@ -32,6 +32,7 @@
 #include "host/log/log_sink.h"
 #include "host/log/log_thread.h"
 #include "host/loop/signal_watch.h"
+#include "host/loop/tally.h"
 
 struct agent {
     const struct launch_config *config;
@@ -55,11 +56,12 @@ struct agent {
     struct agent_stuck_watch *stuck_watch; /* NULL when nobody asked for it */
     struct agent_story story;
     struct agent_announcement *announcement;
-    struct agent_event_log *event_log; /* NULL when nobody asked for it */
-    struct agent_health *health;       /* NULL when nobody may ask for it */
-    struct agent_metrics *metrics;     /* the same */
-    struct agent_joining *joining;     /* NULL where there is one node */
-    struct text_list expected_nodes;   /* their names, where they are known */
+    struct agent_event_log *event_log;    /* NULL when nobody asked for it */
+    struct agent_health *health;          /* NULL when nobody may ask for it */
+    struct agent_metrics *metrics;        /* the same */
+    struct tally worker_store_operations; /* of all rounds */
+    struct agent_joining *joining;        /* NULL where there is one node */
+    struct text_list expected_nodes;      /* their names, where they are known */
     struct agent_node_settings node_settings;
     struct node_machine *node;
     bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */

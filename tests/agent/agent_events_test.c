@@ -76,9 +76,14 @@ static void open_agent(struct fixture *fixture) {
         .observer = agent_workers_events(agent),
     };
     assert_int_equal(agent_workers_new(agent->loop, &workers, &agent->workers, NULL), FAILURE_NONE);
-    agent->story =
-        (struct agent_story){agent->config, &agent->preparation, node_machine_agent(agent->node),
-            &node_machine_knowledge(agent->node)->placement, agent->workers, agent->log};
+    agent->story = (struct agent_story){
+        .config = agent->config,
+        .preparation = &agent->preparation,
+        .machine = node_machine_agent(agent->node),
+        .placement = &node_machine_knowledge(agent->node)->placement,
+        .workers = agent->workers,
+        .log = agent->log,
+    };
 }
 
 static void start(struct fixture *fixture) {

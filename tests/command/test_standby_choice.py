@@ -2,10 +2,14 @@
 """When there are standby workers and when there are none: --standby auto, and jobs without restarts."""
 
 import os
+import re
+import sys
 
 import pytest
 
+from support.binary import ROOT
 from support.network import require_network
+from support.ports import free_port
 from support.standby_jobs import Job, kill
 
 NONE = "there are no standby workers"
@@ -80,3 +84,53 @@ def test_auto_ends_standby_workers_that_take_too_much_of_the_memory(muster, scra
     end = job.end(1)
     assert end.status == 0, end
     assert "started from standby" not in end.err
+
+
+# Two workers of which one fails. What they do first takes as long as small imports.
+RESTARTED = """
+import os, sys, time
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(0.3)
+    {meeting}
+    if os.environ["RANK"] == "1":
+        sys.exit(3)
+    time.sleep(600)
+"""
+MEETING = """
+    sys.path.append({tests!r})
+    from support.store import RawClient
+    with RawClient(int(os.environ["MASTER_PORT"])) as store:
+        store.set(os.environ["RANK"].encode(), b"here")
+"""
+OFFER = "the new workers import everything anew; with --standby on, processes that have done so would take their places"
+
+
+def offer(muster, meeting, *options, **environment):
+    """What a job that restarts says of standby workers."""
+    muster.script("worker.py", RESTARTED.format(meeting=meeting))
+    end = muster.run(
+        ["run", "--nproc-per-node", "2", "--max-restarts", "2", *options, "worker.py"],
+        env={"PYTHON_EXEC": sys.executable, "LOGLEVEL": "INFO", **environment})
+    assert end.status == 0, end
+    return re.findall(f"{re.escape(OFFER)}.*", end.err)
+
+
+@pytest.mark.parametrize("nodes", ["one node", "changing nodes"])
+def test_a_job_without_standby_workers_says_once_what_they_would_save(muster, nodes):
+    options = ["--standalone"]
+    if nodes == "changing nodes":
+        options = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}",
+                   "--rdzv-conf", "last_call_timeout=1"]
+    (line,) = offer(muster, MEETING.format(tests=str(ROOT / "tests")), *options)
+    told = re.fullmatch(
+        re.escape(OFFER) + r", and save most of the (\d+\.\d) s from the start of the old ones until one of them came to their store",
+        line)
+    assert told and float(told[1]) >= 0.3, line
+
+
+def test_where_no_worker_has_asked_their_store_the_saving_has_no_figure(muster):
+    assert offer(muster, "", "--standalone") == [OFFER]
+
+
+def test_a_job_with_standby_workers_does_not_offer_them(muster):
+    assert offer(muster, "", "--standalone", "--standby", "on") == []

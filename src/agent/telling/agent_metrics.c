@@ -13,28 +13,25 @@ struct agent_metrics {
     const struct launch_config *config;
     const struct agent_preparation *preparation;
     struct job_metrics job;
-    struct tally worker_store_operations;
+    struct tally *worker_store_operations;
     struct tally record_store_operations;
     struct tally log_bytes;
 };
 
-struct agent_metrics *agent_metrics_new(
-    const struct launch_config *config, const struct agent_preparation *preparation) {
+struct agent_metrics *agent_metrics_new(const struct launch_config *config,
+    const struct agent_preparation *preparation, struct tally *worker_store) {
     if (!config->serves_health) {
         return NULL;
     }
     struct agent_metrics *metrics = memory_allocate(sizeof *metrics);
     metrics->config = config;
     metrics->preparation = preparation;
+    metrics->worker_store_operations = worker_store;
     return metrics;
 }
 
 void agent_metrics_free(struct agent_metrics *metrics) {
     free(metrics);
-}
-
-struct tally *agent_metrics_worker_store_operations(struct agent_metrics *metrics) {
-    return metrics == NULL ? NULL : &metrics->worker_store_operations;
 }
 
 struct tally *agent_metrics_record_store_operations(struct agent_metrics *metrics) {
@@ -162,7 +159,7 @@ static void write_stores(struct agent_metrics *metrics, struct text *out) {
         "Requests carried out by the stores that this process serves: the workers', and that of a "
         "rendezvous of nodes that come and go.");
     metrics_text_number(out, name, (struct metrics_label){"store", "workers"},
-        tally_read(&metrics->worker_store_operations));
+        tally_read(metrics->worker_store_operations));
     metrics_text_number(out, name, (struct metrics_label){"store", "rendezvous"},
         tally_read(&metrics->record_store_operations));
 }

@@ -15,13 +15,13 @@
 
 struct agent_metrics;
 
-struct agent_metrics *agent_metrics_new(
-    const struct launch_config *config, const struct agent_preparation *preparation);
+/* All are borrowed. `worker_store` counts what the workers' stores carry out. */
+struct agent_metrics *agent_metrics_new(const struct launch_config *config,
+    const struct agent_preparation *preparation, struct tally *worker_store);
 /* Accepts NULL, as do the functions below but for the last. */
 void agent_metrics_free(struct agent_metrics *metrics);
 
 /* What other threads count into; NULL when nobody asks. */
-struct tally *agent_metrics_worker_store_operations(struct agent_metrics *metrics);
 struct tally *agent_metrics_record_store_operations(struct agent_metrics *metrics);
 struct tally *agent_metrics_log_bytes(struct agent_metrics *metrics);
 

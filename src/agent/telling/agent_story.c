@@ -5,6 +5,8 @@
 #include "core/telling/job_story.h"
 #include "core/workers/worker_command.h"
 
+#define WORTH_TELLING_MILLISECONDS 100
+
 static bool is_told(const struct agent_story *story) {
     return story->log != NULL && story->log->threshold <= LOG_LEVEL_INFO;
 }
@@ -26,12 +28,35 @@ void agent_story_begin(const struct agent_story *story) {
     text_clear(&lines);
 }
 
+/* What workers do before they meet at their store is mostly imports. Zero: nothing worth telling,
+ * nobody has asked it, or others than workers do, too. */
+static struct duration time_until_store(const struct agent_story *story) {
+    struct instant asked = {0};
+    if (story->worker_store != NULL && story->started.nanoseconds != 0) {
+        asked = tally_first(story->worker_store);
+    }
+    struct duration least = duration_from_milliseconds(WORTH_TELLING_MILLISECONDS);
+    return instant_is_before(instant_after(story->started, least), asked)
+               ? instant_until(story->started, asked)
+               : (struct duration){0};
+}
+
 /* Said once, where it is not known yet. */
 static void suggest_standby(const struct agent_story *story) {
-    if (story->config->standby == LAUNCH_STANDBY_OFF && standby_is_for_python(story->config) &&
-        agent_machine_attempt(story->machine) == 1) {
-        log_info(story->log, "the new workers import everything anew; with --standby on, processes "
-                             "that have done so would take their places");
+    static const char offer[] =
+        "with --standby on, processes that have done so would take their places";
+    struct duration taken = time_until_store(story);
+    if (story->config->standby != LAUNCH_STANDBY_OFF || !standby_is_for_python(story->config) ||
+        agent_machine_attempt(story->machine) != 1) {
+        return;
+    }
+    if (taken.nanoseconds == 0) {
+        log_info(story->log, "the new workers import everything anew; %s", offer);
+    } else {
+        log_info(story->log,
+            "the new workers import everything anew; %s, and save most of the %.1f s from the "
+            "start of the old ones until one of them came to their store",
+            offer, duration_seconds(taken));
     }
 }
 
@@ -75,12 +100,15 @@ static void tell_workers(const struct agent_story *story) {
 }
 
 void agent_story_step(
-    const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
+    struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
     if (story->log == NULL) {
         return;
     }
     enum agent_phase after = story->machine->phase;
     struct text line = {0};
+    if (event->kind == AGENT_EVENT_WORKERS_STARTED && story->started.nanoseconds == 0) {
+        story->started = event->now;
+    }
     tell_budget(story, event, before);
     if (!is_told(story) || before == after) {
         return;

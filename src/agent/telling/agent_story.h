@@ -9,15 +9,18 @@
 #include "base/log.h"
 #include "core/agent/agent_machine.h"
 #include "core/launch/launch_config.h"
+#include "host/loop/tally.h"
 
-/* Borrowed. */
+/* What it points to is borrowed. */
 struct agent_story {
     const struct launch_config *config;
     const struct agent_preparation *preparation;
     const struct agent_machine *machine;
     const struct node_placement *placement; /* of the round that was joined last */
     const struct agent_workers *workers;
-    const struct log *log; /* NULL: nothing is said */
+    struct tally *worker_store; /* what nobody but workers asks of their store; NULL: others, too */
+    const struct log *log;      /* NULL: nothing is said */
+    struct instant started;     /* the first workers, which is filled in here; zero: not yet */
 };
 
 /* The agent starts. */
@@ -25,6 +28,6 @@ void agent_story_begin(const struct agent_story *story);
 
 /* The machine has taken an event in phase `before`; nothing of what it wants has been done yet. */
 void agent_story_step(
-    const struct agent_story *story, const struct agent_event *event, enum agent_phase before);
+    struct agent_story *story, const struct agent_event *event, enum agent_phase before);
 
 #endif

@@ -10,6 +10,7 @@ struct fixture {
     struct launch_config config;
     struct agent_preparation preparation;
     struct agent_machine machine;
+    struct tally worker_store_operations;
     struct agent_metrics *metrics;
 };
 
@@ -19,7 +20,8 @@ static void set_up(struct fixture *fixture) {
     fixture->preparation.run_id = memory_duplicate_string("job \"7\"");
     agent_machine_init(
         &fixture->machine, &(struct agent_settings){.worker_count = 2, .max_restarts = 3});
-    fixture->metrics = agent_metrics_new(&fixture->config, &fixture->preparation);
+    fixture->metrics = agent_metrics_new(
+        &fixture->config, &fixture->preparation, &fixture->worker_store_operations);
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -47,10 +49,9 @@ static bool tells(struct fixture *fixture, const char *line) {
 static void nobody_counts_where_nobody_can_ask(void **state) {
     (void)state;
     struct launch_config config = {0};
-    struct agent_metrics *metrics = agent_metrics_new(&config, NULL);
+    struct agent_metrics *metrics = agent_metrics_new(&config, NULL, NULL);
     assert_null(metrics);
     assert_null(agent_metrics_log_bytes(metrics));
-    assert_null(agent_metrics_worker_store_operations(metrics));
     assert_null(agent_metrics_record_store_operations(metrics));
     agent_metrics_step(metrics, AGENT_IDLE, NULL, NULL);
     agent_metrics_watchdog(metrics, EVENT_WATCHDOG_STARTED, NULL, (struct wall_time){0});
@@ -82,7 +83,7 @@ static void what_other_threads_count_is_told(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     tally_add(agent_metrics_log_bytes(fixture.metrics), 4711);
-    tally_add(agent_metrics_worker_store_operations(fixture.metrics), 12);
+    tally_add(&fixture.worker_store_operations, 12);
     tally_add(agent_metrics_record_store_operations(fixture.metrics), 34);
     assert_true(tells(&fixture, "\nmuster_log_bytes_total 4711\n"));
     assert_true(tells(&fixture, "\nmuster_store_operations_total{store=\"workers\"} 12\n"));

@@ -86,9 +86,56 @@ static void only_what_a_failure_costs_is_told_to_who_asks_for_nothing(void **sta
     tear_down(&fixture);
 }
 
+static const char offer[] = "the new workers import everything anew; with --standby on, processes "
+                            "that have done so would take their places";
+
+/* The workers have run since 5 s when one of them fails; their store was asked first then, or never
+ * (0). */
+static void restart(struct fixture *fixture, int asked_milliseconds) {
+    struct tally store = {
+        .count = 1, .first = duration_from_milliseconds(asked_milliseconds).nanoseconds};
+    fixture->story.worker_store = &store;
+    fixture->story.started = (struct instant){0};
+    fixture->job.agent.config.max_restarts = 1;
+    fixture->job.agent.config.entry = LAUNCH_ENTRY_SCRIPT;
+    fixture->machine.phase = AGENT_RUNNING;
+    fixture->machine.stop_reason = AGENT_STOP_RESTART;
+    fixture->machine.restarts.used = 1;
+    struct agent_event event = {.kind = AGENT_EVENT_WORKERS_STARTED,
+        .now = instant_after((struct instant){0}, duration_from_seconds(5))};
+    agent_story_step(&fixture->story, &event, AGENT_RUNNING);
+    text_clear(&fixture->said);
+    step(fixture, AGENT_RUNNING, AGENT_STOPPING, AGENT_EVENT_WORKER_EXITED);
+}
+
+static void assert_not_said(const struct fixture *fixture, const char *words) {
+    assert_null(strstr(text_string(&fixture->said), words));
+}
+
+static void what_standby_workers_would_save_is_told_as_far_as_it_is_known(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LOG_LEVEL_INFO);
+    restart(&fixture, 8400);
+    assert_said(&fixture, offer);
+    assert_said(&fixture, ", and save most of the 3.4 s from the start of the old ones");
+    restart(&fixture, 0);
+    assert_said(&fixture, offer);
+    assert_not_said(&fixture, "save");
+    restart(&fixture, 4000); /* by somebody else, before there were workers */
+    assert_not_said(&fixture, "save");
+    restart(&fixture, 5050); /* not worth a word */
+    assert_not_said(&fixture, "save");
+    fixture.job.agent.config.standby = LAUNCH_STANDBY_ON;
+    restart(&fixture, 8400);
+    assert_not_said(&fixture, offer);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_way_to_running_workers_is_told),
     cmocka_unit_test(only_what_a_failure_costs_is_told_to_who_asks_for_nothing),
+    cmocka_unit_test(what_standby_workers_would_save_is_told_as_far_as_it_is_known),
 };
 
 TEST_MAIN(tests)
