@@ -24,7 +24,7 @@ ROOM_ARROWS = {
     "core/machine": {"core/launch"},
     "core/node": {"core/agent", "core/failure", "core/rendezvous", "core/round", "core/standby", "core/succession",
                   "core/workers"},
-    "core/rendezvous": {"core/launch", "core/telling"},
+    "core/rendezvous": {"core/launch", "core/telling", "core/workers"},
     "core/round": {"core/rendezvous", "core/workers"},
     "core/standby": {"core/launch", "core/workers"},
     "core/succession": {"core/rendezvous"},

@@ -169,6 +169,7 @@ static enum failure_code make_node(struct agent *agent, struct failure *failure)
         node->round.is_store_for_round =
             agent->config->is_store_for_round ||
             (agent->config->is_store_for_proven && agent->proof != NULL);
+        node->rendezvous.role = round_settings_role(&node->round);
         agent->node = node_machine_new(node);
     }
     return code;

@@ -39,6 +39,18 @@ def test_nodes_delegate_from_their_start_to_the_jobs_end(make_job):
     assert not any(reads_record(node) for node in others), job.tell()
 
 
+def test_new_nodes_are_told_their_ranks_and_later_rounds_exchange_them(make_job):
+    job = make_delegating(make_job, 4)
+    nodes = [job.start_host(NAMES[0]), *job.nodes(*NAMES[1:])]
+    first = job.wait_for_world(*NAMES)
+    assert all(said(node, "round <- begin 0") and said(node, " of 4 ranked") for node in nodes), job.tell()
+    assert not any(said(node, "set_role_info") for node in nodes), job.tell()
+    first.of("node3").end(3)
+    job.wait_for_world(*NAMES).end()
+    assert job.succeeds()
+    assert all(said(node, "set_role_info") for node in nodes), job.tell()
+
+
 @pytest.mark.parametrize("most", [32, 33])
 def test_only_a_job_that_may_have_many_nodes_delegates_by_default(make_job, most):
     job = make_job(f"2:{most}")

@@ -145,6 +145,7 @@ static struct node_settings settings_of(
             .where = "the store",
             .exit_barrier_timeout = settings->rendezvous.exit_barrier_timeout},
     };
+    made.rendezvous.role = round_settings_role(&made.round);
     return made;
 }
 

@@ -242,6 +242,7 @@ static void enter_world(struct membership_step *step) {
                                   .begin = {.group_rank = told->world.group_rank,
                                       .node_count = told->world.node_count,
                                       .state = told->world.state,
+                                      .ranks = told->world.ranks,
                                       .identity = &told->world.identity}}});
 }
 

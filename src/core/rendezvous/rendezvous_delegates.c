@@ -22,6 +22,7 @@ void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
     node_table_clear(&delegates->places);
     free(delegates->items);
     free(delegates->tellings);
+    rendezvous_ranking_clear(&delegates->ranking);
     *delegates = (struct rendezvous_delegates){0};
 }
 
@@ -73,6 +74,15 @@ const struct rendezvous_delegate *rendezvous_delegates_find(
     return place == NODE_TABLE_ABSENT ? NULL : &delegates->items[place];
 }
 
+struct node_role rendezvous_delegates_role(
+    const struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    const struct rendezvous_delegate *delegate = rendezvous_delegates_find(delegates, identity);
+    bool is_new = delegate != NULL && !delegate->had_world && delegate->wish.local_world_size > 0 &&
+                  delegate->wish.kind == RENDEZVOUS_WISH_JOIN;
+    return is_new ? (struct node_role){delegate->wish.role, delegate->wish.local_world_size}
+                  : (struct node_role){0};
+}
+
 void rendezvous_delegates_begin(struct rendezvous_delegates *delegates) {
     delegates->telling_count = 0;
 }
@@ -113,6 +123,17 @@ static bool is_news(const struct rendezvous_told *before, const struct rendezvou
            before->participants != now->participants || before->answered != now->answered;
 }
 
+/* A node that is in the round the host has ranked is told its ranks with each standing, since it
+ * may have taken no earlier one. */
+static struct rank_assignment ranks_in(const struct rendezvous_delegates *delegates,
+    const struct rendezvous_state *record, size_t place) {
+    bool is_ranked = place != NODE_TABLE_ABSENT && rendezvous_state_is_ranked(record) &&
+                     record->nodes[place].is_participant;
+    return is_ranked ? rendezvous_ranking_of(
+                           &delegates->ranking, record->round, record->nodes[place].rank)
+                     : (struct rank_assignment){0};
+}
+
 void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
     struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
     const struct rendezvous_crowd *crowd, size_t place, bool is_withdrawn) {
@@ -125,6 +146,11 @@ void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
     delegates->tellings = memory_reserve(delegates->tellings, &delegates->telling_capacity,
         2 * delegates->count, sizeof *delegates->tellings);
     delegate->told = now;
+    delegate->had_world = delegate->had_world ||
+                          ((now.flags & TOLD_COMPLETE) != 0 && (now.flags & TOLD_PARTICIPANT) != 0);
     delegates->tellings[delegates->telling_count++] =
-        (struct rendezvous_telling){delegate->identity, place, delegate->wish.sequence};
+        (struct rendezvous_telling){.identity = delegate->identity,
+            .place = place,
+            .answers = delegate->wish.sequence,
+            .ranks = ranks_in(delegates, record, place)};
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/rendezvous/node_table.h"
+#include "core/rendezvous/rendezvous_ranking.h"
 #include "core/rendezvous/rendezvous_wish.h"
 
 /* What a node was told that would be news if it changed. */
@@ -30,13 +31,15 @@ struct rendezvous_delegate {
     struct node_identity identity;
     struct rendezvous_wish wish;
     struct rendezvous_told told;
+    bool had_world; /* it was told of a complete round in which it is */
 };
 
 /* One node is to be told how it stands. */
 struct rendezvous_telling {
     struct node_identity identity;
-    size_t place;    /* of the node in the record, or NODE_TABLE_ABSENT */
-    int64_t answers; /* the sequence number of the wish that was heard last */
+    size_t place;                 /* of the node in the record, or NODE_TABLE_ABSENT */
+    int64_t answers;              /* the sequence number of the wish that was heard last */
+    struct rank_assignment ranks; /* in the round; world size 0: the nodes exchange them */
 };
 
 /* A zeroed struct is valid and empty. There are at most RENDEZVOUS_NODES_MAXIMUM delegates. */
@@ -49,8 +52,9 @@ struct rendezvous_delegates {
     struct rendezvous_telling *tellings;
     size_t telling_count;
     size_t telling_capacity;
-    bool is_record_news; /* the record was seen or written since all were told last */
-    bool are_released;   /* all were told that this node serves them no more */
+    struct rendezvous_ranking ranking; /* of the last round for which this node has computed it */
+    bool is_record_news;               /* the record was seen or written since all were told last */
+    bool are_released;                 /* all were told that this node serves them no more */
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates);
@@ -61,6 +65,10 @@ struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegate
     const struct node_identity *identity, const struct rendezvous_wish *wish);
 void rendezvous_delegates_forget(
     struct rendezvous_delegates *delegates, const struct node_identity *identity);
+/* The role of a node that waits for its first world, and has said its role. Else the role in it is
+ * NULL. Borrowed. */
+struct node_role rendezvous_delegates_role(
+    const struct rendezvous_delegates *delegates, const struct node_identity *identity);
 /* The delegate, or NULL. */
 const struct rendezvous_delegate *rendezvous_delegates_find(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_delegating.h"
 
-void rendezvous_delegating_begin(struct rendezvous_delegating *delegating, bool is_on) {
-    *delegating = (struct rendezvous_delegating){.is_on = is_on};
+void rendezvous_delegating_begin(
+    struct rendezvous_delegating *delegating, bool is_on, bool says_role) {
+    *delegating = (struct rendezvous_delegating){.is_on = is_on, .says_role = is_on && says_role};
 }
 
-void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered) {
+void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered,
+    int64_t round, const struct rank_assignment *ranks) {
     delegating->answered = answered;
+    delegating->ranked_round = round;
+    delegating->ranks = *ranks;
 }
 
 void rendezvous_delegating_end(struct rendezvous_delegating *delegating) {

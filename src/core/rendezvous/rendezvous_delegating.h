@@ -11,18 +11,25 @@
 #include <stdint.h>
 
 #include "core/rendezvous/rendezvous_wish.h"
+#include "core/workers/rank_assignment.h"
 
 /* A zeroed struct is valid: the node does not delegate. */
 struct rendezvous_delegating {
     bool is_on;
     struct rendezvous_wish wish; /* as it was said last; its sequence is 0 before the first */
     int64_t answered; /* the sequence number of the wish that the host had heard when it told */
+    bool says_role;   /* on this connection: the host may tell it its ranks */
+    int64_t ranked_round;
+    struct rank_assignment ranks; /* in that round, as the host has told; world size 0: none */
 };
 
 /* A connection begins, with an offer that this node takes, or without. */
-void rendezvous_delegating_begin(struct rendezvous_delegating *delegating, bool is_on);
-/* The host has told how this node stands, and had heard this wish. */
-void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered);
+void rendezvous_delegating_begin(
+    struct rendezvous_delegating *delegating, bool is_on, bool says_role);
+/* The host has told how this node stands, and had heard this wish. `ranks`: in the round told;
+ * their world size is 0 where the host has told none. */
+void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered,
+    int64_t round, const struct rank_assignment *ranks);
 /* The node writes the record itself from now on. */
 void rendezvous_delegating_end(struct rendezvous_delegating *delegating);
 

@@ -150,6 +150,13 @@ static bool has_lost_participants(const struct rendezvous_machine *machine) {
            (is_too_small && rendezvous_regroup_is_possible(seen));
 }
 
+/* The others of this round do not exchange their ranks, and this node was not told its own: it has
+ * given up its host just when the round was ranked. The next round is not ranked. */
+static bool lacks_ranks(const struct rendezvous_step *step) {
+    return rendezvous_state_is_ranked(&step->machine->view.seen) &&
+           rendezvous_step_ranks(step).world_size == 0;
+}
+
 bool rendezvous_go_with_round(struct rendezvous_step *step) {
     struct rendezvous_place *place = &step->machine->place;
     const struct rendezvous_state *seen = &step->machine->view.seen;
@@ -158,7 +165,8 @@ bool rendezvous_go_with_round(struct rendezvous_step *step) {
     }
     /* After a new connection a node may be in the round that it has left, or in an earlier one. */
     bool is_old = seen->base == place->world.base && seen->round <= place->world.round;
-    if (seen->round != place->ended_round && (is_old || has_lost_participants(step->machine))) {
+    if (seen->round != place->ended_round &&
+        (is_old || has_lost_participants(step->machine) || lacks_ranks(step))) {
         rendezvous_place_give_up(place, seen->round);
     }
     if (seen->round == place->ended_round) {

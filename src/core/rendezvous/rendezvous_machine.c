@@ -62,6 +62,7 @@ struct rendezvous_machine *rendezvous_machine_new(
     const struct rendezvous_machine_settings *settings) {
     struct rendezvous_machine *machine = memory_allocate(sizeof *machine);
     machine->settings = settings->rendezvous;
+    machine->role = settings->role;
     machine->has_succession = settings->has_succession;
     machine->view.me = settings->identity;
     machine->warming.patience = settings->warming_patience;

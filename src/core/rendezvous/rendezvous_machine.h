@@ -173,7 +173,8 @@ struct rendezvous_event {
             /* The record, in which this node alone is listed, or nobody, and the others are a
              * crowd. Borrowed. */
             const struct rendezvous_state *state;
-            int64_t answers;   /* the sequence number of the wish that was heard last */
+            int64_t answers;              /* the sequence number of the wish that was heard last */
+            struct rank_assignment ranks; /* in the round of `state`; world size 0: not told */
             bool is_withdrawn; /* this node is to write the record itself; there is no state */
         } standing;
         int64_t finished_count;
@@ -247,6 +248,8 @@ struct rendezvous_effect {
             int64_t round;
             int group_rank;
             int node_count;
+            /* World size 0: the nodes exchange them (core/round). Else each knows its own. */
+            struct rank_assignment ranks;
         } world;
         struct {
             /* ROUND_OVER, CLOSED, FAILED; the machine's, good until the next step. CLOSED: empty
@@ -272,7 +275,10 @@ struct rendezvous_machine_settings {
      * world. Zero: it joins at once. */
     struct duration warming_patience;
     bool has_succession; /* another node may come to host the store */
-    uint64_t seed;       /* for the random pauses between attempts to write, and for new names */
+    /* What the host of the store may compute this node's ranks from; the role is borrowed for the
+     * machine's life. NULL: the nodes are to exchange their ranks. */
+    struct node_role role;
+    uint64_t seed; /* for the random pauses between attempts to write, and for new names */
 };
 
 struct rendezvous_machine;

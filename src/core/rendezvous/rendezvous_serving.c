@@ -132,6 +132,44 @@ bool rendezvous_serving_hear(struct rendezvous_step *step) {
     return delegate != NULL;
 }
 
+/* Ranking. */
+
+static struct node_role role_of(
+    const struct rendezvous_machine *machine, const struct node_identity *identity) {
+    if (!node_identity_equals(identity, &machine->view.me)) {
+        return rendezvous_delegates_role(&machine->delegates, identity);
+    }
+    bool is_new = machine->place.world.round == RENDEZVOUS_NO_ROUND;
+    return is_new ? machine->role : (struct node_role){0};
+}
+
+static bool rank_draft(struct rendezvous_machine *machine) {
+    const struct rendezvous_state *draft = &machine->view.draft;
+    size_t count = rendezvous_state_participants(draft);
+    struct node_role *roles = memory_allocate((count + 1) * sizeof *roles);
+    for (size_t i = 0; i < draft->count; i++) {
+        const struct rendezvous_node *node = &draft->nodes[i];
+        if (node->is_participant && node->rank >= 0 && (uint64_t)node->rank < count) {
+            roles[node->rank] = role_of(machine, &node->identity);
+        }
+    }
+    bool is_ranked =
+        rendezvous_ranking_compute(&machine->delegates.ranking, draft->round, roles, count);
+    free(roles);
+    return is_ranked;
+}
+
+void rendezvous_serving_rank(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    struct rendezvous_state *draft = &machine->view.draft;
+    bool begins = draft->is_complete && !draft->is_closed &&
+                  (!seen->is_complete || seen->round != draft->round);
+    if (begins && machine->delegates.count > 0) {
+        draft->ranked = !is_withdrawn(machine) && rank_draft(machine) ? draft->round + 1 : 0;
+    }
+}
+
 /* Writing. */
 
 /* What a pass works with. */

@@ -14,6 +14,10 @@
 bool rendezvous_serving_hear(struct rendezvous_step *step);
 /* Writes what the delegates wish. Returns whether it has written. */
 bool rendezvous_serve(struct rendezvous_step *step);
+/* Where the draft begins a round of nodes that all wait for their first world, and have said their
+ * roles: computes their ranks, and marks the round so. Of every other round the nodes exchange what
+ * they need, which is also their barrier. */
+void rendezvous_serving_rank(struct rendezvous_step *step);
 /* Whether the first node of the round seen delegates to this node, so that this node has its tasks.
  */
 bool rendezvous_serves_first(const struct rendezvous_machine *machine);

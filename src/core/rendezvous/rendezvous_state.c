@@ -73,8 +73,8 @@ static bool are_rounds_equal(
            left->next_restarts == right->next_restarts && left->wanted == right->wanted &&
            left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
            left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
-           left->size == right->size && left->signal == right->signal &&
-           strcmp(left->reason, right->reason) == 0;
+           left->size == right->size && left->ranked == right->ranked &&
+           left->signal == right->signal && strcmp(left->reason, right->reason) == 0;
 }
 
 bool rendezvous_state_equals(
@@ -91,6 +91,10 @@ bool rendezvous_state_equals(
     free(left_nodes);
     free(right_nodes);
     return same == left->count;
+}
+
+bool rendezvous_state_is_ranked(const struct rendezvous_state *state) {
+    return state->is_complete && state->ranked > 0 && state->ranked - 1 == state->round;
 }
 
 int64_t rendezvous_state_ordinal(const struct rendezvous_state *state) {
@@ -383,6 +387,9 @@ static void describe_rest(const struct rendezvous_state *state, struct text *out
     }
     if (state->wanted != 0) {
         text_append_format(out, " wanted %" PRId64, state->wanted);
+    }
+    if (rendezvous_state_is_ranked(state)) {
+        text_append(out, " ranked");
     }
     if (state->signal != 0) {
         text_append_format(out, " signal %" PRId64, state->signal);

@@ -64,7 +64,10 @@ struct rendezvous_state {
     int64_t next_restarts;
     /* An open round becomes complete with this many participants; 0: by torchrun's rule. */
     int64_t wanted;
-    int64_t size;     /* of the largest world so far */
+    int64_t size; /* of the largest world so far */
+    /* The host of the store tells each node of this round its ranks: the number of the round and 1.
+     * Any other number says nothing. */
+    int64_t ranked;
     bool is_draining; /* the workers of a participant are done: no node is admitted */
     bool is_charged;  /* the last restart was charged, and not given back */
     bool is_doubted;  /* a participant doubts a failure: all participants answer a roll call */
@@ -84,6 +87,8 @@ void rendezvous_state_copy(const struct rendezvous_state *state, struct rendezvo
 bool rendezvous_state_equals(
     const struct rendezvous_state *left, const struct rendezvous_state *right);
 
+/* Whether the round is complete, and the host of the store tells each of its nodes its ranks. */
+bool rendezvous_state_is_ranked(const struct rendezvous_state *state);
 /* How many rounds of the job came before this one, as far as those who wrote the record knew. */
 int64_t rendezvous_state_ordinal(const struct rendezvous_state *state);
 /* The number of the round becomes that of the next round, and what was kept for it holds. */
@@ -157,7 +162,7 @@ void rendezvous_state_rank(struct rendezvous_state *state);
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow
  * if they are set: "closed", "closed failed", "draining", "doubted", "restarts 2", "charged",
- * "wanted 4", "signal 15", "because REASON". */
+ * "wanted 4", "ranked", "signal 15", "because REASON". */
 void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
 
 #endif

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "core/rendezvous/rendezvous_serving.h"
+
 /* The largest signal number. */
 #define SIGNAL_MAXIMUM 64
 /* How long a machine that refuses every connection is tried, after there was one. Its process of
@@ -73,6 +75,7 @@ static bool write_draft(struct rendezvous_step *step, bool is_quiet, bool is_hea
         return true;
     }
     rendezvous_view_count_on(&machine->view);
+    rendezvous_serving_rank(step);
     /* Who holds a later record than the one that is written again learns of the loss from it. */
     is_quiet = is_quiet && !rendezvous_view_may_miss_rounds(&machine->view);
     rendezvous_link_write(&machine->link, is_heartbeats, step->event->now);
@@ -139,9 +142,24 @@ static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind,
                       .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
 }
 
+struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    const struct rendezvous_node *self = rendezvous_view_self(&machine->view);
+    if (self == NULL || !self->is_participant || !rendezvous_state_is_ranked(seen)) {
+        return (struct rank_assignment){0};
+    }
+    if (machine->delegating.is_on) {
+        return machine->delegating.ranked_round == seen->round ? machine->delegating.ranks
+                                                               : (struct rank_assignment){0};
+    }
+    return rendezvous_ranking_of(&machine->delegates.ranking, seen->round, self->rank);
+}
+
 void rendezvous_tell_world(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
+    struct rank_assignment ranks = rendezvous_step_ranks(step);
     rendezvous_place_enter(&machine->place, seen);
     rendezvous_patience_end(&machine->patience);
     rendezvous_warming_finish(&machine->warming);
@@ -151,7 +169,8 @@ void rendezvous_tell_world(struct rendezvous_step *step) {
                       .identity = machine->view.me,
                       .round = seen->round,
                       .group_rank = (int)rendezvous_view_self(&machine->view)->rank,
-                      .node_count = (int)rendezvous_state_participants(seen)}});
+                      .node_count = (int)rendezvous_state_participants(seen),
+                      .ranks = ranks}});
 }
 
 /* This node's workers no longer count as done, since their round is over. The host of the store is

@@ -48,6 +48,7 @@ struct rendezvous_purpose {
 
 struct rendezvous_machine {
     struct rendezvous_settings settings;
+    struct node_role role;
     bool has_succession;
     struct rendezvous_purpose purpose;
     struct rendezvous_link link;
@@ -99,6 +100,9 @@ void rendezvous_connect_again(struct rendezvous_step *step);
 /* Tells the agent, every few seconds, that the store is still awaited. */
 void rendezvous_tell_waiting(struct rendezvous_step *step);
 
+/* The ranks of this node in the round seen, if the host of the store has told them, or is this
+ * node. Else their world size is 0. */
+struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step);
 /* Tells the agent, which has asked for it, the world seen last. */
 void rendezvous_tell_world(struct rendezvous_step *step);
 /* Leaves the world in which this node runs, without telling the agent. */

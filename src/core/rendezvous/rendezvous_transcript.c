@@ -93,6 +93,9 @@ static void describe_wish(const struct rendezvous_wish *wish, struct text *out) 
         describe_round(wish->is_charged ? "failed" : "ended", wish->ended_round, out);
         describe_round("doubted", wish->doubted_round, out);
     }
+    if (wish->local_world_size > 0) {
+        text_append_format(out, " as %s with %d", wish->role, wish->local_world_size);
+    }
     describe_signal(wish->signal, out);
     describe_reason(wish->reason, out);
 }
@@ -116,6 +119,12 @@ static void describe_standing(const struct rendezvous_event *event, struct text 
 static void describe_deadline(struct instant deadline, struct text *out) {
     text_append_format(
         out, " %.3f", duration_seconds((struct duration){.nanoseconds = deadline.nanoseconds}));
+}
+
+static void describe_world(const struct rendezvous_effect *effect, struct text *out) {
+    text_append_format(out, " round %" PRId64 " rank %d of %d%s", effect->world.round,
+        effect->world.group_rank, effect->world.node_count,
+        effect->world.ranks.world_size > 0 ? " ranked" : "");
 }
 
 void rendezvous_event_describe(const struct rendezvous_event *event, struct text *out) {
@@ -214,8 +223,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
             duration_seconds(effect->awaited.left));
         break;
     case RENDEZVOUS_EFFECT_WORLD:
-        text_append_format(out, " round %" PRId64 " rank %d of %d", effect->world.round,
-            effect->world.group_rank, effect->world.node_count);
+        describe_world(effect, out);
         break;
     case RENDEZVOUS_EFFECT_CLOSED:
         text_append(out, effect->told.is_spare ? " spare" : "");

@@ -15,5 +15,6 @@ bool rendezvous_wish_equals(
     return left->kind == right->kind && left->finished_round == right->finished_round &&
            left->ended_round == right->ended_round && left->is_charged == right->is_charged &&
            left->doubted_round == right->doubted_round && left->signal == right->signal &&
-           strcmp(left->reason, right->reason) == 0;
+           left->local_world_size == right->local_world_size &&
+           strcmp(left->role, right->role) == 0 && strcmp(left->reason, right->reason) == 0;
 }

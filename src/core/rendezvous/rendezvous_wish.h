@@ -13,6 +13,8 @@
 #include "core/rendezvous/rendezvous_state.h"
 
 #define RENDEZVOUS_WISH_NO_ROUND (-1)
+/* Of the role that is said with a wish. */
+#define RENDEZVOUS_WISH_ROLE_SIZE 64
 
 enum rendezvous_wish_kind {
     RENDEZVOUS_WISH_NONE,  /* the node does not delegate */
@@ -33,6 +35,10 @@ struct rendezvous_wish {
     bool is_charged;        /* … which costs a restart: workers failed */
     int64_t doubted_round;  /* JOIN: it doubts a failure in this round */
     int signal;             /* LEAVE, CLOSE: told this node to end; 0: none */
+    /* Where the node is in its first world or waits for it, and the host may tell it its ranks: how
+     * many workers it has, and their role. 0: it says neither. */
+    int local_world_size;
+    char role[RENDEZVOUS_WISH_ROLE_SIZE];
     char reason[RENDEZVOUS_REASON_SIZE]; /* ended_round, CLOSE; empty: the job has succeeded */
 };
 

@@ -2,17 +2,27 @@
 #include "core/rendezvous/rendezvous_wishing.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/rendezvous/rendezvous_regroup.h"
+
+/* A node that was in a world before may still be ending its workers when the next round begins. The
+ * exchange of the ranks is the barrier for these. */
+static bool may_be_ranked(const struct rendezvous_machine *machine) {
+    return machine->role.role != NULL && machine->role.local_world_size > 0 &&
+           strlen(machine->role.role) < RENDEZVOUS_WISH_ROLE_SIZE &&
+           machine->place.world.round == RENDEZVOUS_NO_ROUND;
+}
 
 /* Where another node may come to host the store, nobody delegates: what is committed is for the
  * register to say, and not for a host alone. */
 void rendezvous_wishing_begin(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
-    rendezvous_delegating_begin(&machine->delegating,
-        machine->settings.delegates && event->connected.offers_delegation &&
-            event->connected.has_presence && !event->connected.is_host && !machine->has_succession);
+    bool delegates = machine->settings.delegates && event->connected.offers_delegation &&
+                     event->connected.has_presence && !event->connected.is_host &&
+                     !machine->has_succession;
+    rendezvous_delegating_begin(&machine->delegating, delegates, may_be_ranked(machine));
     if (machine->delegating.is_on) {
         rendezvous_link_skip_fetch(&machine->link);
     }
@@ -39,7 +49,8 @@ void rendezvous_wishing_take_standing(struct rendezvous_step *step) {
         write_itself(step);
     } else {
         rendezvous_view_be_told(&machine->view, event->standing.state);
-        rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers);
+        rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers,
+            event->standing.state->round, &event->standing.ranks);
     }
 }
 
@@ -131,6 +142,10 @@ static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
     }
     if (machine->finish.is_here) {
         wish.finished_round = rendezvous_place_round(&machine->place);
+    }
+    if (machine->delegating.says_role) {
+        wish.local_world_size = machine->role.local_world_size;
+        snprintf(wish.role, sizeof wish.role, "%s", machine->role.role);
     }
     return wish;
 }

@@ -22,7 +22,7 @@ static void settle_on(struct round_step *step, int owner, const char *address, i
 static void expect(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     step->exchange->address.stage = ROUND_ADDRESS_EXPECTED;
-    round_step_want(step, exchange->settings.is_uniform
+    round_step_want(step, exchange->has_ranks
                               ? round_step_key(step, ROUND_KEY_ADDRESS)
                               : round_step_node_key(step, ROUND_KEY_WORLD, exchange->group_rank));
 }

@@ -46,6 +46,12 @@ static const struct {
     [ROUND_EVENT_TIMER_FIRED] = {time_out, false},
 };
 
+struct node_role round_settings_role(const struct round_settings *settings) {
+    bool needs_others = settings->is_uniform || settings->is_store_for_round;
+    return needs_others ? (struct node_role){0}
+                        : (struct node_role){settings->role, settings->local_world_size};
+}
+
 struct round_exchange *round_exchange_new(const struct round_settings *settings) {
     struct round_exchange *exchange = memory_allocate(sizeof *exchange);
     exchange->settings = *settings;
@@ -168,6 +174,10 @@ static void assign(struct round_step *step, const struct node_role *roles) {
 static void start_ranks(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     const struct round_settings *settings = &exchange->settings;
+    if (exchange->has_ranks) {
+        round_admission_tell_nothing(step);
+        return;
+    }
     if (settings->is_uniform) {
         int before = exchange->group_rank * settings->local_world_size;
         int all = exchange->node_count * settings->local_world_size;
@@ -189,6 +199,15 @@ static void start_ranks(struct round_step *step) {
     }
 }
 
+/* Whether the ranks that the host has told, if it has, make sense. */
+static bool take_told_ranks(struct round_step *step) {
+    struct round_exchange *exchange = step->exchange;
+    exchange->ranks = step->event->begin.ranks;
+    exchange->has_ranks = exchange->ranks.world_size > 0;
+    return !exchange->has_ranks || exchange->ranks.world_size - exchange->ranks.base_rank >=
+                                       exchange->settings.local_world_size;
+}
+
 static void begin_with_record(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     abandon(step);
@@ -208,6 +227,10 @@ static void begin_with_record(struct round_step *step) {
     }
     exchange->has_foreign = rendezvous_state_has_foreign_participant(step->event->begin.state);
     exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
+    if (!take_told_ranks(step)) {
+        round_step_fail(step, "the host of the job's store has told ranks that make no sense");
+        return;
+    }
     round_step_arm_timer(step, exchange->deadline);
     start_ranks(step);
     round_address_start(step);

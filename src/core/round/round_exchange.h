@@ -14,6 +14,9 @@
  * round trips (WAIT, MULTI_GET). From the role info of the last node to its JOINED there are four
  * one-way messages and two round trips. A round of one node makes no round trip.
  *
+ * Where the host of the store has told each node its ranks (core/rendezvous/rendezvous_serving),
+ * only the address is exchanged, and no node waits for the role infos of the others.
+ *
  * When torchrun's nodes take part, all rounds must have the same address, because these nodes cache
  * it; and the address must be published again in each round for nodes that are new. A node of
  * torchrun publishes only in the first round in which it is rank 0. With any other rank it reads
@@ -141,6 +144,8 @@ struct round_event {
             int node_count;
             const struct rendezvous_state *state; /* the participants with their ranks; borrowed */
             const struct node_identity *identity; /* of this node; borrowed */
+            /* World size 0: the nodes exchange them. Else each node of the round knows its own. */
+            struct rank_assignment ranks;
             /* Fixed nodes have neither, but: */
             int attempt;
             const char *master_address; /* of the workers' store; borrowed */
@@ -277,6 +282,10 @@ struct round_settings {
      * is the time to BARRIER_LATE: the host waits as long as other nodes need the store. */
     struct duration exit_barrier_timeout;
 };
+
+/* What the host of the store may know of this node to tell it its ranks. The role is NULL where a
+ * node needs no ranks from others, or the exchange for something else. */
+struct node_role round_settings_role(const struct round_settings *settings);
 
 struct round_exchange;
 

@@ -100,6 +100,7 @@ void round_event_describe(const struct round_event *event, struct text *out) {
     case ROUND_EVENT_BEGIN:
         describe_round(event->round, out);
         text_append_format(out, " rank=%d of %d", event->begin.group_rank, event->begin.node_count);
+        text_append(out, event->begin.ranks.world_size > 0 ? " ranked" : "");
         if (event->round == ROUND_OF_FIXED_NODES) {
             text_append_format(out, " attempt=%d", event->begin.attempt);
         }

@@ -2,6 +2,7 @@
 #include "wire/rendezvous/delegation_text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ enum {
     MARK_DOUBTED = 16,
     MARK_CHARGED = 32,
     MARK_GAPS = 64,
-    MARKS = 127,
+    MARK_RANKED = 128,
+    MARKS = 255,
 };
 
 enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
@@ -70,13 +72,33 @@ static void take_rest(struct words *words, char *out, size_t size) {
     }
 }
 
+/* A blank and so many bytes, whatever they are. */
+static void take_bytes(struct words *words, size_t length, char *out) {
+    take_word(words, " ");
+    words->is_sound = words->is_sound && strlen(words->rest) >= length;
+    memcpy(out, words->rest, words->is_sound ? length : 0);
+    out[words->is_sound ? length : 0] = '\0';
+    words->rest += words->is_sound ? length : 0;
+}
+
 /* Wishes. */
 
 void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out) {
-    text_append_format(out, "wish %s %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d%s%s",
+    text_append_format(out, "wish %s %" PRId64 " %" PRId64 " %" PRId64 " %d %" PRId64 " %d %d",
         wish_names[wish->kind], wish->sequence, wish->finished_round, wish->ended_round,
-        wish->is_charged ? 1 : 0, wish->doubted_round, wish->signal,
-        wish->reason[0] != '\0' ? " " : "", wish->reason);
+        wish->is_charged ? 1 : 0, wish->doubted_round, wish->signal, wish->local_world_size);
+    if (wish->local_world_size > 0) {
+        text_append_format(out, " %zu %s", strlen(wish->role), wish->role);
+    }
+    text_append_format(out, "%s%s", wish->reason[0] != '\0' ? " " : "", wish->reason);
+}
+
+static void take_role(struct words *words, struct rendezvous_wish *wish) {
+    wish->local_world_size = (int)take_number(words, 0, INT_MAX);
+    if (wish->local_world_size > 0) {
+        size_t length = (size_t)take_number(words, 0, RENDEZVOUS_WISH_ROLE_SIZE - 1);
+        take_bytes(words, length, wish->role);
+    }
 }
 
 static enum rendezvous_wish_kind take_kind(struct words *words) {
@@ -103,6 +125,7 @@ enum failure_code delegation_wish_read(const char *text, struct rendezvous_wish 
     wish.is_charged = take_number(&words, 0, 1) == 1;
     wish.doubted_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
     wish.signal = (int)take_number(&words, 0, SIGNAL_LARGEST);
+    take_role(&words, &wish);
     take_rest(&words, wish.reason, sizeof wish.reason);
     if (!words.is_sound) {
         return FAILURE_MALFORMED;
@@ -117,11 +140,11 @@ void delegation_standing_clear(struct delegation_standing *standing) {
     rendezvous_state_clear(&standing->state);
 }
 
-static int marks_of(const struct rendezvous_state *record, bool has_gaps) {
+static int marks_of(const struct rendezvous_state *record, bool has_gaps, bool is_ranked) {
     return (record->is_complete ? MARK_COMPLETE : 0) | (record->is_closed ? MARK_CLOSED : 0) |
            (record->has_failed ? MARK_FAILED : 0) | (record->is_draining ? MARK_DRAINING : 0) |
            (record->is_doubted ? MARK_DOUBTED : 0) | (record->is_charged ? MARK_CHARGED : 0) |
-           (has_gaps ? MARK_GAPS : 0);
+           (has_gaps ? MARK_GAPS : 0) | (is_ranked ? MARK_RANKED : 0);
 }
 
 static int list_of(const struct rendezvous_node *node) {
@@ -141,6 +164,7 @@ void delegation_standing_write(const struct rendezvous_state *record,
     bool is_withdrawn, struct text *out) {
     static const struct rendezvous_node nobody;
     bool is_listed = telling->place != NODE_TABLE_ABSENT;
+    bool is_ranked = telling->ranks.world_size > 0;
     const struct rendezvous_node *node = is_listed ? &record->nodes[telling->place] : &nobody;
     if (is_withdrawn) {
         text_append_format(out, "withdrawn %" PRId64, telling->answers);
@@ -148,17 +172,23 @@ void delegation_standing_write(const struct rendezvous_state *record,
     }
     text_append_format(out,
         "standing %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
-        " %" PRId64 " %" PRId64 " %d %zu %zu %zu %d %" PRId64 "%s%s",
+        " %" PRId64 " %" PRId64 " %d %zu %zu %zu %d %" PRId64,
         telling->answers, within(record->round, NUMBER_MAXIMUM),
         within(record->base, NUMBER_MAXIMUM), within(record->next_base, NUMBER_MAXIMUM),
         within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
         within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
-        within(record->signal, SIGNAL_LARGEST), marks_of(record, crowd->has_gaps),
+        within(record->signal, SIGNAL_LARGEST), marks_of(record, crowd->has_gaps, is_ranked),
         crowd->participants, crowd->waiting, crowd->redundant, list_of(node),
-        within(node->rank, NUMBER_MAXIMUM), record->reason[0] != '\0' ? " " : "", record->reason);
+        within(node->rank, NUMBER_MAXIMUM));
+    if (is_ranked) {
+        text_append_format(out, " %d %d %d %d", telling->ranks.base_rank, telling->ranks.world_size,
+            telling->ranks.role_base_rank, telling->ranks.role_world_size);
+    }
+    text_append_format(out, "%s%s", record->reason[0] != '\0' ? " " : "", record->reason);
 }
 
-static void take_marks(struct words *words, struct rendezvous_state *state) {
+/* Returns whether the round is ranked. */
+static bool take_marks(struct words *words, struct rendezvous_state *state) {
     int64_t marks = take_number(words, 0, MARKS);
     state->is_complete = (marks & MARK_COMPLETE) != 0;
     state->is_closed = (marks & MARK_CLOSED) != 0;
@@ -167,6 +197,7 @@ static void take_marks(struct words *words, struct rendezvous_state *state) {
     state->is_doubted = (marks & MARK_DOUBTED) != 0;
     state->is_charged = (marks & MARK_CHARGED) != 0;
     state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
+    return (marks & MARK_RANKED) != 0;
 }
 
 /* Counts among the crowd those that are not this node. */
@@ -192,6 +223,20 @@ static void take_self(
     self->rank = rank;
 }
 
+static void take_ranks(struct words *words, struct delegation_standing *standing) {
+    struct rank_assignment *ranks = &standing->ranks;
+    struct rendezvous_state *state = &standing->state;
+    ranks->base_rank = (int)take_number(words, 0, INT_MAX);
+    ranks->world_size = (int)take_number(words, 1, INT_MAX);
+    ranks->role_base_rank = (int)take_number(words, 0, INT_MAX);
+    ranks->role_world_size = (int)take_number(words, 1, INT_MAX);
+    state->ranked = state->round + 1;
+    words->is_sound = words->is_sound && rendezvous_state_is_ranked(state) && state->count == 1 &&
+                      state->nodes[0].is_participant && ranks->base_rank < ranks->world_size &&
+                      ranks->role_base_rank < ranks->role_world_size &&
+                      ranks->role_world_size <= ranks->world_size;
+}
+
 static void take_standing(struct words *words, struct delegation_standing *standing) {
     static const struct node_identity nobody;
     struct rendezvous_state *state = &standing->state;
@@ -204,11 +249,14 @@ static void take_standing(struct words *words, struct delegation_standing *stand
     state->next_restarts = take_number(words, 0, NUMBER_MAXIMUM);
     state->size = take_number(words, 0, NUMBER_MAXIMUM);
     state->signal = take_number(words, 0, SIGNAL_LARGEST);
-    take_marks(words, state);
+    bool is_ranked = take_marks(words, state);
     state->crowd.participants = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.waiting = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.redundant = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     take_self(words, state, &nobody);
+    if (is_ranked) {
+        take_ranks(words, standing);
+    }
     take_rest(words, state->reason, sizeof state->reason);
 }
 

@@ -3,15 +3,20 @@
  * constant size, however many nodes the job has.
  *
  * A wish is the value of the node's presence key. Its numbers are the sequence, the finished round,
- * the ended round, whether that is charged, the doubted round, and the signal; a reason may follow:
+ * the ended round, whether that is charged, the doubted round, the signal, and how many workers the
+ * node has, or 0 where it says no role. Else the length of the role and the role follow. A reason
+ * may follow that:
  *
- *     wish join 2 -1 7 1 -1 0 worker 3 exited with code 1
+ *     wish join 1 -1 -1 0 -1 0 8 7 trainer
+ *     wish join 2 -1 7 1 -1 0 0 worker 3 exited with code 1
  *
  * A standing is an item of the node's queue. Its numbers are the sequence of the wish that was
  * heard last, then those of the record: the round, from which number it and the next one count, the
  * origin, the restarts, those of the next round, the largest size, the signal and the marks (bits);
  * then how many participants, waiting nodes and spares there are; then on which list this node is
- * (0: none, 1: participant, 2: waiting, 3: spare) and its rank; the reason may follow:
+ * (0: none, 1: participant, 2: waiting, 3: spare) and its rank. If the marks have that of a ranked
+ * round, the ranks of its workers follow: the first global rank, the world size, the first rank
+ * within the role, the size of the role. The reason may follow:
  *
  *     standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1
  *     withdrawn 2 */
@@ -39,7 +44,8 @@ __attribute__((warn_unused_result)) enum failure_code delegation_wish_read(
 struct delegation_standing {
     struct rendezvous_state state; /* at most one node is listed in it, without an identity */
     int64_t answers;
-    bool is_withdrawn; /* then the state is empty */
+    struct rank_assignment ranks; /* world size 0: they were not told */
+    bool is_withdrawn;            /* then the state is empty */
 };
 
 void delegation_standing_clear(struct delegation_standing *standing);

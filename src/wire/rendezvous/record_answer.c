@@ -420,6 +420,7 @@ static void take_standing(struct rendezvous_record_store *store, const struct st
     record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
                                      .standing = {.state = &standing.state,
                                          .answers = standing.answers,
+                                         .ranks = standing.ranks,
                                          .is_withdrawn = standing.is_withdrawn}});
     delegation_standing_clear(&standing);
 }

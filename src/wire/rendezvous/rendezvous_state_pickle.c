@@ -278,6 +278,10 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_size");
         pickle_write_integer(&writer->pickle, state->size);
     }
+    if (state->ranked != 0) {
+        begin_attribute(writer, "muster_ranked");
+        pickle_write_integer(&writer->pickle, state->ranked);
+    }
     if (state->is_draining) {
         begin_attribute(writer, "muster_draining");
         pickle_write_boolean(&writer->pickle, true);

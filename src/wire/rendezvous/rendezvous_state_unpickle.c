@@ -336,7 +336,8 @@ static enum failure_code read_extras(struct reader *reader) {
     } numbers[] = {{"muster_origin", &state->origin}, {"muster_base", &state->base},
         {"muster_next_base", &state->next_base}, {"muster_restarts", &state->restarts},
         {"muster_next_restarts", &state->next_restarts}, {"muster_wanted", &state->wanted},
-        {"muster_size", &state->size}, {"muster_signal", &state->signal}};
+        {"muster_size", &state->size}, {"muster_ranked", &state->ranked},
+        {"muster_signal", &state->signal}};
     const struct {
         const char *name;
         bool *boolean;

@@ -22,6 +22,10 @@ struct bench {
     bool is_armed;
     int64_t wall_offset;              /* of the wall clock, in nanoseconds */
     enum rendezvous_effect_kind held; /* a FETCH or WRITE that is not answered, or …_KIND_COUNT */
+    struct {
+        struct rendezvous_telling items[4];
+        size_t count;
+    } told; /* the last TELL_STANDINGS */
     bool holds_requests;
     int fetches;
     int writes;
@@ -47,6 +51,13 @@ static inline void bench_log(struct bench *bench, const struct rendezvous_effect
     if (effect->kind == RENDEZVOUS_EFFECT_WRITE) {
         rendezvous_state_copy(effect->write.state, &bench->draft);
         bench->writes++;
+    }
+    if (effect->kind == RENDEZVOUS_EFFECT_TELL_STANDINGS) {
+        bench->told.count = effect->standings.count;
+        for (size_t i = 0; i < effect->standings.count; i++) {
+            assert_true(i < sizeof bench->told.items / sizeof *bench->told.items);
+            bench->told.items[i] = effect->standings.items[i];
+        }
     }
     text_append(&bench->log, bench->log.length == 0 ? "" : "; ");
     rendezvous_effect_describe(effect, &bench->log);

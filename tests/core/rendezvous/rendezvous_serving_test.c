@@ -173,6 +173,75 @@ static void the_host_has_the_tasks_of_the_first_node(void **state) {
         "round 2 complete [" A ":0 " ME ":2 " B ":1] wait [] spare [] because a node has joined");
 }
 
+/* A node that waits for its first world, with so many workers. */
+static void wish_with_role(struct bench *bench, const char *name, int workers) {
+    struct rendezvous_wish said = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    said.local_world_size = workers;
+    strcpy(said.role, "default");
+    wish(bench, name, said);
+}
+
+/* Three nodes of two, one and three workers start. */
+static void start_three(struct bench *bench) {
+    bench->settings.role = (struct node_role){"default", 2};
+    bench->settings.rendezvous.minimum_nodes = 3;
+    bench->settings.rendezvous.maximum_nodes = 3;
+    bench_join(bench, true, true);
+    wish_with_role(bench, "a", 1);
+    wish_with_role(bench, "b", 3);
+}
+
+static void a_round_of_new_nodes_is_ranked(void **state) {
+    struct bench *bench = *state;
+    start_three(bench);
+    bench_expect_record(
+        bench, "round 0 complete [" ME ":2 " A ":0 " B ":1] wait [] spare [] ranked");
+    assert_non_null(strstr(text_string(&bench->log), "world round 0 rank 2 of 3 ranked"));
+    assert_int_equal(bench->told.count, 2);
+    const struct rank_assignment of_b = {1, 6, 1, 6};
+    assert_memory_equal(&bench->told.items[1].ranks, &of_b, sizeof of_b);
+}
+
+static void what_follows_a_ranked_round_is_exchanged(void **state) {
+    struct bench *bench = *state;
+    start_three(bench);
+    struct rendezvous_wish failed = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    failed.sequence = 2;
+    failed.ended_round = 0;
+    failed.is_charged = true;
+    failed.local_world_size = 1;
+    wish(bench, "a", failed);
+    bench_expect_record(
+        bench, "round 1 complete [" ME ":2 " A ":0 " B ":1] wait [] spare [] restarts 1 charged");
+    assert_int_equal(bench->told.items[0].ranks.world_size, 0);
+}
+
+/* One of them has not said its role, or writes the record itself. */
+static void a_round_with_another_kind_of_node_is_not_ranked(void **state) {
+    struct bench *bench = *state;
+    bench->settings.role = (struct node_role){"default", 2};
+    bench->settings.rendezvous.minimum_nodes = 3;
+    bench->settings.rendezvous.maximum_nodes = 3;
+    place(&bench->record, muster_node("b"))->is_participant = true;
+    bench_join(bench, true, true);
+    wish_with_role(bench, "a", 1);
+    bench_expect_record(bench, "round 0 complete [" B ":1 " ME ":2 " A ":0] wait [] spare []");
+    assert_int_equal(bench->told.items[0].ranks.world_size, 0);
+}
+
+/* It has given up its host just when the round was ranked. As its first node it would wait for role
+ * infos that nobody writes. */
+static void who_was_not_told_its_ranks_ends_the_round(void **state) {
+    struct bench *bench = *state;
+    bench_place_round(bench, 1, "mab");
+    bench->record.ranked = 2;
+    bench_join(bench, true, false);
+    bench_expect_record(bench, "round 2 complete [" ME ":2 " A ":0 " B
+                               ":1] wait [] spare [] because a node has left the round");
+    assert_non_null(strstr(text_string(&bench->log), "world round 2 rank 2 of 3"));
+    assert_null(strstr(text_string(&bench->log), "ranked;"));
+}
+
 static const struct CMUnitTest tests[] = {
     ON_BENCH(many_nodes_come_in_one_write),
     ON_BENCH(who_leaves_is_taken_out_and_told),
@@ -186,6 +255,10 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_host_that_fails_lets_all_go),
     ON_BENCH(who_is_gone_wishes_nothing_any_more),
     ON_BENCH(the_host_has_the_tasks_of_the_first_node),
+    ON_BENCH(a_round_of_new_nodes_is_ranked),
+    ON_BENCH(what_follows_a_ranked_round_is_exchanged),
+    ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked),
+    ON_BENCH(who_was_not_told_its_ranks_ends_the_round),
 };
 
 TEST_MAIN(tests)

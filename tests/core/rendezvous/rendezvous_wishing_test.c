@@ -108,6 +108,19 @@ static void a_node_whose_workers_are_done_says_in_which_round(void **state) {
     assert_non_null(strstr(said, "finished wish 2 join finished 3"));
 }
 
+static void a_new_node_says_its_role_and_is_told_its_ranks(void **state) {
+    struct bench *bench = *state;
+    struct rendezvous_state world = world_of(3, 4);
+    world.ranked = 4;
+    bench->settings.role = (struct node_role){"default", 2};
+    connect(bench, true);
+    bench_expect(bench, "present " ME " wish 1 join as default with 2");
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
+                          .standing = {.state = &world, .answers = 1, .ranks = {2, 8, 2, 8}}});
+    bench_expect(bench, "world round 3 rank 1 of 4 ranked");
+    rendezvous_state_clear(&world);
+}
+
 static void what_is_withdrawn_ends_delegation(void **state) {
     struct bench *bench = *state;
     bench_place_round(bench, 1, "am");
@@ -157,6 +170,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_doubted_failure_calls_the_roll),
     ON_BENCH(a_node_leaves_when_the_host_knows_it),
     ON_BENCH(a_node_whose_workers_are_done_says_in_which_round),
+    ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks),
     ON_BENCH(what_is_withdrawn_ends_delegation),
     ON_BENCH(who_is_late_asks_to_write_itself),
     ON_BENCH(who_is_late_and_was_told_nothing_writes_itself),

@@ -97,6 +97,37 @@ static void uniform_nodes_compute_their_ranks(void **state) {
     scene_clear(&scene);
 }
 
+static void nodes_that_were_told_their_ranks_exchange_the_address_alone(void **state) {
+    (void)state;
+    struct scene scene = scene_new(false, 1);
+    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
+    begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
+    step(&scene,
+        values(&scene, ROUND_KEY_ADDRESS, 0, (struct round_values){.address = "a", .port = 1}),
+        "disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:1 restarts=2");
+    scene.ranks = (struct rank_assignment){0, 2, 0, 2};
+    begin(&scene, 1, "ab", 'a', "arm_timer at=600.000; open_worker_store fresh");
+    step(&scene, opened(&scene, "a", 2),
+        "publish 1/publication a:2 of " A "; disarm_timer; "
+        "joined 1 rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2");
+    scene.ranks = (struct rank_assignment){2, 2, 0, 2};
+    begin(&scene, 2, "ab", 'a',
+        "join_failed the host of the job's store has told ranks that make no sense");
+    scene_clear(&scene);
+}
+
+static void who_needs_the_exchange_tells_the_host_no_role(void **state) {
+    (void)state;
+    struct round_settings settings = {.role = "trainer", .local_world_size = 2};
+    assert_string_equal(round_settings_role(&settings).role, "trainer");
+    settings.is_uniform = true;
+    assert_null(round_settings_role(&settings).role);
+    settings = (struct round_settings){
+        .role = "trainer", .local_world_size = 2, .is_store_for_round = true};
+    assert_null(round_settings_role(&settings).role);
+}
+
 static void nodes_may_differ_in_role_and_size(void **state) {
     (void)state;
     struct scene scene = scene_new(false, 1);
@@ -352,6 +383,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_alone_asks_nobody),
     cmocka_unit_test(what_earlier_rounds_left_is_cleared_away_once),
     cmocka_unit_test(uniform_nodes_compute_their_ranks),
+    cmocka_unit_test(nodes_that_were_told_their_ranks_exchange_the_address_alone),
+    cmocka_unit_test(who_needs_the_exchange_tells_the_host_no_role),
     cmocka_unit_test(nodes_may_differ_in_role_and_size),
     cmocka_unit_test(a_role_info_without_sense_names_its_node),
     cmocka_unit_test(more_workers_than_can_be_counted_fail_the_join),

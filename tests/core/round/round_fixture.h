@@ -19,6 +19,7 @@ struct scene {
     struct round_exchange *exchange;
     int64_t round;
     int64_t seconds;
+    struct rank_assignment ranks; /* that the host tells; world size 0: none */
 };
 
 static inline struct scene scene_new(bool is_uniform, int local_world_size) {
@@ -74,7 +75,8 @@ static inline void begin(
             .begin = {.group_rank = (int)(strchr(nodes, name) - nodes),
                 .node_count = (int)strlen(nodes),
                 .state = &state,
-                .identity = &own},
+                .identity = &own,
+                .ranks = scene->ranks},
         },
         expected);
     rendezvous_state_clear(&state);

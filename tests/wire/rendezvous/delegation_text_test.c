@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <limits.h>
+
 #include "wire/rendezvous/delegation_text.h"
 
 static void a_wish_is_spelled_as_the_header_says(void **state) {
@@ -13,9 +15,28 @@ static void a_wish_is_spelled_as_the_header_says(void **state) {
     wish.is_charged = true;
     strcpy(wish.reason, "worker 3 exited with code 1");
     delegation_wish_write(&wish, &text);
-    assert_string_equal(text_string(&text), "wish join 2 -1 7 1 -1 0 worker 3 exited with code 1");
+    assert_string_equal(
+        text_string(&text), "wish join 2 -1 7 1 -1 0 0 worker 3 exited with code 1");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_int_equal(read.sequence, 2);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+}
+
+static void a_role_is_said_with_a_wish(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish read;
+    struct text text = {0};
+    wish.sequence = 1;
+    wish.local_world_size = 8;
+    strcpy(wish.role, "a trainer");
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 1 -1 -1 0 -1 0 8 9 a trainer");
+    text_clear(&text);
+    strcpy(wish.reason, "a reason");
+    delegation_wish_write(&wish, &text);
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_true(rendezvous_wish_equals(&wish, &read));
     text_clear(&text);
 }
@@ -27,9 +48,11 @@ static void the_longest_wish_fits_into_a_presence_key(void **state) {
         .finished_round = INT64_MAX / 4,
         .ended_round = INT64_MAX / 4,
         .doubted_round = INT64_MAX / 4,
-        .signal = 64};
+        .signal = 64,
+        .local_world_size = INT_MAX};
     struct rendezvous_wish read;
     struct text text = {0};
+    memset(wish.role, 'r', sizeof wish.role - 1);
     memset(wish.reason, 'x', sizeof wish.reason - 1);
     delegation_wish_write(&wish, &text);
     assert_true(text.length <= DELEGATION_WISH_BYTES);
@@ -41,11 +64,14 @@ static void the_longest_wish_fits_into_a_presence_key(void **state) {
 static void other_values_are_no_wish(void **state) {
     (void)state;
     static const char *const texts[] = {"", "running", "finished", "wish", "wish join",
-        "wish jo 1 -1 -1 0 -1 0", "wish join 0 -1 -1 0 -1 0", "wish join 1 -2 -1 0 -1 0",
-        "wish join 1 -1 -1 2 -1 0", "wish join 1 -1 -1 0 -1 65", "wish join 1 -1 -1 0 -1",
-        "wish join 1 -1 -1 0 -1 0x", "wish join  1 -1 -1 0 -1 0",
-        "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0",
-        "wish join 1 -99999999999999999999999999999999 -1 0 -1 0"};
+        "wish jo 1 -1 -1 0 -1 0 0", "wish join 0 -1 -1 0 -1 0 0", "wish join 1 -2 -1 0 -1 0 0",
+        "wish join 1 -1 -1 2 -1 0 0", "wish join 1 -1 -1 0 -1 65 0", "wish join 1 -1 -1 0 -1",
+        "wish join 1 -1 -1 0 -1 0", "wish join 1 -1 -1 0 -1 0 0x", "wish join 1 -1 -1 0 -1 0 -1",
+        "wish join 1 -1 -1 0 -1 0 1", "wish join 1 -1 -1 0 -1 0 1 2",
+        "wish join 1 -1 -1 0 -1 0 1 3 ab", "wish join 1 -1 -1 0 -1 0 1 64 ab",
+        "wish join 1 -1 -1 0 -1 0 1 1 ab", "wish join  1 -1 -1 0 -1 0 0",
+        "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0 0",
+        "wish join 1 -99999999999999999999999999999999 -1 0 -1 0 0"};
     struct rendezvous_wish wish;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(delegation_wish_read(texts[i], &wish), FAILURE_MALFORMED);
@@ -89,6 +115,42 @@ static void a_standing_lists_this_node_alone(void **state) {
     text_clear(&text);
 }
 
+static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1",         /* no ranks */
+        "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1 2 2 1 2", /* a rank beyond the last */
+        "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1 1 2 2 2", /* the same within the role */
+        "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 1 1 1 2 1 3", /* more in the role than in all */
+        "standing 1 1 0 0 0 0 0 0 0 128 2 0 0 1 1 1 2 1 2", /* an open round */
+        "standing 1 1 0 0 0 0 0 0 0 129 2 1 0 2 0 1 2 1 2", /* a node that waits */
+        "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 0 0 1 2 1 2", /* in no list */
+    };
+    const struct rank_assignment ranks = {2, 5, 1, 4};
+    struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
+    struct rendezvous_telling telling = {.place = 1, .answers = 2, .ranks = ranks};
+    struct delegation_standing read;
+    struct text text = {0};
+    for (int i = 0; i < 2; i++) {
+        struct node_identity identity = {.pid = i};
+        rendezvous_state_obtain(&record, &identity)->is_participant = true;
+        record.nodes[i].rank = i;
+    }
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
+    assert_string_equal(text_string(&text), "standing 2 8 0 0 0 0 0 0 0 129 2 0 0 1 1 2 5 1 4");
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_state_is_ranked(&read.state));
+    assert_memory_equal(&read.ranks, &ranks, sizeof ranks);
+    delegation_standing_clear(&read);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
+    }
+    rendezvous_state_clear(&record);
+    text_clear(&text);
+}
+
 static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
     (void)state;
     struct rendezvous_state record = {0};
@@ -119,7 +181,7 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
     static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
         "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
-        "standing 1 1 0 0 0 0 0 0 0 128 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 256 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 4 1", "standing 1 -1 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 9999999999999999999 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 1x"};
@@ -136,9 +198,11 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wish_is_spelled_as_the_header_says),
+    cmocka_unit_test(a_role_is_said_with_a_wish),
     cmocka_unit_test(the_longest_wish_fits_into_a_presence_key),
     cmocka_unit_test(other_values_are_no_wish),
     cmocka_unit_test(a_standing_lists_this_node_alone),
+    cmocka_unit_test(a_standing_of_a_ranked_round_has_the_ranks),
     cmocka_unit_test(a_standing_has_the_same_size_for_any_number_of_nodes),
     cmocka_unit_test(a_standing_that_no_record_has_is_refused),
 };

@@ -154,6 +154,7 @@ static void everything_in_a_record_comes_back(void **unused) {
         .next_restarts = 6,
         .restarts = 3,
         .wanted = 4,
+        .ranked = 8,
         .size = 5,
         .is_draining = true,
         .is_charged = true,
