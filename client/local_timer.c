@@ -1,50 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timers between a parent and its forked children. The parent keeps the agent's watchdog registry;
- * requests come through a queue, which is a pipe. */
-#include "muster/local_timer.h"
+/* The queue of muster/local_timer.h, and what children put into it. */
+#include "local_timer_queue.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
-#include "host/process/process_table.h"
-#include "host/watchdog/timer_queue.h"
 
 /* The maximum length of a timer: about 30 years. */
 #define MAXIMUM_SECONDS 1e9
-/* About the year 2262; struct wall_time cannot hold later times. */
-#define NEVER_SECONDS 9.2e9
 /* The time a child waits for room in the queue. */
 #define PATIENCE_SECONDS 5
-#define MAXIMUM_ANCESTORS 64
-/* A process that could not be signalled is signalled again after this time. */
-#define RETRY_NANOSECONDS NANOSECONDS_PER_SECOND
 
 _Static_assert(MUSTER_LOCAL_TIMER_SCOPE_SIZE == TIMER_QUEUE_MAXIMUM_SCOPE, "one longest scope");
 
-struct muster_local_timer_queue {
-    struct timer_queue *requests;
-};
-
-struct muster_local_timer_server {
-    struct muster_local_timer_queue *queue;
-    struct watchdog *registry;
-};
-
-/* Sets errno and returns -1. */
-static int failed(int error) {
+int local_timer_failed(int error) {
     errno = error;
     return -1;
 }
 
 /* The queue. */
+
+static struct muster_local_timer_queue *hold(struct timer_queue *requests) {
+    struct muster_local_timer_queue *queue = memory_allocate(sizeof *queue);
+    queue->requests = requests;
+    return queue;
+}
 
 struct muster_local_timer_queue *muster_local_timer_queue_new(void) {
     struct timer_queue *requests;
@@ -53,9 +43,7 @@ struct muster_local_timer_queue *muster_local_timer_queue_new(void) {
         errno = failure.system_error;
         return NULL;
     }
-    struct muster_local_timer_queue *queue = memory_allocate(sizeof *queue);
-    queue->requests = requests;
-    return queue;
+    return hold(requests);
 }
 
 void muster_local_timer_queue_free(struct muster_local_timer_queue *queue) {
@@ -65,7 +53,85 @@ void muster_local_timer_queue_free(struct muster_local_timer_queue *queue) {
     }
 }
 
+/* Over exec: the descriptor by its number. The number of the pipe's inode goes with it, so that
+ * another pipe that got the descriptor meanwhile is not written into. */
+
+int muster_local_timer_queue_hand_on(
+    struct muster_local_timer_queue *queue, char *out_name, size_t size) {
+    struct stat status;
+    char name[MUSTER_LOCAL_TIMER_NAME_SIZE];
+    if (queue == NULL || out_name == NULL) {
+        return local_timer_failed(EINVAL);
+    }
+    int fd = timer_queue_write_end(queue->requests);
+    int flags = fcntl(fd, F_GETFD);
+    if (flags < 0 || fstat(fd, &status) != 0) {
+        return -1;
+    }
+    int length = snprintf(name, sizeof name, "%d:%ju", fd, (uintmax_t)status.st_ino);
+    if (length < 0 || (size_t)length >= size) {
+        return local_timer_failed(ERANGE);
+    }
+    if (fcntl(fd, F_SETFD, flags & ~FD_CLOEXEC) != 0) {
+        return -1;
+    }
+    memcpy(out_name, name, (size_t)length + 1);
+    return 0;
+}
+
+/* Digits only, up to `end`. */
+static bool read_number(
+    const char *text, char end, uintmax_t maximum, uintmax_t *out_number, const char **out_rest) {
+    uintmax_t number = 0;
+    const char *digit = text;
+    while (*digit >= '0' && *digit <= '9') {
+        uintmax_t value = (uintmax_t)(*digit - '0');
+        if (number > (maximum - value) / 10) {
+            return false;
+        }
+        number = number * 10 + value;
+        digit++;
+    }
+    *out_number = number;
+    *out_rest = digit + 1;
+    return digit > text && *digit == end;
+}
+
+static bool is_inode(int fd, uintmax_t inode) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && (uintmax_t)status.st_ino == inode;
+}
+
+struct muster_local_timer_queue *muster_local_timer_queue_open(const char *name) {
+    const char *text = name != NULL ? name : getenv(MUSTER_LOCAL_TIMER_VARIABLE);
+    uintmax_t number = 0;
+    uintmax_t inode = 0;
+    struct timer_queue *requests;
+    if (text == NULL || *text == '\0') {
+        errno = ENOENT;
+        return NULL;
+    }
+    if (!read_number(text, ':', INT_MAX, &number, &text) ||
+        !read_number(text, '\0', UINTMAX_MAX, &inode, &text)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    int fd = is_inode((int)number, inode) ? fcntl((int)number, F_DUPFD_CLOEXEC, 0) : -1;
+    if (fd < 0 || timer_queue_adopt(fd, &requests, NULL) != FAILURE_NONE) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        errno = EBADF;
+        return NULL;
+    }
+    return hold(requests);
+}
+
 size_t muster_local_timer_queue_size(const struct muster_local_timer_queue *queue) {
+    if (queue == NULL) {
+        errno = EINVAL;
+        return 0;
+    }
     return timer_queue_size(queue->requests);
 }
 
@@ -88,6 +154,10 @@ static void visit_request(void *context, const struct watchdog_request *request)
 size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size_t count,
     double timeout, void (*visit)(void *context, const struct muster_local_timer_request *request),
     void *context) {
+    if (queue == NULL || visit == NULL || timer_queue_read_end(queue->requests) < 0) {
+        errno = EINVAL;
+        return 0;
+    }
     struct visit visiting = {visit, context};
     return timer_queue_get(
         queue->requests, count, duration_from_seconds(timeout), visit_request, &visiting);
@@ -103,15 +173,15 @@ static int put(struct muster_local_timer_queue *queue, struct watchdog_request *
     if (code == FAILURE_NONE) {
         return 0;
     }
-    return failed(code == FAILURE_LIMIT     ? EMSGSIZE
-                  : code == FAILURE_TIMEOUT ? ETIMEDOUT
-                                            : failure.system_error);
+    return local_timer_failed(code == FAILURE_LIMIT     ? EMSGSIZE
+                              : code == FAILURE_TIMEOUT ? ETIMEDOUT
+                                                        : failure.system_error);
 }
 
 int muster_local_timer_acquire(
     struct muster_local_timer_queue *queue, const char *scope, double seconds) {
-    if (!(seconds >= 0 && seconds <= MAXIMUM_SECONDS)) {
-        return failed(EINVAL);
+    if (queue == NULL || scope == NULL || !(seconds >= 0 && seconds <= MAXIMUM_SECONDS)) {
+        return local_timer_failed(EINVAL);
     }
     struct watchdog_request request = {
         .kind = WATCHDOG_ACQUIRE,
@@ -124,6 +194,9 @@ int muster_local_timer_acquire(
 }
 
 int muster_local_timer_release(struct muster_local_timer_queue *queue, const char *scope) {
+    if (queue == NULL || scope == NULL) {
+        return local_timer_failed(EINVAL);
+    }
     struct watchdog_request request = {
         .kind = WATCHDOG_RELEASE,
         .pid = getpid(),
@@ -132,163 +205,19 @@ int muster_local_timer_release(struct muster_local_timer_queue *queue, const cha
     return put(queue, &request);
 }
 
-/* For the parent. */
-
-struct muster_local_timer_server *muster_local_timer_server_new(
-    struct muster_local_timer_queue *queue) {
-    struct muster_local_timer_server *server = memory_allocate(sizeof *server);
-    server->queue = queue;
-    server->registry = watchdog_new(&WATCHDOG_LIMITS_DEFAULT);
-    return server;
-}
-
-void muster_local_timer_server_free(struct muster_local_timer_server *server) {
-    if (server != NULL) {
-        watchdog_free(server->registry);
-        free(server);
+struct muster_local_timer_scope muster_local_timer_scope_begin(
+    struct muster_local_timer_queue *queue, const char *scope, double seconds) {
+    struct muster_local_timer_scope held = {.queue = queue, .scope = scope, .error = 0};
+    if (muster_local_timer_acquire(queue, scope, seconds) != 0) {
+        held.error = errno;
     }
+    return held;
 }
 
-size_t muster_local_timer_count(const struct muster_local_timer_server *server) {
-    return watchdog_timer_count(server->registry);
-}
-
-static bool is_descendant(const struct kernel_process_stat *process) {
-    struct kernel_process_stat ancestor = *process;
-    for (int i = 0; i < MAXIMUM_ANCESTORS && ancestor.parent > 1; i++) {
-        if (ancestor.parent == getpid()) {
-            return true;
-        }
-        if (!process_table_read((pid_t)ancestor.parent, &ancestor)) {
-            return false;
-        }
-    }
-    return false;
-}
-
-static bool find_process(int64_t pid, struct kernel_process_stat *out_stat) {
-    return pid > 0 && pid <= INT32_MAX && process_table_read((pid_t)pid, out_stat);
-}
-
-static int take(struct watchdog *registry, const struct watchdog_request *request) {
-    struct kernel_process_stat stat;
-    struct watchdog_process process = {0};
-    if (request->kind == WATCHDOG_ACQUIRE) {
-        if (!find_process(request->pid, &stat)) {
-            return failed(ESRCH);
-        }
-        process = (struct watchdog_process){is_descendant(&stat), stat.start_time};
-    }
-    enum failure_code code = watchdog_take(registry, request, &process);
-    return code == FAILURE_NONE ? 0 : failed(process.is_ours ? ENOSPC : EPERM);
-}
-
-int muster_local_timer_register(
-    struct muster_local_timer_server *server, const struct muster_local_timer_request *request) {
-    if (strlen(request->scope) > MUSTER_LOCAL_TIMER_SCOPE_SIZE) {
-        return failed(EMSGSIZE);
-    }
-    bool releases = !(request->expiration >= 0 && request->expiration <= NEVER_SECONDS);
-    struct watchdog_request taken = {
-        .kind = releases ? WATCHDOG_RELEASE : WATCHDOG_ACQUIRE,
-        .pid = request->pid,
-        .scope = memory_duplicate_string(request->scope),
-        .signal = SIGKILL,
-    };
-    if (!releases) {
-        taken.expiration.nanoseconds = (int64_t)(request->expiration * NANOSECONDS_PER_SECOND);
-    }
-    int result = take(server->registry, &taken);
+void muster_local_timer_scope_end(struct muster_local_timer_scope *scope) {
     int error = errno;
-    watchdog_request_clear(&taken);
+    if (scope != NULL && scope->error == 0) {
+        (void)muster_local_timer_release(scope->queue, scope->scope);
+    }
     errno = error;
-    return result;
-}
-
-void muster_local_timer_clear(struct muster_local_timer_server *server, long pid) {
-    watchdog_forget(server->registry, pid);
-}
-
-int muster_local_timer_expired(
-    struct muster_local_timer_server *server, struct muster_local_timer_expiry *out_expiry) {
-    struct watchdog_expiry expiry;
-    if (!watchdog_take_expired(server->registry, clock_wall_time(), &expiry)) {
-        return 0;
-    }
-    out_expiry->pid = (long)expiry.pid;
-    out_expiry->start_time = expiry.start_time;
-    (void)snprintf(out_expiry->scope, sizeof out_expiry->scope, "%s", expiry.scopes.items[0]);
-    watchdog_expiry_clear(&expiry);
-    return 1;
-}
-
-static bool find(
-    const struct muster_local_timer_expiry *expiry, struct kernel_process_stat *out_stat) {
-    return find_process(expiry->pid, out_stat) && out_stat->start_time == expiry->start_time;
-}
-
-static void try_again_later(
-    struct muster_local_timer_server *server, const struct muster_local_timer_expiry *expiry) {
-    struct watchdog_expiry again = {
-        .pid = expiry->pid, .start_time = expiry->start_time, .signal = SIGKILL};
-    text_list_add(&again.scopes, expiry->scope);
-    struct wall_time later = {clock_wall_time().nanoseconds + RETRY_NANOSECONDS};
-    watchdog_retry(server->registry, &again, later);
-    watchdog_expiry_clear(&again);
-}
-
-int muster_local_timer_reap(
-    struct muster_local_timer_server *server, const struct muster_local_timer_expiry *expiry) {
-    struct kernel_process_stat stat;
-    if (!find(expiry, &stat) || process_table_signal(&stat, SIGKILL) || !find(expiry, &stat)) {
-        return 0;
-    }
-    try_again_later(server, expiry);
-    return failed(EPERM);
-}
-
-/* A round. */
-
-struct round {
-    struct muster_local_timer_server *server;
-    const struct muster_local_timer_observer *observer;
-};
-
-static void register_request(void *context, const struct muster_local_timer_request *request) {
-    const struct round *round = context;
-    const struct muster_local_timer_observer *observer = round->observer;
-    if (muster_local_timer_register(round->server, request) != 0 && errno != ESRCH &&
-        observer != NULL && observer->refused != NULL) {
-        observer->refused(observer->context, request, errno);
-    }
-}
-
-/* How long to wait for requests: at most until the next deadline. */
-static double patience(const struct muster_local_timer_server *server, double maximum) {
-    struct wall_time next;
-    if (watchdog_next_deadline(server->registry, &next)) {
-        int64_t nanoseconds = next.nanoseconds - clock_wall_time().nanoseconds;
-        double left = nanoseconds > 0 ? (double)nanoseconds / NANOSECONDS_PER_SECOND : 0;
-        return left < maximum ? left : maximum;
-    }
-    return maximum;
-}
-
-size_t muster_local_timer_serve(struct muster_local_timer_server *server, double maximum,
-    const struct muster_local_timer_observer *observer) {
-    struct round round = {server, observer};
-    struct muster_local_timer_expiry expiry;
-    size_t count = muster_local_timer_queue_size(server->queue);
-    size_t ended = 0;
-    muster_local_timer_queue_get(
-        server->queue, count > 0 ? count : 1, patience(server, maximum), register_request, &round);
-    while (muster_local_timer_expired(server, &expiry)) {
-        if (muster_local_timer_reap(server, &expiry) == 0) {
-            ended++;
-            if (observer != NULL && observer->ended != NULL) {
-                observer->ended(observer->context, &expiry);
-            }
-        }
-    }
-    return ended;
 }

@@ -70,6 +70,10 @@ static int search(const char *path, int64_t deadline) {
 }
 
 int muster_timer_open(struct muster_timer *timer, const char *path) {
+    if (timer == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
     const char *wanted = path != NULL ? path : getenv("TORCHELASTIC_TIMER_FILE");
     timer->signal = SIGKILL;
     timer->patience = DEFAULT_PATIENCE;
@@ -92,7 +96,19 @@ int muster_timer_open(struct muster_timer *timer, const char *path) {
     return 0;
 }
 
+/* Sets errno. A struct that was zeroed and never opened has no path. */
+static bool is_open(const struct muster_timer *timer) {
+    if (timer == NULL || timer->path[0] == '\0') {
+        errno = timer == NULL ? EINVAL : ENOENT;
+        return false;
+    }
+    return true;
+}
+
 int muster_timer_keep_open(struct muster_timer *timer) {
+    if (!is_open(timer)) {
+        return -1;
+    }
     if (timer->fd < 0) {
         timer->fd = search(timer->path, deadline_of(timer));
     }
@@ -100,7 +116,7 @@ int muster_timer_keep_open(struct muster_timer *timer) {
 }
 
 void muster_timer_close(struct muster_timer *timer) {
-    if (timer->fd >= 0) {
+    if (timer != NULL && timer->path[0] != '\0' && timer->fd >= 0) {
         close(timer->fd);
         timer->fd = -1;
     }
@@ -269,6 +285,10 @@ static void append_string(struct line *line, const char *string) {
 static int send_request(
     const struct muster_timer *timer, long pid, const char *scope, int64_t expiration, int signal) {
     struct line line = {.length = 0};
+    if (scope == NULL || pid < 1) {
+        errno = EINVAL;
+        return -1;
+    }
     append_word(&line, "{\"version\": 1, \"pid\": ");
     append_number(&line, pid);
     append_word(&line, ", \"scope_id\": ");
@@ -295,6 +315,9 @@ static int send_request(
 
 int muster_timer_acquire_for(
     struct muster_timer *timer, long pid, const char *scope, double seconds) {
+    if (!is_open(timer)) {
+        return -1;
+    }
     if (!(seconds >= 0 && seconds <= MAXIMUM_SECONDS)) {
         errno = EINVAL;
         return -1;
@@ -304,7 +327,7 @@ int muster_timer_acquire_for(
 }
 
 int muster_timer_release_for(struct muster_timer *timer, long pid, const char *scope) {
-    return send_request(timer, pid, scope, -1, 0);
+    return is_open(timer) ? send_request(timer, pid, scope, -1, 0) : -1;
 }
 
 int muster_timer_acquire(struct muster_timer *timer, const char *scope, double seconds) {
@@ -326,7 +349,7 @@ struct muster_timer_scope muster_timer_scope_begin(
 
 void muster_timer_scope_end(struct muster_timer_scope *scope) {
     int error = errno;
-    if (scope->error == 0) {
+    if (scope != NULL && scope->error == 0) {
         (void)muster_timer_release(scope->timer, scope->scope);
     }
     errno = error;

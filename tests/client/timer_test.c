@@ -246,6 +246,51 @@ static void without_a_path_the_environment_tells(void **state) {
     tear_down(&fixture);
 }
 
+#define EXPECT_ERROR(call, error)                                                                  \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        assert_int_equal((call), -1);                                                              \
+        assert_int_equal(errno, (error));                                                          \
+    } while (false)
+
+static void what_is_missing_is_an_error_and_nothing_else(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_timer zeroed = {0};
+    set_up(&fixture);
+    EXPECT_ERROR(muster_timer_open(NULL, fixture.path), EINVAL);
+    EXPECT_ERROR(muster_timer_keep_open(NULL), EINVAL);
+    EXPECT_ERROR(muster_timer_keep_open(&zeroed), ENOENT);
+    EXPECT_ERROR(muster_timer_acquire(NULL, "s", 1), EINVAL);
+    EXPECT_ERROR(muster_timer_acquire(&zeroed, "s", 1), ENOENT);
+    EXPECT_ERROR(muster_timer_acquire(&fixture.timer, NULL, 1), EINVAL);
+    EXPECT_ERROR(muster_timer_release(NULL, "s"), EINVAL);
+    EXPECT_ERROR(muster_timer_release(&zeroed, "s"), ENOENT);
+    EXPECT_ERROR(muster_timer_release(&fixture.timer, NULL), EINVAL);
+    EXPECT_ERROR(muster_timer_acquire_for(&fixture.timer, 0, "s", 1), EINVAL);
+    EXPECT_ERROR(muster_timer_release_for(&fixture.timer, -1, "s"), EINVAL);
+    assert_int_equal(muster_timer_scope_begin(NULL, "s", 1).error, EINVAL);
+    int input = fcntl(STDIN_FILENO, F_GETFD);
+    muster_timer_close(NULL);
+    muster_timer_close(&zeroed); /* whose descriptor is 0 */
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), input);
+    muster_timer_scope_end(NULL);
+    expect_silence(&fixture);
+    tear_down(&fixture);
+}
+
+static void after_close_it_can_still_be_used(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    muster_timer_close(&fixture.timer);
+    muster_timer_close(&fixture.timer);
+    assert_int_equal(muster_timer_acquire(&fixture.timer, "s", 1), 0);
+    struct watchdog_request request = expect_request(&fixture);
+    watchdog_request_clear(&request);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_timer_is_asked_for_and_given_back),
     cmocka_unit_test(a_scope_is_left_with_its_block),
@@ -256,6 +301,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_asks_for_itself),
     cmocka_unit_test(a_server_that_comes_back_is_found_again),
     cmocka_unit_test(without_a_path_the_environment_tells),
+    cmocka_unit_test(what_is_missing_is_an_error_and_nothing_else),
+    cmocka_unit_test(after_close_it_can_still_be_used),
 };
 
 TEST_MAIN(tests)

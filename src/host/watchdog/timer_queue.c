@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,10 +47,35 @@ enum failure_code timer_queue_new(struct timer_queue **out_queue, struct failure
 
 void timer_queue_free(struct timer_queue *queue) {
     if (queue != NULL) {
-        close(queue->read_end);
+        if (queue->read_end >= 0) {
+            close(queue->read_end);
+        }
         close(queue->write_end);
         free(queue);
     }
+}
+
+enum failure_code timer_queue_adopt(
+    int write_end, struct timer_queue **out_queue, struct failure *failure) {
+    struct stat status;
+    int flags = fcntl(write_end, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) != O_WRONLY || fstat(write_end, &status) != 0 ||
+        !S_ISFIFO(status.st_mode)) {
+        return failure_set_system(
+            failure, EBADF, "descriptor %d is no queue for timers", write_end);
+    }
+    struct timer_queue *queue = memory_allocate(sizeof *queue);
+    *queue = (struct timer_queue){-1, write_end};
+    *out_queue = queue;
+    return FAILURE_NONE;
+}
+
+int timer_queue_read_end(const struct timer_queue *queue) {
+    return queue->read_end;
+}
+
+int timer_queue_write_end(const struct timer_queue *queue) {
+    return queue->write_end;
 }
 
 /* Returns false when the time is up. */
@@ -64,6 +91,29 @@ static bool wait_until(int fd, short events, struct instant deadline) {
     return true;
 }
 
+/* Who has only the write end outlives the reader; SIGPIPE is not to reach the program. */
+static ssize_t write_quietly(int fd, const struct record *record) {
+    sigset_t pipe_signal;
+    sigset_t before;
+    sigset_t pending;
+    const struct timespec at_once = {0};
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigemptyset(&pending);
+    (void)sigpending(&pending);
+    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    ssize_t written = write(fd, record, sizeof *record);
+    int error = errno;
+    if (written < 0 && error == EPIPE && !was_pending) {
+        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return written;
+}
+
 enum failure_code timer_queue_put(struct timer_queue *queue, const struct watchdog_request *request,
     struct duration patience, struct failure *failure) {
     struct record record = {.pid = request->pid,
@@ -76,7 +126,7 @@ enum failure_code timer_queue_put(struct timer_queue *queue, const struct watchd
             TIMER_QUEUE_MAXIMUM_SCOPE);
     }
     strcpy(record.scope, request->scope);
-    while (write(queue->write_end, &record, sizeof record) < 0) {
+    while (write_quietly(queue->write_end, &record) < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             return failure_set_system(failure, errno, "cannot write to the queue for timers");
         }
@@ -89,7 +139,7 @@ enum failure_code timer_queue_put(struct timer_queue *queue, const struct watchd
 
 size_t timer_queue_size(const struct timer_queue *queue) {
     int bytes = 0;
-    (void)ioctl(queue->read_end, FIONREAD, &bytes);
+    (void)ioctl(queue->write_end, FIONREAD, &bytes);
     return (size_t)bytes / sizeof(struct record);
 }
 

@@ -22,9 +22,19 @@ __attribute__((warn_unused_result)) enum failure_code timer_queue_new(
 /* Accepts NULL. */
 void timer_queue_free(struct timer_queue *queue);
 
+/* The queue of another process, into which this one can only put: `write_end` is a descriptor of
+ * its own. FAILURE_SYSTEM with EBADF when it is no pipe that can be written. */
+__attribute__((warn_unused_result)) enum failure_code timer_queue_adopt(
+    int write_end, struct timer_queue **out_queue, struct failure *failure);
+
+/* -1 for a queue that was adopted. */
+int timer_queue_read_end(const struct timer_queue *queue);
+int timer_queue_write_end(const struct timer_queue *queue);
+
 /* Puts a request into the queue, from any process. Waits for room when the queue is full.
  * FAILURE_LIMIT for a scope that is too long, FAILURE_TIMEOUT when there was no room for
- * `patience`. On failure the queue is unchanged. */
+ * `patience`, FAILURE_SYSTEM with EPIPE when nobody can read it any more; no SIGPIPE is raised. On
+ * failure the queue is unchanged. */
 __attribute__((warn_unused_result)) enum failure_code timer_queue_put(struct timer_queue *queue,
     const struct watchdog_request *request, struct duration patience, struct failure *failure);
 
