@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libmuster, which the classes of this package are made of: where it is, and what its errors are in Python.
+
+The library is looked for in this order: the file that the variable MUSTER_LIBRARY names, the directory `lib` of this
+package, and where the system looks for libraries (as packages and `make install` put it)."""
+
+import ctypes
+import os
+import pathlib
+import threading
+
+NAME = "libmuster.so.0"
+OWN = pathlib.Path(__file__).resolve().parent / "lib" / NAME
+
+(OK, INVALID, LIMIT, STATE, FORKED, MEMORY, MISSING, UNSUPPORTED, TIMEOUT, DISCONNECTED, PROTOCOL, CANCELLED,
+ SYSTEM) = range(13)  # enum muster_error
+
+_loaded = None
+_loading = threading.Lock()
+
+
+class LibraryMissing(ImportError):
+    """There is no libmuster on this system, or it is older than this package."""
+
+
+class Failure(ctypes.Structure):
+    """struct muster_failure."""
+
+    _fields_ = [("error", ctypes.c_int), ("system_error", ctypes.c_int), ("message", ctypes.c_char * 1024)]
+
+    def text(self):
+        return self.message.decode("utf-8", "replace")
+
+
+def load():
+    """The library. Its functions return what enum muster_error says, unless something else is declared here."""
+    global _loaded
+    with _loading:
+        if _loaded is None:
+            _loaded = _declared(_open())
+    return _loaded
+
+
+def functions(declarations):
+    """The library, with the functions of these names declared: {name: (what it returns, what it takes)}."""
+    library = load()
+    for name, (result, arguments) in declarations.items():
+        function = _function(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _open():
+    named = os.environ.get("MUSTER_LIBRARY")
+    path = named or (str(OWN) if OWN.exists() else NAME)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as wrong:
+        raise LibraryMissing(
+            f"{path} cannot be loaded ({wrong}). Install libmuster: the package libmuster0 (Debian's kind) or muster-devel (Red "
+            "Hat's kind), or `make install` from source; or name the file in MUSTER_LIBRARY.") from None
+
+
+def _function(library, name):
+    try:
+        return getattr(library, name)
+    except AttributeError:
+        raise LibraryMissing(f"{library._name} has no {name}: it is older than this package; install the same "
+                             "version of both") from None
+
+
+def _declared(library):
+    _function(library, "muster_version").restype = ctypes.c_char_p
+    return library
+
+
+def text_of(what, text):
+    """Bytes of a text for C, which ends at the first zero byte."""
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"{what} is a text, not {text!r}")
+    data = text.encode("utf-8") if isinstance(text, str) else text
+    if b"\0" in data:
+        raise ValueError(f"{what} {text!r} has a zero byte")
+    return data
+
+
+def error_of(code, message, kinds):
+    """An exception for this code. `kinds` has what the calling module raises for some codes."""
+    kind = kinds.get(code) or {
+        INVALID: ValueError, LIMIT: ValueError, MEMORY: MemoryError, UNSUPPORTED: NotImplementedError, MISSING: KeyError,
+        TIMEOUT: TimeoutError, DISCONNECTED: ConnectionError, SYSTEM: OSError,
+    }.get(code, RuntimeError)  # fmt: skip
+    return kind(message)

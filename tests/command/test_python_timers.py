@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""muster.timer and muster.timer_server, with each other and with an agent."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.own_library import environment, import_module
+
+pytestmark = pytest.mark.plain_build
+timer = import_module("muster.timer")
+timer_server = import_module("muster.timer_server")
+
+LONG_SECONDS = 60
+
+# Holds a timer for so many seconds, and stays.
+HOLDER = """\
+import signal, sys
+from muster import timer
+timer.configure(timer.FileTimerClient(sys.argv[1], int(sys.argv[3])))
+with timer.expires(after=float(sys.argv[2]), scope="hangs"):
+    print("held", flush=True)
+    signal.pause()
+"""
+
+
+class Server:
+    """A server, and what it has told."""
+
+    def __init__(self, path, **options):
+        self.told = queue.Queue()
+        self.server = timer_server.FileTimerServer(path, "run", log_event=self._take, **options)
+
+    def _take(self, name, request):
+        self.told.put((name, request))
+
+    def next(self):
+        return self.told.get(timeout=LONG_SECONDS)
+
+
+@pytest.fixture
+def make_server(scratch):
+    made = []
+
+    def make(**options):
+        made.append(Server(scratch / "timers", **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.server.stop()
+    assert not (scratch / "timers").exists()
+
+
+def hold(scratch, seconds, number=signal.SIGKILL):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, scratch / "timers", str(seconds), str(int(number))],
+                              stdout=subprocess.PIPE, text=True, env={**os.environ, **environment()})
+    holder.stdout.readline()  # it holds the timer, or has been ended
+    holder.stdout.close()
+    return holder
+
+
+def test_an_expired_timer_ends_its_process_alone(make_server, scratch):
+    watched = make_server()
+    watched.server.start()
+    assert watched.next() == ("watchdog started", None)
+    patient, hanging = hold(scratch, 3600), hold(scratch, 0.05, signal.SIGUSR1)
+    assert hanging.wait(LONG_SECONDS) == -signal.SIGUSR1
+    name, request = watched.next()
+    assert (name, request.worker_pid, request.scope_id, request.signal) == (
+        "timer expired", hanging.pid, "hangs", signal.SIGUSR1)
+    assert watched.next() == ("kill worker process", request)
+    assert patient.poll() is None and watched.server.timer_count() == 1
+    watched.server.clear_timers({patient.pid})
+    assert watched.server.timer_count() == 0
+    patient.kill()
+    patient.wait()
+    watched.server.stop()
+    assert watched.next() == ("watchdog stopped", None)
+
+
+def test_progress_is_now_while_nothing_is_overdue(make_server):
+    watched = make_server()
+    before = int(time.time())
+    watched.server.start()
+    assert before <= watched.server.get_last_progress_time() <= time.time()
+    watched.server.stop()
+    assert before <= watched.server.get_last_progress_time() <= time.time()
+
+
+def test_a_program_says_who_may_ask_and_ends_processes_itself(make_server):
+    asked, killed = queue.Queue(), queue.Queue()
+
+    def may_ask(pid):
+        asked.put(pid)
+        return True
+
+    def kill(pid, number):
+        killed.put((pid, number))
+        return True
+
+    watched = make_server(may_ask=may_ask, kill=kill)
+    watched.server.start()
+    client = timer.FileTimerClient(watched.server._file_path, signal.SIGTERM)
+    client.acquire("mine", time.time() - 1)
+    assert asked.get(timeout=LONG_SECONDS) == os.getpid()
+    assert killed.get(timeout=LONG_SECONDS) == (os.getpid(), signal.SIGTERM)
+
+
+def test_this_process_is_not_ended_by_its_own_server(make_server):
+    watched = make_server()
+    watched.server.start()
+    timer.FileTimerClient(watched.server._file_path).acquire("mine", 1)
+    watched.server.run_once()
+    assert watched.next() == ("watchdog started", None)
+    assert watched.told.empty()
+
+
+def test_a_callback_may_stop_the_server(make_server, scratch):
+    watched = make_server(kill=lambda pid, number: watched.server.stop() or True, may_ask=lambda pid: True)
+    watched.server.start()
+    timer.FileTimerClient(watched.server._file_path).acquire("mine", 1)
+    while watched.next()[0] != "watchdog stopped":
+        pass
+
+
+def test_a_callback_that_fails_does_no_harm(make_server, scratch, caplog):
+    def fail(*_):
+        raise OSError("a callback of the test's")
+
+    watched = make_server()
+    watched.server._log_event = fail
+    watched.server.start()
+    hanging = hold(scratch, 0)
+    assert hanging.wait(LONG_SECONDS) == -signal.SIGKILL
+    assert "a callback of the test's" in caplog.text
+
+
+def test_wrong_order_is_an_error(make_server, scratch):
+    watched = make_server()
+    with pytest.raises(ValueError):
+        timer_server.FileTimerServer(scratch / "timers", "run")  # which is served
+    watched.server.start()
+    with pytest.raises(RuntimeError):
+        watched.server.start()
+    watched.server.stop()
+    watched.server.stop()
+    for call in (watched.server.start, watched.server.timer_count, lambda: watched.server.clear_timers([1])):
+        with pytest.raises((RuntimeError, ValueError)):
+            call()
+    with pytest.raises(ValueError):
+        timer_server.FileTimerServer("", "run")
+    with pytest.raises(OSError):
+        timer_server.FileTimerServer("/nowhere/timers", "run")
+
+
+def test_a_client_without_a_server_says_so(scratch, monkeypatch):
+    monkeypatch.setattr(timer, "OPENING_SECONDS", 0)
+    with pytest.raises(BrokenPipeError, match="no server of timers"):
+        timer.FileTimerClient(scratch / "nothing").acquire("s", 1)
+    monkeypatch.delenv("TORCHELASTIC_TIMER_FILE", raising=False)
+    monkeypatch.setattr(timer, "_timer_client", None)
+    with pytest.raises(RuntimeError, match="configure"):
+        timer.expires(1)
+
+
+def test_a_request_that_is_too_long_is_refused(make_server):
+    watched = make_server()
+    with pytest.raises(RuntimeError, match="4096"):
+        timer.FileTimerClient(watched.server._file_path).acquire("s" * 4096, 1)
+
+
+def test_the_scope_is_the_place_of_the_call():
+    class Client:
+        acquired = released = None
+
+        def acquire(self, scope, _):
+            self.acquired = scope
+
+        def release(self, scope):
+            self.released = scope
+
+    client = Client()
+    with pytest.raises(ZeroDivisionError), timer.expires(30, client=client):
+        raise ZeroDivisionError
+    assert client.acquired == client.released
+    path, _, line = client.acquired.rpartition("#")
+    assert path == __file__ and line.isdigit()
+
+
+def test_workers_of_an_agent_find_its_timers_by_themselves(muster):
+    script = muster.script("worker.py", """
+import signal
+from muster.timer import expires
+with expires(after=0.1, scope="the step that hangs"):
+    signal.pause()
+""")
+    end = muster.run(["run", "--standalone", "--nproc-per-node", 1, script],
+                     env={**environment(), "PYTHON_EXEC": sys.executable, "TORCHELASTIC_ENABLE_FILE_TIMER": "1"})
+    assert end.status == 1, end
+    assert "with SIGKILL, its timers expired: 'the step that hangs'" in end.err, end
