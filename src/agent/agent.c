@@ -117,6 +117,11 @@ static const struct rendezvous_state *seen_record(void *context) {
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
 }
 
+static void has_waited(void *context) {
+    const struct agent *agent = context;
+    agent_rendezvous_look_for_neighbours(agent->rendezvous);
+}
+
 /* The nodes of Slurm's step are those of this job if they are as many and meet at the first. */
 static void find_expected_nodes(struct agent *agent) {
     const char *list = text_list_variable(agent->environment, "SLURM_STEP_NODELIST");
@@ -138,6 +143,7 @@ static void tell_while_joining(struct agent *agent) {
         .log = agent->log,
         .sink = agent->sink,
         .state = seen_record,
+        .waited = has_waited,
         .context = agent,
     };
     if (kind == MEMBERSHIP_CHANGING) {

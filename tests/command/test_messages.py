@@ -47,6 +47,23 @@ def test_a_node_says_whom_it_waits_for(muster):
     assert line in lines, running.err()
 
 
+def test_nodes_with_different_names_for_one_job_are_told_of_each_other(muster):
+    command = "run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29437 --rdzv-id run-2 --local-addr node2 train.py"
+    other = command.replace("run-2", "run-1").replace("node2", "node1")
+    port = str(free_port())
+    muster.script("train.py", "")
+    first, last = [muster.start(words.replace("29437", port).split()) for words in (other, command)]
+    for running in (first, last):
+        running.wait_until(lambda running=running: "another job waits" in running.err(), "the other job", 100)
+    for running in (last, first):
+        running.signal(signal.SIGTERM)
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in said(last.finish())]
+    first.finish()
+    for line in transcript(command):
+        assert line in lines, last.err()
+    assert "--rdzv-id 'run-2': node2; this one is --rdzv-id 'run-1'" in first.err(), first.err()
+
+
 # What differs from one run to the next, and what stands for it.
 PASSING = (
     (r"(pid:?) \d+", r"\1 4711"),

@@ -36,6 +36,19 @@ static struct duration waited_for(const struct agent_joining *joining, struct in
     return (struct duration){waited - waited % NANOSECONDS_PER_SECOND};
 }
 
+/* On a terminal the moments pass between the renewals. */
+static void pass_moment(struct agent_joining *joining) {
+    joining->count++;
+    if (joining->settings.waited != NULL) {
+        joining->settings.waited(joining->settings.context);
+    }
+}
+
+static bool is_past_moment(const struct agent_joining *joining) {
+    int64_t moment = joining->settings.moment(joining->count).nanoseconds;
+    return instant_until(joining->begun, event_loop_now(joining->loop)).nanoseconds >= moment;
+}
+
 /* Returns false where stderr is no terminal. */
 static bool renew_line(struct agent_joining *joining) {
     struct log_sink *sink = joining->settings.sink;
@@ -58,12 +71,15 @@ static void say(void *context) {
     struct agent_joining *joining = context;
     struct text line = {0};
     if (renew_line(joining)) {
+        if (is_past_moment(joining)) {
+            pass_moment(joining);
+        }
         return;
     }
     describe(joining, joining->settings.moment(joining->count), &line);
     log_warning(joining->settings.log, "%s", text_string(&line));
     text_clear(&line);
-    joining->count++;
+    pass_moment(joining);
     set_timer(joining);
 }
 

@@ -24,6 +24,8 @@ struct agent_joining_settings {
     /* The record as this node has seen it last. */
     const struct rendezvous_state *(*state)(void *context);
     void *context;
+    /* Called at each of these moments. NULL: nobody wants to know. */
+    void (*waited)(void *context);
     /* NULL: rendezvous_waiting_moment; or what a test has instead */
     struct duration (*moment)(int count);
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/rendezvous/agent_learned_list.h"
+#include "agent/rendezvous/agent_neighbours.h"
 #include "agent/rendezvous/agent_root_cause.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
@@ -17,6 +18,7 @@ struct agent_record {
     struct agent_succession *succession; /* … a register decides who hosts it */
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
+    struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
     void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
     void *connected_context;
@@ -211,6 +213,15 @@ static struct agent_learned_list *make_learned_list(struct agent_record *record)
     return agent_learned_list_new(record->backend, &settings);
 }
 
+static struct agent_neighbours *make_neighbours(struct agent_record *record) {
+    struct agent_neighbours_settings settings = {
+        .run_id = record->settings->preparation->run_id,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+    };
+    return record->succession != NULL ? NULL : agent_neighbours_new(record->backend, &settings);
+}
+
 static enum failure_code host_store(struct agent_record *record, struct failure *failure) {
     if (record->settings->config->dynamic.register_engine != NULL) {
         return agent_succession_new(record->loop, record->settings, &record->succession, failure);
@@ -251,6 +262,7 @@ enum failure_code agent_record_new(struct event_loop *loop,
     }
     record->root_cause = make_root_cause(record);
     record->learned_list = make_learned_list(record);
+    record->neighbours = make_neighbours(record);
     return FAILURE_NONE;
 }
 
@@ -262,6 +274,7 @@ void agent_record_free(struct agent_record *record) {
     rendezvous_backend_free(record->backend);
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
+    agent_neighbours_free(record->neighbours);
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
     event_timer_free(record->timer);
@@ -355,6 +368,10 @@ void agent_record_publish_learned_list(struct agent_record *record, struct slice
     if (record->settings->config->dynamic.file == NULL) {
         agent_learned_list_publish(record->learned_list, text);
     }
+}
+
+void agent_record_look_for_neighbours(struct agent_record *record) {
+    agent_neighbours_look(record->neighbours);
 }
 
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round) {

@@ -70,6 +70,10 @@ void agent_rendezvous_perform(
  * and go, nobody wants it. */
 void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, struct slice text);
 
+/* Where nodes come and go: this node has waited for a while. Says in the log which other jobs wait
+ * at the same store. */
+void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous);
+
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason);

@@ -44,6 +44,10 @@ void rendezvous_key_write_learned_list(const char *run_id, struct text *out) {
     write_own(run_id, "standby", out);
 }
 
+void rendezvous_key_write_waiting(struct text *out) {
+    text_append(out, "/torch.rendezvous/muster/waiting");
+}
+
 void rendezvous_key_write_presences(const char *run_id, struct text *out) {
     write_own(run_id, "presence/", out);
 }

@@ -35,6 +35,9 @@ void rendezvous_key_write_settings(const char *run_id, struct text *out);
 void rendezvous_key_write_host(const char *run_id, struct text *out);
 /* What the workers of the job have imported. */
 void rendezvous_key_write_learned_list(const char *run_id, struct text *out);
+/* The jobs that have waited at this store (wire/rendezvous/waiting_list). It is the same key for
+ * all jobs, and no job's record has it: the keys of records have a '.' where this one has a '/'. */
+void rendezvous_key_write_waiting(struct text *out);
 /* The presence of a node is a key that Muster's store server ties to the connection on which it was
  * written. These functions append the beginning of all presence keys with the final '/', the key
  * which says that the server serves presence, and the key of one node. */

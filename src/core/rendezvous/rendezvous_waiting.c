@@ -113,6 +113,24 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     text_clear(&names);
 }
 
+bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,
+    const char *their_run_id, const char *run_id, struct text *out) {
+    struct text names = {0};
+    struct text line = {0};
+    bool waits = !state->is_complete && !state->is_closed && list_participants(state, &names) > 0;
+    if (waits) {
+        text_append_format(&line,
+            "another job waits for nodes at the same store, --rdzv-id '%s': %s; this one is "
+            "--rdzv-id '%s', and nodes of one job need the same",
+            their_run_id, text_string(&names), run_id);
+        utf8_make_line_printable(line.data);
+        text_append(out, line.data);
+    }
+    text_clear(&line);
+    text_clear(&names);
+    return waits;
+}
+
 void rendezvous_waiting_describe_fixed(
     const struct launch_config *config, struct duration waited, struct text *out) {
     int last = config->maximum_nodes - 1;

@@ -23,8 +23,15 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct text_list *expected,
     struct duration waited, struct text *out);
 
-/* The same for a node of a job whose nodes are fixed, which learns nothing of the others before all
- * are there: what they need, and where they meet. Two nodes with one rank wait like this, too. */
+/* Another job at the same store, as its record says. Where it waits for nodes, too, one of both may
+ * have been given a wrong name: appends a line that says so. Returns false where it does not wait.
+ */
+bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,
+    const char *their_run_id, const char *run_id, struct text *out);
+
+/* What is waited for by a node of a job whose nodes are fixed, which learns nothing of the others
+ * before all are there: what they need, and where they meet. Two nodes with one rank wait like
+ * this, too. */
 void rendezvous_waiting_describe_fixed(
     const struct launch_config *config, struct duration waited, struct text *out);
 

@@ -42,6 +42,8 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/presence/refused/7");
     rendezvous_key_write_delegation("job", &key);
     check(&key, "/torch.rendezvous.job/muster/delegation");
+    rendezvous_key_write_waiting(&key);
+    check(&key, "/torch.rendezvous/muster/waiting");
     rendezvous_key_write_root_cause("job", 3, &key);
     check(&key, "/torch.rendezvous.job.3/muster/root_cause");
     rendezvous_key_write_roll("job", 3, 12, &key);

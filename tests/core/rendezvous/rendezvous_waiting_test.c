@@ -68,6 +68,24 @@ static void who_is_missing_is_said_where_it_is_known(void **unused) {
            "(join_timeout: 600 s)");
 }
 
+static void another_job_is_told_of_while_it_waits(void **unused) {
+    (void)unused;
+    struct text out = {0};
+    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp\n2", "exp1", &out));
+    add("node7");
+    assert_true(rendezvous_waiting_describe_neighbour(&state, "exp\n2", "exp1", &out));
+    assert_string_equal(text_string(&out),
+        "another job waits for nodes at the same store, --rdzv-id 'exp?2': node7; this one is "
+        "--rdzv-id 'exp1', and nodes of one job need the same");
+    text_clear(&out);
+    state.is_complete = true;
+    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp2", "exp1", &out));
+    state.is_complete = false;
+    state.is_closed = true;
+    assert_false(rendezvous_waiting_describe_neighbour(&state, "exp2", "exp1", &out));
+    assert_int_equal(out.length, 0);
+}
+
 static void who_waits_beside_a_world_is_told_of_it(void **unused) {
     (void)unused;
     add("node1");
@@ -115,6 +133,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
     cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),
     cmocka_unit_test_setup_teardown(who_is_missing_is_said_where_it_is_known, begin, end),
+    cmocka_unit_test_setup_teardown(another_job_is_told_of_while_it_waits, begin, end),
     cmocka_unit_test_setup_teardown(who_waits_beside_a_world_is_told_of_it, begin, end),
     cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
 };

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <string.h>
+
+#include "agent/rendezvous/agent_neighbours.h"
+#include "base/memory.h"
+#include "host/network/tcp_listener.h"
+#include "host/remembered_log.h"
+#include "host/store/store_thread.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* Two jobs of one node each, and the store they share, on one loop. */
+struct fixture {
+    struct event_loop *loop;
+    struct store_thread *store;
+    struct remembered_log logs[2];
+    struct rendezvous_backend *backends[2];
+    struct agent_neighbours *neighbours[2];
+};
+
+static const char *const run_ids[] = {"one", "two"};
+
+static void told(void *context, const struct rendezvous_event *event) {
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        event_loop_stop(((struct fixture *)context)->loop);
+    }
+}
+
+static void add_job(struct fixture *fixture, int index) {
+    struct rendezvous_backend_settings settings = {
+        .run_id = run_ids[index],
+        .minimum_nodes = 1,
+        .maximum_nodes = 2,
+        .answer_timeout = duration_from_seconds(20),
+        .observer = {.told = told, .context = fixture},
+    };
+    remembered_log_init(&fixture->logs[index]);
+    struct agent_neighbours_settings own = {
+        run_ids[index], &fixture->logs[index].log, duration_from_seconds(20)};
+    fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
+    rendezvous_backend_connect(fixture->backends[index],
+        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
+            .port = store_thread_port(fixture->store),
+            .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
+    event_loop_run(fixture->loop);
+    fixture->neighbours[index] = agent_neighbours_new(fixture->backends[index], &own);
+}
+
+static void set_up(struct fixture *fixture) {
+    *fixture = (struct fixture){0};
+    struct store_server_settings settings = {0};
+    int fd;
+    int port;
+    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
+    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(
+        store_thread_start(fixture->loop, fd, &settings, &fixture->store, NULL), FAILURE_NONE);
+    add_job(fixture, 0);
+    add_job(fixture, 1);
+}
+
+static void tear_down(struct fixture *fixture) {
+    for (int i = 0; i < 2; i++) {
+        rendezvous_backend_free(fixture->backends[i]);
+        agent_neighbours_free(fixture->neighbours[i]);
+        text_clear(&fixture->logs[i].text);
+    }
+    store_thread_stop(fixture->store);
+    assert_true(event_loop_free(fixture->loop));
+}
+
+static void answered(void *context, const struct store_client_result *result) {
+    assert_int_equal(result->code, FAILURE_NONE);
+    event_loop_stop(((struct fixture *)context)->loop);
+}
+
+/* Requests of a node are answered in order, so everything before this one has been answered, too.
+ */
+static void ask(struct fixture *fixture, int index, struct store_request request) {
+    struct store_client_call call = {
+        .request = request,
+        .is_raw = true,
+        .timeout = duration_from_seconds(20),
+        .done = answered,
+        .context = fixture,
+    };
+    assert_true(rendezvous_backend_ask(fixture->backends[index], &call));
+    event_loop_run(fixture->loop);
+}
+
+/* A look takes two requests here, one after the other, and perhaps a third. */
+static void look(struct fixture *fixture, int index) {
+    agent_neighbours_look(fixture->neighbours[index]);
+    for (int i = 0; i < 3; i++) {
+        ask(fixture, index,
+            (struct store_request){
+                .operation = STORE_ADD, .key = slice_from_string("/a"), .number = 1});
+    }
+}
+
+static void write_record(struct fixture *fixture, int index, bool is_complete) {
+    struct rendezvous_state state = {.is_complete = is_complete};
+    struct node_identity identity;
+    struct bytes text;
+    char *key = text_format("/torch.rendezvous.%s", run_ids[index]);
+    bytes_init(&text, 65536);
+    node_identity_init(&identity, index == 0 ? "node1" : "node2", 7, 0);
+    rendezvous_state_obtain(&state, &identity)->is_participant = true;
+    assert_int_equal(rendezvous_state_write_text(&state, &text), FAILURE_NONE);
+    struct slice value = bytes_slice(&text);
+    struct slice name = slice_from_string(key);
+    ask(fixture, index,
+        (struct store_request){
+            .operation = STORE_MULTI_SET, .keys = &name, .values = &value, .count = 1});
+    bytes_clear(&text);
+    rendezvous_state_clear(&state);
+    free(key);
+}
+
+static const char *said(const struct fixture *fixture, int index) {
+    return text_string(&fixture->logs[index].text);
+}
+
+static void two_jobs_that_wait_are_told_of_each_other(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    write_record(&fixture, 0, false);
+    write_record(&fixture, 1, false);
+    look(&fixture, 0);
+    assert_string_equal(said(&fixture, 0), ""); /* the other is not listed yet */
+    look(&fixture, 1);
+    assert_non_null(
+        strstr(said(&fixture, 1), "--rdzv-id 'one': node1; this one is --rdzv-id 'two'"));
+    look(&fixture, 0);
+    assert_non_null(
+        strstr(said(&fixture, 0), "--rdzv-id 'two': node2; this one is --rdzv-id 'one'"));
+    tear_down(&fixture);
+}
+
+static void a_job_that_has_all_its_nodes_is_no_news(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    look(&fixture, 0);
+    look(&fixture, 1); /* the other has no record at all */
+    write_record(&fixture, 0, true);
+    look(&fixture, 1);
+    assert_string_equal(said(&fixture, 1), "");
+    tear_down(&fixture);
+}
+
+static void a_record_that_makes_no_sense_is_no_news(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    look(&fixture, 0);
+    struct slice key = slice_from_string("/torch.rendezvous.one");
+    struct slice value = slice_from_string("\xff nonsense");
+    ask(&fixture, 0,
+        (struct store_request){
+            .operation = STORE_MULTI_SET, .keys = &key, .values = &value, .count = 1});
+    look(&fixture, 1);
+    assert_string_equal(said(&fixture, 1), "");
+    tear_down(&fixture);
+}
+
+static void without_a_connection_nothing_is_waited_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    write_record(&fixture, 0, false);
+    look(&fixture, 0);
+    rendezvous_backend_disconnect(fixture.backends[0]);
+    agent_neighbours_look(fixture.neighbours[0]);
+    agent_neighbours_look(NULL);
+    agent_neighbours_free(NULL);
+    look(&fixture, 1);
+    assert_non_null(strstr(said(&fixture, 1), "node1"));
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(two_jobs_that_wait_are_told_of_each_other),
+    cmocka_unit_test(a_job_that_has_all_its_nodes_is_no_news),
+    cmocka_unit_test(a_record_that_makes_no_sense_is_no_news),
+    cmocka_unit_test(without_a_connection_nothing_is_waited_for),
+};
+
+TEST_MAIN(tests)
