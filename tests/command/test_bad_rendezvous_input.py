@@ -123,6 +123,14 @@ def test_a_setting_that_cannot_work_is_refused(muster, setting, expected):
     assert expected in error
 
 
+def test_a_password_is_not_shown(muster):
+    error = refused(muster, "--rdzv-conf", "password=hunter2,join_timeout=")
+    assert "invalid value 'password=***,join_timeout=': the setting join_timeout has no value" in error
+    error = refused(muster, "--rdzv-conf", "user=me,password=a,hunter2")
+    assert "'user=me,password=***,***': a comma ends the value of the setting password;" in error
+    assert "hunter2" not in error
+
+
 def test_settings_that_cannot_work_together_are_refused(muster):
     pair = "join_timeout=20,last_call_timeout=30"
     error = refused(muster, "--nnodes", "1:4", "--rdzv-backend", "c10d", "--rdzv-conf", pair)

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "core/launch/secret_setting.h"
+
 #define LABEL "  %-24s : "
 
 /* What was asked for. */
@@ -29,10 +31,11 @@ static void append_endpoint(struct text *out, const struct launch_config *config
     }
 }
 
-static void append_list(struct text *out, const char *label, const struct text_list *list) {
+static void append_settings(struct text *out, const char *label, const struct text_list *list) {
     text_append_format(out, "\n" LABEL, label);
     for (size_t i = 0; i < list->count; i++) {
-        text_append_format(out, "%s%s", i == 0 ? "" : ",", list->items[i]);
+        text_append(out, i == 0 ? "" : ",");
+        secret_setting_write_shown(list->items[i], out);
     }
 }
 
@@ -46,7 +49,7 @@ void job_story_describe_launch(const struct job_story_launch *launch, struct tex
     append_text(out, "run_id", launch->run_id);
     append_text(out, "rdzv_backend", config->rdzv_backend);
     append_endpoint(out, config);
-    append_list(out, "rdzv_configs", &config->rdzv_conf);
+    append_settings(out, "rdzv_configs", &config->rdzv_conf);
     append_number(out, "max_restarts", config->max_restarts);
     append_text(out, "log_dir", launch->log_directory == NULL ? "None" : launch->log_directory);
     append_text(out, "signals_to_handle",

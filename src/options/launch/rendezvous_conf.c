@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/launch/secret_setting.h"
 #include "options/launch/option_values.h"
 
 enum setting_kind {
@@ -71,8 +72,10 @@ static const struct {
     {"k8s_ca", SETTING_TEXT, BACKEND_K8S, 0},
 };
 
-static enum failure_code add_setting(
-    const char *whole, const char *item, struct text_list *settings, struct text *out_reason) {
+/* `whole`: what was given, as it may be shown; `secret`: the item before this one if that is a
+ * secret, else NULL. */
+static enum failure_code add_setting(const char *whole, const char *secret, const char *item,
+    struct text_list *settings, struct text *out_reason) {
     size_t length = strcspn(item, "=");
     struct text key_text = {0};
     text_append_bytes(&key_text, item, length);
@@ -83,6 +86,11 @@ static enum failure_code add_setting(
     if (*key == '\0') {
         code = option_refuse_value(
             out_reason, whole, "give KEY=VALUE,KEY=VALUE, as in join_timeout=60,read_timeout=30");
+    } else if (item[length] != '=' && secret != NULL) {
+        code = option_refuse_value(out_reason, whole,
+            "a comma ends the value of the setting %.*s; for one with a comma in it give "
+            "password_file=PATH",
+            (int)strcspn(secret, "="), secret);
     } else if (*value == '\0') {
         code = option_refuse_value(out_reason, whole, "the setting %.100s has no value", key);
     } else {
@@ -98,15 +106,20 @@ enum failure_code rendezvous_conf_parse(
     char *trimmed = option_trim(text);
     struct text_list items = {0};
     struct text_list settings = {0};
+    struct text shown = {0};
     text_list_add_all(&settings, out_settings);
     if (*trimmed != '\0') {
         option_split(trimmed, ',', &items);
     }
     free(trimmed);
     enum failure_code code = FAILURE_NONE;
+    const char *secret = NULL;
+    secret_setting_write_shown(text, &shown);
     for (size_t i = 0; i < items.count && code == FAILURE_NONE; i++) {
-        code = add_setting(text, items.items[i], &settings, out_reason);
+        code = add_setting(text_string(&shown), secret, items.items[i], &settings, out_reason);
+        secret = secret_setting_is_one(items.items[i]) ? items.items[i] : NULL;
     }
+    text_clear(&shown);
     text_list_clear(&items);
     if (code != FAILURE_NONE) {
         text_list_clear(&settings);

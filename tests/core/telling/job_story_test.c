@@ -31,6 +31,7 @@ static void what_was_asked_for_has_torchruns_names(void **state) {
     config.dynamic.port = 29400;
     text_list_add(&config.rdzv_conf, "timeout=60");
     text_list_add(&config.rdzv_conf, "is_host=true");
+    text_list_add(&config.rdzv_conf, "password=hunter2");
     const struct job_story_launch launch = {&config, "train.py", "job7", 2, "/logs/job7_x"};
     struct text lines = {0};
     job_story_describe_launch(&launch, &lines);
@@ -43,7 +44,7 @@ static void what_was_asked_for_has_torchruns_names(void **state) {
         "  run_id                   : job7\n"
         "  rdzv_backend             : c10d\n"
         "  rdzv_endpoint            : node1:29400\n"
-        "  rdzv_configs             : timeout=60,is_host=true\n"
+        "  rdzv_configs             : timeout=60,is_host=true,password=***\n"
         "  max_restarts             : 3\n"
         "  log_dir                  : /logs/job7_x\n"
         "  signals_to_handle        : SIGTERM,SIGINT");

@@ -29,6 +29,20 @@ static void broken_settings_change_nothing(void **state) {
     }
 }
 
+static void no_password_is_in_a_reason(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"password=hunter2,join_timeout",
+        "password=hunter2,x=", "=1,password=hunter2", "password=a,hunter2",
+        "password=a, hunter2 ,user=me"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct text_list settings = {0};
+        struct text reason = {0};
+        assert_int_equal(rendezvous_conf_parse(wrong[i], &settings, &reason), FAILURE_INVALID);
+        assert_null(strstr(text_string(&reason), "hunter2"));
+        text_clear(&reason);
+    }
+}
+
 static enum failure_code check(const char *text, const char *backend) {
     struct text_list settings = {0};
     struct text reason = {0};
@@ -163,6 +177,7 @@ static void booleans_are_words_in_any_case(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(settings_are_trimmed_and_the_last_wins),
     cmocka_unit_test(broken_settings_change_nothing),
+    cmocka_unit_test(no_password_is_in_a_reason),
     cmocka_unit_test(known_keys_keep_to_their_grammar),
     cmocka_unit_test(keep_alive_settings_below_one_are_refused),
     cmocka_unit_test(keys_of_other_backends_are_nobodys),
