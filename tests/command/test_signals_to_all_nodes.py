@@ -31,6 +31,8 @@ class Job:
         self.nodes = []
 
     def meeting(self, rank):
+        if self.kind == "dir":
+            return ["--rdzv-backend", "dir", "--rdzv-id", "job", "--rdzv-endpoint", self.muster.scratch, "--local-addr", "127.0.0.1"]
         if self.kind == "static":
             return ["--node-rank", rank, "--master-addr", "127.0.0.1", "--master-port", self.port]
         return [
@@ -99,6 +101,51 @@ def test_a_signal_that_takes_longer_than_the_settling_reaches_each_worker_once(m
     job = Job(muster, kind, nnodes, "--settling-time", 0.2)
     job.start()
     job.tell_all(signal.SIGUSR1, 1, 2)
+    job.finish()
+    assert each_once(job), f"{job.noted('')}\n{told(job)}"
+
+
+@pytest.mark.parametrize("skew", [0, 0.05, 1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1], ids=["TERM", "USR1"])
+def test_where_a_register_lets_the_others_go_on_at_once_each_worker_gets_the_signal_once(muster, number, skew):
+    """Workers that are started meanwhile get it, too."""
+    job = Job(muster, "dir", "2:3")
+    job.start()
+    job.tell_all(number, 0, skew)
+    ends = job.finish()
+    assert each_once(job), f"{job.noted('')}\n{told(job)}"
+    assert [end.status for end in ends] == [1, 1, 1], told(job)
+    assert not [end.err for end in ends if "failed" in end.err.lower()], told(job)
+
+
+def test_where_too_few_would_be_left_the_others_settle_with_a_register_too(muster):
+    job = Job(muster, "dir", "3")
+    job.start()
+    job.tell_all(signal.SIGTERM, 1, 0.5)
+    assert [end.status for end in job.finish()] == [1, 1, 1], told(job)
+    assert each_once(job) and len(job.noted("started")) == 3, f"{job.noted('')}\n{told(job)}"
+    assert "may be on its way" in told(job)
+
+
+@pytest.mark.parametrize("leaver", [0, 2])
+def test_a_node_that_alone_is_told_to_end_is_done_without_at_once_where_a_register_is(muster, leaver):
+    job = Job(muster, "dir", "2:3")
+    job.start()
+    job.nodes[leaver].signal(signal.SIGTERM)
+    wait_until(lambda: len(job.noted("started")) == 5, "a world of two")
+    assert "may be on its way" not in told(job)
+    job.tell_all(signal.SIGTERM, 1, 0)
+    job.finish()
+    assert each_once(job), f"{job.noted('')}\n{told(job)}"
+
+
+def test_a_settling_time_that_is_given_holds_with_a_register_too(muster):
+    job = Job(muster, "dir", "2:3", "--settling-time", 0.2)
+    job.start()
+    job.nodes[2].signal(signal.SIGTERM)
+    wait_until(lambda: len(job.noted("started")) == 5, "a world of two")
+    assert "may be on its way" in told(job)
+    job.tell_all(signal.SIGTERM, 0, 0)
     job.finish()
     assert each_once(job), f"{job.noted('')}\n{told(job)}"
 

@@ -62,12 +62,14 @@ def test_every_host_in_turn_may_be_killed(make_register_job):
     assert job.succeeds()
 
 
-def test_others_go_on_when_the_host_is_told_to_end(make_register_job):
-    job = make_register_job("2:3", "--settling-time", "0")
+@pytest.mark.parametrize("options", [[], ["--settling-time", "0"]], ids=["default", "0"])
+def test_others_go_on_when_the_host_is_told_to_end(make_register_job, options):
+    job = make_register_job("2:3", *options)
     start_nodes(job, 3)
     job.started[0].signal(signal.SIGTERM)
     world = job.wait_for_world("node2", "node3")
     assert job.started[0].finish().status == 1
+    assert world.restarts == {0} and "may be on its way" not in job.tell(), job.tell()
     world.end()
     assert [node.finish().status for node in job.started[1:]] == [0, 0], job.tell()
 

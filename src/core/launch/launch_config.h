@@ -232,8 +232,10 @@ struct launch_config {
     /* How long a node whose workers are done waits for the other nodes. */
     struct duration exit_barrier_timeout;
     /* How long the workers run on after another node was told to end by a signal, which may still
-     * reach this node. */
+     * reach this node. With a register this is for rounds that too few nodes are left for, unless
+     * it was given. */
     struct duration settling_time;
+    bool has_settling_time; /* --settling-time was given */
     enum launch_exit_code exit_code;
     struct launch_exit_on exit_on;
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "core/node/membership_step.h"
+#include "core/node/membership_world_end.h"
 #include "core/workers/signal_name.h"
 
 /* How long the host of the store waits for the other nodes when it could end itself. */
@@ -12,10 +13,9 @@
 
 static membership_handler join, enter_barrier, announce_restart, doubt_failure, announce_failure,
     leave, announce_success, end, learn_root_cause, tell_why_job_failed, enter_world, place,
-    leave_round, say_store_awaited, note_closing, look_why_job_failed, lose_rendezvous,
-    believe_failure, end_last_word, seek_another_world, find_job_over, end_world_in_barrier,
-    fail_barrier, end_world_or_settle, end_settling, join_when_settled, ignore, wait_for_join,
-    blame_world, pass_closed_barrier, leave_in_silence, stay_in_barrier, leave_last;
+    say_store_awaited, note_closing, look_why_job_failed, lose_rendezvous, believe_failure,
+    end_last_word, seek_another_world, find_job_over, end_world_in_barrier, fail_barrier, ignore,
+    pass_closed_barrier, leave_in_silence, stay_in_barrier, leave_last;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -33,7 +33,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = tell_why_job_failed,
     [MEMBERSHIP_EVENT_LEFT] = leave_last,
     [MEMBERSHIP_EVENT_WORLD] = enter_world,
-    [MEMBERSHIP_EVENT_WORLD_OVER] = leave_round,
+    [MEMBERSHIP_EVENT_WORLD_OVER] = membership_leave_round,
     [MEMBERSHIP_EVENT_STORE_AWAITED] = say_store_awaited,
     [MEMBERSHIP_EVENT_CLOSED] = note_closing,
     [MEMBERSHIP_EVENT_JOB_FAILED] = look_why_job_failed,
@@ -54,15 +54,15 @@ static membership_handler
             },
         [MEMBERSHIP_JOINED] =
             {
-                [MEMBERSHIP_EVENT_WORLD_OVER] = end_world_or_settle,
+                [MEMBERSHIP_EVENT_WORLD_OVER] = membership_end_world_or_settle,
             },
         [MEMBERSHIP_SETTLING] =
             {
-                [MEMBERSHIP_EVENT_TIMER_FIRED] = end_settling,
-                [MEMBERSHIP_EVENT_JOIN_ASKED] = join_when_settled,
+                [MEMBERSHIP_EVENT_TIMER_FIRED] = membership_end_settling,
+                [MEMBERSHIP_EVENT_JOIN_ASKED] = membership_join_when_settled,
                 [MEMBERSHIP_EVENT_BARRIER_ASKED] = ignore,
-                [MEMBERSHIP_EVENT_RESTART_ASKED] = wait_for_join,
-                [MEMBERSHIP_EVENT_DOUBT_ASKED] = blame_world,
+                [MEMBERSHIP_EVENT_RESTART_ASKED] = membership_wait_for_join,
+                [MEMBERSHIP_EVENT_DOUBT_ASKED] = membership_blame_world,
             },
         [MEMBERSHIP_BARRIER] =
             {
@@ -251,13 +251,8 @@ static void place(struct membership_step *step) {
     membership_place(step);
 }
 
-static void leave_round(struct membership_step *step) {
-    membership_tell_round(step, ROUND_EVENT_ABANDON);
-    membership_push_kind(step, MEMBERSHIP_EFFECT_CANCEL_ROLL);
-}
-
 static void seek_another_world(struct membership_step *step) {
-    leave_round(step);
+    membership_leave_round(step);
     membership_tell_rendezvous(step, RENDEZVOUS_EVENT_JOIN_ASKED, NULL);
 }
 
@@ -271,100 +266,20 @@ static void say_store_awaited(struct membership_step *step) {
     membership_note(step, LOG_LEVEL_WARNING);
 }
 
-/* Any program can write the record. So the signal in it counts only if an agent can handle it. */
-static int signal_told(const struct rendezvous_effect *effect) {
-    return signal_may_be_handled(effect->told.signal) ? effect->told.signal : 0;
-}
-
-static void tell_round_over(struct membership_step *step, const char *reason, int signal) {
-    struct node_membership *membership = step->membership;
-    membership->stage = MEMBERSHIP_IDLE;
-    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE,
-                              .root_cause = {.round = membership->round}});
-    text_append_format(&membership->note, "joining the job's next round: %s", reason);
-    membership_note(step, LOG_LEVEL_WARNING);
-    membership_tell_agent(
-        step, (struct agent_event){.kind = AGENT_EVENT_ROUND_OVER, .signal = signal});
-}
-
-static void end_world(struct membership_step *step) {
-    leave_round(step);
-    tell_round_over(step, step->event->rendezvous.effect->told.reason, 0);
-}
-
-/* Settling: a signal to the whole job does not reach all nodes at once. A node that the signal has
- * not reached yet should not restart its workers, since the job is being stopped. */
-
-static void end_world_or_settle(struct membership_step *step) {
-    struct node_membership *membership = step->membership;
-    const struct rendezvous_effect *told = step->event->rendezvous.effect;
-    struct duration time = membership->settings.settling_time;
-    int signal = signal_told(told);
-    if (signal == 0 || time.nanoseconds == 0) {
-        end_world(step);
-        return;
-    }
-    leave_round(step);
-    membership->stage = MEMBERSHIP_SETTLING;
-    free(membership->settling.reason);
-    membership->settling = (struct membership_settling){
-        .signal = signal, .reason = memory_duplicate_string(told->told.reason)};
-    text_append_format(&membership->note,
-        "another node was told to end by %s, which may be on its way to this node, too: the "
-        "workers "
-        "here run on for %g s (--settling-time)",
-        signal_name_from_number(signal), duration_seconds(time));
-    membership_note(step, LOG_LEVEL_WARNING);
-    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_ARM_TIMER,
-                              .deadline = instant_after(step->event->now, time)});
-}
-
-static void join_when_settled(struct membership_step *step) {
-    membership_keep_join(step);
-    step->membership->stage = MEMBERSHIP_SETTLING;
-    step->membership->settling.is_join_asked = true;
-}
-
 /* Settling: the workers are done, and the agent waits as in the exit barrier, until settling ends.
  * Given up: the agent knows already that it cannot join. */
 static void ignore(struct membership_step *step) {
     (void)step;
 }
 
-/* Workers fail here because the workers of the other node are gone. Their world is over already, so
- * the failure needs no announcement. */
-static void wait_for_join(struct membership_step *step) {
-    step->membership->settling.is_agent_told = true;
-}
-
-static void blame_world(struct membership_step *step) {
-    step->membership->settling.is_agent_told = true;
-    membership_tell_agent_kind(step, AGENT_EVENT_ROUND_OVER);
-}
-
-static void end_settling(struct membership_step *step) {
-    struct membership_settling *settling = &step->membership->settling;
-    if (step->membership->end.last_word != MEMBERSHIP_NOTHING_TO_SAY) {
-        return; /* this node leaves: the signal has reached it too */
-    }
-    if (settling->is_join_asked) {
-        step->membership->stage = MEMBERSHIP_JOINING;
-        membership_tell_rendezvous(step, RENDEZVOUS_EVENT_JOIN_ASKED, NULL);
-    } else if (settling->is_agent_told) {
-        step->membership->stage = MEMBERSHIP_IDLE;
-    } else {
-        tell_round_over(step, settling->reason, settling->signal);
-    }
-}
-
 /* A node in the exit barrier that has lost its connection does not join another round, because its
  * workers are done. */
 static void end_world_in_barrier(struct membership_step *step) {
     if (step->event->rendezvous.is_cut_off) {
-        leave_round(step);
+        membership_leave_round(step);
         membership_end_barrier(step, false);
     } else {
-        end_world(step);
+        membership_end_world(step);
     }
 }
 
@@ -396,7 +311,7 @@ static void learn_of_failure(struct membership_step *step, const char *reason, i
 static void look_why_job_failed(struct membership_step *step) {
     struct node_membership *membership = step->membership;
     membership->end.has_failed = true;
-    membership->end.signal = signal_told(step->event->rendezvous.effect);
+    membership->end.signal = membership_signal_told(step->event->rendezvous.effect);
     free(membership->end.reason);
     membership->end.reason = memory_duplicate_string(step->event->rendezvous.effect->told.reason);
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE,

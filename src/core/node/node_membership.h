@@ -162,6 +162,8 @@ struct membership_settings {
     int node_rank;   /* fixed */
     int node_count;  /* fixed */
     struct duration settling_time; /* changing: see MEMBERSHIP_SETTLING */
+    /* changing: a node that a signal told to end is not waited for where enough nodes are left */
+    bool is_hasty;
     bool has_succession; /* changing: another node follows a host of the store that leaves */
     bool ignores_losses; /* changing: no new round follows when a node is lost; one that was lost is
                           * still awaited in the exit barrier */
@@ -172,7 +174,8 @@ enum membership_stage {
     MEMBERSHIP_JOINING, /* it waits for a placement */
     MEMBERSHIP_JOINED,  /* its workers run */
     /* A signal that told another node to end has ended the world, and may still reach this node.
-     * The workers run on for settling_time, and no worker is started. */
+     * The workers run on for settling_time, and no worker is started. In haste they are stopped at
+     * once, and for a moment no worker is started. */
     MEMBERSHIP_SETTLING,
     MEMBERSHIP_BARRIER,  /* it waits for the other nodes in the exit barrier */
     MEMBERSHIP_GIVEN_UP, /* its agent was told that it cannot join */

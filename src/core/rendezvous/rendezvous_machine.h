@@ -256,7 +256,9 @@ struct rendezvous_effect {
              * when the job has not failed. */
             const char *reason;
             bool is_spare; /* CLOSED: this node only waited, and may end with success */
-            int signal;    /* ROUND_OVER, CLOSED: the signal that told a node to end; 0: none */
+            /* ROUND_OVER by a signal: enough nodes are left, and the next round is complete. */
+            bool is_next_whole;
+            int signal; /* ROUND_OVER, CLOSED: the signal that told a node to end; 0: none */
         } told;
     };
 };

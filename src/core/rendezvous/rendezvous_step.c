@@ -139,6 +139,8 @@ static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind,
         step, (struct rendezvous_effect){.kind = kind,
                   .told = {.reason = purpose->message,
                       .is_spare = step->machine->place.was_parked,
+                      .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
+                                       step->machine->view.seen.is_complete,
                       .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
 }
 

@@ -185,6 +185,12 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     }
 }
 
+static void describe_end(const struct rendezvous_effect *effect, struct text *out) {
+    text_append(out, effect->told.is_next_whole ? " next_whole" : "");
+    describe_signal(effect->told.signal, out);
+    describe_reason(effect->told.reason, out);
+}
+
 void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct text *out) {
     text_append(out, effect_names[effect->kind]);
     switch (effect->kind) {
@@ -227,13 +233,11 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
         break;
     case RENDEZVOUS_EFFECT_CLOSED:
         text_append(out, effect->told.is_spare ? " spare" : "");
-        describe_signal(effect->told.signal, out);
-        describe_reason(effect->told.reason, out);
+        describe_end(effect, out);
         break;
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_FAILED:
-        describe_signal(effect->told.signal, out);
-        describe_reason(effect->told.reason, out);
+        describe_end(effect, out);
         break;
     case RENDEZVOUS_EFFECT_BEAT:
     case RENDEZVOUS_EFFECT_FETCH:

@@ -434,6 +434,8 @@ static enum failure_code build_stopping(struct building *building) {
         return code;
     }
     code = build_timeout(building, "settling_time", NULL, &config->settling_time);
+    config->has_settling_time =
+        option_result_value(building->options, "settling_time")->source != OPTION_SOURCE_DEFAULT;
     if (code != FAILURE_NONE) {
         return code;
     }

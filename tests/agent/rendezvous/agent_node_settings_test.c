@@ -139,6 +139,20 @@ static void each_machine_has_the_patience_that_was_asked_for(void **state) {
     tear_down(&fixture);
 }
 
+static void where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, LAUNCH_RENDEZVOUS_DYNAMIC, 3);
+    assert_false(make(&fixture)->membership.is_hasty);
+    fixture.agent.config.dynamic.register_engine = memory_duplicate_string("dir");
+    make_again(&fixture);
+    assert_true(fixture.settings.node.membership.is_hasty);
+    fixture.agent.config.has_settling_time = true;
+    make_again(&fixture);
+    assert_false(fixture.settings.node.membership.is_hasty);
+    tear_down(&fixture);
+}
+
 static void workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know(void **state) {
     (void)state;
     struct fixture fixture;
@@ -230,6 +244,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(changing_nodes_meet_at_the_endpoint_or_in_a_file),
     cmocka_unit_test(everybody_knows_the_size_of_this_node),
     cmocka_unit_test(each_machine_has_the_patience_that_was_asked_for),
+    cmocka_unit_test(where_a_register_is_nobody_waits_for_a_leaving_node_unless_told_to),
     cmocka_unit_test(workers_are_looked_at_before_they_are_killed_if_somebody_wants_to_know),
     cmocka_unit_test(nodes_are_alike_where_the_environment_says_1),
     cmocka_unit_test(every_agent_has_a_name_of_its_own),

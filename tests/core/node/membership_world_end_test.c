@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of membership_changing: a world that is over because another node was told to end by a signal,
+/* Of a world that is over because another node was told to end by a signal,
  * which may be on its way to this node, too. */
 #include "unit.h"
 
@@ -15,6 +15,28 @@ static struct desk joined_desk(int settling_seconds) {
     take_world(&desk, 4, "",
         "note round 4 of job 'job': this node is rank 0 of 2 nodes; round: begin 4 rank=0 of 2");
     take_placed(&desk, 4, 0, "rendezvous: placed; agent: joined ticket=1 restarts=0 nodes=2");
+    return desk;
+}
+
+/* 5 s after the clock's beginning, another node has left by SIGINT, where a node that leaves is not
+ * waited for when enough are left; they are if `is_next_whole`. */
+static void take_leaving(struct desk *desk, bool is_next_whole, const char *expected) {
+    struct rendezvous_effect effect = {.kind = RENDEZVOUS_EFFECT_ROUND_OVER,
+        .told = {.reason = "a node has left", .is_next_whole = is_next_whole, .signal = 2}};
+    desk->membership.settings.is_hasty = true;
+    take(desk,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_WORLD_OVER,
+            .now = {.nanoseconds = INT64_C(5000000000)},
+            .rendezvous = {.effect = &effect}},
+        expected);
+    expect_stage(desk, MEMBERSHIP_SETTLING);
+}
+
+static struct desk hasty_desk(void) {
+    struct desk desk = joined_desk(2);
+    take_leaving(&desk, true,
+        "round: abandon; cancel_roll; look_for_root_cause round=4; " ROUND_OVER
+        " signal=2; arm_timer at=5.025");
     return desk;
 }
 
@@ -139,6 +161,39 @@ static void the_signal_that_comes_here_too_ends_this_node(void **state) {
     desk_clear(&desk);
 }
 
+/* Its workers are stopped by that signal meanwhile, so they get it once. */
+static void where_enough_nodes_are_left_they_go_on_after_a_moment(void **state) {
+    (void)state;
+    struct desk desk = hasty_desk();
+    take_join(&desk, 2, 0, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "rendezvous: join_asked");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    desk_clear(&desk);
+    desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    expect_stage(&desk, MEMBERSHIP_IDLE);
+    take_join(&desk, 2, 0, "rendezvous: join_asked");
+    desk_clear(&desk);
+}
+
+static void in_that_moment_the_same_signal_ends_this_node(void **state) {
+    (void)state;
+    struct desk desk = hasty_desk();
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_TIMER_FIRED, "");
+    desk_clear(&desk);
+}
+
+static void where_too_few_nodes_are_left_they_settle(void **state) {
+    (void)state;
+    struct desk desk = joined_desk(2);
+    take_leaving(&desk, false,
+        "round: abandon; cancel_roll; note another node was told to end by SIGINT, which may be on "
+        "its way to this node, too: the workers here run on for 2 s (--settling-time); "
+        "arm_timer at=7.000");
+    desk_clear(&desk);
+}
+
 static void a_membership_may_end_while_it_settles(void **state) {
     (void)state;
     struct desk desk = settling_desk();
@@ -155,6 +210,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_join_waits_until_the_time_is_over),
     cmocka_unit_test(a_job_that_fails_meanwhile_is_told_as_the_agent_waits),
     cmocka_unit_test(the_signal_that_comes_here_too_ends_this_node),
+    cmocka_unit_test(where_enough_nodes_are_left_they_go_on_after_a_moment),
+    cmocka_unit_test(in_that_moment_the_same_signal_ends_this_node),
+    cmocka_unit_test(where_too_few_nodes_are_left_they_settle),
     cmocka_unit_test(a_membership_may_end_while_it_settles),
 };
 
