@@ -2,7 +2,8 @@
 /* Why a function of libmuster has failed. There is one closed list of codes for the whole library.
  * TorchElastic's exceptions have their code here (torch/distributed/elastic, c10d): DistStoreError
  * is MUSTER_ERROR_SYSTEM or MUSTER_ERROR_PROTOCOL, DistTimeoutError is MUSTER_ERROR_TIMEOUT,
- * DistNetworkError is MUSTER_ERROR_DISCONNECTED, ValueError is MUSTER_ERROR_INVALID.
+ * DistNetworkError is MUSTER_ERROR_DISCONNECTED, ValueError is MUSTER_ERROR_INVALID. Those of a
+ * rendezvous are in muster/rendezvous.h.
  *
  * What holds for every function of libmuster:
  * - A function that can fail returns an enum muster_error, and takes a struct muster_failure as its
@@ -44,6 +45,8 @@ enum muster_error {
     MUSTER_ERROR_PROTOCOL = 10,    /* the other side has said what makes no sense */
     MUSTER_ERROR_CANCELLED = 11,   /* the object was freed before it was done */
     MUSTER_ERROR_SYSTEM = 12,      /* the operating system has refused; the message has its words */
+    MUSTER_ERROR_CLOSED = 13,      /* a rendezvous is closed: no round follows */
+    MUSTER_ERROR_GRACEFUL_EXIT = 14, /* the job has ended well without this node */
 };
 
 /* What went wrong, for people. */

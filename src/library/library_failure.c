@@ -63,6 +63,10 @@ const char *muster_error_text(enum muster_error error) {
         return "cancelled";
     case MUSTER_ERROR_SYSTEM:
         return "system error";
+    case MUSTER_ERROR_CLOSED:
+        return "closed";
+    case MUSTER_ERROR_GRACEFUL_EXIT:
+        return "ended without this node";
     }
     return "unknown";
 }

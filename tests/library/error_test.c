@@ -6,7 +6,7 @@
 
 static void each_code_has_a_text_of_its_own(void **state) {
     (void)state;
-    for (int left = MUSTER_OK; left <= MUSTER_ERROR_SYSTEM; left++) {
+    for (int left = MUSTER_OK; left <= MUSTER_ERROR_GRACEFUL_EXIT; left++) {
         const char *text = muster_error_text((enum muster_error)left);
         assert_string_not_equal(text, "unknown");
         for (int right = MUSTER_OK; right < left; right++) {
@@ -18,7 +18,8 @@ static void each_code_has_a_text_of_its_own(void **state) {
 static void what_is_no_code_has_a_text_too(void **state) {
     (void)state;
     assert_string_equal(muster_error_text((enum muster_error) - 1), "unknown");
-    assert_string_equal(muster_error_text((enum muster_error)(MUSTER_ERROR_SYSTEM + 1)), "unknown");
+    assert_string_equal(
+        muster_error_text((enum muster_error)(MUSTER_ERROR_GRACEFUL_EXIT + 1)), "unknown");
 }
 
 static void library_says_its_version(void **state) {

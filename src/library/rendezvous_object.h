@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What struct muster_rendezvous is: a node in a loop of its own inside the program, who performs
+ * for it, and what the program is to be told. rendezvous.c has the public functions, which check
+ * what the program hands in. */
+#ifndef MUSTER_LIBRARY_RENDEZVOUS_OBJECT_H
+#define MUSTER_LIBRARY_RENDEZVOUS_OBJECT_H
+
+#include <muster/rendezvous.h>
+
+#include "host/loop/embedded_loop.h"
+#include "library/rendezvous_endpoint.h"
+#include "library/rendezvous_member.h"
+#include "library/rendezvous_own_backend.h"
+
+/* Who is told of the next round. */
+struct rendezvous_asking {
+    bool is_asked;
+    void (*done)(void *context, enum muster_error error, const char *message,
+        const struct muster_rendezvous_info *info);
+    void *context;
+};
+
+struct muster_rendezvous {
+    struct muster_rendezvous_settings settings; /* without what it points to, but the callbacks */
+    struct launch_config config;
+    struct job_token *token; /* or NULL */
+    struct log log;
+    struct embedded_loop *embedded;
+    struct rendezvous_member *node;
+    struct rendezvous_endpoint *endpoint; /* or */
+    struct rendezvous_own_backend *own;
+    struct event_timer *alarm; /* of a function that waits, … */
+    struct event_timer *soon;  /* … and of what is not done from inside the program's call */
+    char *master_addr;         /* where this node serves when it is the first */
+    int hosted_port;           /* 0: this node hosts no store */
+    struct rendezvous_asking asked;
+    struct muster_rendezvous_info info;
+    struct text node_name;
+    struct text prefix;
+    char *met_at;        /* info.master_addr */
+    bool is_next_asked;  /* by the program: done soon */
+    bool is_close_asked; /* the same */
+    bool is_joining;     /* the machine was asked for a round */
+    bool has_world;      /* the node is in the round of `info`, … */
+    bool is_met;         /* which is complete, … */
+    bool is_told;        /* and the program knows it */
+    bool is_round_over;  /* and the next one was not asked for */
+    bool is_over;        /* its part; `end` says how */
+    struct muster_failure end;
+    bool has_left;
+    bool is_shut_down;
+    bool is_alarmed;
+    bool is_woken;
+    int busy; /* functions that call back */
+    bool is_freed;
+};
+
+/* Makes what the object needs beside its settings, configuration, token and loop. */
+__attribute__((warn_unused_result)) enum failure_code rendezvous_object_open(
+    struct muster_rendezvous *rendezvous, const struct muster_rendezvous_backend *backend_or_null,
+    const struct rendezvous_machine_settings *machine, struct failure *failure);
+void rendezvous_object_destroy(struct muster_rendezvous *rendezvous);
+
+/* Asks for the next round, for `asked`, or closes the record; both from inside the loop. */
+void rendezvous_object_ask_next(struct muster_rendezvous *rendezvous);
+void rendezvous_object_ask_close(struct muster_rendezvous *rendezvous);
+
+bool rendezvous_object_has_seen(const struct muster_rendezvous *rendezvous);
+bool rendezvous_object_is_closed(const struct muster_rendezvous *rendezvous);
+
+/* Leaves; `has_left` follows. False: there is nobody to wait for. */
+bool rendezvous_object_linger(struct muster_rendezvous *rendezvous);
+
+/* For functions that wait: `is_alarmed` follows after that time, and wakes; waking sets `is_woken`.
+ */
+void rendezvous_object_set_alarm(struct muster_rendezvous *rendezvous, struct duration timeout);
+void rendezvous_object_wake(struct muster_rendezvous *rendezvous);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/rendezvous.h by a backend of the program's own. */
+#include "unit.h"
+
+#include <unistd.h>
+
+#include "library/rendezvous_fixture.h"
+
+static void nodes_meet_by_a_backend_of_their_own(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *one = add_by_backend(&fixture, 3, 3);
+    struct seen *two = add_by_backend(&fixture, 3, 3);
+    struct seen *three = add_by_backend(&fixture, 3, 3);
+    ask(one);
+    ask(two);
+    ask(three);
+    await_round(&fixture, one, 1);
+    await_round(&fixture, two, 1);
+    await_round(&fixture, three, 1);
+    assert_int_equal(one->info.rank + two->info.rank + three->info.rank, 3);
+    assert_int_equal(three->info.world_size, 3);
+    assert_string_equal(two->prefix, "torch.rendezvous.job.0");
+    assert_null(one->info.store_host);
+    assert_null(one->info.master_addr);
+    tear_down(&fixture);
+}
+
+static void record_is_one_that_torchelastic_reads(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    const char *name = "torch.distributed.elastic.rendezvous.dynamic_rendezvous";
+    assert_non_null(memmem(fixture.memory.state, fixture.memory.length, name, strlen(name)));
+    tear_down(&fixture);
+}
+
+static void node_that_was_not_needed_ends_gracefully(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    struct seen *spare = add_by_backend(&fixture, 1, 1);
+    int before = fixture.memory.version;
+    ask(spare);
+    await(&fixture, &fixture.memory.version, before + 1); /* it is on the redundancy list */
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    await(&fixture, &spare->answers, 1);
+    assert_int_equal(spare->error, MUSTER_ERROR_GRACEFUL_EXIT);
+    tear_down(&fixture);
+}
+
+static void node_that_falls_silent_is_missed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    for (int i = 0; i < 2; i++) {
+        struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 2);
+        settings.endpoint = NULL;
+        settings.backend = &fixture.backend;
+        settings.keep_alive_interval = 0.1;
+        settings.last_call_timeout = 10; /* the round is complete with both */
+        ask(add_node(&fixture, &settings));
+    }
+    struct seen *one = &fixture.nodes[0];
+    await_round(&fixture, one, 1);
+    await_round(&fixture, &fixture.nodes[1], 1);
+    drop(&fixture.nodes[1]);
+    await(&fixture, &one->rounds_over, 1);
+    ask(one);
+    await_round(&fixture, one, 2);
+    assert_int_equal(one->info.world_size, 1);
+    tear_down(&fixture);
+}
+
+static void backend_that_is_away_is_tried_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.memory.trouble = MUSTER_ERROR_SYSTEM;
+    fixture.memory.troubles = 3;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    ask(one);
+    await_round(&fixture, one, 1);
+    fixture.memory.troubles = 2;
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(fixture.memory.troubles, 0);
+    tear_down(&fixture);
+}
+
+static void backend_that_stays_away_is_a_connection_error(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info;
+    struct muster_failure failure = {0};
+    set_up(&fixture);
+    fixture.memory.trouble = MUSTER_ERROR_DISCONNECTED;
+    fixture.memory.troubles = 1000000;
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 1, 1);
+    settings.endpoint = NULL;
+    settings.backend = &fixture.backend;
+    settings.join_timeout = 0.1;
+    struct seen *one = add_node(&fixture, &settings);
+    assert_int_equal(
+        muster_rendezvous_next(one->rendezvous, 0, &info, &failure), MUSTER_ERROR_DISCONNECTED);
+    assert_string_equal(failure.message, "memory: the disk is away");
+    tear_down(&fixture);
+}
+
+static void damaged_record_is_a_state_error(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info;
+    struct muster_failure failure = {0};
+    set_up(&fixture);
+    fixture.memory.version = 1;
+    fixture.memory.is_damaged = 1;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_next(one->rendezvous, 0, &info, &failure), MUSTER_ERROR_PROTOCOL);
+    assert_non_null(strstr(failure.message, "memory: its record"));
+    assert_int_equal(fixture.memory.version, 1); /* it is left as it is */
+    tear_down(&fixture);
+}
+
+/* Its descriptor is the context here, which only `changed` uses: the record stays absent. */
+static int changes;
+
+static void drain(void *context) {
+    char byte;
+    const int *fd = context;
+    assert_int_equal(read(*fd, &byte, 1), 1);
+    changes++;
+}
+
+static enum muster_error get_nothing(
+    void *context, struct muster_rendezvous_record *record, struct muster_failure *failure) {
+    (void)context;
+    (void)record;
+    (void)failure;
+    return MUSTER_OK;
+}
+
+static void watch_of_a_backend_is_read_by_the_program(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int fds[2];
+    set_up(&fixture);
+    assert_int_equal(pipe(fds), 0);
+    fixture.backend.get_state = get_nothing;
+    fixture.backend.context = &fds[0];
+    fixture.backend.has_watch = 1;
+    fixture.backend.watch_fd = fds[0];
+    fixture.backend.changed = drain;
+    (void)add_by_backend(&fixture, 1, 1);
+    assert_int_equal(write(fds[1], "c", 1), 1);
+    await(&fixture, &changes, 1);
+    tear_down(&fixture);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nodes_meet_by_a_backend_of_their_own),
+    cmocka_unit_test(record_is_one_that_torchelastic_reads),
+    cmocka_unit_test(node_that_was_not_needed_ends_gracefully),
+    cmocka_unit_test(node_that_falls_silent_is_missed),
+    cmocka_unit_test(backend_that_is_away_is_tried_again),
+    cmocka_unit_test(backend_that_stays_away_is_a_connection_error),
+    cmocka_unit_test(damaged_record_is_a_state_error),
+    cmocka_unit_test(watch_of_a_backend_is_read_by_the_program),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/rendezvous.h at an endpoint, as a program sees it. */
+#include "unit.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "library/rendezvous_fixture.h"
+
+static void two_nodes_of_one_process_meet(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 2, 2);
+    struct seen *other = add(&fixture, 2, 2);
+    ask(one);
+    ask(other);
+    await_round(&fixture, one, 1);
+    await_round(&fixture, other, 1);
+    assert_int_equal(one->info.rank + other->info.rank, 1);
+    assert_int_equal(one->info.world_size, 2);
+    assert_int_equal(one->info.round, 0);
+    assert_string_equal(one->prefix, "torch.rendezvous.job.0");
+    assert_string_equal(one->prefix, other->prefix);
+    assert_string_equal(one->master, "127.0.0.1");
+    assert_string_equal(other->master, "127.0.0.1");
+    assert_true(one->info.master_port > 0);
+    assert_int_equal(one->info.master_port, other->info.master_port);
+    assert_string_equal(one->info.store_host, "127.0.0.1");
+    assert_int_equal(one->info.store_port, muster_store_server_port(fixture.server));
+    assert_string_equal(muster_rendezvous_run_id(one->rendezvous), "job");
+    tear_down(&fixture);
+}
+
+/* A node that hosts the store at a free port, where others may come. It is alone in its round. */
+static struct seen *add_host(struct fixture *fixture, int is_torchrun) {
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);
+    settings.endpoint = "127.0.0.1:0";
+    settings.is_host = 1;
+    settings.is_torchrun = is_torchrun;
+    struct seen *host = add_node(fixture, &settings);
+    ask(host);
+    await_round(fixture, host, 1);
+    assert_int_equal(host->info.world_size, 1);
+    snprintf(fixture->endpoint, sizeof fixture->endpoint, "127.0.0.1:%d", host->info.store_port);
+    return host;
+}
+
+static struct seen *join_host(struct fixture *fixture, struct seen *host, int is_torchrun) {
+    struct muster_rendezvous_settings settings = settings_of(fixture, 1, 2);
+    settings.is_torchrun = is_torchrun;
+    struct seen *other = add_node(fixture, &settings);
+    ask(other);
+    while (host->info.world_size < 2) {
+        await(fixture, &host->rounds_over, 1);
+        host->rounds_over = 0;
+        ask(host);
+        await_round(fixture, host, host->answers + 1);
+    }
+    await_round(fixture, other, 1);
+    return other;
+}
+
+static void host_is_told_at_once_that_a_node_is_gone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    size_t waiting = 99;
+    set_up(&fixture);
+    struct seen *host = add_host(&fixture, 0);
+    struct seen *other = join_host(&fixture, host, 0);
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(host->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 0);
+    drop(other);
+    await(&fixture, &host->rounds_over, 1);
+    assert_string_not_equal(host->reason, "");
+    assert_int_equal(
+        muster_rendezvous_num_nodes_waiting(host->rendezvous, &waiting, NULL), MUSTER_OK);
+    assert_int_equal(waiting, 1);
+    int64_t before = host->info.round;
+    ask(host);
+    await_round(&fixture, host, host->answers + 1);
+    assert_int_equal(host->info.world_size, 1);
+    assert_int_equal(host->info.rank, 0);
+    assert_true(host->info.round > before);
+    tear_down(&fixture);
+}
+
+static void node_that_asks_again_begins_another_round(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 2, 2);
+    struct seen *other = add(&fixture, 2, 2);
+    ask(one);
+    ask(other);
+    await_round(&fixture, one, 1);
+    await_round(&fixture, other, 1);
+    ask(one);
+    await(&fixture, &other->rounds_over, 1);
+    ask(other);
+    await_round(&fixture, one, 2);
+    await_round(&fixture, other, 2);
+    assert_int_equal(one->info.round, 1);
+    assert_int_equal(other->info.round, 1);
+    assert_string_equal(other->prefix, "torch.rendezvous.job.1");
+    tear_down(&fixture);
+}
+
+static void closed_rendezvous_has_no_next_round(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int is_closed = 9;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_ERROR_STATE);
+    ask(one);
+    await_round(&fixture, one, 1);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 0);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_set_closed(one->rendezvous, NULL), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_is_closed(one->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    struct seen *late = add(&fixture, 1, 1);
+    ask(late);
+    await(&fixture, &late->answers, 1);
+    assert_int_equal(late->error, MUSTER_ERROR_CLOSED);
+    ask(one);
+    await(&fixture, &one->answers, 2);
+    assert_int_equal(one->error, MUSTER_ERROR_CLOSED);
+    tear_down(&fixture);
+}
+
+static void node_that_takes_no_part_can_close(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int is_closed = 0;
+    set_up(&fixture);
+    struct seen *outsider = add(&fixture, 2, 2);
+    struct seen *waiting = add(&fixture, 2, 2);
+    ask(waiting);
+    assert_int_equal(muster_rendezvous_set_closed(outsider->rendezvous, NULL), MUSTER_OK);
+    await(&fixture, &waiting->answers, 1);
+    assert_int_equal(waiting->error, MUSTER_ERROR_CLOSED);
+    assert_int_equal(
+        muster_rendezvous_is_closed(outsider->rendezvous, &is_closed, NULL), MUSTER_OK);
+    assert_int_equal(is_closed, 1);
+    tear_down(&fixture);
+}
+
+static void waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    struct muster_failure failure = {0};
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 2, 2);
+    assert_int_equal(
+        muster_rendezvous_next(one->rendezvous, 0.05, &info, &failure), MUSTER_ERROR_TIMEOUT);
+    assert_null(info);
+    struct seen *other = add(&fixture, 2, 2);
+    ask(other);
+    while (muster_rendezvous_next(one->rendezvous, 0.05, &info, &failure) != MUSTER_OK) {
+        (void)muster_rendezvous_process(other->rendezvous, NULL);
+    }
+    assert_int_equal(info->world_size, 2);
+    await_round(&fixture, other, 1);
+    tear_down(&fixture);
+}
+
+static void join_that_takes_too_long_fails(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info = NULL;
+    set_up(&fixture);
+    struct muster_rendezvous_settings settings = settings_of(&fixture, 2, 2);
+    settings.join_timeout = 0.05;
+    struct seen *one = add_node(&fixture, &settings);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_TIMEOUT);
+    assert_int_equal(muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_TIMEOUT);
+    muster_store_server_free(fixture.server);
+    fixture.server = NULL;
+    struct muster_rendezvous_settings without = settings_of(&fixture, 2, 2);
+    without.join_timeout = 0.05;
+    struct seen *alone = add_node(&fixture, &without);
+    assert_int_equal(
+        muster_rendezvous_next(alone->rendezvous, 0, &info, NULL), MUSTER_ERROR_DISCONNECTED);
+    tear_down(&fixture);
+}
+
+/* A node of another process: it says that it is in the round, and ends when that is closed. */
+static int live_elsewhere(int port_fd, int told_fd) {
+    struct muster_rendezvous_settings settings = MUSTER_RENDEZVOUS_SETTINGS;
+    const struct muster_rendezvous_info *info;
+    struct muster_rendezvous *rendezvous;
+    char endpoint[64] = "127.0.0.1:";
+    if (read(port_fd, endpoint + strlen(endpoint), 8) <= 0) {
+        return 1;
+    }
+    settings.run_id = "job";
+    settings.endpoint = endpoint;
+    settings.is_host = -1;
+    settings.local_addr = "127.0.0.1";
+    settings.min_nodes = 1;
+    settings.max_nodes = 2;
+    if (muster_rendezvous_new(&settings, &rendezvous, NULL) != MUSTER_OK ||
+        muster_rendezvous_next(rendezvous, 0, &info, NULL) != MUSTER_OK || info->world_size != 2 ||
+        write(told_fd, "", 1) != 1) {
+        return 2;
+    }
+    int is_closed = 0;
+    while (!is_closed) {
+        struct pollfd polled = {.fd = muster_rendezvous_fd(rendezvous), .events = POLLIN};
+        (void)poll(&polled, 1, LONG_MILLISECONDS);
+        if (muster_rendezvous_is_closed(rendezvous, &is_closed, NULL) != MUSTER_OK) {
+            return 3;
+        }
+    }
+    muster_rendezvous_free(rendezvous);
+    return 0;
+}
+
+static void nodes_of_two_processes_meet_at_the_store_that_one_hosts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_failure failure = {0};
+    const struct muster_rendezvous_info *info = NULL;
+    int ports[2];
+    int told[2];
+    int status = -1;
+    char byte;
+    set_up(&fixture);
+    assert_int_equal(pipe(ports), 0);
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(live_elsewhere(ports[0], told[1]));
+    }
+    struct seen *host = add_host(&fixture, 0);
+    assert_int_equal(dprintf(ports[1], "%d", host->info.store_port) > 0, 1);
+    await(&fixture, &host->rounds_over, 1);
+    assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, &failure), MUSTER_OK);
+    assert_int_equal(info->world_size, 2);
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    assert_int_equal(muster_rendezvous_shutdown(host->rendezvous, &failure), MUSTER_OK);
+    assert_int_equal(muster_rendezvous_shutdown(host->rendezvous, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(muster_rendezvous_next(host->rendezvous, 0, &info, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < 2; i++) {
+        close(ports[i]);
+        close(told[i]);
+    }
+    tear_down(&fixture);
+}
+
+static void child_that_was_forked_can_do_nothing(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status = -1;
+    set_up(&fixture);
+    struct seen *one = add(&fixture, 1, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        int is_right = muster_rendezvous_process(one->rendezvous, NULL) == MUSTER_ERROR_FORKED &&
+                       muster_rendezvous_fd(one->rendezvous) == -1;
+        muster_rendezvous_free(one->rendezvous);
+        _exit(is_right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    ask(one);
+    await_round(&fixture, one, 1);
+    tear_down(&fixture);
+}
+
+static void nodes_of_torchruns_kind_meet(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct seen *host = add_host(&fixture, 1);
+    struct seen *other = join_host(&fixture, host, 1);
+    assert_int_equal(host->info.rank + other->info.rank, 1);
+    drop(other);
+    await(&fixture, &host->rounds_over, 1);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(two_nodes_of_one_process_meet),
+    cmocka_unit_test(host_is_told_at_once_that_a_node_is_gone),
+    cmocka_unit_test(node_that_asks_again_begins_another_round),
+    cmocka_unit_test(closed_rendezvous_has_no_next_round),
+    cmocka_unit_test(node_that_takes_no_part_can_close),
+    cmocka_unit_test(waiting_ends_when_its_time_is_up_and_goes_on_when_asked_again),
+    cmocka_unit_test(join_that_takes_too_long_fails),
+    cmocka_unit_test(nodes_of_two_processes_meet_at_the_store_that_one_hosts),
+    cmocka_unit_test(child_that_was_forked_can_do_nothing),
+    cmocka_unit_test(nodes_of_torchruns_kind_meet),
+};
+
+TEST_MAIN(tests)
