@@ -133,6 +133,17 @@ def test_a_fixed_node_says_what_is_needed(muster):
     assert line.replace("29438", port) in lines, running.err()
 
 
+def test_nodes_without_a_place_to_meet_are_told_at_once(muster):
+    """With a port of its own, which is the one thing that is not in the page's words."""
+    port = str(free_port())
+    muster.script("train.py", "")
+    running = muster.start(["run", "--nnodes", 2, "--master-port", port, "train.py"])
+    running.wait_until(lambda: "without --master-addr" in running.err(), "the warning", 100)
+    running.signal(signal.SIGTERM)
+    (line,) = transcript("run --nnodes 2 train.py")
+    assert line.replace("29500", port) in said(running.finish()), running.err()
+
+
 def test_two_nodes_with_one_rank_name_each_other(muster):
     port = str(free_port())
     command = "run --nnodes 3 --node-rank {} --master-addr 127.0.0.1 --master-port 29439 --local-addr {} train.py"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Systems that lack something: a seccomp profile that denies a system call, no /proc."""
+"""Systems that lack something: a seccomp profile that denies a system call, no /proc, no init."""
 
 import errno
 import os
@@ -49,3 +49,21 @@ def test_without_proc_the_shutdown_timeout_holds(muster, scratch):
     hide = 'mount -t tmpfs none /proc && exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", hide, "sh", muster.binary]
     check(end_of_stopped_job(muster, scratch, command), scratch)
+
+
+# Kills the guardian, and ends when there is another one.
+KILLS_GUARDIAN = """#!/bin/sh
+guardian() { grep -lx muster-guardian /proc/[0-9]*/comm 2>/dev/null | cut -d/ -f3; }
+first=$(guardian)
+kill -KILL $first
+while [ -z "$(guardian)" ] || [ "$(guardian)" = "$first" ]; do sleep 0.05; done
+"""
+
+
+def test_the_first_process_of_a_container_does_not_wait_for_its_new_guardian(muster):
+    """It is the parent of whatever has lost its own, the guardian among them."""
+    require_network()
+    command = ["unshare", "--pid", "--fork", "--mount-proc", muster.binary, "run", "--standalone", "--no-python"]
+    end = muster.start([*command[1:], muster.script("worker", KILLS_GUARDIAN)], program=command[0]).finish()
+    assert end.status == 0, end
+    assert "takes its place" in end.err and "left behind" not in end.err, end

@@ -40,9 +40,17 @@ static bool is_spare(const struct process_family *family, pid_t pid) {
     return process_ids_have(&family->spares, pid);
 }
 
+/* The guardian is a child only where this process is the first one of a container. One that was
+ * replaced is no stranger from before the family. */
+static bool is_guardian(const struct process_family *family, pid_t pid) {
+    return family->guardian != NULL && guardian_descriptor(family->guardian) != -1 &&
+           guardian_pid(family->guardian) == pid;
+}
+
 /* Children that do not belong to the family. */
 static bool is_outsider(const struct process_family *family, pid_t pid) {
-    return process_ids_have(&family->strangers, pid) || is_spare(family, pid);
+    return process_ids_have(&family->strangers, pid) || is_spare(family, pid) ||
+           is_guardian(family, pid);
 }
 
 static void forget_spare(struct process_family *family, pid_t pid) {
