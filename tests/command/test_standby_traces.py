@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The hook leaves no traces: in the user's own sitecustomize, in caches, and wherever the interpreter lies."""
 
+import pathlib
 import shutil
 import sys
 
@@ -158,3 +159,57 @@ def test_packages_that_are_installed_for_editing_are_imported_before_the_gate(ke
     spare.open_gate(keeper.streams())
     warm = spare.finish()
     assert warm.visible() == cold.visible() and "edited" not in warm.modules()
+
+
+# As virtualenv patches distutils: by a finder of its own, before any sitecustomize.
+PATCHING = """
+    import sys
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            return None
+    sys.meta_path.insert(0, Finder())
+"""
+
+
+def make_environment(scratch, kind):
+    """(interpreter, variables) of an activated environment: conda's is a whole prefix, uv's a venv inside the project, of an
+    interpreter that uv keeps elsewhere."""
+    if kind == "conda":
+        prefix = scratch / "conda/envs/train"
+        write(prefix, {"conda-meta/history": "==> 2026-11-23 <==\n"})
+        return relocate_python(prefix), {"CONDA_PREFIX": prefix, "CONDA_DEFAULT_ENV": "train", "PATH": f"{prefix}/bin:/usr/bin:/bin"}
+    prefix = scratch / "work/.venv"
+    python = make_venv(relocate_python(scratch / "share/uv/python/cpython-linux"), prefix)
+    with open(prefix / "pyvenv.cfg", "a") as file:
+        file.write("uv = 0.9.9\nprompt = work\n")
+    return python, {"VIRTUAL_ENV": prefix, "PATH": f"{prefix}/bin:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize("kind", ["conda", "uv"])
+def test_packages_of_an_environment_are_imported_before_the_gate_wherever_it_lies(keeper, scratch, kind):
+    (scratch / "work").mkdir()
+    keeper.python, names = make_environment(scratch, kind)
+    asked = keeper.cold(["-c", "import site; print(site.getsitepackages()[0])"], **names)
+    packages = pathlib.Path(asked.out.decode().strip())
+    assert packages.is_relative_to(scratch)
+    write(packages, {
+        "tool/__init__.py": "from tool import part\n", "tool/part.py": "", "_virtualenv.pth": "import _virtualenv\n",
+        "_virtualenv.py": PATCHING,
+    })
+    write(scratch, {"work/mine.py": "", "work/script.py": """
+        import os, sys, subprocess
+        import tool, mine
+        print(tool.__file__, mine.__file__, sys.prefix, sys.base_prefix, sys.executable, sys.path, sys.flags)
+        print([type(finder).__name__ for finder in sys.meta_path], sorted(os.environ))
+        print(subprocess.run(["python3", "-c", "import tool; print(tool.__file__)"], stdout=subprocess.PIPE).stdout)
+        """})
+    words, cwd = ["script.py"], scratch / "work"
+    cold, recorded = keeper.cold(words, cwd=cwd, **names), keeper.recorded(words, cwd=cwd, **names)
+    assert recorded.visible() == cold.visible() and cold.status == 0, cold.err
+    assert {"tool", "tool.part", "mine"} <= set(recorded.modules())
+    spare = keeper.spare(words, cwd, **names)
+    assert spare.warm(recorded.modules())[1] == 1, "only `mine` waits for the gate"
+    spare.open_gate(keeper.streams())
+    warm = spare.finish()
+    assert warm.visible() == cold.visible()
+    assert "mine" in warm.modules() and "tool" not in warm.modules()

@@ -43,7 +43,7 @@ class Spare:
         self.gate.socket.close()
 
     def say_ready(self):
-        with open("/proc/self/statm") as file:
+        with open("/proc/self/statm", "rb") as file:
             memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 10
         cpu = int(sum(os.times()[:2]) * 1000)
         self.gate.say(b"P", len(self.warming.loaded), self.warming.skipped, cpu, memory)

@@ -140,7 +140,7 @@ def has_python_threads():
 def has_children():
     for thread in os.listdir("/proc/self/task"):
         try:
-            with open("/proc/self/task/%s/children" % thread) as file:
+            with open("/proc/self/task/%s/children" % thread, "rb") as file:
                 if file.read():
                     return True
         except FileNotFoundError:
