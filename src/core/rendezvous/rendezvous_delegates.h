@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/rendezvous/node_table.h"
+#include "core/rendezvous/rendezvous_gathering.h"
 #include "core/rendezvous/rendezvous_ranking.h"
 #include "core/rendezvous/rendezvous_wish.h"
 
@@ -52,6 +53,7 @@ struct rendezvous_delegates {
     struct rendezvous_telling *tellings;
     size_t telling_count;
     size_t telling_capacity;
+    struct rendezvous_gathering gathering;
     struct rendezvous_ranking ranking; /* of the last round for which this node has computed it */
     bool is_record_news;               /* the record was seen or written since all were told last */
     bool are_released;                 /* all were told that this node serves them no more */

@@ -362,6 +362,7 @@ static void take_gone(struct rendezvous_step *step) {
 
 static void take_wish(struct rendezvous_step *step) {
     step->is_idle = !rendezvous_serving_hear(step);
+    step->is_held = rendezvous_serving_gathers(step);
 }
 
 static void take_finished_count(struct rendezvous_step *step) {
@@ -454,6 +455,7 @@ static void arm_timer(struct rendezvous_step *step) {
         rendezvous_failure_wake(&machine->failure, now, &next);
         rendezvous_warming_wake(&machine->warming, now, &next);
         rendezvous_growth_wake(&machine->growth, now, &next);
+        rendezvous_gathering_wake(&machine->delegates.gathering, now, &next);
     }
     if (next.is_set) {
         rendezvous_step_push(step,
@@ -475,7 +477,9 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
         beat(&step);
         rendezvous_tell_waiting(&step);
-        use_link(&step);
+        if (!step.is_held) {
+            use_link(&step);
+        }
         rendezvous_wishing_say(&step);
     }
     rendezvous_serving_tell(&step);

@@ -80,6 +80,7 @@ static void tell_all(struct rendezvous_step *step) {
         .crowd = rendezvous_state_crowd(&machine->view.seen),
         .places = rendezvous_state_places(&machine->view.seen),
         .withdraws_all = is_withdrawn(machine)};
+    rendezvous_gathering_look(&pass.step->machine->delegates.gathering, pass.crowd.participants);
     tell_those(&pass, false);
     tell_those(&pass, true);
     node_table_clear(&pass.places);
@@ -121,12 +122,16 @@ static void answer(struct rendezvous_step *step, struct rendezvous_delegate *del
 bool rendezvous_serving_hear(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
+    size_t count = machine->delegates.count;
     bool is_gone = rendezvous_losses_include(&machine->losses, &event->wished.identity);
     struct rendezvous_delegate *delegate = is_gone
                                                ? NULL
                                                : rendezvous_delegates_hear(&machine->delegates,
                                                      &event->wished.identity, &event->wished.wish);
     if (delegate != NULL) {
+        rendezvous_gathering_hear(&machine->delegates.gathering,
+            count < machine->delegates.count && delegate->wish.kind == RENDEZVOUS_WISH_JOIN,
+            event->now);
         answer(step, delegate);
     }
     return delegate != NULL;
@@ -298,11 +303,19 @@ static bool let_in_and_mark(const struct pass *pass) {
     return rendezvous_draft_write(pass->step, false);
 }
 
-bool rendezvous_serve(struct rendezvous_step *step) {
+bool rendezvous_serving_gathers(const struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
-    if (machine->delegates.count == 0 || is_withdrawn(machine)) {
+    return rendezvous_gathering_holds(
+        &machine->delegates.gathering, &machine->view.seen, &machine->settings, step->event->now);
+}
+
+bool rendezvous_serve(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (machine->delegates.count == 0 || is_withdrawn(machine) ||
+        rendezvous_serving_gathers(step)) {
         return false;
     }
+    rendezvous_gathering_end(&machine->delegates.gathering);
     struct pass pass = {
         .step = step, .delegates = &machine->delegates, .seen = &machine->view.seen};
     pass.places = rendezvous_state_places(pass.seen);

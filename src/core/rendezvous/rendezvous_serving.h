@@ -12,6 +12,8 @@
 
 /* Hears the wish of the event WISH. Returns whether it says anything new. */
 bool rendezvous_serving_hear(struct rendezvous_step *step);
+/* Whether nodes that have come wait until more of them have. */
+bool rendezvous_serving_gathers(const struct rendezvous_step *step);
 /* Writes what the delegates wish. Returns whether it has written. */
 bool rendezvous_serve(struct rendezvous_step *step);
 /* Where the draft begins a round of nodes that all wait for their first world, and have said their

@@ -69,6 +69,7 @@ struct rendezvous_step {
     const struct rendezvous_event *event;
     struct rendezvous_effects *effects;
     bool is_idle; /* the event says nothing new: nothing follows from it */
+    bool is_held; /* what follows from the event waits for more of its kind */
 };
 
 /* Appends an effect. `_kind` appends an effect without values. */

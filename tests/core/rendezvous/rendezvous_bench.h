@@ -23,7 +23,7 @@ struct bench {
     int64_t wall_offset;              /* of the wall clock, in nanoseconds */
     enum rendezvous_effect_kind held; /* a FETCH or WRITE that is not answered, or …_KIND_COUNT */
     struct {
-        struct rendezvous_telling items[4];
+        struct rendezvous_telling items[64];
         size_t count;
     } told; /* the last TELL_STANDINGS */
     bool holds_requests;

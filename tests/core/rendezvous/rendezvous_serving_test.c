@@ -2,6 +2,8 @@
 /* The bench is the host of the store, with two nodes that delegate to it. */
 #include "unit.h"
 
+#include <stdio.h>
+
 #include "core/rendezvous/rendezvous_serving.h"
 #include "rendezvous_bench.h"
 
@@ -242,6 +244,25 @@ static void who_was_not_told_its_ranks_ends_the_round(void **state) {
     assert_null(strstr(text_string(&bench->log), "ranked;"));
 }
 
+/* Each write has the whole record, so that to let in each by itself costs N times N. */
+static void many_who_come_one_by_one_take_few_writes(void **state) {
+    struct bench *bench = *state;
+    bench->settings.rendezvous.minimum_nodes = 60;
+    bench->settings.rendezvous.maximum_nodes = 60;
+    bench_join(bench, true, true);
+    for (int i = 0; i < 58; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "n%d", i);
+        wish_to(bench, name, RENDEZVOUS_WISH_JOIN);
+    }
+    assert_true(bench->writes < 20);
+    assert_true(rendezvous_state_participants(&bench->record) < 59);
+    bench_wait(bench, 0.2); /* the others may take long to come */
+    assert_int_equal(rendezvous_state_participants(&bench->record), 59);
+    wish_to(bench, "last", RENDEZVOUS_WISH_JOIN);
+    assert_true(bench->record.is_complete);
+}
+
 static const struct CMUnitTest tests[] = {
     ON_BENCH(many_nodes_come_in_one_write),
     ON_BENCH(who_leaves_is_taken_out_and_told),
@@ -259,6 +280,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(what_follows_a_ranked_round_is_exchanged),
     ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked),
     ON_BENCH(who_was_not_told_its_ranks_ends_the_round),
+    ON_BENCH(many_who_come_one_by_one_take_few_writes),
 };
 
 TEST_MAIN(tests)
