@@ -6,12 +6,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "host/loop/descriptor_limit.h"
+#include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
@@ -45,6 +49,7 @@ void process_request_init(struct process_request *request, const struct text_lis
 struct spawn_plan {
     const struct process_request *request;
     struct text_list candidates; /* paths to try, in order */
+    struct number_list open;     /* where a function is run: the agent's descriptors */
     int report_fd;               /* close-on-exec: end of file means that exec succeeded */
     int guardian_fd;             /* on which the child announces itself, or -1 */
     pid_t agent;
@@ -150,8 +155,70 @@ static int execute_first(const struct spawn_plan *plan) {
     return was_denied ? EACCES : errno;
 }
 
-/* From here to exec, only async-signal-safe calls are allowed, and no change to memory other than
- * this stack. */
+/* A function in the place of a program. */
+
+static bool note_open(void *context, int number) {
+    struct number_list *list = context;
+    list->items =
+        memory_reserve(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = number;
+    return true;
+}
+
+static void list_open_descriptors(struct number_list *out_list) {
+    (void)number_directory_each("/proc/self/fd", note_open, out_list);
+}
+
+static bool has_number(const struct number_list *list, int number) {
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* libuv opens descriptors of its own in each forked process. They are those of the beginning, or
+ * have numbers that were free in the agent. */
+enum failure_code process_function_keep(
+    struct process_function *function, int left_out, int another, struct failure *failure) {
+    struct event_loop *loop;
+    enum failure_code code = event_loop_new(&loop, failure);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    (void)event_loop_free(loop); /* true: nothing is in it */
+    list_open_descriptors(&function->kept);
+    for (size_t i = 0; i < function->kept.count; i++) {
+        int number = function->kept.items[i];
+        if (number == left_out || number == another) {
+            function->kept.items[i] = -1;
+        }
+    }
+    return FAILURE_NONE;
+}
+
+/* The agent's descriptors end here as they would at exec. What the program had written into its own
+ * streams and not flushed is not this process's to write. */
+static _Noreturn void run_function(const struct spawn_plan *plan) {
+    const struct process_function *function = plan->request->function;
+    for (size_t i = 0; i < plan->open.count; i++) {
+        int number = plan->open.items[i];
+        if (number > STDERR_FILENO && !has_number(&function->kept, number)) {
+            close(number);
+        }
+    }
+    environ = plan->request->environment->items;
+    __fpurge(stdout);
+    __fpurge(stderr);
+    int status = function->run(function->context);
+    fflush(stdout);
+    fflush(stderr);
+    _exit(status);
+}
+
+/* From here to exec or to the function, only async-signal-safe calls are allowed, and no change to
+ * memory other than this stack. */
 static _Noreturn void run_child(const struct spawn_plan *plan) {
     signal(SIGPIPE, SIG_IGN); /* if the guardian is gone, the write must not kill the worker */
     if (setsid() == -1) {
@@ -163,19 +230,22 @@ static _Noreturn void run_child(const struct spawn_plan *plan) {
     bind_to_cpus(plan);
     descriptor_limit_restore(plan->request->descriptor_limit);
     reset_signals();
+    if (plan->request->function != NULL) {
+        run_function(plan);
+    }
     fail_child(plan, SPAWN_STAGE_EXECUTE, execute_first(plan));
 }
 
 /* Uses vfork, because its cost does not grow with the agent's memory, and because the calling
  * thread needs the outcome anyway. Nothing relies on the shared memory, so this also works under
- * tools that turn vfork into fork. Signals are blocked, since a handler in the child would run on
- * the agent's memory. */
+ * tools that turn vfork into fork. A function needs memory of its own. Signals are blocked, since a
+ * handler in the child would run on the agent's memory. */
 static pid_t start_child(const struct spawn_plan *plan) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = vfork();
+    pid_t pid = plan->request->function != NULL ? fork() : vfork();
     if (pid == 0) {
         run_child(plan);
     }
@@ -251,12 +321,16 @@ static enum failure_code spawn_with_report(const struct process_request *request
     }
     if (code == FAILURE_NONE) {
         list_candidates(request, &plan.candidates);
+        if (request->function != NULL) {
+            list_open_descriptors(&plan.open);
+        }
         code = start_planned(&plan, report_ends[0], out_process, failure);
     }
     if (has_guardian_copy && plan.guardian_fd != -1) {
         close(plan.guardian_fd);
     }
     text_list_clear(&plan.candidates);
+    number_list_clear(&plan.open);
     return code;
 }
 

@@ -16,12 +16,26 @@
 #include "base/failure.h"
 #include "base/text.h"
 #include "core/machine/cpu_set.h"
+#include "host/loop/number_directory.h"
 
 /* A child that has not been waited for. */
 struct process {
     pid_t pid;
     int pidfd; /* close-on-exec; -1 before Linux 5.3, or when no descriptor was left */
 };
+
+/* A function that a process runs in the place of a program: a copy of the agent, in which what the
+ * agent has opened since it began is closed. */
+struct process_function {
+    int (*run)(void *context); /* returns the exit status */
+    void *context;
+    struct number_list kept; /* the descriptors that it inherits: process_function_keep */
+};
+
+/* Keeps what is open now but for these two, which may be -1. Loops of libuv can be used in such
+ * processes. Clear `kept` when nothing more is started. */
+__attribute__((warn_unused_result)) enum failure_code process_function_keep(
+    struct process_function *function, int left_out, int another, struct failure *failure);
 
 struct process_request {
     /* arguments.items[0] is the program. With a slash it is a path; without, it is looked up in the
@@ -34,6 +48,7 @@ struct process_request {
     int extra_fd;                        /* becomes descriptor 3; -1: there is none */
     const struct cpu_set_bits *cpus;     /* the CPUs it may run on; NULL: those of the agent */
     long descriptor_limit;               /* its soft limit of open files; -1: that of the agent */
+    const struct process_function *function; /* what to run instead of the program, or NULL */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */
 };

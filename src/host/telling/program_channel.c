@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/telling/program_channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <uv.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+struct program_channel {
+    struct program_channel_settings settings;
+    uv_poll_t *poll;
+    struct event_descriptor *death; /* NULL: not watched */
+    struct text waiting;
+    size_t sent; /* of what waits */
+    size_t lost;
+    bool has_asked; /* for the end */
+    bool is_gone;   /* the program, or its end of the socket */
+};
+
+static void watch(struct program_channel *channel);
+
+static void forget_program(struct program_channel *channel) {
+    if (channel->is_gone) {
+        return;
+    }
+    channel->is_gone = true;
+    uv_poll_stop(channel->poll);
+    event_descriptor_free(channel->death);
+    channel->death = NULL;
+    text_clear(&channel->waiting);
+    channel->sent = 0;
+    if (!channel->has_asked) { /* a second signal kills */
+        channel->settings.asked(channel->settings.context, SIGTERM);
+    }
+}
+
+static void program_died(void *context) {
+    forget_program(context);
+}
+
+static bool is_passing(int error) {
+    return error == EAGAIN || error == EINTR;
+}
+
+static void read_requests(struct program_channel *channel) {
+    unsigned char requests[16];
+    ssize_t length = recv(channel->settings.fd, requests, sizeof requests, MSG_DONTWAIT);
+    if (length == 0 || (length < 0 && !is_passing(errno))) {
+        forget_program(channel);
+        return;
+    }
+    for (ssize_t i = 0; i < length; i++) {
+        channel->has_asked = true;
+        channel->settings.asked(channel->settings.context, requests[i]);
+    }
+}
+
+/* False: the rest has to wait. */
+static bool send_some(struct program_channel *channel, int flags) {
+    ssize_t length = send(channel->settings.fd, channel->waiting.data + channel->sent,
+        channel->waiting.length - channel->sent, flags | MSG_NOSIGNAL);
+    if (length < 0) {
+        if (!is_passing(errno)) {
+            forget_program(channel);
+        }
+        return false;
+    }
+    channel->sent += (size_t)length;
+    if (channel->sent == channel->waiting.length) {
+        text_clear(&channel->waiting);
+        channel->sent = 0;
+    }
+    return true;
+}
+
+static void send_waiting(struct program_channel *channel) {
+    while (channel->waiting.length > 0 && send_some(channel, MSG_DONTWAIT)) {
+    }
+}
+
+static void is_ready(uv_poll_t *handle, int status, int events) {
+    struct program_channel *channel = handle->data;
+    (void)status; /* what is wrong shows when it is read */
+    if ((events & UV_WRITABLE) != 0) {
+        send_waiting(channel);
+    }
+    if ((events & ~UV_WRITABLE) != 0 || status != 0) {
+        read_requests(channel);
+    }
+    watch(channel);
+}
+
+static void watch(struct program_channel *channel) {
+    if (!channel->is_gone) {
+        int events = UV_READABLE | (channel->waiting.length > 0 ? UV_WRITABLE : 0);
+        uv_poll_start(channel->poll, events, is_ready);
+    }
+}
+
+static void free_handle(uv_handle_t *handle) {
+    free(handle);
+}
+
+enum failure_code program_channel_new(struct event_loop *loop,
+    const struct program_channel_settings *settings, struct program_channel **out_channel,
+    struct failure *failure) {
+    uv_poll_t *poll = memory_allocate(sizeof *poll);
+    int status = uv_poll_init(event_loop_uv(loop), poll, settings->fd);
+    if (status != 0) {
+        free(poll);
+        return failure_set_system(failure, -status, "cannot watch descriptor %d", settings->fd);
+    }
+    struct program_channel *channel = memory_allocate(sizeof *channel);
+    channel->settings = *settings;
+    channel->poll = poll;
+    poll->data = channel;
+    if (settings->program >= 0 && event_descriptor_new(loop, settings->program, program_died,
+                                      channel, &channel->death, failure) != FAILURE_NONE) {
+        channel->death = NULL; /* the socket's end tells it, too */
+    }
+    watch(channel);
+    *out_channel = channel;
+    return FAILURE_NONE;
+}
+
+void program_channel_tell(struct program_channel *channel, const char *line, bool may_be_lost) {
+    if (channel->is_gone) {
+        return;
+    }
+    if (may_be_lost &&
+        channel->waiting.length - channel->sent + strlen(line) > PROGRAM_CHANNEL_CEILING) {
+        channel->lost++;
+        return;
+    }
+    text_append(&channel->waiting, line);
+    send_waiting(channel);
+    watch(channel);
+}
+
+size_t program_channel_lost(const struct program_channel *channel) {
+    return channel->lost;
+}
+
+/* The loop does not run any more. */
+static void wait_for_program(struct program_channel *channel) {
+    struct pollfd fds[] = {
+        {.fd = channel->settings.fd, .events = POLLOUT},
+        {.fd = channel->settings.program, .events = POLLIN},
+    };
+    while (!channel->is_gone && channel->waiting.length > 0) {
+        if (poll(fds, 2, -1) < 0) {
+            continue;
+        }
+        if (fds[1].revents != 0) {
+            return;
+        }
+        send_waiting(channel);
+    }
+}
+
+static void ask_nobody(void *context, int signal) {
+    (void)context;
+    (void)signal;
+}
+
+void program_channel_free(struct program_channel *channel) {
+    if (channel == NULL) {
+        return;
+    }
+    channel->settings.asked = ask_nobody;
+    wait_for_program(channel);
+    event_descriptor_free(channel->death);
+    uv_close((uv_handle_t *)channel->poll, free_handle);
+    text_clear(&channel->waiting);
+    free(channel);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "base/memory.h"
+#include "wire/telling/agent_line.h"
+
+static void take(struct run_result *result, const char *lines, bool *out_is_complete) {
+    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1) {
+        const struct slice document = {(const unsigned char *)lines + 1, (size_t)(end - lines - 1)};
+        assert_int_equal(
+            agent_line_read_result(lines[0], document, result, out_is_complete), FAILURE_NONE);
+    }
+}
+
+static void result_is_read_as_it_was_written(void **state) {
+    (void)state;
+    struct run_worker workers[] = {{4, 0, 17, 0}, {5, 1, 18, -9}};
+    struct failure_account failures[] = {
+        {.host = memory_duplicate_string("node1"), .rank = 5, .local_rank = 1, .exit = {true, 9}}};
+    struct run_result result = {.state = RUN_STATE_FAILED,
+        .exit_status = 1,
+        .restarts = 3,
+        .message = memory_duplicate_string("\"w\nhy\""),
+        .workers = workers,
+        .worker_count = 2,
+        .failures = failures,
+        .failure_count = 1,
+        .has_root_cause = true,
+        .root_cause = {.host = memory_duplicate_string("node2"), .rank = 7}};
+    struct run_result again = {0};
+    struct text lines = {0};
+    bool is_complete = false;
+    agent_line_write_result(&result, &lines);
+    take(&again, text_string(&lines), &is_complete);
+    assert_true(is_complete);
+    assert_int_equal(again.state, RUN_STATE_FAILED);
+    assert_int_equal(again.exit_status, 1);
+    assert_int_equal(again.restarts, 3);
+    assert_string_equal(again.message, "\"w\nhy\"");
+    assert_int_equal(again.worker_count, 2);
+    assert_int_equal(again.workers[1].global_rank, 5);
+    assert_int_equal(again.workers[1].exit_code, -9);
+    assert_int_equal(again.failure_count, 1);
+    assert_true(again.failures[0].exit.is_signal);
+    assert_true(again.has_root_cause);
+    assert_string_equal(again.root_cause.host, "node2");
+    run_result_clear(&again);
+    text_clear(&lines);
+    free(result.message);
+    failure_account_clear(&failures[0]);
+    failure_account_clear(&result.root_cause);
+}
+
+static void metric_is_read_as_it_was_written(void **state) {
+    (void)state;
+    char name[] = "workers.\"r\".run_total";
+    const struct metric metric = {name, -7, {1700000000123456789}};
+    struct metric again;
+    struct text line = {0};
+    agent_line_write_metric(&metric, &line);
+    assert_int_equal(text_string(&line)[0], AGENT_LINE_METRIC);
+    assert_int_equal(
+        agent_line_read_metric(slice_from_string(text_string(&line) + 1), &again), FAILURE_NONE);
+    assert_string_equal(again.name, name);
+    assert_int_equal(again.value, -7);
+    assert_int_equal(again.time.nanoseconds, metric.time.nanoseconds);
+    free(again.name);
+    text_clear(&line);
+}
+
+static void assert_refused(char kind, const char *document, enum failure_code expected) {
+    struct run_result result = {0};
+    bool is_complete = false;
+    assert_int_equal(
+        agent_line_read_result(kind, slice_from_string(document), &result, &is_complete), expected);
+    assert_false(is_complete);
+    assert_int_equal(result.worker_count + result.failure_count, 0);
+}
+
+static void what_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    assert_refused('X', "{}", FAILURE_MALFORMED);
+    assert_refused(AGENT_LINE_RESULT, "", FAILURE_MALFORMED);
+    assert_refused(AGENT_LINE_RESULT,
+        "{\"state\": \"HEALTHY\", \"exit_status\": 0, \"signal\": 0, \"restarts\": 0}",
+        FAILURE_MALFORMED);
+    assert_refused(AGENT_LINE_RESULT,
+        "{\"state\": \"FAILED\", \"exit_status\": 256, \"signal\": 0, \"restarts\": 0}",
+        FAILURE_LIMIT);
+    assert_refused(AGENT_LINE_WORKER,
+        "{\"global_rank\": 0, \"local_rank\": 4096, \"pid\": 1, \"exit_code\": 0}", FAILURE_LIMIT);
+    assert_refused(AGENT_LINE_FAILURE, "{}", FAILURE_MALFORMED);
+    assert_refused(AGENT_LINE_ROOT_CAUSE, "[", FAILURE_MALFORMED);
+}
+
+static void event_is_a_record_with_a_letter(void **state) {
+    (void)state;
+    struct text line = {0};
+    agent_line_write_event("{\"name\": \"x\"}\n", &line);
+    assert_string_equal(text_string(&line), "E{\"name\": \"x\"}\n");
+    text_clear(&line);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(result_is_read_as_it_was_written),
+    cmocka_unit_test(metric_is_read_as_it_was_written),
+    cmocka_unit_test(what_makes_no_sense_is_refused),
+    cmocka_unit_test(event_is_a_record_with_a_letter),
+};
+
+TEST_MAIN(tests)
