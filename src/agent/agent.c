@@ -84,6 +84,7 @@ static enum failure_code open_event_log(struct agent *agent, struct failure *fai
         .machine = node_machine_agent(agent->node),
         .placement = &node_machine_knowledge(agent->node)->placement,
         .sink = agent->sink,
+        .audience = agent->audience,
     };
     return agent_event_log_new(agent->loop, &settings, &agent->event_log, failure);
 }
@@ -255,6 +256,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
         .scratch = agent->scratch,
+        .function = agent->program != NULL ? agent->program->function : NULL,
         .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
         .standby = agent->standby,
@@ -308,6 +310,16 @@ static void tell_of_disk(void *context, const char *what) {
     log_warning(agent->log, "waiting for %s: its disk does not answer", what);
 }
 
+static enum failure_code open_audience(struct agent *agent, struct failure *failure) {
+    if (agent->program == NULL) {
+        return FAILURE_NONE;
+    }
+    struct agent_audience_settings settings = agent->program->audience;
+    settings.asked = agent_signal_received;
+    settings.context = agent;
+    return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
+}
+
 /* Signals first, so that none is lost; the guardian before any thread; the rest in order of
  * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
@@ -320,6 +332,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
     code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
         agent_signal_received, agent, &agent->signals, failure);
+    if (code == FAILURE_NONE) {
+        code = open_audience(agent, failure);
+    }
     if (code == FAILURE_NONE) {
         const struct agent_preparation_watch watch = {
             agent->loop, duration_from_seconds(SILENT_DISK_SECONDS), tell_of_disk, agent};
@@ -406,17 +421,20 @@ static void tear_down(struct agent *agent) {
         duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);
     signal_watch_free(agent->signals);
     agent_joining_free(agent->joining);
+    agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
     agent_node_settings_clear(&agent->node_settings);
     agent_preparation_clear(&agent->preparation);
+    free(agent->trouble);
 }
 
-int agent_run(const struct launch_config *config, const struct text_list *environment,
-    struct log_sink *sink) {
+int agent_run_for(const struct agent_program *program, const struct launch_config *config,
+    const struct text_list *environment, struct log_sink *sink) {
     struct agent agent = {
+        .program = program,
         .config = config,
         .environment = environment,
         .sink = sink,
@@ -429,6 +447,7 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
         agent_start(&agent);
         event_loop_run(agent.loop);
         agent.is_queueing = true; /* what the shells still say is not heard any more */
+        agent.has_run = true;
         agent_end_record(&agent);
         status = agent_end_report(&agent);
     } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
@@ -438,6 +457,12 @@ int agent_run(const struct launch_config *config, const struct text_list *enviro
         status =
             agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
     }
+    agent_end_tell(&agent, status);
     tear_down(&agent);
     return status;
+}
+
+int agent_run(const struct launch_config *config, const struct text_list *environment,
+    struct log_sink *sink) {
+    return agent_run_for(NULL, config, environment, sink);
 }

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include "agent/failure/agent_report.h"
+#include "base/memory.h"
+#include "core/telling/event_record.h"
+#include "core/telling/run_result.h"
 #include "core/workers/signal_name.h"
 
 #define EXIT_JOB_FAILED 1
@@ -16,13 +19,15 @@ static const char *parent_error_file(const struct agent *agent) {
     return path == NULL || *path == '\0' ? NULL : path;
 }
 
-int agent_end_of_itself(const struct agent *agent, const char *error, const char *message) {
+int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+    free(agent->trouble);
+    agent->trouble = memory_duplicate_string(message);
     log_error(agent->log, "%s", message);
     agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
     return EXIT_JOB_FAILED;
 }
 
-static int report_rendezvous_failure(const struct agent *agent, const char *what) {
+static int report_rendezvous_failure(struct agent *agent, const char *what) {
     char *message = text_format("%s: %s", what, node_machine_knowledge(agent->node)->trouble);
     int status = agent_end_of_itself(agent, "RendezvousError", message);
     free(message);
@@ -30,7 +35,7 @@ static int report_rendezvous_failure(const struct agent *agent, const char *what
 }
 
 /* The file has the words of torchrun's SignalException. */
-int agent_end_by_signal(const struct agent *agent) {
+int agent_end_by_signal(struct agent *agent) {
     int signal = agent->outcome.signal;
     char *message = text_format("Process %lld got signal: %d", (long long)getpid(), signal);
     log_error(agent->log, "stopped by %s", signal_name_from_number(signal));
@@ -108,4 +113,97 @@ void agent_end_record(struct agent *agent) {
     }
     agent_event_log_end(agent->event_log, agent->workers, &agent->outcome, trouble);
     free(signalled);
+}
+
+/* The failures of this node, without the workers that the agent itself has ended. */
+static void collect_failures(struct agent *agent, struct run_result *result) {
+    struct worker_group *group = node_machine_workers(agent->node);
+    const struct agent_findings_sources sources = {
+        &agent->preparation, agent->workers, &node_machine_knowledge(agent->node)->placement};
+    result->failures = memory_allocate(group->failure_count * sizeof *result->failures);
+    for (size_t i = 0; i < group->failure_count; i++) {
+        struct agent_finding finding;
+        if (group->failures[i].is_from_our_signal) {
+            continue;
+        }
+        agent_finding_collect(&sources, group, i, &finding);
+        failure_account_copy(&finding.account, &result->failures[result->failure_count++]);
+        if (i == worker_group_root_cause(group) && !result->has_root_cause) {
+            result->has_root_cause = true;
+            failure_account_copy(&finding.account, &result->root_cause);
+        }
+        agent_finding_clear(&finding);
+    }
+}
+
+/* Those that have ended by themselves. */
+static void collect_workers(struct agent *agent, struct run_result *result) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    int base_rank = node_machine_knowledge(agent->node)->placement.ranks.base_rank;
+    result->workers = memory_allocate(group->count * sizeof *result->workers);
+    for (size_t rank = 0; rank < group->count; rank++) {
+        const struct worker_failure *failure = event_plan_failure(group, (int)rank);
+        bool has_ended =
+            group->states[rank] == WORKER_SUCCEEDED ||
+            (failure != NULL && failure->start_message == NULL && failure->stuck.nanoseconds == 0);
+        if (has_ended) {
+            result->workers[result->worker_count++] = (struct run_worker){
+                .global_rank = base_rank + (int)rank,
+                .local_rank = (int)rank,
+                .pid = agent_workers_pid(agent->workers, (int)rank),
+                .exit_code = failure != NULL ? process_exit_python_code(failure->exit) : 0,
+            };
+        }
+    }
+}
+
+static enum run_state final_state(const struct agent_outcome *outcome) {
+    switch (outcome->kind) {
+    case AGENT_OUTCOME_SUCCEEDED:
+        return RUN_STATE_SUCCEEDED;
+    case AGENT_OUTCOME_FAILED:
+        return RUN_STATE_FAILED;
+    case AGENT_OUTCOME_PEER_FAILED:
+    case AGENT_OUTCOME_JOIN_FAILED:
+    case AGENT_OUTCOME_SIGNALLED:
+        break;
+    }
+    return RUN_STATE_STOPPED;
+}
+
+/* Of an agent whose machine has run. */
+static void describe_run(struct agent *agent, struct run_result *result) {
+    const struct membership_knowledge *knowledge = node_machine_knowledge(agent->node);
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    result->state = final_state(&agent->outcome);
+    result->restarts = agent_machine_attempt(machine);
+    if (knowledge->has_root_cause) {
+        result->has_root_cause = true;
+        failure_account_copy(&knowledge->root_cause, &result->root_cause);
+    }
+    if (result->state != RUN_STATE_STOPPED) {
+        collect_workers(agent, result);
+    }
+    if (agent->outcome.kind != AGENT_OUTCOME_SUCCEEDED) {
+        collect_failures(agent, result);
+    }
+    agent_audience_end(agent->audience, machine, &agent->outcome);
+}
+
+void agent_end_tell(struct agent *agent, int status) {
+    if (agent->audience == NULL) {
+        return;
+    }
+    bool is_signalled = agent->outcome.kind == AGENT_OUTCOME_SIGNALLED;
+    struct run_result result = {
+        .state = RUN_STATE_STOPPED,
+        .exit_status = status,
+        .signal = is_signalled ? agent->outcome.signal : 0,
+        .message = memory_duplicate_string(agent->trouble),
+    };
+    if (agent->has_run) {
+        describe_run(agent, &result);
+    }
+    agent_audience_result(agent->audience, &result);
+    run_result_clear(&result);
 }

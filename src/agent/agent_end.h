@@ -10,12 +10,15 @@
 /* Says how the job has ended for this node, and returns the exit status. */
 int agent_end_report(struct agent *agent);
 /* The same of an agent that a signal has ended before it had a job. */
-int agent_end_by_signal(const struct agent *agent);
+int agent_end_by_signal(struct agent *agent);
 /* The same where something kept the agent itself from going on; `error` is what Python calls the
  * like. */
-int agent_end_of_itself(const struct agent *agent, const char *error, const char *message);
+int agent_end_of_itself(struct agent *agent, const char *error, const char *message);
 
 /* Tells the event log. */
 void agent_end_record(struct agent *agent);
+
+/* Tells the program that has started the agent, after one of those with a status. */
+void agent_end_tell(struct agent *agent, int status);
 
 #endif

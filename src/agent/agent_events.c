@@ -263,6 +263,7 @@ static void tell_of_step(
     agent_joining_follow(agent->joining, before, node_machine_agent(agent->node)->phase);
     agent_event_log_step(agent->event_log, agent->workers, before, event->now);
     agent_metrics_step(agent->metrics, before, node_machine_agent(agent->node), event);
+    agent_audience_step(agent->audience, before, node_machine_agent(agent->node), event);
 }
 
 static void step(struct agent *agent, const struct node_event *event) {

@@ -10,6 +10,7 @@
 #include "agent/telling/agent_announcement.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
+#include "agent/telling/agent_audience.h"
 #include "agent/telling/agent_metrics.h"
 #include "agent/telling/agent_story.h"
 #include "agent/failure/agent_evidence.h"
@@ -37,6 +38,7 @@
 struct agent {
     const struct launch_config *config;
     const struct text_list *environment;
+    const struct agent_program *program; /* NULL: none has started it */
     struct log_sink *sink;
     const struct log *log;
     struct agent_preparation preparation;
@@ -57,6 +59,7 @@ struct agent {
     struct agent_story story;
     struct agent_announcement *announcement;
     struct agent_event_log *event_log;    /* NULL when nobody asked for it */
+    struct agent_audience *audience;      /* NULL where no program has started it */
     struct agent_health *health;          /* NULL when nobody may ask for it */
     struct agent_metrics *metrics;        /* the same */
     struct tally worker_store_operations; /* of all rounds */
@@ -64,12 +67,14 @@ struct agent {
     struct text_list expected_nodes;      /* their names, where they are known */
     struct agent_node_settings node_settings;
     struct node_machine *node;
+    bool has_run;     /* the node has run to its end */
     bool is_queueing; /* what is posted waits: a step is under way, or the node does not run */
     /* Answers to effects that wait for error files of workers. Until they are given, what is posted
      * waits, too. */
     enum membership_event_kind owed[AGENT_EFFECTS_MAXIMUM];
     size_t owed_count;
     struct agent_outcome outcome;
+    char *trouble; /* what kept the agent itself from going on, or NULL */
     /* A worker's end after which this node leaves the job (--exit-on) */
     bool has_exit_on;
     struct process_exit exit_on;

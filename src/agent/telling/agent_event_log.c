@@ -17,7 +17,7 @@
 struct agent_event_log {
     struct agent_event_log_settings settings;
     struct event_loop *loop;
-    struct event_thread *file; /* NULL: the console */
+    struct event_thread *file; /* NULL: none */
     char *host_name;
     struct instant began;
     struct instant joining_since;
@@ -64,15 +64,17 @@ static struct event_record make_record(const struct agent_event_log *log, enum e
 static void write_line(struct agent_event_log *log, const char *line) {
     if (log->file != NULL) {
         event_thread_append(log->file, line);
-    } else {
-        log_sink_write_text(log->settings.sink, line);
     }
+    agent_audience_event(log->settings.audience, line);
 }
 
 static void write_record(struct agent_event_log *log, const struct event_record *record) {
     struct text line = {0};
     event_json_write(record, &line);
     write_line(log, text_string(&line));
+    if (log->settings.config->event_handler == LAUNCH_EVENTS_CONSOLE) {
+        log_sink_write_text(log->settings.sink, text_string(&line));
+    }
     text_clear(&line);
 }
 
@@ -226,7 +228,7 @@ void agent_event_log_end(struct agent_event_log *log, const struct agent_workers
 }
 
 bool agent_event_log_wants_rendezvous(const struct agent_event_log *log) {
-    return log != NULL && log->file != NULL;
+    return log != NULL && (log->file != NULL || log->settings.audience != NULL);
 }
 
 void agent_event_log_rendezvous(
@@ -255,7 +257,7 @@ enum failure_code agent_event_log_new(struct event_loop *loop,
     const struct agent_event_log_settings *settings, struct agent_event_log **out_log,
     struct failure *failure) {
     enum launch_event_handler handler = settings->config->event_handler;
-    if (handler == LAUNCH_EVENTS_NULL) {
+    if (handler == LAUNCH_EVENTS_NULL && settings->audience == NULL) {
         *out_log = NULL;
         return FAILURE_NONE;
     }

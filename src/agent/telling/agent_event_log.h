@@ -7,6 +7,7 @@
 #define MUSTER_AGENT_TELLING_AGENT_EVENT_LOG_H
 
 #include "agent/failure/agent_findings.h"
+#include "agent/telling/agent_audience.h"
 #include "base/duration.h"
 #include "base/failure.h"
 #include "core/agent/agent_machine.h"
@@ -22,6 +23,7 @@ struct agent_event_log_settings {
     const struct agent_machine *machine;
     const struct node_placement *placement; /* of the round that was joined last */
     struct log_sink *sink;
+    struct agent_audience *audience; /* hears everything; or NULL */
 };
 
 /* *out_log is NULL when nobody wants events; the functions below accept that. FAILURE_SYSTEM when
@@ -39,8 +41,8 @@ void agent_event_log_step(struct agent_event_log *log, const struct agent_worker
 void agent_event_log_end(struct agent_event_log *log, const struct agent_workers *workers,
     const struct agent_outcome *outcome, const char *trouble);
 
-/* What a rendezvous records of itself goes to files alone, as torchrun's console shows none of it.
- */
+/* What a rendezvous records of itself goes to files and the audience alone, as torchrun's console
+ * shows none of it. */
 bool agent_event_log_wants_rendezvous(const struct agent_event_log *log);
 /* Where that is wanted. */
 void agent_event_log_rendezvous(struct agent_event_log *log, const struct event_rendezvous *record);

@@ -19,6 +19,7 @@
 #include "core/workers/worker_environment.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
+#include "host/process/process_spawn.h"
 #include "host/log/log_thread.h"
 
 /* Called on the agent's loop. One of started and start_failed answers a start, unless that is ended
@@ -41,6 +42,7 @@ struct agent_workers_settings {
     const struct log *log;
     const struct agent_scratch *scratch; /* NULL: none */
     long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
+    const struct process_function *function; /* run in the place of the program; or NULL */
     struct guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
     struct agent_standby *standby; /* NULL when there are no standby workers */

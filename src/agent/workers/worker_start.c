@@ -37,6 +37,7 @@ enum failure_code worker_start_process(const struct agent_workers_settings *sett
     request.extra_fd = descriptors[3];
     request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
     request.descriptor_limit = settings->descriptor_limit;
+    request.function = settings->function;
     request.guardian_fd = guardian_descriptor(settings->guardian);
     enum failure_code code = process_spawn(&request, out_process, failure);
     text_list_clear(&arguments);
