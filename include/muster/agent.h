@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The workers of one node of a job, started, watched and restarted: LocalElasticAgent, WorkerSpec
+ * and RunResult of torch/distributed/elastic/agent/server/local_elastic_agent.py and api.py, and
+ * ProcessFailure of multiprocessing/errors/__init__.py. It is what `muster run` does.
+ *
+ *     static const char *const args[] = {"-u", "train.py", 0};
+ *     struct muster_agent_settings settings = MUSTER_AGENT_SETTINGS;
+ *     settings.entrypoint = "python3";
+ *     settings.args = args;
+ *     settings.local_world_size = 8;
+ *     struct muster_agent *agent;
+ *     if (muster_agent_start(&settings, &agent, &failure) == MUSTER_OK) {
+ *         … poll muster_agent_fd(agent) for reading; then:
+ *         muster_agent_process(agent, NULL);
+ *         … until muster_agent_result no longer says MUSTER_ERROR_STATE
+ *     }
+ *     muster_agent_free(agent);
+ *
+ * muster_agent_start RUNS THE AGENT AS A PROCESS: a copy of the program is forked, without exec. It
+ * is no child of the program, but leads a session of its own. It has none of the program's
+ * descriptors but the standard ones, and no signal handler. The program keeps its signals, its
+ * SIGCHLD and its children: it only has SIGCHLD once when the agent is started, for a process
+ * between that has been waited for by then. (A program that is process 1 or a subreaper has to wait
+ * for the agent as for any orphan.) When the program ends or is killed, the agent ends its workers.
+ *
+ * muster_agent_run OWNS THE PROCESS that calls it, as the command does: it handles the signals of
+ * --signals-to-handle and SIGCHLD, ignores SIGPIPE, waits for all children, becomes a subreaper,
+ * raises the limit of open files and starts threads. Call it from a program that has one thread and
+ * no children.
+ *
+ * Callbacks come from inside muster_agent_process or muster_agent_run, in the order in which things
+ * have happened. From inside one the agent may be stopped, killed and freed; it must not be
+ * processed. Times are seconds since 1970. What muster/error.h says holds here. */
+#ifndef MUSTER_AGENT_H
+#define MUSTER_AGENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <muster/error.h>
+#include <muster/metrics.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct muster_agent;
+
+/* WorkerState, as far as an agent can end in it. */
+enum muster_worker_state {
+    MUSTER_WORKER_STATE_UNKNOWN = 0, /* the agent was killed, and nothing is known */
+    MUSTER_WORKER_STATE_STOPPED = 1, /* by a signal, by other nodes, or before there were workers */
+    MUSTER_WORKER_STATE_SUCCEEDED = 2,
+    MUSTER_WORKER_STATE_FAILED = 3
+};
+
+enum muster_agent_event_kind {
+    MUSTER_AGENT_EVENT_AGENT = 1,     /* of the agent: RENDEZVOUS, ASSIGN_WORKER_RANKS, SUCCEEDED,
+                                         FAILED */
+    MUSTER_AGENT_EVENT_WORKER = 2,    /* of a worker: START, SUCCEEDED, FAILED, TERMINATED */
+    MUSTER_AGENT_EVENT_WATCHDOG = 3,  /* "timer expired" */
+    MUSTER_AGENT_EVENT_STANDBY = 4,   /* "standby.ready" */
+    MUSTER_AGENT_EVENT_RENDEZVOUS = 5 /* of this node's part in the rendezvous (RdzvEvent) */
+};
+
+/* A record of --event-log-handler: Event in torch/distributed/elastic/events/api.py. Borrowed for
+ * the callback; texts are UTF-8, and NULL where the record has none. Fields may be added at the
+ * end. */
+struct muster_agent_event {
+    enum muster_agent_event_kind kind;
+    const char *name;  /* "torchelastic.worker.status.START" */
+    const char *state; /* "START"; of a rendezvous INIT, RUNNING, SUCCEEDED or FAILED */
+    double timestamp;  /* 0: the record has none */
+    const char *run_id;
+    const char *role;
+    const char *hostname;
+    const char *raw_error; /* of a worker: the JSON of its error file; else why it went wrong */
+    const char *message;   /* RENDEZVOUS */
+    int group_rank;        /* of this node; -1: it has none yet, as with the ranks below */
+    int group_world_size;
+    int global_rank; /* WORKER */
+    int local_rank;
+    long pid;          /* of the worker; 0: none */
+    int has_exit_code; /* of a worker that has failed: … */
+    int exit_code;     /* as in Python: a signal is a negative number */
+    int restarts;
+    double duration_ms; /* -1: the record has none */
+    const char *json;   /* the whole record, one line without its newline */
+};
+
+/* ProcessFailure. */
+struct muster_process_failure {
+    int global_rank;
+    int local_rank;
+    long pid;         /* 0: it could not be started */
+    int exitcode;     /* as in Python; 1 where it could not be started or hangs in the kernel */
+    double timestamp; /* of the error file, else when its end was seen */
+    const char *hostname;
+    const char *error_file; /* a path on its node, or NULL, as all that follows */
+    const char *message;  /* the traceback or message from there, or why it could not be started */
+    const char *evidence; /* what the kernel knows besides */
+};
+
+/* A worker that has ended by itself. return_values has those that succeeded. */
+struct muster_worker_exit {
+    int global_rank;
+    int local_rank;
+    long pid;
+    int exitcode;
+};
+
+/* RunResult. It belongs to the agent, until that is freed. Fields may be added at the end. */
+struct muster_run_result {
+    enum muster_worker_state state;
+    int exit_status;                          /* as that of the command */
+    int signal;                               /* that has ended the agent; 0: none */
+    int restarts;                             /* how many the job has used */
+    const char *message;                      /* why the agent itself could not go on, or NULL */
+    const struct muster_worker_exit *workers; /* of this node, in the order of global ranks */
+    size_t worker_count;
+    const struct muster_process_failure *failures; /* of this node, the same */
+    size_t failure_count;
+    const struct muster_process_failure *root_cause; /* of the job, maybe on another node; NULL:
+                                                        none is known */
+};
+
+/* WorkerSpec and LaunchConfig. Begin with MUSTER_AGENT_SETTINGS; NULL stands for the default. What
+ * is given is copied, except for what callbacks and the function use. */
+struct muster_agent_settings {
+    size_t size; /* of this struct */
+
+    /* What to run: a program, found on PATH where it has no slash, … */
+    const char *entrypoint;
+    const char *const *args; /* its arguments, up to a NULL; ${local_rank} is put in */
+    /* … or a function: each worker is a process that is forked from the agent, and ends with the
+     * status that the function returns (0 to 255). Its rank is in its environment (RANK, …), as a
+     * program's is. In place of an entrypoint. */
+    int (*function)(void *context);
+    void *function_context;
+    const char *const *env; /* NAME=VALUE up to a NULL: what workers inherit; NULL: environ */
+
+    const char *role;        /* default "default" */
+    int local_world_size;    /* 1 to 4096; default 1 */
+    int max_restarts;        /* default 3 */
+    double monitor_interval; /* seconds between looks for workers that hang in the kernel */
+
+    /* The rendezvous. Without a backend and an endpoint the job has this node alone. */
+    int min_nodes;             /* default 1 */
+    int max_nodes;             /* default 1 */
+    const char *rdzv_backend;  /* "c10d", "static", "dir", "etcd", "k8s" */
+    const char *rdzv_endpoint; /* see muster(1) */
+    const char *run_id;
+    const char *rdzv_configs; /* "KEY=VALUE,KEY=VALUE" */
+
+    /* The workers' output; see muster(1). */
+    const char *log_dir;
+    const char *redirects; /* "3", "0:1,1:2" */
+    const char *tee;
+
+    /* Further options of `muster run`, up to a NULL: "--node-rank=1", "--standby=off". Of an option
+     * that is named above as well the last value holds, which is this one. */
+    const char *const *options;
+
+    /* Callbacks, each of which may be NULL. */
+    void (*event)(void *context, const struct muster_agent_event *event);
+    void (*metric)(void *context, const struct muster_metric *metric);
+    void (*ended)(void *context, const struct muster_run_result *result); /* the last one */
+    void *context;
+
+    /* muster_agent_start: where the agent's and the workers' output goes that goes to no file.
+     * Both stay the program's; -1: the program's own. */
+    int stdout_fd;
+    int stderr_fd;
+};
+#define MUSTER_AGENT_SETTINGS                                                                      \
+    {                                                                                              \
+        sizeof(struct muster_agent_settings), 0, 0, 0, 0, 0, 0, 1, 3, 0.1, 1, 1, 0, 0, 0, 0, 0, 0, \
+            0, 0, 0, 0, 0, 0, -1, -1                                                               \
+    }
+
+/* Starts the agent as a process of its own. MUSTER_ERROR_INVALID with the words of the command for
+ * settings that make no sense; MUSTER_ERROR_LIMIT; MUSTER_ERROR_SYSTEM. */
+enum muster_error muster_agent_start(const struct muster_agent_settings *settings,
+    struct muster_agent **out_agent, struct muster_failure *failure);
+
+/* Runs the agent in this process until the job is over; see above. `ended` has the result. Returns
+ * MUSTER_OK whenever the job was begun, however it ended; *out_status, which may be NULL, is then
+ * the exit status of the command. Else as muster_agent_start. */
+enum muster_error muster_agent_run(
+    const struct muster_agent_settings *settings, int *out_status, struct muster_failure *failure);
+
+/* To be polled for reading. It stays readable when the agent has ended. -1 for NULL, and in a
+ * child. */
+int muster_agent_fd(const struct muster_agent *agent);
+
+/* Takes what the agent has said, and does not wait. */
+enum muster_error muster_agent_process(struct muster_agent *agent, struct muster_failure *failure);
+
+/* The pid of the agent. MUSTER_ERROR_STATE when it has ended. */
+enum muster_error muster_agent_pid(
+    const struct muster_agent *agent, long *out_pid, struct muster_failure *failure);
+
+/* Has the agent stop its workers and end, as this signal does with the command; 0: SIGTERM. A
+ * second one kills the workers. The result follows. MUSTER_ERROR_STATE when the agent has ended. */
+enum muster_error muster_agent_stop(
+    struct muster_agent *agent, int signal, struct muster_failure *failure);
+
+/* Kills the agent and, through its guardian, its workers. The result, which knows nothing, follows.
+ * MUSTER_ERROR_STATE when it has ended. */
+enum muster_error muster_agent_kill(struct muster_agent *agent, struct muster_failure *failure);
+
+/* How it has ended. MUSTER_ERROR_STATE until muster_agent_process has seen the end. */
+enum muster_error muster_agent_result(const struct muster_agent *agent,
+    const struct muster_run_result **out_result, struct muster_failure *failure);
+
+/* An agent that has not ended stops its workers, and ends when that is done, unless it is killed
+ * before; nobody hears of it. Accepts NULL. */
+void muster_agent_free(struct muster_agent *agent);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

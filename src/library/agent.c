@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/agent.h: the agent of the command, in a process apart or in this one. */
+#include <muster/agent.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/agent_job.h"
+#include "base/memory.h"
+#include "host/loop/abort_notice.h"
+#include "host/process/process_apart.h"
+#include "library/agent_reading.h"
+#include "library/agent_settings.h"
+#include "library/library_failure.h"
+#include "wire/telling/agent_line.h"
+
+#define CHUNK_SIZE 65536
+/* One call of muster_agent_process takes no more, so that a busy agent does not keep the program's
+ * own loop waiting. */
+#define MOST_CHUNKS 16
+#define SIGNAL_MAXIMUM 64
+
+struct muster_agent {
+    struct muster_agent_settings settings; /* callbacks and contexts */
+    pid_t owner;
+    struct process_apart process;
+    struct agent_reading reading;
+    struct text line; /* the beginning of one that has not come whole */
+    bool is_line_too_long;
+    bool has_ended;
+    bool is_busy;
+    bool is_freed;
+};
+
+/* `descriptors` are not for workers. */
+static enum failure_code run_order(const struct agent_order *order,
+    const struct agent_audience_settings *audience, const int descriptors[2], int *out_status,
+    struct failure *failure) {
+    struct process_function function = {
+        order->settings.function, order->settings.function_context, {0}};
+    struct agent_program program = {.audience = *audience};
+    if (function.run != NULL) {
+        enum failure_code code =
+            process_function_keep(&function, descriptors[0], descriptors[1], failure);
+        if (code != FAILURE_NONE) {
+            return code;
+        }
+        program.function = &function;
+    }
+    *out_status = agent_job_run(&program, &order->config, &order->environment);
+    number_list_clear(&function.kept);
+    return FAILURE_NONE;
+}
+
+/* In the process apart. */
+
+static int run_apart(void *context, int fd, int program) {
+    struct agent_order *order = context;
+    const struct agent_audience_settings audience = {.channel = fd, .program = program};
+    const int descriptors[] = {fd, program};
+    int status = EXIT_FAILURE;
+    abort_notice_install();
+    environ = order->environment.items;
+    (void)!run_order(order, &audience, descriptors, &status, NULL);
+    return status;
+}
+
+/* In the program. */
+
+static enum muster_error check_descriptors(
+    const struct muster_agent_settings *settings, struct muster_failure *failure) {
+    if (settings->stdout_fd < -1 || settings->stderr_fd < -1) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "%d is no descriptor",
+            settings->stdout_fd < -1 ? settings->stdout_fd : settings->stderr_fd);
+    }
+    return MUSTER_OK;
+}
+
+enum muster_error muster_agent_start(const struct muster_agent_settings *settings,
+    struct muster_agent **out_agent, struct muster_failure *out_failure) {
+    struct agent_order order;
+    struct failure failure = {0};
+    if (out_agent == NULL) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no place for the agent");
+    }
+    enum muster_error error = agent_order_read(settings, &order, out_failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    error = check_descriptors(&order.settings, out_failure);
+    struct muster_agent *agent = memory_allocate(sizeof *agent);
+    const struct process_apart_settings apart = {
+        order.settings.stdout_fd, order.settings.stderr_fd, run_apart, &order};
+    if (error == MUSTER_OK &&
+        process_apart_start(&apart, &agent->process, &failure) != FAILURE_NONE) {
+        error = library_pass_on(out_failure, &failure);
+    }
+    agent->settings = order.settings;
+    agent->owner = getpid();
+    agent->reading.settings = &agent->settings;
+    agent_order_clear(&order);
+    if (error != MUSTER_OK) {
+        free(agent);
+        return error;
+    }
+    *out_agent = agent;
+    return MUSTER_OK;
+}
+
+static enum muster_error check_agent(
+    const struct muster_agent *agent, struct muster_failure *failure) {
+    if (agent == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "the agent is NULL");
+    }
+    if (agent->owner != getpid()) {
+        return library_fail(
+            failure, MUSTER_ERROR_FORKED, "the agent belongs to the process that has made it");
+    }
+    if (agent->is_freed) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the agent is being freed");
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_error check_running(
+    const struct muster_agent *agent, struct muster_failure *failure) {
+    enum muster_error error = check_agent(agent, failure);
+    if (error == MUSTER_OK && agent->has_ended) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
+    }
+    return error;
+}
+
+static void destroy(struct muster_agent *agent) {
+    close(agent->process.fd);
+    if (agent->process.pidfd >= 0) {
+        close(agent->process.pidfd);
+    }
+    agent_reading_clear(&agent->reading);
+    text_clear(&agent->line);
+    free(agent);
+}
+
+static bool ask_to_end(const struct muster_agent *agent, int signal) {
+    const unsigned char request = (unsigned char)signal;
+    return send(agent->process.fd, &request, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* Another process that was forked from the program may hold the socket, too, so its end alone would
+ * not be seen. */
+void muster_agent_free(struct muster_agent *agent) {
+    if (check_agent(agent, NULL) != MUSTER_OK) {
+        return;
+    }
+    if (!agent->has_ended) {
+        (void)ask_to_end(agent, SIGTERM);
+    }
+    agent->is_freed = true;
+    if (!agent->is_busy) {
+        destroy(agent);
+    }
+}
+
+int muster_agent_fd(const struct muster_agent *agent) {
+    return check_agent(agent, NULL) == MUSTER_OK ? agent->process.fd : -1;
+}
+
+enum muster_error muster_agent_pid(
+    const struct muster_agent *agent, long *out_pid, struct muster_failure *failure) {
+    enum muster_error error = check_running(agent, failure);
+    if (error == MUSTER_OK && out_pid == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the pid");
+    }
+    if (error == MUSTER_OK) {
+        *out_pid = (long)agent->process.pid;
+    }
+    return error;
+}
+
+enum muster_error muster_agent_stop(
+    struct muster_agent *agent, int signal, struct muster_failure *failure) {
+    enum muster_error error = check_running(agent, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (signal < 0 || signal > SIGNAL_MAXIMUM) {
+        return library_fail(
+            failure, MUSTER_ERROR_INVALID, "%d is no signal; 0 to %d are", signal, SIGNAL_MAXIMUM);
+    }
+    if (!ask_to_end(agent, signal == 0 ? SIGTERM : signal)) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
+    }
+    return MUSTER_OK;
+}
+
+enum muster_error muster_agent_kill(struct muster_agent *agent, struct muster_failure *failure) {
+    enum muster_error error = check_running(agent, failure);
+    if (error == MUSTER_OK && !process_apart_signal(&agent->process, SIGKILL)) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
+    }
+    return error;
+}
+
+enum muster_error muster_agent_result(const struct muster_agent *agent,
+    const struct muster_run_result **out_result, struct muster_failure *failure) {
+    enum muster_error error = check_agent(agent, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (out_result == NULL) {
+        return library_fail(failure, MUSTER_ERROR_INVALID, "there is no place for the result");
+    }
+    if (!agent->has_ended) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "the agent has not ended");
+    }
+    *out_result = &agent->reading.result;
+    return MUSTER_OK;
+}
+
+/* Taking what the agent says. */
+
+static void take_line(struct muster_agent *agent) {
+    if (!agent->is_line_too_long) {
+        agent_reading_take(&agent->reading, slice_from_string(text_string(&agent->line)));
+    }
+    text_clear(&agent->line);
+    agent->is_line_too_long = false;
+}
+
+static void keep(struct muster_agent *agent, const char *bytes, size_t length) {
+    if (agent->line.length + length > AGENT_LINE_MAXIMUM) {
+        agent->is_line_too_long = true;
+        text_clear(&agent->line);
+    }
+    if (!agent->is_line_too_long) {
+        text_append_bytes(&agent->line, bytes, length);
+    }
+}
+
+static void take_bytes(struct muster_agent *agent, const char *bytes, size_t length) {
+    const char *end;
+    while (!agent->is_freed && (end = memchr(bytes, '\n', length)) != NULL) {
+        size_t taken = (size_t)(end - bytes);
+        keep(agent, bytes, taken);
+        take_line(agent);
+        bytes += taken + 1;
+        length -= taken + 1;
+    }
+    if (!agent->is_freed) {
+        keep(agent, bytes, length);
+    }
+}
+
+static void take_end(struct muster_agent *agent) {
+    agent->has_ended = true;
+    agent_reading_end(&agent->reading);
+}
+
+/* False: there is no more for now. */
+static bool take_chunk(struct muster_agent *agent, char chunk[CHUNK_SIZE]) {
+    ssize_t length = recv(agent->process.fd, chunk, CHUNK_SIZE, MSG_DONTWAIT);
+    if (length > 0) {
+        take_bytes(agent, chunk, (size_t)length);
+    } else if (length == 0 || (errno != EAGAIN && errno != EINTR)) {
+        take_end(agent);
+    }
+    return length > 0;
+}
+
+enum muster_error muster_agent_process(struct muster_agent *agent, struct muster_failure *failure) {
+    enum muster_error error = check_agent(agent, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    if (agent->is_busy) {
+        return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
+    }
+    char *chunk = memory_allocate(CHUNK_SIZE);
+    agent->is_busy = true;
+    for (int i = 0; i < MOST_CHUNKS && !agent->has_ended && !agent->is_freed; i++) {
+        if (!take_chunk(agent, chunk)) {
+            break;
+        }
+    }
+    agent->is_busy = false;
+    free(chunk);
+    if (agent->is_freed) {
+        destroy(agent);
+    }
+    return MUSTER_OK;
+}
+
+/* In this process. */
+
+static void take_own_line(void *context, const char *lines) {
+    struct agent_reading *reading = context;
+    const char *end;
+    for (; (end = strchr(lines, '\n')) != NULL; lines = end + 1) {
+        agent_reading_take(
+            reading, (struct slice){(const unsigned char *)lines, (size_t)(end - lines)});
+    }
+}
+
+enum muster_error muster_agent_run(
+    const struct muster_agent_settings *settings, int *out_status, struct muster_failure *failure) {
+    struct agent_order order;
+    enum muster_error error = agent_order_read(settings, &order, failure);
+    if (error != MUSTER_OK) {
+        return error;
+    }
+    struct agent_reading reading = {.settings = &order.settings};
+    const struct agent_audience_settings audience = {
+        .tell = take_own_line, .tell_context = &reading};
+    static const int none[] = {-1, -1};
+    struct failure reason = {0};
+    int status;
+    if (run_order(&order, &audience, none, &status, &reason) != FAILURE_NONE) {
+        agent_order_clear(&order);
+        return library_pass_on(failure, &reason);
+    }
+    agent_reading_end(&reading);
+    if (out_status != NULL) {
+        *out_status = status;
+    }
+    agent_reading_clear(&reading);
+    agent_order_clear(&order);
+    return MUSTER_OK;
+}

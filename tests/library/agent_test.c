@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "host/loop/number_directory.h"
+#include "library/agent_fixture.h"
+
+#define BEGINNING "AGENT:RENDEZVOUS AGENT:ASSIGN_WORKER_RANKS WORKER:START WORKER:START "
+
+static void job_of_succeeding_workers_succeeds(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2, "exit 0");
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_int_equal(result->exit_status, 0);
+    assert_int_equal(result->worker_count, 2);
+    assert_int_equal(result->workers[1].global_rank, 1);
+    assert_int_equal(result->workers[1].exitcode, 0);
+    assert_int_equal(result->failure_count, 0);
+    assert_null(result->root_cause);
+    assert_string_equal(text_string(&fixture.story),
+        BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
+    assert_true(fixture.rendezvous_events > 0);
+    assert_non_null(strstr(text_string(&fixture.metrics), "workers.default.run_total "));
+    assert_non_null(
+        strstr(text_string(&fixture.metrics), "SimpleElasticAgent._rendezvous.success "));
+    tear_down(&fixture);
+}
+
+static void failure_is_told_with_what_the_worker_wrote(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2,
+        "test $RANK = 1 || exec sleep 100; "
+        "echo '{\"message\": \"out of luck\", \"timestamp\": 1700000000}' "
+        "> $TORCHELASTIC_ERROR_FILE; exit 7");
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
+    assert_int_equal(result->exit_status, 1);
+    assert_int_equal(result->failure_count, 1);
+    assert_int_equal(result->failures[0].global_rank, 1);
+    assert_int_equal(result->failures[0].exitcode, 7);
+    assert_string_equal(result->failures[0].message, "out of luck");
+    assert_non_null(strstr(result->failures[0].error_file, fixture.directory));
+    assert_true(result->failures[0].pid > 0);
+    assert_non_null(result->root_cause);
+    assert_int_equal(result->root_cause->global_rank, 1);
+    tear_down(&fixture);
+}
+
+static void failed_workers_are_restarted(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2, "test $TORCHELASTIC_RESTART_COUNT = 1");
+    fixture.settings.max_restarts = 1;
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_int_equal(result->restarts, 1);
+    assert_string_equal(text_string(&fixture.story),
+        BEGINNING BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
+    assert_non_null(
+        strstr(text_string(&fixture.metrics), "SimpleElasticAgent._restart_workers.success "));
+    tear_down(&fixture);
+}
+
+static void program_that_cannot_be_run_is_a_failure_of_the_job(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "");
+    fixture.settings.entrypoint = "/nowhere/program";
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
+    assert_int_equal(result->failure_count, 1);
+    assert_non_null(strstr(result->failures[0].message, "/nowhere/program"));
+    tear_down(&fixture);
+}
+
+static void stopped_agent_ends_its_workers(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1,
+        "trap 'touch $DIR/stopped; exit 3' TERM; touch $DIR/ready; "
+        "while :; do sleep 0.01; done");
+    start(&fixture);
+    wait_for_file(fixture.directory, "ready");
+    assert_int_equal(muster_agent_stop(fixture.agent, 0, NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_STOPPED);
+    assert_int_equal(result->signal, SIGTERM);
+    wait_for_file(fixture.directory, "stopped");
+    assert_int_equal(muster_agent_stop(fixture.agent, 0, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_ERROR_STATE);
+    tear_down(&fixture);
+}
+
+/* The pid that a worker has left in a file. */
+static pid_t pid_in(const struct fixture *fixture, const char *name) {
+    char *path = text_format("%s/%s", fixture->directory, name);
+    FILE *file = fopen(path, "r");
+    int pid = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    free(path);
+    return pid;
+}
+
+static void wait_until_gone(pid_t pid) {
+    while (kill(pid, 0) == 0) {
+        usleep(1000);
+    }
+}
+
+#define NAME_ITSELF "echo $$$$ > $DIR/new; mv $DIR/new $DIR/pid; while :; do sleep 0.01; done"
+
+static void killed_agent_leaves_no_workers_and_no_result(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, NAME_ITSELF);
+    start(&fixture);
+    wait_for_file(fixture.directory, "pid");
+    assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_OK);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_UNKNOWN);
+    assert_int_equal(result->exit_status, 1);
+    assert_non_null(result->message);
+    wait_until_gone(pid_in(&fixture, "pid"));
+    tear_down(&fixture);
+}
+
+static void freed_agent_ends_its_workers(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, NAME_ITSELF);
+    start(&fixture);
+    wait_for_file(fixture.directory, "pid");
+    pid_t worker = pid_in(&fixture, "pid");
+    muster_agent_free(fixture.agent);
+    fixture.agent = NULL;
+    wait_until_gone(worker);
+    tear_down(&fixture);
+}
+
+static void end_of_the_program_ends_the_workers(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, NAME_ITSELF);
+    pid_t program = fork();
+    assert_true(program >= 0);
+    if (program == 0) {
+        start(&fixture);
+        pause();
+        _exit(0);
+    }
+    wait_for_file(fixture.directory, "pid");
+    kill(program, SIGKILL);
+    assert_int_equal(waitpid(program, NULL, 0), program);
+    wait_until_gone(pid_in(&fixture, "pid"));
+    tear_down(&fixture);
+}
+
+/* Of each worker's function: the context is a copy of the program's. */
+static int leave_a_file(void *context) {
+    const struct fixture *fixture = context;
+    char *path = text_format("%s/%s-of-%s", getenv("DIR"), getenv("RANK"), getenv("WORLD_SIZE"));
+    FILE *file = fopen(path, "w");
+    struct number_list open = number_directory_list("/proc/self/fd", "");
+    int highest = open.items[open.count - 1]; /* the listing's own, or libuv's */
+    bool is_good = file != NULL && strcmp(fixture->directory, getenv("DIR")) == 0 && highest < 9;
+    printf("said by a function\n");
+    return is_good ? 0 : 9;
+}
+
+static void functions_are_workers(void **state) {
+    struct fixture fixture;
+    int kept[16];
+    (void)state;
+    set_up(&fixture, 2, NULL);
+    for (size_t i = 0; i < 16; i++) {
+        kept[i] = dup(STDERR_FILENO);
+    }
+    fixture.settings.entrypoint = NULL;
+    fixture.settings.args = NULL;
+    fixture.settings.function = leave_a_file;
+    fixture.settings.function_context = &fixture;
+    fixture.settings.redirects = "3";
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    wait_for_file(fixture.directory, "0-of-2");
+    wait_for_file(fixture.directory, "1-of-2");
+    for (size_t i = 0; i < 16; i++) {
+        close(kept[i]);
+    }
+    char *command =
+        text_format("test $(cat %s/*/attempt_0/*/stdout.log | wc -l) = 2", fixture.logs);
+    assert_int_equal(system(command), 0);
+    free(command);
+    tear_down(&fixture);
+}
+
+static int fail_once(void *context) {
+    (void)context;
+    return strcmp(getenv("TORCHELASTIC_RESTART_COUNT"), "0") == 0 ? 5 : 0;
+}
+
+static void function_that_fails_is_started_again(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2, NULL);
+    fixture.settings.entrypoint = NULL;
+    fixture.settings.args = NULL;
+    fixture.settings.function = fail_once;
+    fixture.settings.max_restarts = 1;
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_int_equal(result->restarts, 1);
+    tear_down(&fixture);
+}
+
+static int crash(void *context) {
+    (void)context;
+    raise(SIGSEGV);
+    return 0;
+}
+
+static void function_that_crashes_is_a_failure_with_its_signal(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, NULL);
+    fixture.settings.entrypoint = NULL;
+    fixture.settings.args = NULL;
+    fixture.settings.function = crash;
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
+    assert_int_equal(result->failures[0].exitcode, -SIGSEGV);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(job_of_succeeding_workers_succeeds),
+    cmocka_unit_test(failure_is_told_with_what_the_worker_wrote),
+    cmocka_unit_test(failed_workers_are_restarted),
+    cmocka_unit_test(program_that_cannot_be_run_is_a_failure_of_the_job),
+    cmocka_unit_test(functions_are_workers),
+    cmocka_unit_test(function_that_fails_is_started_again),
+    cmocka_unit_test(function_that_crashes_is_a_failure_with_its_signal),
+    cmocka_unit_test(stopped_agent_ends_its_workers),
+    cmocka_unit_test(killed_agent_leaves_no_workers_and_no_result),
+    cmocka_unit_test(freed_agent_ends_its_workers),
+    cmocka_unit_test(end_of_the_program_ends_the_workers),
+};
+
+TEST_MAIN(tests)

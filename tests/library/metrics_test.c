@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <muster/metrics.h>
+
+static const struct muster_metric metric = {
+    1700000000.5, "torchelastic", "workers.default.run_total", 1};
+static const char line[] = "[1700000000.500000][torchelastic]: workers.default.run_total=1";
+
+static void line_is_that_of_the_console(void **state) {
+    char buffer[128];
+    size_t length;
+    (void)state;
+    assert_int_equal(
+        muster_metric_format(&metric, buffer, sizeof buffer, &length, NULL), MUSTER_OK);
+    assert_string_equal(buffer, line);
+    assert_int_equal(length, strlen(line));
+}
+
+static void line_that_has_no_room_is_cut(void **state) {
+    char buffer[8];
+    size_t length = 0;
+    struct muster_failure failure = {0};
+    (void)state;
+    assert_int_equal(muster_metric_format(&metric, buffer, sizeof buffer, &length, &failure),
+        MUSTER_ERROR_LIMIT);
+    assert_string_equal(buffer, "[170000");
+    assert_int_equal(length, strlen(line));
+    assert_string_not_equal(failure.message, "");
+    assert_int_equal(muster_metric_format(&metric, NULL, 0, &length, NULL), MUSTER_ERROR_LIMIT);
+}
+
+static void bad_input_is_an_error(void **state) {
+    char buffer[128];
+    struct muster_metric bad = metric;
+    (void)state;
+    assert_int_equal(
+        muster_metric_format(NULL, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_metric_format(&metric, NULL, 1, NULL, NULL), MUSTER_ERROR_INVALID);
+    bad.name = NULL;
+    assert_int_equal(
+        muster_metric_format(&bad, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
+    bad = metric;
+    bad.group_name = NULL;
+    assert_int_equal(
+        muster_metric_format(&bad, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(line_is_that_of_the_console),
+    cmocka_unit_test(line_that_has_no_room_is_cut),
+    cmocka_unit_test(bad_input_is_an_error),
+};
+
+TEST_MAIN(tests)
