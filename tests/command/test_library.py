@@ -43,3 +43,33 @@ def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
         server.stdin.close()
     assert server.wait(60) == 0
     server.stdout.close()
+
+
+JOBS = "2 test $RANK = 0 || exit 3\n1 exit 0\n0 exit 0\n3 exit 0\n"
+
+
+def test_scheduler_runs_jobs_in_a_loop_of_its_own():
+    end = subprocess.run([EXAMPLES / "scheduler"], input=JOBS, capture_output=True, text=True, check=False, timeout=300)
+    lines = end.stdout.splitlines()
+    assert end.returncode == 1, end
+    assert "job 1: FAILED, rank 1 ended with 3" in lines, end
+    assert "job 2: SUCCEEDED" in lines, end
+    assert any(line.startswith("job 3: local_world_size is 0") for line in lines), end
+    assert {f"job 4: rank {rank} runs" for rank in range(3)} <= set(lines), end
+    assert lines.count("job 4: SUCCEEDED") == 1, end
+
+
+def test_scheduler_that_is_to_end_stops_its_jobs():
+    scheduler = subprocess.Popen(
+        [EXAMPLES / "scheduler"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        scheduler.stdin.write("1 exec sleep 1000\n")
+        scheduler.stdin.flush()
+        assert scheduler.stdout.readline() == "job 1: rank 0 runs\n"
+        scheduler.terminate()
+        assert scheduler.stdout.readline() == "job 1: STOPPED\n"
+        assert scheduler.wait(300) == 1
+    finally:
+        scheduler.stdin.close()
+        scheduler.stdout.close()

@@ -73,7 +73,9 @@ static inline void set_up(struct fixture *fixture, int workers, const char *comm
 }
 
 static inline void tear_down(struct fixture *fixture) {
-    char *command = text_format("rm -rf '%s'", fixture->directory);
+    /* An agent that was freed may still be at work in it. */
+    char *command =
+        text_format("until rm -rf '%s' 2>/dev/null; do sleep 0.01; done", fixture->directory);
     muster_agent_free(fixture->agent);
     text_clear(&fixture->story);
     text_clear(&fixture->metrics);

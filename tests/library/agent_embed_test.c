@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agents in programs that have a loop, signals and children of their own. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "library/agent_fixture.h"
+
+static volatile sig_atomic_t deaths;
+
+static void note_death(int signal) {
+    (void)signal;
+    deaths++;
+}
+
+/* The program's own SIGCHLD handler, a mask of its own, and SIGPIPE's default. */
+static void agent_in_a_loop_leaves_signals_and_children_alone(void **state) {
+    struct fixture fixture;
+    struct sigaction mine = {.sa_handler = note_death};
+    struct sigaction now;
+    sigset_t before;
+    sigset_t after;
+    const struct muster_run_result *result;
+    (void)state;
+    sigaction(SIGCHLD, &mine, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    set_up(&fixture, 2, "exit 0");
+    start(&fixture);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+    int fd = muster_agent_fd(fixture.agent);
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+    deaths = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(7);
+    }
+    while (muster_agent_result(fixture.agent, &result, NULL) == MUSTER_ERROR_STATE) {
+        if (epoll_wait(epoll, &event, 1, -1) == 1) {
+            assert_int_equal(muster_agent_process(fixture.agent, NULL), MUSTER_OK);
+        }
+    }
+    int status;
+    assert_int_equal(waitpid(-1, &status, 0), child); /* there is no other child */
+    assert_int_equal(WEXITSTATUS(status), 7);
+    assert_int_equal(waitpid(-1, &status, 0), -1);
+    assert_int_equal(deaths, 1);
+    sigaction(SIGCHLD, NULL, &now);
+    assert_ptr_equal(now.sa_handler, note_death);
+    sigaction(SIGPIPE, NULL, &now);
+    assert_ptr_equal(now.sa_handler, SIG_DFL);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int signal = 1; signal < NSIG; signal++) {
+        assert_int_equal(sigismember(&before, signal), sigismember(&after, signal));
+    }
+    int is_subreaper;
+    assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper), 0);
+    assert_int_equal(is_subreaper, 0);
+    signal(SIGCHLD, SIG_DFL);
+    close(epoll);
+    tear_down(&fixture);
+}
+
+/* The kernel waits for the children of such a program. */
+static void program_that_ignores_its_children_can_have_agents(void **state) {
+    struct fixture fixture;
+    (void)state;
+    signal(SIGCHLD, SIG_IGN);
+    set_up(&fixture, 1, "test $RANK = 0");
+    start(&fixture);
+    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    signal(SIGCHLD, SIG_DFL);
+    tear_down(&fixture);
+}
+
+static void two_agents_of_one_program_are_apart(void **state) {
+    struct fixture left;
+    struct fixture right;
+    (void)state;
+    set_up(&left, 1, "touch $DIR/ready; while :; do sleep 0.01; done");
+    set_up(&right, 1, "exit 4");
+    start(&left);
+    wait_for_file(left.directory, "ready");
+    start(&right);
+    assert_int_equal(wait_for_end(&right)->failures[0].exitcode, 4);
+    assert_int_equal(left.ended, 0);
+    /* The second agent does not hold what is the first one's: its end is seen. */
+    assert_int_equal(muster_agent_kill(left.agent, NULL), MUSTER_OK);
+    assert_int_equal(wait_for_end(&left)->state, MUSTER_WORKER_STATE_UNKNOWN);
+    tear_down(&left);
+    tear_down(&right);
+}
+
+static void *hold_still(void *context) {
+    pthread_mutex_t *mutex = context;
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+static int exit_well(void *context) {
+    (void)context;
+    char *memory = malloc(1 << 20);
+    bool is_good = memory != NULL && getenv("RANK") != NULL;
+    free(memory);
+    return is_good ? 0 : 1;
+}
+
+static void program_may_have_threads(void **state) {
+    struct fixture fixture;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t threads[4];
+    (void)state;
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_still, &mutex), 0);
+    }
+    set_up(&fixture, 3, NULL);
+    fixture.settings.entrypoint = NULL;
+    fixture.settings.args = NULL;
+    fixture.settings.function = exit_well;
+    start(&fixture);
+    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    pthread_mutex_unlock(&mutex);
+    for (size_t i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    tear_down(&fixture);
+}
+
+static void output_goes_where_it_is_wanted(void **state) {
+    struct fixture fixture;
+    char said[256];
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    set_up(&fixture, 1, "echo out; echo err >&2");
+    fixture.settings.stdout_fd = ends[1];
+    fixture.settings.stderr_fd = ends[1];
+    start(&fixture);
+    close(ends[1]);
+    (void)wait_for_end(&fixture);
+    size_t length = 0;
+    ssize_t count;
+    while ((count = read(ends[0], said + length, sizeof said - 1 - length)) > 0) {
+        length += (size_t)count;
+    }
+    said[length] = '\0';
+    assert_non_null(strstr(said, "out\n"));
+    assert_non_null(strstr(said, "err\n"));
+    close(ends[0]);
+    tear_down(&fixture);
+}
+
+/* Calls from inside a callback. */
+
+static void stop_at_the_start(void *context, const struct muster_agent_event *event) {
+    struct fixture *fixture = context;
+    if (event->kind == MUSTER_AGENT_EVENT_WORKER && strcmp(event->state, "START") == 0) {
+        assert_int_equal(event->global_rank, 0);
+        assert_true(event->pid > 0);
+        assert_int_equal(muster_agent_process(fixture->agent, NULL), MUSTER_ERROR_STATE);
+        assert_int_equal(muster_agent_stop(fixture->agent, SIGINT, NULL), MUSTER_OK);
+    }
+}
+
+static void agent_is_stopped_from_inside_a_callback(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "sleep 1000");
+    fixture.settings.event = stop_at_the_start;
+    start(&fixture);
+    assert_int_equal(wait_for_end(&fixture)->signal, SIGINT);
+    tear_down(&fixture);
+}
+
+static void free_at_the_start(void *context, const struct muster_agent_event *event) {
+    struct fixture *fixture = context;
+    (void)event;
+    muster_agent_free(fixture->agent);
+    fixture->agent = NULL;
+}
+
+static void agent_is_freed_from_inside_a_callback(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "sleep 1000");
+    fixture.settings.event = free_at_the_start;
+    fixture.settings.metric = NULL;
+    start(&fixture);
+    while (fixture.agent != NULL) {
+        process_once(&fixture);
+    }
+    assert_int_equal(fixture.ended, 0);
+    tear_down(&fixture);
+}
+
+/* Most are killed at once: what is counted is this process's. */
+static void many_agents_leave_nothing_behind(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "exit 0");
+    int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    fixture.settings.stdout_fd = nothing;
+    fixture.settings.stderr_fd = nothing;
+    size_t before = count_descriptors();
+    for (int i = 0; i < 1000; i++) {
+        start(&fixture);
+        if (i % 100 == 0) {
+            (void)wait_for_end(&fixture);
+            fixture.ended = 0;
+        } else {
+            assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_OK);
+        }
+        muster_agent_free(fixture.agent);
+        fixture.agent = NULL;
+    }
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    close(nothing);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(agent_in_a_loop_leaves_signals_and_children_alone),
+    cmocka_unit_test(program_that_ignores_its_children_can_have_agents),
+    cmocka_unit_test(two_agents_of_one_program_are_apart),
+    cmocka_unit_test(program_may_have_threads),
+    cmocka_unit_test(output_goes_where_it_is_wanted),
+    cmocka_unit_test(agent_is_stopped_from_inside_a_callback),
+    cmocka_unit_test(agent_is_freed_from_inside_a_callback),
+    cmocka_unit_test(many_agents_leave_nothing_behind),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mistakes in calls of muster/agent.h: an error, and nothing else. */
+#include "unit.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/memory.h"
+#include "library/agent_fixture.h"
+
+static const struct muster_agent_settings defaults = MUSTER_AGENT_SETTINGS;
+
+static void assert_bad_with(
+    const struct muster_agent_settings *settings, enum muster_error expected, const char *words) {
+    struct muster_agent *agent = NULL;
+    struct muster_failure failure = {0};
+    assert_int_equal(muster_agent_start(settings, &agent, &failure), expected);
+    assert_null(agent);
+    assert_int_equal(failure.error, expected);
+    assert_non_null(strstr(failure.message, words));
+    assert_null(strchr(failure.message, '\n'));
+    assert_int_equal(muster_agent_run(settings, NULL, NULL), expected);
+}
+
+static struct muster_agent_settings good(void) {
+    struct muster_agent_settings settings = defaults;
+    settings.entrypoint = "true";
+    return settings;
+}
+
+static int do_nothing(void *context) {
+    (void)context;
+    return 0;
+}
+
+static void defaults_are_those_of_torchelastic(void **state) {
+    (void)state;
+    assert_int_equal(defaults.local_world_size, 1);
+    assert_int_equal(defaults.max_restarts, 3);
+    assert_true(defaults.monitor_interval == 0.1);
+    assert_int_equal(defaults.min_nodes, 1);
+    assert_int_equal(defaults.max_nodes, 1);
+    assert_int_equal(defaults.stdout_fd, -1);
+    assert_int_equal(defaults.stderr_fd, -1);
+    assert_null(defaults.context);
+}
+
+static void settings_without_their_initialiser_are_refused(void **state) {
+    struct muster_agent_settings settings = good();
+    (void)state;
+    assert_int_equal(muster_agent_start(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_bad_with(NULL, MUSTER_ERROR_INVALID, "NULL");
+    settings.size = 0;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "initialiser");
+}
+
+static void there_has_to_be_one_thing_to_run(void **state) {
+    struct muster_agent_settings settings = defaults;
+    (void)state;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
+    settings.entrypoint = "";
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
+    settings.entrypoint = "true";
+    settings.function = do_nothing;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "function");
+}
+
+static void numbers_have_bounds(void **state) {
+    struct muster_agent_settings settings = good();
+    (void)state;
+    settings.local_world_size = 0;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "local_world_size is 0");
+    settings.local_world_size = 4097;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "4097");
+    settings = good();
+    settings.max_nodes = 0;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "max_nodes 0");
+    settings.max_nodes = 65537;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "65537");
+    settings = good();
+    settings.max_restarts = -1;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "max_restarts is -1");
+    settings = good();
+    settings.monitor_interval = 0;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "monitor_interval");
+    settings.monitor_interval = (double)NAN;
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "monitor_interval");
+}
+
+static void texts_have_bounds(void **state) {
+    struct muster_agent_settings settings = good();
+    char *text = memory_allocate(200001);
+    const char *list[] = {text, NULL};
+    (void)state;
+    memset(text, 'x', 200000);
+    settings.entrypoint = text;
+    assert_bad_with(&settings, MUSTER_ERROR_LIMIT, "entrypoint");
+    settings = good();
+    settings.role = text;
+    assert_bad_with(&settings, MUSTER_ERROR_LIMIT, "role");
+    settings.role = "";
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "role");
+    settings = good();
+    settings.args = list;
+    assert_bad_with(&settings, MUSTER_ERROR_LIMIT, "args");
+    settings = good();
+    settings.env = list;
+    assert_bad_with(&settings, MUSTER_ERROR_LIMIT, "variables");
+    free(text);
+}
+
+static void options_are_those_of_the_command(void **state) {
+    struct muster_agent_settings settings = good();
+    (void)state;
+    settings.rdzv_backend = "carrier-pigeon";
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "carrier-pigeon");
+    settings = good();
+    settings.options = (const char *const[]){"--no-such-option", NULL};
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "--no-such-option");
+    settings.options = (const char *const[]){"--help", NULL};
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "options");
+    settings.options = (const char *const[]){"script.py", NULL};
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
+    settings.options = (const char *const[]){"--run-path", NULL};
+    assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
+}
+
+static void what_is_no_descriptor_is_refused(void **state) {
+    struct muster_agent_settings settings = good();
+    struct muster_agent *agent = NULL;
+    (void)state;
+    settings.stdout_fd = -2;
+    assert_int_equal(muster_agent_start(&settings, &agent, NULL), MUSTER_ERROR_INVALID);
+    settings.stdout_fd = 12345; /* it is not open */
+    assert_int_equal(muster_agent_start(&settings, &agent, NULL), MUSTER_ERROR_SYSTEM);
+    assert_null(agent);
+}
+
+static void no_agent_is_an_error_of_each_function(void **state) {
+    const struct muster_run_result *result;
+    long pid;
+    (void)state;
+    muster_agent_free(NULL);
+    assert_int_equal(muster_agent_fd(NULL), -1);
+    assert_int_equal(muster_agent_process(NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_pid(NULL, &pid, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_stop(NULL, 0, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_kill(NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_result(NULL, &result, NULL), MUSTER_ERROR_INVALID);
+}
+
+static void calls_in_the_wrong_order_are_errors(void **state) {
+    struct fixture fixture;
+    const struct muster_run_result *result = NULL;
+    long pid = 0;
+    (void)state;
+    set_up(&fixture, 1, "sleep 1000");
+    start(&fixture);
+    assert_int_equal(muster_agent_result(fixture.agent, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_result(fixture.agent, &result, NULL), MUSTER_ERROR_STATE);
+    assert_int_equal(muster_agent_pid(fixture.agent, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_pid(fixture.agent, &pid, NULL), MUSTER_OK);
+    assert_true(pid > 0 && pid != getpid());
+    assert_int_equal(muster_agent_stop(fixture.agent, -1, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_agent_stop(fixture.agent, 65, NULL), MUSTER_ERROR_INVALID);
+    assert_null(result);
+    assert_int_equal(muster_agent_kill(fixture.agent, NULL), MUSTER_OK);
+    (void)wait_for_end(&fixture);
+    assert_int_equal(muster_agent_process(fixture.agent, NULL), MUSTER_OK); /* nothing is left */
+    assert_int_equal(fixture.ended, 1);
+    assert_int_equal(muster_agent_pid(fixture.agent, &pid, NULL), MUSTER_ERROR_STATE);
+    tear_down(&fixture);
+}
+
+static void agent_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
+    struct fixture fixture;
+    int status;
+    (void)state;
+    set_up(&fixture, 1, "while ! test -e $DIR/go; do sleep 0.01; done");
+    start(&fixture);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool is_good = muster_agent_fd(fixture.agent) == -1 &&
+                       muster_agent_process(fixture.agent, NULL) == MUSTER_ERROR_FORKED &&
+                       muster_agent_stop(fixture.agent, 0, NULL) == MUSTER_ERROR_FORKED &&
+                       muster_agent_kill(fixture.agent, NULL) == MUSTER_ERROR_FORKED;
+        muster_agent_free(fixture.agent);
+        _exit(is_good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    char *path = text_format("%s/go", fixture.directory);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+    free(path);
+    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(defaults_are_those_of_torchelastic),
+    cmocka_unit_test(settings_without_their_initialiser_are_refused),
+    cmocka_unit_test(there_has_to_be_one_thing_to_run),
+    cmocka_unit_test(numbers_have_bounds),
+    cmocka_unit_test(texts_have_bounds),
+    cmocka_unit_test(options_are_those_of_the_command),
+    cmocka_unit_test(what_is_no_descriptor_is_refused),
+    cmocka_unit_test(no_agent_is_an_error_of_each_function),
+    cmocka_unit_test(calls_in_the_wrong_order_are_errors),
+    cmocka_unit_test(agent_is_of_no_use_in_a_child_and_unharmed_by_it),
+};
+
+TEST_MAIN(tests)
