@@ -70,6 +70,8 @@ def broken(document, *path, value=None):
     (("spec", "completion"), 4, "Job.spec.completion is unknown"),
     (("spec", "completions"), "4", "Job.spec.completions is '4', which is no int"),
     (("spec", "podFailurePolicy", "rules", 0, "action"), None, "Job.spec.podFailurePolicy.rules[0].action is missing"),
+    (("spec", "podFailurePolicy", "rules", 0, "action"), "Forget",
+     "Job.spec.podFailurePolicy.rules[0].action is 'Forget', which is not one of Ignore FailIndex FailJob Count"),
     (("spec", "template", "spec", "containers", 0, "name"), None, "Job.spec.template.spec.containers[0].name is missing"),
     (("spec", "template", "spec", "containers", 0, "env", 0, "value"), 1,
      "Job.spec.template.spec.containers[0].env[0].value is 1, which is no str"),

@@ -3,8 +3,9 @@
 
 The kinds of Kubernetes itself are taken from the models of its Python client, which are generated from the schema that
 Kubernetes publishes. Debian's client is of Kubernetes 1.22, so what came later is added here. JobSet, TrainJob and PyTorchJob
-are not in it. Their fields, as far as the examples use them, are listed here, written by hand after the documentation of their
-interfaces. They were not compared with the schemas that those projects publish, nor with a cluster."""
+are not in it. Their fields, as far as the examples use them, are listed here by name and type, as the types say that those projects
+publish and make their schemas from: JobSet's v1alpha2, v1alpha1 of the Kubeflow Trainer, v1 of Kubeflow's training operator. They
+were read in 2026, and not tried on a cluster."""
 
 import kubernetes.client.models as models
 from kubernetes.client import Configuration
@@ -15,8 +16,8 @@ NEWER = {"V1JobSpec": {"podFailurePolicy": "PodFailurePolicy"}}
 # {type: ({field: its type}, the fields that are required)}
 BY_HAND = {
     "PodFailurePolicy": ({"rules": "list[PodFailurePolicyRule]"}, {"rules"}),
-    "PodFailurePolicyRule": ({"action": "str", "onExitCodes": "OnExitCodes", "onPodConditions": "list[OnPodCondition]"}, {"action"}),
-    "OnExitCodes": ({"containerName": "str", "operator": "str", "values": "list[int]"}, {"operator", "values"}),
+    "PodFailurePolicyRule": ({"action": "one of Ignore FailIndex FailJob Count", "onExitCodes": "OnExitCodes", "onPodConditions": "list[OnPodCondition]"}, {"action"}),
+    "OnExitCodes": ({"containerName": "str", "operator": "one of In NotIn", "values": "list[int]"}, {"operator", "values"}),
     "OnPodCondition": ({"type": "str", "status": "str"}, {"type", "status"}),
     "JobSet": ({"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "JobSetSpec"}, {"metadata", "spec"}),
     "JobSetSpec": ({"replicatedJobs": "list[ReplicatedJob]", "network": "JobSetNetwork", "failurePolicy": "JobSetFailurePolicy"},
@@ -28,12 +29,13 @@ BY_HAND = {
     "TrainJobSpec": ({"runtimeRef": "RuntimeRef", "trainer": "Trainer"}, {"runtimeRef"}),
     "RuntimeRef": ({"name": "str", "apiGroup": "str", "kind": "str"}, {"name"}),
     "Trainer": ({"image": "str", "command": "list[str]", "args": "list[str]", "env": "list[V1EnvVar]", "numNodes": "int",
-                 "numProcPerNode": "object", "resourcesPerNode": "V1ResourceRequirements"}, set()),
+                 "numProcPerNode": "int", "resourcesPerNode": "V1ResourceRequirements"}, set()),
     "PyTorchJob": ({"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "PyTorchJobSpec"}, {"metadata", "spec"}),
     "PyTorchJobSpec": ({"pytorchReplicaSpecs": "dict(str, ReplicaSpec)", "elasticPolicy": "ElasticPolicy", "nprocPerNode": "str"},
                        {"pytorchReplicaSpecs"}),
-    "ReplicaSpec": ({"replicas": "int", "restartPolicy": "str", "template": "V1PodTemplateSpec"}, set()),
-    "ElasticPolicy": ({"rdzvBackend": "str", "minReplicas": "int", "maxReplicas": "int", "maxRestarts": "int"}, set()),
+    "ReplicaSpec": ({"replicas": "int", "restartPolicy": "one of Always OnFailure Never ExitCode",
+                     "template": "V1PodTemplateSpec"}, set()),
+    "ElasticPolicy": ({"rdzvBackend": "one of c10d etcd etcd-v2", "minReplicas": "int", "maxReplicas": "int", "maxRestarts": "int"}, set()),
 }
 
 KINDS = {
@@ -73,6 +75,8 @@ def complaints(value, kind, where):
     if kind in PLAIN:
         is_right = isinstance(value, PLAIN[kind]) and (kind == "bool" or not isinstance(value, bool))
         return [] if is_right else [f"{where} is {value!r}, which is no {kind}"]
+    if kind.startswith("one of "):
+        return [] if value in kind.split()[2:] else [f"{where} is {value!r}, which is not {kind}"]
     if kind == "object":
         return []
     if kind.startswith(("list[", "dict(")):
