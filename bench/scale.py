@@ -54,7 +54,7 @@ WANTED_AT = 1000  # agents
 BARE = (1000, 4000)
 BARE_PROCESSES = 4
 BARE_ROUNDS = 3
-SIMULATED = (100, 1000, 4000)  # ten thousand take 30 GiB: each node lists all nodes
+SIMULATED = (100, 1000, 4000, 10000)
 TRAFFIC = {
     "start": "all start",
     "rest": "10 s of rest",

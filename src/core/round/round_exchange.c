@@ -109,27 +109,21 @@ static void abandon(struct round_step *step) {
 }
 
 /* A node that delegates knows of the others only that they are Muster's. */
-static void name_crowd(struct round_exchange *exchange, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        exchange->nodes[i].local_id = node_identity_muster_local_id(0);
-    }
-}
-
-/* Takes the nodes of the round by rank. Returns whether every rank has one node, and this node has
- * the rank that the record gives it. */
-static bool take_nodes(struct round_step *step) {
+static bool take_crowd(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     const struct rendezvous_state *state = step->event->begin.state;
-    size_t count = rendezvous_state_participants(state);
-    int rank = step->event->begin.group_rank;
-    if (count == 0 || count != (size_t)step->event->begin.node_count || rank < 0 ||
-        (size_t)rank >= count || state->round < 0) {
-        return false;
-    }
+    const struct rendezvous_node *self = rendezvous_state_find(state, step->event->begin.identity);
+    exchange->self = *step->event->begin.identity;
+    exchange->other = (struct node_identity){.local_id = node_identity_muster_local_id(0)};
+    return self != NULL && self->is_participant && self->rank == step->event->begin.group_rank;
+}
+
+static bool take_listed(struct round_step *step, size_t count) {
+    struct round_exchange *exchange = step->exchange;
+    const struct rendezvous_state *state = step->event->begin.state;
     exchange->nodes = memory_allocate(count * sizeof *exchange->nodes);
     bool *is_taken = memory_allocate(count * sizeof *is_taken);
-    size_t taken = state->crowd.participants;
-    name_crowd(exchange, taken > 0 ? count : 0);
+    size_t taken = 0;
     for (size_t i = 0; i < state->count; i++) {
         const struct rendezvous_node *node = &state->nodes[i];
         if (node->is_participant && node->rank >= 0 && (uint64_t)node->rank < count &&
@@ -140,8 +134,21 @@ static bool take_nodes(struct round_step *step) {
         }
     }
     free(is_taken);
-    return taken == count &&
-           node_identity_equals(&exchange->nodes[rank], step->event->begin.identity);
+    return taken == count && node_identity_equals(&exchange->nodes[step->event->begin.group_rank],
+                                 step->event->begin.identity);
+}
+
+/* Takes the nodes of the round by rank. Returns whether every rank has one node, and this node has
+ * the rank that the record gives it. */
+static bool take_nodes(struct round_step *step) {
+    const struct rendezvous_state *state = step->event->begin.state;
+    size_t count = rendezvous_state_participants(state);
+    int rank = step->event->begin.group_rank;
+    if (count == 0 || count != (size_t)step->event->begin.node_count || rank < 0 ||
+        (size_t)rank >= count || state->round < 0) {
+        return false;
+    }
+    return state->crowd.participants > 0 ? take_crowd(step) : take_listed(step, count);
 }
 
 static void set_assignments(struct round_step *step) {

@@ -89,11 +89,19 @@ void round_step_fail(struct round_step *step, const char *format, ...) {
     round_step_end(step, ROUND_EFFECT_JOIN_FAILED);
 }
 
+const struct node_identity *round_step_node(const struct round_step *step, int node) {
+    const struct round_exchange *exchange = step->exchange;
+    if (exchange->nodes != NULL) {
+        return &exchange->nodes[node];
+    }
+    return node == exchange->group_rank ? &exchange->self : &exchange->other;
+}
+
 void round_step_describe_node(const struct round_step *step, int node, struct text *out) {
     text_append_format(out, "node %d", node);
-    if (step->exchange->nodes != NULL) {
+    if (!round_step_is_fixed(step)) {
         text_append(out, " (");
-        node_identity_describe(&step->exchange->nodes[node], out);
+        node_identity_describe(round_step_node(step, node), out);
         text_append(out, ")");
     }
 }
@@ -107,7 +115,7 @@ bool round_step_is_first(const struct round_step *step) {
 }
 
 bool round_step_is_foreign(const struct round_step *step, int node) {
-    return !node_identity_is_muster(&step->exchange->nodes[node]);
+    return !node_identity_is_muster(round_step_node(step, node));
 }
 
 /* Rank 0 deletes the keys of old rounds: all nodes are in this round, so no node needs the round

@@ -72,7 +72,9 @@ struct round_exchange {
     int largest_count;           /* of nodes, in all rounds in which this node was */
     int64_t cleared;             /* this node has cleared the rounds before this one */
     bool has_foreign;            /* a node of torchrun takes part */
-    struct node_identity *nodes; /* by rank */
+    struct node_identity *nodes; /* by rank; NULL: they are a crowd, or fixed nodes */
+    struct node_identity self;   /* in a crowd, and … */
+    struct node_identity other;  /* … what stands for every other node */
     struct instant deadline;     /* of the join */
     bool is_timer_armed;
     struct instant timer;
@@ -134,6 +136,8 @@ void round_step_end(struct round_step *step, enum round_effect_kind kind);
 __attribute__((format(printf, 2, 3))) void round_step_fail(
     struct round_step *step, const char *format, ...);
 
+/* The node of this rank. Not for fixed nodes. */
+const struct node_identity *round_step_node(const struct round_step *step, int node);
 /* Appends "node 1 (b_2_0)", or "node 1" for fixed nodes. */
 void round_step_describe_node(const struct round_step *step, int node, struct text *out);
 
