@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads arbitrary bytes as what an agent says at its end, line by line. What was accepted must
+ * survive being written and read again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/telling/agent_line.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whether every line was accepted. */
+static bool read_lines(const uint8_t *data, size_t size, struct run_result *result) {
+    bool is_complete = false;
+    bool is_accepted = true;
+    while (size > 0) {
+        const uint8_t *end = memchr(data, '\n', size);
+        size_t length = end == NULL ? size : (size_t)(end - data);
+        if (length > 0) {
+            const struct slice document = {data + 1, length - 1};
+            is_accepted &= agent_line_read_result((char)data[0], document, result, &is_complete) ==
+                           FAILURE_NONE;
+        }
+        data += length;
+        size -= length;
+        if (size > 0) {
+            data++;
+            size--;
+        }
+    }
+    return is_accepted;
+}
+
+static void read_as_metric(const uint8_t *data, size_t size) {
+    struct metric metric;
+    if (agent_line_read_metric((struct slice){data, size}, &metric) == FAILURE_NONE) {
+        struct metric again;
+        struct text line = {0};
+        agent_line_write_metric(&metric, &line);
+        if (agent_line_read_metric(slice_from_string(text_string(&line) + 1), &again) !=
+                FAILURE_NONE ||
+            again.value != metric.value || strcmp(again.name, metric.name) != 0) {
+            abort();
+        }
+        free(again.name);
+        free(metric.name);
+        text_clear(&line);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct run_result result = {0};
+    struct run_result again = {0};
+    struct text lines = {0};
+    read_as_metric(data, size);
+    (void)read_lines(data, size, &result);
+    agent_line_write_result(&result, &lines);
+    if (!read_lines((const uint8_t *)text_string(&lines), lines.length, &again) ||
+        again.worker_count != result.worker_count || again.failure_count != result.failure_count ||
+        again.state != result.state || again.exit_status != result.exit_status ||
+        again.restarts != result.restarts) {
+        abort();
+    }
+    text_clear(&lines);
+    run_result_clear(&result);
+    run_result_clear(&again);
+    return 0;
+}

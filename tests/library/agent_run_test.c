@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent in the program's own process, which here is a child of the test. */
+#include "unit.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "library/agent_fixture.h"
+
+/* Runs the agent in a child, which ends with 0 if `is_good` thinks so. */
+static void run_in_a_child(
+    struct fixture *fixture, bool (*is_good)(const struct fixture *fixture, int status)) {
+    int end;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int status = -1;
+        bool is_ok = muster_agent_run(&fixture->settings, &status, NULL) == MUSTER_OK &&
+                     fixture->ended == 1 && is_good(fixture, status);
+        _exit(is_ok ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_int_equal(end, 0);
+}
+
+static bool has_succeeded(const struct fixture *fixture, int status) {
+    return status == 0 && strstr(text_string(&fixture->story), "AGENT:SUCCEEDED") != NULL &&
+           strstr(text_string(&fixture->metrics), "SimpleElasticAgent.run.success") != NULL;
+}
+
+static void job_is_run_and_told_of(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2, "exit 0");
+    run_in_a_child(&fixture, has_succeeded);
+    tear_down(&fixture);
+}
+
+static bool has_failed(const struct fixture *fixture, int status) {
+    return status == 1 && strstr(text_string(&fixture->story), "WORKER:FAILED") != NULL;
+}
+
+static void failure_is_the_exit_status(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "exit 5");
+    run_in_a_child(&fixture, has_failed);
+    tear_down(&fixture);
+}
+
+static bool has_exit_code_5(const struct fixture *fixture, int status) {
+    (void)fixture;
+    return status == 5;
+}
+
+static void further_options_hold(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "exit 5");
+    fixture.settings.options = (const char *const[]){"--standalone", "--exit-code=worker", NULL};
+    run_in_a_child(&fixture, has_exit_code_5);
+    tear_down(&fixture);
+}
+
+static void signal_this(void *context, const struct muster_agent_event *event) {
+    (void)context;
+    if (event->kind == MUSTER_AGENT_EVENT_WORKER && strcmp(event->state, "START") == 0) {
+        kill(getpid(), SIGTERM);
+    }
+}
+
+static bool was_stopped(const struct fixture *fixture, int status) {
+    (void)fixture;
+    return status == 1;
+}
+
+static void signals_are_the_agents(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 1, "sleep 1000");
+    fixture.settings.event = signal_this;
+    run_in_a_child(&fixture, was_stopped);
+    tear_down(&fixture);
+}
+
+/* A pipe that the program has opened, which its function inherits. */
+static int pipe_ends[2];
+
+static int write_a_byte(void *context) {
+    (void)context;
+    return write(pipe_ends[1], getenv("RANK"), 1) == 1 ? 0 : 1;
+}
+
+static void function_inherits_what_the_program_has_open(void **state) {
+    struct fixture fixture;
+    char bytes[4];
+    (void)state;
+    set_up(&fixture, 2, NULL);
+    assert_int_equal(pipe(pipe_ends), 0);
+    fixture.settings.entrypoint = NULL;
+    fixture.settings.args = NULL;
+    fixture.settings.function = write_a_byte;
+    run_in_a_child(&fixture, has_succeeded);
+    close(pipe_ends[1]);
+    assert_int_equal(read(pipe_ends[0], bytes, sizeof bytes), 2);
+    assert_int_equal(bytes[0] + bytes[1], '0' + '1');
+    close(pipe_ends[0]);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(job_is_run_and_told_of),
+    cmocka_unit_test(failure_is_the_exit_status),
+    cmocka_unit_test(further_options_hold),
+    cmocka_unit_test(signals_are_the_agents),
+    cmocka_unit_test(function_inherits_what_the_program_has_open),
+};
+
+TEST_MAIN(tests)
