@@ -150,7 +150,8 @@ struct muster_rendezvous_info {
     /* With an endpoint: where this node reaches the store. Else NULL and 0. */
     const char *store_host;
     int store_port;
-    /* With an endpoint: what the node of rank 0 has said: RendezvousStoreInfo. Else NULL and 0. */
+    /* With an endpoint: what the node of rank 0 has said: RendezvousStoreInfo. Else, and with
+     * is_torchrun, where the program says and asks it itself under the prefix, NULL and 0. */
     const char *master_addr;
     int master_port;
 };

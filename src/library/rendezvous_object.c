@@ -143,7 +143,10 @@ static void meet_at_endpoint(
     rendezvous->info.store_host = is_host ? LOOPBACK : rendezvous->config.dynamic.host;
     rendezvous->info.store_port =
         is_host ? rendezvous->hosted_port : rendezvous->config.dynamic.port;
-    if (effect->world.group_rank == 0) {
+    if (rendezvous->settings.is_torchrun) {
+        rendezvous->is_met = true;
+        answer(rendezvous, MUSTER_OK);
+    } else if (effect->world.group_rank == 0) {
         const char *address = rendezvous->master_addr != NULL ? rendezvous->master_addr
                                                               : effect->world.identity.address;
         rendezvous_endpoint_say(

@@ -18,8 +18,6 @@
 #define DEFAULT_READ_TIMEOUT_SECONDS 60
 #define ENDPOINT_MAXIMUM 512
 #define LEAST_KEEP_ALIVE 0.001
-/* A node of torchrun's kind counts from 0; so do those of Muster's that are to look like one. */
-#define TORCHRUN_LOCAL_ID_MASK UINT32_C(0x0FFFFFFF)
 
 static enum muster_error check_counts(
     const struct muster_rendezvous_settings *given, struct muster_failure *failure) {
@@ -184,7 +182,7 @@ enum failure_code rendezvous_wording_of_machine(const struct launch_config *conf
         .rendezvous = config->dynamic.settings, .seed = random_next(&random)};
     uint32_t number = (uint32_t)random_next(&random);
     node_identity_init(&out_settings->identity, address, getpid(),
-        is_torchrun ? (int64_t)(number & TORCHRUN_LOCAL_ID_MASK)
+        is_torchrun ? node_identity_foreign_local_id(number)
                     : node_identity_muster_local_id(number));
     free(address);
     return FAILURE_NONE;

@@ -22,6 +22,10 @@ int64_t node_identity_muster_local_id(uint32_t random) {
     return MUSTER_MARK | (int64_t)(random & RANDOM_MASK);
 }
 
+int64_t node_identity_foreign_local_id(uint32_t random) {
+    return (int64_t)(random & RANDOM_MASK);
+}
+
 bool node_identity_is_muster(const struct node_identity *identity) {
     return (identity->local_id & ~(int64_t)RANDOM_MASK) == MUSTER_MARK;
 }

@@ -27,6 +27,8 @@ void node_identity_init(
  * reach, and of 28 bits of `random`, which tell apart nodes with the same process id. It fits in a
  * signed 32-bit integer. */
 int64_t node_identity_muster_local_id(uint32_t random);
+/* A local id without the mark, for a node that others are to take for one of torchrun's. */
+int64_t node_identity_foreign_local_id(uint32_t random);
 bool node_identity_is_muster(const struct node_identity *identity);
 
 bool node_identity_equals(const struct node_identity *left, const struct node_identity *right);

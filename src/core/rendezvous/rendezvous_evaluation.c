@@ -156,11 +156,15 @@ static bool mark_draining(struct rendezvous_step *step) {
 
 /* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes
  * the heartbeats of all nodes whose presence it knows. Where no host serves presence, a node writes
- * its own heartbeat. */
+ * its own heartbeat, and so does one that others are to take for torchrun's. */
 static bool writes_heartbeat_of(
     const struct rendezvous_machine *machine, const struct node_identity *identity) {
+    bool is_own = node_identity_equals(identity, &machine->view.me);
+    if (is_own && !node_identity_is_muster(identity)) {
+        return true;
+    }
     if (!machine->link.has_presence) {
-        return node_identity_equals(identity, &machine->view.me);
+        return is_own;
     }
     return machine->link.is_host && node_identity_is_muster(identity) &&
            !rendezvous_losses_include(&machine->losses, identity);

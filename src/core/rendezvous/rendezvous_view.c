@@ -15,7 +15,9 @@ void rendezvous_view_begin(struct rendezvous_view *view) {
 }
 
 void rendezvous_view_rename(struct rendezvous_view *view, int64_t local_id) {
-    view->me.local_id = local_id;
+    view->me.local_id = node_identity_is_muster(&view->me)
+                            ? local_id
+                            : node_identity_foreign_local_id((uint32_t)local_id);
 }
 
 static bool is_on_same_lists(

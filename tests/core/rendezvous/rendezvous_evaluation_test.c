@@ -110,6 +110,16 @@ static void without_presence_each_beats_for_itself(void **state) {
     assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
 }
 
+/* The host writes the heartbeats of Muster's nodes only, and this one looks like torchrun's. */
+static void one_of_torchruns_kind_beats_for_itself(void **state) {
+    struct bench *bench = *state;
+    bench->settings.identity = torch_node("m");
+    bench_run(bench, "m", true, false);
+    bench_wait(bench, 5);
+    struct node_identity me = bench->settings.identity;
+    assert_int_equal(rendezvous_state_find(&bench->record, &me)->heartbeat.nanoseconds, 5000000000);
+}
+
 static void a_lost_heartbeat_is_written_again(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, true);
@@ -267,6 +277,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_that_is_done_says_so_aloud_where_another_one_waits),
     ON_BENCH(the_host_beats_for_all_of_its_kind),
     ON_BENCH(without_presence_each_beats_for_itself),
+    ON_BENCH(one_of_torchruns_kind_beats_for_itself),
     ON_BENCH(a_lost_heartbeat_is_written_again),
     ON_BENCH(the_first_node_tells_the_others_what_nobody_has_told),
     ON_BENCH(news_found_by_a_lost_write_are_told_unless_their_writer_does),

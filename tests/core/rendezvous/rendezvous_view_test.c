@@ -137,6 +137,18 @@ static void a_new_name_is_in_no_list(void **state) {
     assert_false(rendezvous_view_is_participant(&fixture->view));
 }
 
+static void a_new_name_is_of_the_same_kind(void **state) {
+    struct fixture *fixture = *state;
+    int64_t drawn = node_identity_muster_local_id(9);
+    fixture->view.me.local_id = node_identity_muster_local_id(1);
+    rendezvous_view_rename(&fixture->view, drawn);
+    assert_int_equal(fixture->view.me.local_id, drawn);
+    fixture->view.me.local_id = 1;
+    rendezvous_view_rename(&fixture->view, drawn);
+    assert_false(node_identity_is_muster(&fixture->view.me));
+    assert_int_equal(fixture->view.me.local_id, 9);
+}
+
 static void the_first_of_a_complete_round_has_nobody_before_it(void **state) {
     struct fixture *fixture = *state;
     rendezvous_state_find(&fixture->record, &fixture->view.me)->rank = 1;
@@ -162,6 +174,7 @@ static const struct CMUnitTest tests[] = {
     WITH_VIEW(a_record_that_is_gone_is_seen_as_empty_by_others),
     WITH_VIEW(a_draft_changes_nothing_until_it_is_written),
     WITH_VIEW(a_new_name_is_in_no_list),
+    WITH_VIEW(a_new_name_is_of_the_same_kind),
     WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),
 };
 
