@@ -3,7 +3,7 @@
 """Fails when libmuster is not what its headers say.
 
     tools/check_library.py --include DIRECTORY --map FILE --shared FILE --archive FILE HEADER...
-        [--compiler COMMAND] [--abi FILE]
+        [--compiler COMMAND] [--abi FILE | --write-abi FILE]
 
 The functions of the headers, the names of the version script, and what can be seen from outside in the shared
 library and in the archive are the same. Each header includes only others of muster and two of the C library,
@@ -11,10 +11,11 @@ and can be compiled alone, as C17 and (where there is a C++ compiler) as C++11. 
 the libraries named here.
 
 With --abi the binary interface is compared with that of FILE, by abidiff (Debian: abigail-tools). Whoever
-changes it on purpose writes the file anew: `abidw --headers-dir include/muster --no-corpus-path FILE`.
+changes it on purpose writes the file anew, with --write-abi instead.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shutil
@@ -87,16 +88,27 @@ def complaints_about_libraries(shared):
             yield f"{shared.name}: is called {soname[1]}"
 
 
-def complaints_of_abidiff(abi, shared, include):
+# Not named by their headers' directory when they are compared: abidiff would take every type of FILE for a private one.
+ABIDW = ["abidw", "--drop-private-types", "--exported-interfaces-only", "--no-corpus-path", "--no-comp-dir-path",
+         "--no-show-locs", "--no-elf-needed", "--type-id-style", "hash"]
+# Classes that are still being made, and may change.
+UNSETTLED = "^muster_(rendezvous|agent|health|metrics)"
+
+
+def complaints_of_abidiff(abi, shared):
     if shutil.which("abidiff") is None:
-        print("library: abidiff is missing, the binary interface is not compared (Debian: abigail-tools)")
+        reason = "abidiff is missing, the binary interface is not compared (Debian: abigail-tools)"
+        if os.environ.get("CI") == "true":
+            yield f"{reason} (not skipped: CI=true)"
+        print(f"library: {reason}")
         return
     end = subprocess.run(
-        ["abidiff", "--no-added-syms", "--headers-dir2", str(include / "muster"), str(abi), str(shared)],
+        ["abidiff", "--no-added-syms", "--drop-fn", UNSETTLED, str(abi), str(shared)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if end.returncode != 0:
-        yield f"{shared.name}: not the binary interface of {abi.name}:\n{end.stdout}{end.stderr}"
+        yield (f"{shared.name}: not the binary interface of {abi.name} (on purpose? then --write-abi {abi}):\n"
+               f"{end.stdout}{end.stderr}")  # fmt: skip
 
 
 def main():
@@ -105,6 +117,7 @@ def main():
         parser.add_argument(f"--{name}", type=pathlib.Path, required=True)
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--abi", type=pathlib.Path)
+    parser.add_argument("--write-abi", type=pathlib.Path)
     parser.add_argument("headers", type=pathlib.Path, nargs="+")
     options = parser.parse_args()
 
@@ -123,7 +136,9 @@ def main():
         for command, language in languages:
             complaints += complaints_of_compiler(command, language, header, options.include)
     if options.abi:
-        complaints += complaints_of_abidiff(options.abi, options.shared, options.include)
+        complaints += complaints_of_abidiff(options.abi, options.shared)
+    if options.write_abi:
+        output_of(*ABIDW, "--headers-dir", options.include / "muster", "--out-file", options.write_abi, options.shared)
     for complaint in complaints:
         print(complaint)
     print(f"library: {len(functions)} functions in {len(options.headers)} headers, {len(complaints)} complaints")

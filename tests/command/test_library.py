@@ -3,11 +3,15 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
 from support.binary import ROOT
+from support.own_library import LIBRARY
 
 EXAMPLES = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")).resolve() / "examples"
 
@@ -26,6 +30,21 @@ def test_worker_says_what_is_missing(muster, binary):
          EXAMPLES / "store_worker"])  # fmt: skip
     assert end.status == 1, end
     assert "store_worker: MASTER_ADDR is not set" in end.err, end
+
+
+@pytest.mark.plain_build
+def test_a_changed_interface_is_noticed(scratch):
+    if shutil.which("abidiff") is None:
+        pytest.skip("abidiff is missing (Debian: apt install abigail-tools)")
+    abi = (ROOT / "src/library/libmuster.abi").read_text(encoding="utf-8")
+    changed = scratch / "changed.abi"
+    changed.write_text(re.sub(r"(name='muster_tcp_store_settings' size-in-bits=)'640'", r"\1'704'", abi), encoding="utf-8")
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_library
+
+    assert list(check_library.complaints_of_abidiff(ROOT / "src/library/libmuster.abi", LIBRARY)) == []
+    complaints = list(check_library.complaints_of_abidiff(changed, LIBRARY))
+    assert len(complaints) == 1 and "muster_store_new_tcp" in complaints[0]
 
 
 def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
