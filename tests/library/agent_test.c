@@ -166,13 +166,19 @@ static void end_of_the_program_ends_the_workers(void **state) {
     tear_down(&fixture);
 }
 
+/* Tools that watch a process keep theirs from here on. */
+#define TOOLS_DESCRIPTORS 512
+
 /* Of each worker's function: the context is a copy of the program's. */
 static int leave_a_file(void *context) {
     const struct fixture *fixture = context;
     char *path = text_format("%s/%s-of-%s", getenv("DIR"), getenv("RANK"), getenv("WORLD_SIZE"));
     FILE *file = fopen(path, "w");
     struct number_list open = number_directory_list("/proc/self/fd", "");
-    int highest = open.items[open.count - 1]; /* the listing's own, or libuv's */
+    int highest = 0; /* the listing's own, or libuv's */
+    for (size_t i = 0; i < open.count; i++) {
+        highest = open.items[i] < TOOLS_DESCRIPTORS ? open.items[i] : highest;
+    }
     bool is_good = file != NULL && strcmp(fixture->directory, getenv("DIR")) == 0 && highest < 9;
     printf("said by a function\n");
     return is_good ? 0 : 9;

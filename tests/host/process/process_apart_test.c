@@ -49,14 +49,26 @@ static void read_all(const struct process_apart *process, char *buffer, size_t s
     buffer[length] = '\0';
 }
 
+/* Tools that watch a process keep theirs from here on. */
+#define TOOLS_DESCRIPTORS 512
+
+static int highest_descriptor(void) {
+    struct number_list open = number_directory_list("/proc/self/fd", "");
+    int highest = 0;
+    for (size_t i = 0; i < open.count; i++) {
+        highest = open.items[i] < TOOLS_DESCRIPTORS ? open.items[i] : highest;
+    }
+    number_list_clear(&open);
+    return highest;
+}
+
 static int tell_who_it_is(int fd, int program) {
     char line[128];
-    struct number_list open = number_directory_list("/proc/self/fd", "");
     struct sigaction action;
     (void)program;
     sigaction(SIGUSR1, NULL, &action);
     snprintf(line, sizeof line, "%d %d %d", getsid(0) == getpid(), action.sa_handler == SIG_DFL,
-        open.items[open.count - 1] <= 6); /* the listing has one of its own */
+        highest_descriptor() <= 6); /* the listing has one of its own */
     return send(fd, line, strlen(line), 0) < 0;
 }
 
