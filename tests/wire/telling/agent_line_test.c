@@ -15,8 +15,10 @@ static void take(struct run_result *result, const char *lines, bool *out_is_comp
 static void result_is_read_as_it_was_written(void **state) {
     (void)state;
     struct run_worker workers[] = {{4, 0, 17, 0}, {5, 1, 18, -9}};
-    struct failure_account failures[] = {
-        {.host = memory_duplicate_string("node1"), .rank = 5, .local_rank = 1, .exit = {true, 9}}};
+    struct failure_account failures[] = {{.host = memory_duplicate_string("node1"),
+        .rank = 5,
+        .local_rank = 1,
+        .exit = {true, 9, false}}};
     struct run_result result = {.state = RUN_STATE_FAILED,
         .exit_status = 1,
         .restarts = 3,
