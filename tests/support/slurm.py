@@ -28,6 +28,9 @@ PACKAGES = "slurmctld slurmd slurm-client munge"
 # Where Debian keeps daemons, which is not on every user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 
+# For all daemons together, after SIGKILL: seconds.
+END_TIMEOUT = 60
+
 CONFIGURATION = """\
 ClusterName=tests
 SlurmctldHost={controller}({address})
@@ -66,6 +69,14 @@ NodeName={nodes} CPUs=4 State=UNKNOWN
 PartitionName=low Nodes={nodes} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 OverSubscribe=NO
 PartitionName=high Nodes={nodes} MaxTime=INFINITE State=UP PriorityTier=10 OverSubscribe=NO
 """
+
+
+def ends_until(process, deadline):
+    try:
+        process.wait(max(0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def find_program(name):
@@ -224,6 +235,9 @@ class Slurm:
         self.daemons[node.name].wait(60)
 
     def end(self):
+        """Kills all daemons. One that the kernel does not let go of is named, and the others end all the same."""
         for daemon in self.daemons.values():
             daemon.kill()
-            daemon.wait()
+        deadline = time.monotonic() + END_TIMEOUT
+        left = [name for name, daemon in self.daemons.items() if not ends_until(daemon, deadline)]
+        assert not left, f"of Slurm's daemons are left {END_TIMEOUT} s after SIGKILL: {', '.join(left)}"
