@@ -47,6 +47,38 @@ def test_a_node_says_whom_it_waits_for(muster):
     assert line in lines, running.err()
 
 
+def slurm_step(nodes):
+    """Slurm's variables on the first node of a step, and the port that follows from its number."""
+    first, count, others = 20000, 9391, 41 * 97
+    port = free_port()
+    while not first + others <= port < first + count:
+        port = free_port()
+    variables = {"SLURM_JOB_ID": 41, "SLURM_STEP_ID": port - first - others, "SLURM_JOB_NUM_NODES": nodes,
+                 "SLURM_STEP_NUM_NODES": nodes, "SLURM_STEP_NODELIST": f"node[1-{nodes}]",
+                 "SLURM_STEP_TASKS_PER_NODE": f"1(x{nodes})", "SLURMD_NODENAME": "node1"}  # fmt: skip
+    return variables, port
+
+
+def test_under_slurm_a_node_says_who_is_missing(muster):
+    """Without Slurm: its variables say which nodes there are. The second node is told where the first one is,
+    whose name leads nowhere here."""
+    variables, port = slurm_step(3)
+    second = ["--nnodes", 3, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}",
+              "--rdzv-id", f"41.{variables['SLURM_STEP_ID']}", "--rdzv-conf", "is_host=false"]  # fmt: skip
+    muster.script("train.py", "")
+    first = muster.start(["run", "--local-addr", "node1", "train.py"], env=variables)
+    last = muster.start(["run", *map(str, second), "--local-addr", "node2", "train.py"])
+    first.wait_until(lambda: "; missing: node3" in first.err(), "who is missing", 100)
+    for running in (first, last):
+        running.signal(signal.SIGTERM)
+    # Either may have come first.
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line).replace("node2, node1", "node1, node2")
+             for line in said(first.finish())]
+    last.finish()
+    (line,) = transcript("run --local-addr node1 train.py")
+    assert line in lines, first.err()
+
+
 def test_nodes_with_different_names_for_one_job_are_told_of_each_other(muster):
     command = "run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29437 --rdzv-id run-2 --local-addr node2 train.py"
     other = command.replace("run-2", "run-1").replace("node2", "node1")

@@ -14,6 +14,7 @@ from fcntl import ioctl
 import pytest
 
 from support.ports import free_port
+from support.transcripts import transcript
 
 pytestmark = pytest.mark.threads
 
@@ -23,9 +24,9 @@ WIDTH = 60
 class Terminal:
     """A program whose stderr is a terminal."""
 
-    def __init__(self, muster, arguments):
+    def __init__(self, muster, arguments, width=WIDTH):
         self.fd, side = os.openpty()
-        ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
+        ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         self.process = subprocess.Popen(
             [muster.binary, *map(str, arguments)], cwd=muster.scratch, env=muster.environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=side)
@@ -85,3 +86,17 @@ def test_what_a_node_waits_for_is_one_line_that_renews_itself(muster):
     assert all(re.match(r"[WE]\d{4} ", line) for line in lines), terminal.written
     assert any("Received SIGTERM" in line for line in lines), terminal.written
     assert not any("waiting for other nodes" in line for line in lines), terminal.written
+
+
+@pytest.mark.timeout(150)
+def test_the_line_is_the_one_that_the_page_shows(muster):
+    command = "run --nnodes 2 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29437 --local-addr node1 train.py"
+    muster.script("train.py", "")
+    terminal = Terminal(muster, command.replace("29437", str(free_port())).split(), width=120)
+    stood = re.compile(r"\r(waiting for other nodes for \d+ s: 1 of [^\r]*)\r")
+    try:
+        terminal.read_until(lambda written: len(set(stood.findall(written))) > 1)
+    finally:
+        terminal.close()
+    lines = {re.sub(r"for \d+ s: ", "for 12 s: ", line.rstrip()) for line in stood.findall(terminal.written)}
+    assert list(lines) == transcript(command), terminal.written
