@@ -320,8 +320,8 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }
 
-/* Signals first, so that none is lost; the guardian before any thread; the rest in order of
- * dependence. */
+/* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
+ * order of dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     signal_watch_ignore_broken_pipes();
     agent->descriptor_limit = descriptor_limit_raise();
@@ -331,7 +331,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     }
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
     code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
-        agent_signal_received, agent, &agent->signals, failure);
+        agent_signal_came, agent, &agent->signals, failure);
     if (code == FAILURE_NONE) {
         code = open_audience(agent, failure);
     }
@@ -353,6 +353,9 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
         code = start_guardian(agent, failure);
+    }
+    if (code == FAILURE_NONE && agent->config->is_signalled_by_slurm) {
+        agent->passing = signal_passing_new(agent->loop, agent->log);
     }
     if (code == FAILURE_NONE) {
         code = make_scratch(agent, failure);
@@ -407,6 +410,8 @@ static void tear_down(struct agent *agent) {
     agent_watchdog_free(agent->watchdog);
     agent_stuck_watch_free(agent->stuck_watch);
     agent_workers_free(agent->workers);
+    signal_passing_free(agent->passing);
+    agent->passing = NULL; /* a signal may still come */
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     agent_proof_free(agent->proof);

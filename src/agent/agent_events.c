@@ -34,6 +34,7 @@ static void start_workers(struct agent *agent) {
     agent_evidence_drop(agent->evidence);
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
+    signal_passing_note_start(agent->passing, false);
     agent_workers_start(agent->workers, &node_machine_knowledge(agent->node)->placement);
     agent_announcement_tell(agent->announcement, &node_machine_knowledge(agent->node)->placement);
 }
@@ -42,15 +43,7 @@ static void signal_workers(struct agent *agent, int signal) {
     const struct agent_machine *machine = node_machine_agent(agent->node);
     agent_watchdog_end(agent->watchdog);
     agent_stuck_watch_end(agent->stuck_watch);
-    for (size_t rank = 0; rank < machine->workers.count; rank++) {
-        if (machine->workers.states[rank] == WORKER_RUNNING &&
-            agent_workers_pid(agent->workers, (int)rank) != 0) {
-            log_warning(agent->log, "Sending process %lld closing signal %s",
-                (long long)agent_workers_pid(agent->workers, (int)rank),
-                signal_name_from_number(signal));
-        }
-    }
-    agent_workers_signal(agent->workers, signal);
+    signal_passing_send(agent->passing, agent->workers, &machine->workers, agent->log, signal);
 }
 
 struct subjects {
@@ -355,6 +348,12 @@ void agent_signal_received(void *context, int signal) {
     take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal});
 }
 
+void agent_signal_came(void *context, int signal) {
+    struct agent *agent = context;
+    signal_passing_note(agent->passing, signal);
+    agent_signal_received(agent, signal);
+}
+
 void agent_timer_expired(void *context) {
     struct agent *agent = context;
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");
@@ -370,7 +369,9 @@ void agent_look_over(void *context) {
 }
 
 static void workers_started(void *context) {
-    take_kind(context, AGENT_EVENT_WORKERS_STARTED);
+    struct agent *agent = context;
+    signal_passing_note_start(agent->passing, true);
+    take_kind(agent, AGENT_EVENT_WORKERS_STARTED);
 }
 
 static void worker_start_failed(void *context, int local_rank, const char *message) {

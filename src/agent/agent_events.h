@@ -15,6 +15,8 @@ void agent_post(void *context, const struct node_event *event);
 
 /* What the shells call; contexts are the agent. */
 void agent_deadline_passed(void *context);
+void agent_signal_came(
+    void *context, int signal); /* from outside, which workers may have got, too */
 void agent_signal_received(void *context, int signal);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(

@@ -25,6 +25,7 @@
 #include "agent/standby/agent_standby.h"
 #include "agent/watchdog/agent_watchdog.h"
 #include "agent/workers/agent_workers.h"
+#include "agent/workers/signal_passing.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/launch/launch_config.h"
@@ -47,9 +48,10 @@ struct agent {
     struct event_timer *deadline;
     struct signal_watch *signals;
     struct agent_guardian *guardian;
-    struct agent_scratch *scratch; /* NULL when nobody asked for it */
-    struct log_thread *log_thread; /* NULL when no stream passes through it */
-    struct agent_proof *proof;     /* NULL where nodes do not prove themselves */
+    struct signal_passing *passing; /* NULL where nobody else signals workers */
+    struct agent_scratch *scratch;  /* NULL when nobody asked for it */
+    struct log_thread *log_thread;  /* NULL when no stream passes through it */
+    struct agent_proof *proof;      /* NULL where nodes do not prove themselves */
     struct agent_rendezvous *rendezvous;
     struct agent_standby *standby; /* NULL when there are no standby workers */
     struct agent_workers *workers;

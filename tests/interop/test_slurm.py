@@ -105,13 +105,13 @@ while [ ! -e done ]; do sleep 0.1 & wait $!; done
 class Lasting:
     """A batch job whose workers run on until finish()."""
 
-    def __init__(self, cluster, muster, *options, nodes=3, sbatch=(), srun=""):
+    def __init__(self, cluster, muster, *options, nodes=3, sbatch=(), srun="", worker=LASTING_WORKER, env=None):
         self.cluster, self.muster, self.scratch = cluster, muster, muster.scratch
-        script = muster.script("worker.sh", LASTING_WORKER)
+        script = muster.script("worker.sh", worker)
         words = ["run", "--nproc-per-node", 1, *options, "--no-python", script]
         self.command = f"{muster.binary} {' '.join(map(str, words))}"
         text = f"#!/bin/sh\nsrun {srun} {self.command}\necho srun ended with $?\n"
-        self.job = cluster.submit(muster, text, f"--nodes={nodes}", "--ntasks-per-node=1", *sbatch)
+        self.job = cluster.submit(muster, text, f"--nodes={nodes}", "--ntasks-per-node=1", *sbatch, env=env)
 
     def lines(self, name):
         path = self.scratch / name
@@ -162,6 +162,34 @@ def test_a_signal_of_the_batch_system_reaches_every_worker(make_slurm, muster):
     job.wait_for_signal("USR1", *ALL)
     assert job.finish() == 1  # the agents were told to end
     assert len(job.lines("worlds")) == 3  # nobody started anew
+
+
+# Notes every signal, and runs on until the file `done` is there. It is no longer new when it says who it is: to new
+# workers signals are sent in any case.
+NOTING_WORKER = """\
+#!/bin/sh
+me="$SLURMD_NODENAME rank=$RANK/$WORLD_SIZE starts=0"
+trap 'echo "$me USR1" >>signals' USR1
+sleep 2
+echo "$me" >>worlds
+while [ ! -e done ]; do sleep 0.1 & wait $!; done
+"""
+
+
+@pytest.mark.parametrize(
+    "proctrack, words",
+    [("linuxproc", "the workers have got SIGUSR1 beside this agent"), ("pgid", "closing signal SIGUSR1")],
+    ids=["linuxproc", "pgid"],
+)
+def test_a_worker_handles_a_signal_once_whoever_slurm_signals(make_slurm, muster, proctrack, words):
+    cluster = make_slurm(3, proctrack=proctrack)
+    job = Lasting(cluster, muster, "--signals-to-handle", "SIGTERM,SIGUSR1", worker=NOTING_WORKER, env={"LOGLEVEL": "INFO"})
+    job.wait_for_world(*ALL)
+    assert cluster.ask("scancel", "--signal=USR1", job.job).returncode == 0
+    cluster.wait_for_output(muster, job.job, words, count=3)  # each agent has decided
+    job.wait_for_signal("USR1", *ALL)
+    assert job.finish() == 1
+    assert len(job.lines("signals")) == 3, job.lines("signals")
 
 
 @pytest.mark.parametrize("why", ["requeue", "preemption"])

@@ -46,7 +46,7 @@ SlurmdPidFile={directory}/slurmd-%n.pid
 SlurmctldLogFile={directory}/slurmctld.log
 SlurmdLogFile={directory}/slurmd-%n.log
 PlugStackConfig=/dev/null
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
@@ -103,8 +103,9 @@ def require_slurm():
 class Slurm:
     """A cluster of the network's hosts. End it with end(), also when making it failed."""
 
-    def __init__(self, scratch, network, credential_seconds=120):
-        """`credential_seconds`: for as long a job that was requeued waits until it starts again."""
+    def __init__(self, scratch, network, credential_seconds=120, proctrack="linuxproc"):
+        """`credential_seconds`: for as long a job that was requeued waits until it starts again. `proctrack`: which
+        processes of a step get its signals; linuxproc: all of them, pgid: those of the agent's process group."""
         self.directory = pathlib.Path(scratch) / "slurm"
         self.controller = network.hosts[-1]
         self.nodes = network.hosts[:-1]
@@ -117,6 +118,7 @@ class Slurm:
             address=self.controller.address,
             directory=self.directory,
             credential_seconds=credential_seconds,
+            proctrack=proctrack,
             nodes=f"node[1-{len(self.nodes)}]",
         )
         self.path.write_text(text, encoding="ascii")

@@ -7,16 +7,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/memory.h"
 #include "host/loop/clock.h"
 #include "host/process/guardian_fence.h"
 #include "host/process/inherited_descriptors.h"
+#include "host/process/process_name.h"
 #include "host/process/process_table.h"
 
 #define NOTICES_FD 3 /* the socket is moved here, behind the standard descriptors */
@@ -36,28 +34,6 @@ static void settle_signals(void) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* Overwrites the command line that was inherited from the agent. A tool that looks for the agent by
- * its command line must not find, count or kill the guardian. */
-static void rename_self(void) {
-    struct kernel_process_stat self;
-    prctl(PR_SET_NAME, GUARDIAN_NAME);
-    if (!process_table_read(getpid(), &self) || self.arguments_end <= self.arguments_start) {
-        return;
-    }
-    int fd = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
-    if (fd == -1) {
-        return; /* only the name in the process table is changed then */
-    }
-    size_t size = self.arguments_end - self.arguments_start;
-    char *arguments = memory_allocate(size);
-    size_t length = strlen(GUARDIAN_NAME) < size ? strlen(GUARDIAN_NAME) : size - 1;
-    memcpy(arguments, GUARDIAN_NAME, length);
-    ssize_t written = pwrite(fd, arguments, size, (off_t)self.arguments_start);
-    (void)written;
-    free(arguments);
-    close(fd);
 }
 
 /* Closes all of the agent's descriptors but the socket, and standard error if it is needed. */
@@ -197,7 +173,7 @@ _Noreturn void guardian_process_run(int notices_fd, int ready_fd, struct guardia
     int32_t pid = getpid();
     setsid();
     settle_signals();
-    rename_self();
+    process_name_take(GUARDIAN_NAME);
     ssize_t written = write(ready_fd, &pid, sizeof pid);
     (void)written; /* four bytes into an empty socket are written whole, or the agent is gone */
     settle_descriptors(notices_fd, charge->may_fence);

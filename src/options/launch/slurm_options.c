@@ -174,6 +174,8 @@ static enum failure_code apply(struct option_result *options, const struct text_
 enum failure_code slurm_options_apply(struct option_result *options,
     const struct text_list *environment, struct launch_config *config) {
     bool is_off = text_equals(option_result_text(options, "slurm"), "off");
+    config->is_signalled_by_slurm =
+        !is_off && text_list_variable(environment, "SLURM_JOB_ID") != NULL;
     /* a worker inherits Slurm's variables, and may start jobs of its own */
     bool is_worker = text_list_variable(environment, "TORCHELASTIC_RUN_ID") != NULL;
     if (is_off || is_worker || says_where_to_meet(options) || asks_for_one_node(options)) {

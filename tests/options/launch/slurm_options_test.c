@@ -132,6 +132,17 @@ static void who_says_where_to_meet_is_left_alone(void **state) {
 }
 
 /* A worker inherits Slurm's variables, and is no task of the step. */
+/* Also where nothing else is taken from Slurm. */
+static void slurm_may_signal_workers_unless_it_is_off(void **state) {
+    (void)state;
+    be_task_on("node1");
+    assert_true(config_of("train.py")->is_signalled_by_slurm);
+    assert_true(config_of("--standalone train.py")->is_signalled_by_slurm);
+    assert_false(config_of("--slurm off --standalone train.py")->is_signalled_by_slurm);
+    text_list_clear(&environment);
+    assert_false(config_of("train.py")->is_signalled_by_slurm);
+}
+
 static void jobs_of_workers_take_nothing(void **state) {
     (void)state;
     be_task_on("node1");
@@ -195,6 +206,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(workers_are_gpus_where_slurm_knows_of_some, clear),
     cmocka_unit_test_teardown(the_number_of_nodes_may_be_given, clear),
     cmocka_unit_test_teardown(who_says_where_to_meet_is_left_alone, clear),
+    cmocka_unit_test_teardown(slurm_may_signal_workers_unless_it_is_off, clear),
     cmocka_unit_test_teardown(jobs_of_workers_take_nothing, clear),
     cmocka_unit_test_teardown(torchrun_takes_nothing_and_says_what_to_write, clear),
     cmocka_unit_test_teardown(several_tasks_on_a_node_are_refused, clear),

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Passes the agent's signals on to its workers, but not those that the workers have got already.
+ * Slurm may signal every process of a step; then a handler of a worker would run twice. Where that
+ * may be, a witness beside the workers tells: what it gets within a short time of the agent, the
+ * workers have got, too. What else is sent to workers is none of its business. */
+#ifndef MUSTER_AGENT_WORKERS_SIGNAL_PASSING_H
+#define MUSTER_AGENT_WORKERS_SIGNAL_PASSING_H
+
+#include "agent/workers/agent_workers.h"
+#include "base/log.h"
+#include "core/workers/worker_group.h"
+#include "host/loop/event_loop.h"
+
+struct signal_passing;
+
+/* Call it before other threads are started, and before agent_workers_new. Where no witness can be
+ * started, every signal is passed on, and `log` says so. */
+struct signal_passing *signal_passing_new(struct event_loop *loop, const struct log *log);
+
+/* Accepts NULL, as all functions: then every signal is passed on at once. A signal that waits is
+ * forgotten. */
+void signal_passing_free(struct signal_passing *passing);
+
+/* `signal` has come to the agent from outside. Call it before what follows from that. */
+void signal_passing_note(struct signal_passing *passing, int signal);
+
+/* Workers are being started, or have been. One that has just been started may have missed what the
+ * witness got. */
+void signal_passing_note_start(struct signal_passing *passing, bool is_over);
+
+/* Sends `signal` to the workers and says so for each one that runs: at once, or soon, or not at
+ * all. A signal that waits is forgotten. All but `passing` stay as they are until it is sent or
+ * freed. */
+void signal_passing_send(struct signal_passing *passing, struct agent_workers *workers,
+    const struct worker_group *group, const struct log *log, int signal);
+
+/* For tests: the witness, and whether it has told of such a signal. */
+pid_t signal_passing_witness(const struct signal_passing *passing);
+bool signal_passing_has_seen(const struct signal_passing *passing, int signal);
+
+#endif
