@@ -7,7 +7,6 @@
 
 #include "fuzz_input.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
-#include "wire/rendezvous/rendezvous_state_pickle.h"
 #include "wire/store/store_request_codec.h"
 
 struct node {
@@ -108,7 +107,6 @@ static void connect(struct node *node, struct slice protocol, struct slice setti
         return;
     }
     reply(node, 0, blob(settings));
-    reply(node, 0, blob(slice_from_string(RENDEZVOUS_STATE_ABSENT)));
 }
 
 static void answer_by_choice(struct node *node, uint8_t choice, struct slice input) {

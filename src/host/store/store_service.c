@@ -114,8 +114,7 @@ static void leave_signs(struct store_peer *peer, bool is_all_taken) {
 }
 
 /* Reports writes by clients without a presence key. Clients with one tell the host about their
- * writes in their own way. Each node that joins asks the store to create the record before it
- * announces its presence, which writes nothing where there is a record. */
+ * writes in their own way. */
 static void report_watched_write(
     const struct store_peer *peer, const struct store_request *request) {
     const struct store_peers *peers = peer->peers;

@@ -172,18 +172,13 @@ static void refuse_settings(
     free(reason);
 }
 
+/* The record itself is not looked at yet: a node for which the host writes never needs it. */
 static void take_settings(struct rendezvous_record_store *store, const struct store_reply *reply,
     struct record_effects *effects) {
-    if (slice_equals(reply->blob, slice_from_string(store->sizes))) {
-        record_store_ask(store, RECORD_QUESTION_BEGINNING, 0, effects);
-    } else {
+    if (!slice_equals(reply->blob, slice_from_string(store->sizes))) {
         refuse_settings(store, reply->blob, effects);
+        return;
     }
-}
-
-static void take_beginning(struct rendezvous_record_store *store, const struct store_reply *reply,
-    struct record_effects *effects) {
-    (void)reply; /* the record is read later, when it is fetched */
     store->phase = RECORD_PHASE_UP;
     record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
                                      .connected = {.has_presence = store->presence.is_served,
@@ -440,7 +435,7 @@ static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record
     [RECORD_QUESTION_REFUSED] = take_refused,
     [RECORD_QUESTION_DELEGATION] = take_delegation,
     [RECORD_QUESTION_SETTINGS] = take_settings,
-    [RECORD_QUESTION_BEGINNING] = take_beginning,
+    [RECORD_QUESTION_BEGINNING] = take_record,
     [RECORD_QUESTION_RECORD] = take_record,
     [RECORD_QUESTION_WRITE] = take_write,
     [RECORD_QUESTION_CHANGE_COUNT] = take_change_count,

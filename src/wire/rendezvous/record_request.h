@@ -19,8 +19,9 @@ enum record_question_kind {
                                */
     RECORD_QUESTION_REFUSED,  /* has the server heard that this node is refused? */
     RECORD_QUESTION_SETTINGS, /* as for the protocol */
-    RECORD_QUESTION_BEGINNING, /* begins a record as torchrun does, with a word for "none yet" */
     /* the record */
+    RECORD_QUESTION_BEGINNING, /* if there is none, begins one as torchrun does, with a word for
+                                  "none yet"; the answer is the value in the store */
     RECORD_QUESTION_RECORD,
     RECORD_QUESTION_WRITE, /* puts `value` in place of `expected`; the answer is the value in the
                               store */

@@ -23,6 +23,7 @@ static void forget_connection(struct rendezvous_record_store *store) {
     store->changes.known = 0;
     store->changes.awaited = 0;
     store->changes.own = 0;
+    store->record.is_begun = false;
     free(store->presence.key);
     free(store->presence.value);
     free(store->delegation.key);
@@ -149,6 +150,15 @@ static void connect(struct rendezvous_record_store *store, const struct rendezvo
 
 /* The record. */
 
+/* The first question of a connection begins the record where there is none, because GET would wait
+ * for one. */
+static void ask_record(struct rendezvous_record_store *store, struct record_effects *effects) {
+    enum record_question_kind kind =
+        store->record.is_begun ? RECORD_QUESTION_RECORD : RECORD_QUESTION_BEGINNING;
+    store->record.is_begun = true;
+    record_store_ask(store, kind, 0, effects);
+}
+
 static void ask_write(struct rendezvous_record_store *store, const struct rendezvous_state *state,
     bool is_quiet, struct record_effects *effects) {
     store->record.is_quiet = is_quiet;
@@ -243,7 +253,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
         break;
     case RENDEZVOUS_EFFECT_FETCH: /* the count is asked first, so that no change is missed */
         record_store_ask(store, RECORD_QUESTION_CHANGE_COUNT, 0, effects);
-        record_store_ask(store, RECORD_QUESTION_RECORD, 0, effects);
+        ask_record(store, effects);
         break;
     case RENDEZVOUS_EFFECT_WRITE:
         ask_write(store, asked->write.state, asked->write.is_quiet, effects);

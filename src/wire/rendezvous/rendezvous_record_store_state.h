@@ -49,6 +49,7 @@ struct rendezvous_record_store {
         /* Text of the record seen last; empty: the key is missing or empty, or was not read yet. */
         struct bytes token;
         struct bytes writing;
+        bool is_begun; /* this connection has asked for it, and begun one if there was none */
         bool is_quiet; /* the write under way does not tell the watchers */
     } record;
     struct {

@@ -93,7 +93,7 @@ static void a_record_that_makes_no_sense_is_named(void **state) {
     lone_be_up(&node, true);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD), lone_blob("no record"));
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD), lone_blob("no record"));
     expect_broken(&node, "the record of job 'job' in the store (key torch.rendezvous.job) cannot");
     lone_tear_down(&node);
 }
@@ -196,7 +196,7 @@ static void a_record_that_is_too_long_is_named_and_another_reply_is_not(void **s
     lone_be_up(&node, true);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    uint64_t record = lone_sent(&node, STORE_GET, LONE_RECORD);
+    uint64_t record = lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
     rendezvous_record_store_take_failure(
         node.store, record, FAILURE_LIMIT, "too long", &node.effects);
     expect_broken(&node, "(key torch.rendezvous.job) cannot be used: too long;");
@@ -226,7 +226,7 @@ static void a_record_that_was_deleted_can_be_written_again(void **state) {
     lone_be_up(&node, true);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD),
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
         (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
     (void)lone_told(&node, RENDEZVOUS_EVENT_RECORD);
     record.round = 7;
@@ -254,7 +254,7 @@ static void a_record_with_a_nul_between_its_letters_can_be_replaced(void **state
     lone_be_up(&node, true);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    lone_reply(&node, lone_sent(&node, STORE_GET, LONE_RECORD),
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
         (struct store_reply){.kind = STORE_REPLY_BLOB, .blob = bytes_slice(&text)});
     assert_int_equal(lone_told(&node, RENDEZVOUS_EVENT_RECORD)->state->round, 6);
     lone_ask(&node,
@@ -291,8 +291,6 @@ static uint64_t delegate_up(struct lone_node *node) {
     lone_reply(node, lone_ask_protocol(node, true), lone_blob("1 muster 0.3.0"));
     lone_reply(node, lone_sent(node, STORE_CHECK, LONE_OWN "delegation"), lone_byte(STORE_READY));
     lone_reply(node, lone_sent(node, STORE_COMPARE_SET, LONE_OWN "settings"), lone_blob("1:4"));
-    lone_reply(
-        node, lone_sent(node, STORE_COMPARE_SET, LONE_RECORD), lone_blob(RENDEZVOUS_STATE_ABSENT));
     assert_true(lone_told(node, RENDEZVOUS_EVENT_CONNECTED)->connected.offers_delegation);
     lone_ask(node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
                        .present = {delegate, false, &join_wish}});
@@ -333,7 +331,7 @@ static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
     (void)lone_sent(&node, STORE_SET, LONE_OWN "presence/a_1_2");
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
-    (void)lone_sent(&node, STORE_GET, LONE_RECORD);
+    (void)lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
     (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
     lone_tear_down(&node);
 }

@@ -99,8 +99,6 @@ static inline uint64_t lone_connect(struct lone_node *node, bool has_presence) {
 
 static inline void lone_be_up(struct lone_node *node, bool has_presence) {
     lone_reply(node, lone_connect(node, has_presence), lone_blob("1:4"));
-    lone_reply(
-        node, lone_sent(node, STORE_COMPARE_SET, LONE_RECORD), lone_blob(RENDEZVOUS_STATE_ABSENT));
     const struct rendezvous_event *told = lone_told(node, RENDEZVOUS_EVENT_CONNECTED);
     assert_int_equal(told->connected.has_presence, has_presence);
     assert_true(rendezvous_record_store_is_up(node->store));

@@ -26,6 +26,28 @@ static void a_write_is_won_when_its_watchers_are_told(void **state) {
     lone_tear_down(&node);
 }
 
+/* GET would wait for a record that nobody has begun. */
+static void a_connection_begins_the_record_when_it_first_asks_for_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_set_up(&node);
+    for (int connection = 0; connection < 2; connection++) {
+        lone_be_up(&node, true);
+        lone_expect_no_more(&node);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+        (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+        lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD),
+            lone_blob(RENDEZVOUS_STATE_ABSENT));
+        assert_null(lone_told(&node, RENDEZVOUS_EVENT_RECORD)->state);
+        lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+        (void)lone_sent(&node, STORE_ADD, LONE_OWN "changes");
+        (void)lone_sent(&node, STORE_GET, LONE_RECORD);
+        rendezvous_record_store_disconnect(node.store, &node.effects);
+        (void)lone_next(&node, RECORD_EFFECT_DROP);
+    }
+    lone_tear_down(&node);
+}
+
 static void a_name_takes_the_place_of_an_earlier_one(void **state) {
     (void)state;
     struct lone_node node;
@@ -244,7 +266,7 @@ static void answers_to_what_was_asked_on_an_earlier_connection_are_not_looked_at
     lone_be_up(&node, true);
     lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
     uint64_t count = lone_sent(&node, STORE_ADD, LONE_OWN "changes");
-    uint64_t record = lone_sent(&node, STORE_GET, LONE_RECORD);
+    uint64_t record = lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
     lone_ask(&node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
     (void)lone_next(&node, RECORD_EFFECT_DROP);
     (void)lone_next(&node, RECORD_EFFECT_OPEN);
@@ -316,6 +338,7 @@ static void nothing_is_deleted_from_a_file_which_would_only_grow_by_it(void **st
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_write_is_won_when_its_watchers_are_told),
+    cmocka_unit_test(a_connection_begins_the_record_when_it_first_asks_for_it),
     cmocka_unit_test(a_name_takes_the_place_of_an_earlier_one),
     cmocka_unit_test(nobody_is_present_where_presence_is_not_served),
     cmocka_unit_test(what_waits_has_a_lane_of_its_own_and_all_the_time),
