@@ -12,7 +12,7 @@ _muster() {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "run store timer install-torchrun --version --help" -- "$current"))
+        COMPREPLY=($(compgen -W "run store rendezvous timer install-torchrun --version --help" -- "$current"))
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -22,7 +22,7 @@ _muster() {
         fi
         _muster_completion
         ;;
-    store | timer)
+    store | rendezvous | timer)
         if ((COMP_CWORD == 2)); then
             COMPREPLY=($(compgen -W "$(_muster_words "$program" "${COMP_WORDS[1]}")" -- "$current"))
         elif [[ $current == -* ]]; then

@@ -54,6 +54,7 @@ ROOM_ARROWS = {
     "agent/telling": {"agent/failure", "agent/standby", "agent/watchdog", "agent/workers"},
     "agent/watchdog": {"agent/failure", "agent/workers"},
     "agent/workers": {"agent/scratch", "agent/standby"},
+    "main/rendezvous": {"main", "main/store"},
     "main/store": {"main"},
     "main/timer": {"main"},
 }

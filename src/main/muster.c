@@ -11,6 +11,7 @@
 #include "host/loop/abort_notice.h"
 #include "main/exit_status.h"
 #include "main/install_torchrun.h"
+#include "main/rendezvous/rendezvous_command.h"
 #include "main/run_command.h"
 #include "main/store/store_command.h"
 #include "main/timer/timer_command.h"
@@ -18,6 +19,7 @@
 static const char usage[] =
     "usage: muster run [OPTION]… SCRIPT [ARG]…    run a job on this node, as torchrun does\n"
     "       muster store COMMAND [OPTION]…        serve or inspect a TCPStore\n"
+    "       muster rendezvous show [OPTION]…      show how the nodes of a job found each other\n"
     "       muster timer COMMAND [OPTION]…        serve, hold or list countdown timers\n"
     "       muster install-torchrun DIRECTORY     link torchrun in a directory to this program\n"
     "       muster --version | --help\n"
@@ -37,6 +39,9 @@ static int dispatch(
     if (text_equals(command, "store")) {
         return store_command(arguments, environment);
     }
+    if (text_equals(command, "rendezvous")) {
+        return rendezvous_command(arguments, environment);
+    }
     if (text_equals(command, "timer")) {
         return timer_command(arguments, environment);
     }
@@ -54,7 +59,8 @@ static int dispatch(
     }
     fputs(usage, stderr);
     fprintf(stderr,
-        "muster: error: unknown command '%s' (expected run, store, timer or install-torchrun)\n",
+        "muster: error: unknown command '%s' (expected run, store, rendezvous, timer or "
+        "install-torchrun)\n",
         command);
     return EXIT_STATUS_USAGE;
 }

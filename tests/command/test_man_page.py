@@ -61,14 +61,14 @@ def test_man_page_states_every_exit_status():
 
 
 def commands_in(text):
-    return set(re.findall(r"^(?:usage:)? *muster (?:store|timer) ([a-z-]+)", text, re.MULTILINE))
+    return set(re.findall(r"^(?:usage:)? *muster (?:store|timer|rendezvous) ([a-z-]+)", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("family", ["store", "timer"])
-def test_the_page_of_a_family_has_all_its_commands_and_options(muster, family):
+@pytest.mark.parametrize("family, least", [("store", 3), ("timer", 3), ("rendezvous", 1)])
+def test_the_page_of_a_family_has_all_its_commands_and_options(muster, family, least):
     page = (ROOT / f"man/muster-{family}.1.scd").read_text(encoding="utf-8").replace("\\_", "_")
     commands = commands_in(muster.run([family, "--help"]).out)
-    assert len(commands) >= 3
+    assert len(commands) >= least
     for command in commands:
         assert re.search(rf"[* ]{command}\*", page), command
         for option in options_in(muster.run([family, command, "--help"]).out) - {"--help", "--maximum-memory"}:

@@ -2,6 +2,7 @@
 """What lies in the store of an elastic job: the same as torchrun's agents leave there."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -94,3 +95,24 @@ def comparable(values):
         if key.endswith("/MASTER_PORT") and 0 < int(value) < 65536:
             found[key] = "a port"
     return found
+
+
+def test_the_record_of_torchruns_nodes_is_shown(muster, peer):
+    job = MixedJob(muster, peer)
+    for number in SIZES:
+        job.start("torchrun", number, workers=SIZES[number])
+    job.wait_for_world(SIZES)
+    for words in ([], ["--rdzv-id", "job"]):
+        end = muster.run(["rendezvous", "show", "--rdzv-endpoint", job.endpoint, *words])
+        lines = re.sub(r"process \d+|heartbeat .*", "?", end.out).splitlines()
+        assert (end.status, lines) == (0, [
+            "job 'job'",
+            "round 0: complete, its participants have their ranks",
+            "participants: 2",
+            "  rank 0: 127.0.0.1, ?, torchrun's, last ?",
+            "  rank 1: 127.0.0.2, ?, torchrun's, last ?",
+            "wait list, for the next round: 0",
+            "redundancy list, the spares: 0",
+        ]), end  # fmt: skip
+    job.let_go()
+    job.finish()

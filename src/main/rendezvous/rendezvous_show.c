@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/utf8.h"
+#include "core/rendezvous/rendezvous_key.h"
+#include "main/command_family.h"
+#include "main/exit_status.h"
+#include "main/rendezvous/record_words.h"
+#include "main/rendezvous/rendezvous_command.h"
+#include "main/store/store_session.h"
+#include "options/argparse/option_parser.h"
+#include "options/launch/endpoint.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
+
+/* The port that torchrun's c10d rendezvous takes where the endpoint says none. */
+#define DEFAULT_PORT 29400
+
+static const char program[] = "muster rendezvous show";
+
+static const struct option_definition definitions[] = {
+    OPTION_DEFINITION_HELP,
+    {
+        .destination = "rdzv_endpoint",
+        .names = {"--rdzv-endpoint"},
+        .help = "Where the job's store is, as its nodes were told. Without a port: 29400.",
+    },
+    {
+        .destination = "rdzv_id",
+        .names = {"--rdzv-id"},
+        .help = "The job's name. Default: that of the one record that the store has.",
+    },
+    {
+        .destination = "timeout",
+        .names = {"--timeout"},
+        .kind = OPTION_FLOAT,
+        .default_text = "10",
+        .help = "Seconds to wait for the store, and for each answer. Default: 10.",
+    },
+    {
+        .destination = "token_file",
+        .names = {"--token-file"},
+        .help = "File with the job's token, which only this user may read (mode 0600).",
+    },
+};
+
+static const struct option_table table = {
+    .description =
+        "Print the record by which the nodes of a job that come and go find each other: the round, "
+        "the participants with their ranks, the nodes that wait, and what Muster notes. The job "
+        "may be Muster's or torchrun's. Changes nothing.",
+    .definitions = definitions,
+    .definition_count = sizeof definitions / sizeof definitions[0],
+};
+
+/* The record is asked for on one connection. */
+struct show {
+    struct store_session *session;
+    const char *run_id;
+    int status;
+};
+
+__attribute__((format(printf, 2, 3))) static void fail(struct show *show, const char *format, ...) {
+    va_list arguments;
+    struct text message = {0};
+    va_start(arguments, format);
+    text_append_arguments(&message, format, arguments);
+    va_end(arguments);
+    char *line = text_take(&message);
+    utf8_make_line_printable(line);
+    fprintf(stderr, "%s: error: %s\n", program, line);
+    free(line);
+    show->status = EXIT_FAILURE;
+}
+
+/* Which records there are. */
+
+/* The beginning of the keys of all records. What else lies below it has a '/' behind. */
+static void take_keys(void *context, const struct muster_store_result *result) {
+    struct text_list *ids = context;
+    struct text beginning = {0};
+    rendezvous_key_write_record("", &beginning);
+    for (size_t i = 0; i < result->count; i++) {
+        const struct muster_slice *key = &result->values[i];
+        const char *data = key->data;
+        size_t skipped = beginning.length;
+        if (key->length > skipped && memcmp(data, text_string(&beginning), skipped) == 0 &&
+            memchr(data + skipped, '/', key->length - skipped) == NULL &&
+            memchr(data + skipped, '\0', key->length - skipped) == NULL) {
+            char *id = text_format("%.*s", (int)(key->length - skipped), data + skipped);
+            text_list_add(ids, id);
+            free(id);
+        }
+    }
+    text_clear(&beginning);
+}
+
+static bool list_ids(struct show *show, struct text_list *out_ids) {
+    return store_session_ask(
+        show->session, &(struct store_session_question){
+                           .request = {.operation = MUSTER_STORE_LIST_KEYS, .is_raw = 1},
+                           .take = take_keys,
+                           .context = out_ids});
+}
+
+static int compare_ids(const void *left, const void *right) {
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static void say_several(struct text_list *ids) {
+    fprintf(stderr, "%s: error: the store has the records of %zu jobs; write which is meant:\n",
+        program, ids->count);
+    qsort(ids->items, ids->count, sizeof *ids->items, compare_ids);
+    for (size_t i = 0; i < ids->count; i++) {
+        utf8_make_line_printable(ids->items[i]);
+        fprintf(stderr, "  --rdzv-id '%s'\n", ids->items[i]);
+    }
+}
+
+static bool choose_id(struct show *show, struct text_list *ids) {
+    if (show->run_id != NULL) {
+        return true;
+    }
+    if (!list_ids(show, ids)) {
+        show->status = EXIT_FAILURE;
+    } else if (ids->count == 0) {
+        fail(show, "the store has no record of a rendezvous (no key torch.rendezvous.ID)");
+    } else if (ids->count > 1) {
+        say_several(ids);
+        show->status = EXIT_STATUS_USAGE;
+    } else {
+        show->run_id = ids->items[0];
+    }
+    return show->run_id != NULL;
+}
+
+/* The record. */
+
+static void print_state(const struct show *show, const struct rendezvous_state *state) {
+    struct timespec time;
+    struct text words = {0};
+    clock_gettime(CLOCK_REALTIME, &time);
+    struct wall_time now = {(int64_t)time.tv_sec * NANOSECONDS_PER_SECOND + time.tv_nsec};
+    char *id = text_format("%s", show->run_id);
+    utf8_make_line_printable(id);
+    record_words_write(state, now, &words);
+    printf("job '%s'\n%s", id, text_string(&words));
+    free(id);
+    text_clear(&words);
+}
+
+static void say_absent(struct show *show) {
+    fail(show,
+        "the store has no record of job '%s' (key torch.rendezvous.%s); without --rdzv-id the "
+        "records that it has are shown",
+        show->run_id, show->run_id);
+}
+
+static void take_record(void *context, const struct muster_store_result *result) {
+    struct show *show = context;
+    struct slice value = {result->value.data, result->value.length};
+    struct rendezvous_state state = {0};
+    struct text why = {0};
+    bool is_absent = value.length == 0;
+    if (value.length > 0 &&
+        rendezvous_state_read_text(value, &is_absent, &state, &why) != FAILURE_NONE) {
+        fail(show, "the record of job '%s' (key torch.rendezvous.%s) cannot be read: %s",
+            show->run_id, show->run_id, text_string(&why));
+    } else if (is_absent) {
+        say_absent(show);
+    } else {
+        print_state(show, &state);
+    }
+    rendezvous_state_clear(&state);
+    text_clear(&why);
+}
+
+static void show_record(struct show *show) {
+    struct text key = {0};
+    rendezvous_key_write_record(show->run_id, &key);
+    const char *keys[] = {text_string(&key)};
+    int is_there = store_session_ask_whether(show->session,
+        &(struct store_session_question){
+            .request = {.operation = MUSTER_STORE_CHECK, .keys = keys, .count = 1, .is_raw = 1}});
+    if (is_there == 0) {
+        say_absent(show);
+    } else if (is_there < 0 ||
+               !store_session_ask(show->session,
+                   &(struct store_session_question){
+                       .request = {.operation = MUSTER_STORE_GET, .key = keys[0], .is_raw = 1},
+                       .take = take_record,
+                       .context = show})) {
+        show->status = EXIT_FAILURE;
+    }
+    text_clear(&key);
+}
+
+static int show_at(const struct store_place *place, const struct option_result *options) {
+    struct show show = {.run_id = option_result_value(options, "rdzv_id")->text};
+    struct text_list ids = {0};
+    show.session =
+        store_session_new(program, place, option_result_value(options, "timeout")->number);
+    if (show.session == NULL) {
+        return EXIT_FAILURE;
+    }
+    if (choose_id(&show, &ids)) {
+        show_record(&show);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fail(&show, "cannot write the answer");
+    }
+    store_session_free(show.session);
+    text_list_clear(&ids);
+    return show.status;
+}
+
+/* The command line. */
+
+static void check(struct option_result *options, struct endpoint *out_endpoint) {
+    struct text why = {0};
+    const struct option_value *endpoint = option_result_value(options, "rdzv_endpoint");
+    const struct option_value *id = option_result_value(options, "rdzv_id");
+    if (!endpoint->is_set) {
+        option_result_reject(options, "rdzv_endpoint", "is needed, to say where the store is");
+    } else if (option_result_settle(options, "rdzv_endpoint",
+                   endpoint_parse(endpoint->text, out_endpoint, &why), &why) == FAILURE_NONE) {
+        if (out_endpoint->port == ENDPOINT_NO_PORT) {
+            out_endpoint->port = DEFAULT_PORT;
+        }
+        if (out_endpoint->port == 0) {
+            option_result_reject(options, "rdzv_endpoint", "port 0 is none that a store has");
+        }
+    }
+    if (id->is_set && *id->text == '\0') {
+        option_result_reject(options, "rdzv_id", "must not be empty");
+    }
+    if (option_result_value(options, "timeout")->number < 0) {
+        option_result_reject(options, "timeout", "must not be negative");
+    }
+}
+
+int rendezvous_show(const struct text_list *arguments, const struct text_list *environment) {
+    struct option_result options;
+    struct endpoint endpoint = {0};
+    option_parse(&table, program, arguments, environment, &options);
+    if (options.outcome == OPTION_OUTCOME_VALUES) {
+        check(&options, &endpoint);
+    }
+    int status;
+    if (options.outcome == OPTION_OUTCOME_VALUES) {
+        const struct store_place place = {.host = endpoint.host,
+            .port = endpoint.port,
+            .token_file = option_result_value(&options, "token_file")->text};
+        status = show_at(&place, &options);
+    } else {
+        status = command_print(&options);
+    }
+    endpoint_clear(&endpoint);
+    option_result_clear(&options);
+    return status;
+}
