@@ -11,6 +11,7 @@ import threading
 
 NAME = "libmuster.so.0"
 OWN = pathlib.Path(__file__).resolve().parent / "lib" / NAME
+NEEDED = ("libuv.so.1", "libjansson.so.4")
 
 (OK, INVALID, LIMIT, STATE, FORKED, MEMORY, MISSING, UNSUPPORTED, TIMEOUT, DISCONNECTED, PROTOCOL, CANCELLED,
  SYSTEM) = range(13)  # enum muster_error
@@ -54,11 +55,23 @@ def _open():
     named = os.environ.get("MUSTER_LIBRARY")
     path = named or (str(OWN) if OWN.exists() else NAME)
     try:
+        if path == str(OWN):
+            _open_needed()
         return ctypes.CDLL(path)
     except OSError as wrong:
         raise LibraryMissing(
             f"{path} cannot be loaded ({wrong}). Install libmuster: the package libmuster0 (Debian's kind) or muster-devel (Red "
-            "Hat's kind), or `make install` from source; or name the file in MUSTER_LIBRARY.") from None
+            "Hat's kind), the wheel muster-launch, or `make install` from source; or name the file in MUSTER_LIBRARY.") from None
+
+
+def _open_needed():
+    """What libmuster asks for lies beside it. Once it is loaded, whoever asks for that name has it; the system's own
+    goes first, since there may be one of that name in the process."""
+    for needed in NEEDED:
+        try:
+            ctypes.CDLL(needed)
+        except OSError:
+            ctypes.CDLL(str(OWN.with_name(needed)))
 
 
 def _function(library, name):
