@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from support.nodes import wait_until
 from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
@@ -31,6 +32,15 @@ def start_nodes(job, count):
         if number == 1:
             job.started[0].wait_for_log("this node hosts the store")
     return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)))
+
+
+def hosts_the_second_term(job, first):
+    """Kills the first host, and returns the next one as soon as it has claimed its place."""
+    claim = job.scratch / "register/muster-job/entry.000000000003"
+    first.kill()
+    wait_until(claim.exists, "a claim")
+    pid = int(json.loads(claim.read_text(encoding="utf-8"))["host"].rsplit("_", 2)[1])
+    return next(node for node in job.started if node.pid == pid)
 
 
 def port_of_first_host(job):
@@ -58,6 +68,17 @@ def test_every_host_in_turn_may_be_killed(make_register_job):
     hosts[-1].kill()
     others = [node.name for node in job.started[1:] if not node.was_killed]
     world = job.wait_for_world(*others)
+    world.end()
+    assert job.succeeds()
+
+
+def test_host_and_successor_may_be_killed_one_after_the_other(make_register_job):
+    """Of neither is a sign of life awaited: with these settings that would take ten minutes."""
+    job = make_register_job("2:4", conf=["silence_timeout=600"])
+    start_nodes(job, 4)
+    hosts_the_second_term(job, job.started[0]).kill()
+    world = job.wait_for_world(*(node.name for node in job.started if not node.was_killed))
+    assert world.restarts == {0}, job.tell()
     world.end()
     assert job.succeeds()
 

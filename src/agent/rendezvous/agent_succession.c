@@ -113,13 +113,21 @@ static void gathered(void *context) {
     }
 }
 
-/* Those whose process was the host before are known to be gone at once. */
+/* Whose process was a host since the record was committed is known to be gone at once. */
+static bool was_host(const struct succession_effect *effect, const struct node_identity *identity) {
+    bool was = false;
+    for (size_t i = 0; i < effect->host.former_count && !was; i++) {
+        was = succession_is_same_process(identity, &effect->host.formers[i]);
+    }
+    return was;
+}
+
 static void gather(struct agent_succession *succession, const struct succession_effect *effect) {
     const struct rendezvous_state *record = effect->host.record;
     struct duration silence = succession->settings->config->dynamic.settings.silence_timeout;
     rendezvous_state_copy(record, &succession->gathered);
     for (size_t i = 0; i < record->count; i++) {
-        if (succession_is_same_process(&record->nodes[i].identity, &effect->host.former)) {
+        if (was_host(effect, &record->nodes[i].identity)) {
             post_gone(succession, &record->nodes[i].identity, false);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/succession/succession_hosting.h"
 
-void succession_host(struct succession_step *step, struct node_identity former) {
+void succession_host(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     succession_forget_suspicion(machine);
     succession_leave_connection(step);
@@ -12,7 +12,8 @@ void succession_host(struct succession_step *step, struct node_identity former) 
     moment_set_after(
         &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
     succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
-                              .host = {machine->entry.term, former, &machine->record}});
+                              .host = {machine->entry.term, machine->formers, machine->former_count,
+                                  &machine->record}});
     succession_dial(step);
 }
 

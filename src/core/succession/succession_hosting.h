@@ -9,8 +9,8 @@
 
 #include "core/succession/succession_step.h"
 
-/* This node is the host of the entry known last. `former` was before it. */
-void succession_host(struct succession_step *step, struct node_identity former);
+/* This node is the host of the entry known last. */
+void succession_host(struct succession_step *step);
 void succession_end_hosting(struct succession_step *step);
 
 /* SEEN: perhaps there is something to append. */

@@ -95,17 +95,30 @@ static void take_doubt(struct succession_step *step) {
     }
 }
 
+/* Its term is over, and has committed nothing. When more of them follow each other than there is
+ * room for, the first ones are missed by their silence. */
+static void note_former(struct succession_machine *machine) {
+    const struct node_identity *host = &machine->entry.host;
+    if (machine->entry.number > 0 && machine->former_count < SUCCESSION_FORMERS_MAXIMUM &&
+        !succession_is_same_process(host, &machine->settings.identity)) {
+        machine->formers[machine->former_count++] = *host;
+    }
+}
+
 static void take_win(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    struct node_identity former = machine->entry.host;
     machine->is_unresolved = false;
+    if (machine->is_claim) {
+        note_former(machine);
+    }
     machine->entry.number++;
     if (machine->is_claim) {
         machine->entry.term++;
         machine->entry.host = machine->settings.identity;
-        succession_host(step, former);
+        succession_host(step);
         return;
     }
+    machine->former_count = 0;
     rendezvous_state_copy(&machine->appended, &machine->record);
     machine->is_uncommitted =
         machine->is_uncommitted && succession_is_news(&machine->seen, &machine->record);
@@ -149,7 +162,7 @@ static void take_commit(struct succession_step *step) {
     succession_claim_in_turn(step);
 }
 
-static void begin_term(struct succession_step *step, struct node_identity former) {
+static void begin_term(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
@@ -158,7 +171,7 @@ static void begin_term(struct succession_step *step, struct node_identity former
     succession_leave_connection(step);
     leave_world_of_others(step);
     if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
-        succession_host(step, former);
+        succession_host(step);
     } else {
         machine->state = SUCCESSION_FOLLOW;
         succession_dial(step);
@@ -167,15 +180,20 @@ static void begin_term(struct succession_step *step, struct node_identity former
 
 static void follow(struct succession_step *step, const struct succession_entry *entry) {
     struct succession_machine *machine = step->machine;
-    struct node_identity former = machine->entry.host;
     bool is_same_term = machine->entry.number > 0 && entry->term == machine->entry.term;
     machine->is_unresolved = false;
+    if (is_same_term || succession_is_news(step->event->record, &machine->record)) {
+        machine->former_count = 0;
+    }
+    if (!is_same_term) {
+        note_former(machine);
+    }
     machine->entry = *entry;
     rendezvous_state_copy(step->event->record, &machine->record);
     if (is_same_term) {
         take_commit(step);
     } else {
-        begin_term(step, former);
+        begin_term(step);
     }
 }
 

@@ -78,6 +78,7 @@
 /* How often the host renews its term. */
 #define SUCCESSION_RENEWAL_SECONDS 1
 #define SUCCESSION_RETRY_MILLISECONDS 250
+#define SUCCESSION_FORMERS_MAXIMUM 8
 
 enum succession_state {
     SUCCESSION_FOLLOW,
@@ -174,7 +175,11 @@ struct succession_effect {
         } append;
         struct {
             int64_t term;
-            struct node_identity former; /* the host of the term before; an empty address: none */
+            /* The hosts of the terms since the last commit, which have not kept theirs; the
+             * machine's.
+             */
+            const struct node_identity *formers;
+            size_t former_count;
             const struct rendezvous_state *record; /* the machine's */
         } host;
         struct {

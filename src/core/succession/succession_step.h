@@ -39,6 +39,8 @@ struct succession_machine {
     enum succession_state state;
     struct succession_entry entry;  /* the last one known; number 0: none */
     struct rendezvous_state record; /* what it has committed */
+    struct node_identity formers[SUCCESSION_FORMERS_MAXIMUM]; /* hosts of terms since that commit */
+    size_t former_count;
     /* Host: the record of a round that is whole, and no entry yet; and what is being appended. */
     struct rendezvous_state seen;
     struct rendezvous_state appended;

@@ -120,6 +120,10 @@ void succession_effect_describe(const struct succession_effect *effect, struct t
         break;
     case SUCCESSION_EFFECT_HOST:
         text_append_format(out, " term %" PRId64, effect->host.term);
+        for (size_t i = 1; i < effect->host.former_count; i++) {
+            text_append_format(
+                out, " %s %s", i == 1 ? "after" : "and", effect->host.formers[i - 1].address);
+        }
         break;
     case SUCCESSION_EFFECT_TELL_COMMITTED:
         text_append_format(out, " %" PRId64, effect->round);

@@ -114,7 +114,8 @@ static void hosting_is_told_and_who_was_host_before_is_gone(void **state) {
     rendezvous_state_obtain(&record, &former)->is_participant = true;
     begin(&fixture);
     perform(&fixture, 0,
-        (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST, .host = {2, former, &record}});
+        (struct succession_effect){
+            .kind = SUCCESSION_EFFECT_HOST, .host = {2, &former, 1, &record}});
     await(&fixture, 0, "hosting");
     await(&fixture, 0, "node_gone node7_7_");
     rendezvous_state_clear(&record);

@@ -91,9 +91,31 @@ static void nodes_that_come_back_are_not_waited_for(void **state) {
     scene_clear(&scene);
 }
 
+/* The store's next host waits for neither. */
+static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state) {
+    (void)state;
+    struct scene scene = scene_of("c");
+    struct rendezvous_state record = world(0, "abc");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record,
+        "append claim 4 term 3: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
+        "c_1_1073741824:2] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "host term 3 after a; dial self at=3.020");
+    scene_clear(&scene);
+    rendezvous_state_clear(&record);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
     cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
+    cmocka_unit_test(hosts_that_have_committed_nothing_are_known_to_be_gone),
     cmocka_unit_test(a_world_without_most_of_the_former_one_waits_for_their_claim),
     cmocka_unit_test(nodes_that_come_back_are_not_waited_for),
 };
