@@ -135,7 +135,10 @@ static enum muster_error check_running(
     return error;
 }
 
+/* Another process that was forked from the program may hold the socket, too, so to close it would
+ * not be seen by the agent. */
 static void destroy(struct muster_agent *agent) {
+    (void)shutdown(agent->process.fd, SHUT_RDWR);
     close(agent->process.fd);
     if (agent->process.pidfd >= 0) {
         close(agent->process.pidfd);
@@ -150,8 +153,6 @@ static bool ask_to_end(const struct muster_agent *agent, int signal) {
     return send(agent->process.fd, &request, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
 
-/* Another process that was forked from the program may hold the socket, too, so its end alone would
- * not be seen. */
 void muster_agent_free(struct muster_agent *agent) {
     if (check_agent(agent, NULL) != MUSTER_OK) {
         return;
@@ -192,7 +193,10 @@ enum muster_error muster_agent_stop(
             failure, MUSTER_ERROR_INVALID, "%d is no signal; 0 to %d are", signal, SIGNAL_MAXIMUM);
     }
     if (!ask_to_end(agent, signal == 0 ? SIGTERM : signal)) {
-        return library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
+        return errno == EAGAIN
+                   ? library_fail(failure, MUSTER_ERROR_LIMIT,
+                         "the agent has not taken earlier requests yet; ask again later")
+                   : library_fail(failure, MUSTER_ERROR_STATE, "the agent has ended");
     }
     return MUSTER_OK;
 }

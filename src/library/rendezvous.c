@@ -225,12 +225,13 @@ enum muster_error muster_rendezvous_next(struct muster_rendezvous *rendezvous, d
         return error;
     }
     enter(rendezvous);
-    if (wait_until(rendezvous, &waited.is_done, patience)) {
+    bool is_done = wait_until(rendezvous, &waited.is_done, patience);
+    if (rendezvous->is_freed) {
+        error = library_fail(failure, MUSTER_ERROR_CANCELLED, "the rendezvous was freed");
+    } else if (is_done) {
         error = waited.error;
     } else {
-        error = rendezvous->is_freed
-                    ? library_fail(failure, MUSTER_ERROR_CANCELLED, "the rendezvous was freed")
-                    : library_fail(failure, MUSTER_ERROR_TIMEOUT, "there is no next round yet");
+        error = library_fail(failure, MUSTER_ERROR_TIMEOUT, "there is no next round yet");
         rendezvous->asked = (struct rendezvous_asking){0};
     }
     leave(rendezvous);

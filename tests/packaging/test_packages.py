@@ -37,7 +37,8 @@ def check_installed(tree):
     assert {"rank 0", "rank 1"} <= set(run(*job).splitlines())
     assert not (tree / "usr/bin/torchrun").exists()  # which is PyTorch's
     assert (tree / "usr/include/muster/timer.h").is_file()
-    assert list(tree.glob("usr/lib*/**/libmuster-timer.so.0"))
+    for library in ("libmuster-timer.so.0", "libmuster.so.0"):
+        assert list(tree.glob(f"usr/lib*/**/{library}"))
 
 
 def test_lintian_finds_nothing(packages):

@@ -65,6 +65,27 @@ def test_the_program_and_the_package_run_jobs(installed):
         assert sorted(result.stdout.splitlines()) == ["rank 0", "rank 1"], result.stderr
 
 
+def test_its_classes_need_no_library_of_the_system(installed, tmp_path):
+    """In a process in which nobody has loaded libuv and jansson from elsewhere."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import ctypes
+from muster import library, store
+system, library.ctypes = ctypes.CDLL, ctypes
+def only_own(name, *rest):
+    if "/" not in name:
+        raise OSError("not on this system")
+    return system(name, *rest)
+ctypes.CDLL = only_own
+kept = store.FileStore({str(tmp_path / "file")!r}, 1)
+kept.set("key", "value")
+print(kept.get("key"), library.load()._name)
+""")
+    result = run_in(installed, "python", script)
+    value, path = result.stdout.split()
+    assert value == "b'value'" and pathlib.Path(path).is_relative_to(installed), result.stderr
+
+
 def test_it_brings_no_torchrun_unless_asked(installed):
     assert not (installed / "bin/torchrun").exists()
     result = run_in(installed, "muster", "install-torchrun", installed / "bin")

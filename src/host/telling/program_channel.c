@@ -155,10 +155,11 @@ static void wait_for_program(struct program_channel *channel) {
         {.fd = channel->settings.program, .events = POLLIN},
     };
     while (!channel->is_gone && channel->waiting.length > 0) {
-        if (poll(fds, 2, -1) < 0) {
+        int ready = poll(fds, 2, -1);
+        if (ready < 0 && errno == EINTR) {
             continue;
         }
-        if (fds[1].revents != 0) {
+        if (ready < 0 || fds[1].revents != 0) {
             return;
         }
         send_waiting(channel);
