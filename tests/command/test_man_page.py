@@ -78,13 +78,3 @@ def test_the_page_of_a_family_has_all_its_commands_and_options(muster, family, l
 @pytest.mark.parametrize("page", ["muster.1", "muster-store.1", "muster-timer.1"])
 def test_pages_say_how_much_is_logged(page):
     assert "LOGLEVEL" in (ROOT / f"man/{page}.scd").read_text(encoding="utf-8")
-
-
-def test_the_page_of_the_timer_library_has_all_its_functions():
-    header = (ROOT / "include/muster/timer.h").read_text(encoding="utf-8")
-    page = (ROOT / "man/muster_timer.3.scd").read_text(encoding="utf-8")
-    functions = set(re.findall(r"\b(muster_timer_\w+)\(struct muster_timer \*", header))
-    functions -= {"muster_timer_scope_begin", "muster_timer_scope_end"}  # of the macro
-    assert len(functions) >= 5
-    for function in functions | {"MUSTER_TIMER_SCOPE"}:
-        assert f"{function}(" in page, function
