@@ -92,3 +92,36 @@ def test_scheduler_that_is_to_end_stops_its_jobs():
     finally:
         scheduler.stdin.close()
         scheduler.stdout.close()
+
+
+def read_until(process, pattern):
+    """The match of the first line that has it."""
+    for line in process.stdout:
+        match = re.search(pattern, line)
+        if match is not None:
+            return match
+    raise AssertionError(f"it has ended without a line like {pattern}")
+
+
+@pytest.mark.parametrize("serves", [True, False], ids=["rank 0", "another rank"])
+def test_parameter_servers_go_on_when_one_is_killed(scratch, serves):
+    job = [subprocess.Popen([EXAMPLES / "parameter_server", scratch, "2", "3"], stdout=subprocess.PIPE, text=True)
+           for _ in range(3)]  # fmt: skip
+    try:
+        ranks = [int(read_until(process, "rank ([0-9]) of 3")[1]) for process in job]
+        assert sorted(ranks) == [0, 1, 2]
+        victim = next(process for process, rank in zip(job, ranks) if (rank == 0) == serves)
+        victim.kill()
+        rest = [process for process in job if process is not victim]
+        places = [read_until(process, "rank ([0-9]) of 2 is at step ([0-9]+)") for process in rest]
+        assert sorted(int(place[1]) for place in places) == [0, 1]
+        assert all(int(place[2]) > 0 for place in places), "what was trained before is lost"
+        rest[0].terminate()
+        for process in rest:
+            assert int(read_until(process, "ends at step ([0-9]+)")[1]) > 0
+            assert process.wait(300) == 0
+    finally:
+        for process in job:
+            process.kill()
+            process.wait()
+            process.stdout.close()
