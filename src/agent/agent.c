@@ -118,9 +118,12 @@ static const struct rendezvous_state *seen_record(void *context) {
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
 }
 
+/* The name of a job that has a world is right, and its spare nodes wait for nobody. */
 static void has_waited(void *context) {
     const struct agent *agent = context;
-    agent_rendezvous_look_for_neighbours(agent->rendezvous);
+    if (!seen_record(context)->is_complete) {
+        agent_rendezvous_look_for_neighbours(agent->rendezvous);
+    }
 }
 
 /* The nodes of Slurm's step are those of this job if they are as many and meet at the first. */
