@@ -129,7 +129,7 @@ def beside_each_other():
     """pytest's options to run several tests at once, because most tests mainly wait."""
     if importlib.util.find_spec("xdist") is None:
         return []
-    return ["-n", str(os.cpu_count() + 2)]
+    return ["-n", str(os.cpu_count() + 1)]
 
 
 def counts_of_suite(suite):

@@ -148,6 +148,9 @@ static void perform_agents(struct agent *agent, const struct agent_effect *effec
         start_workers(agent);
         break;
     case AGENT_EFFECT_SIGNAL_WORKERS:
+        if (effect->is_relayed) {
+            signal_passing_note(agent->passing, effect->signal);
+        }
         signal_workers(agent, effect->signal);
         break;
     case AGENT_EFFECT_KILL_WORKERS:

@@ -170,6 +170,7 @@ enum agent_effect_kind {
 
 struct agent_effect {
     enum agent_effect_kind kind;
+    bool is_relayed; /* SIGNAL_WORKERS: it is the signal that told another node to end */
     union {
         struct {
             int64_t ticket; /* grows with each JOIN */

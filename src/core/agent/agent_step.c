@@ -49,6 +49,13 @@ void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind) {
     agent_step_push(step, (struct agent_effect){.kind = AGENT_EFFECT_FINISH, .outcome = outcome});
 }
 
+/* The signal that is sent now is the one that another node got, and has told of. */
+static bool is_relayed(const struct agent_step *step) {
+    bool is_of_peer =
+        step->event->kind == AGENT_EVENT_PEER_FAILED || step->event->kind == AGENT_EVENT_ROUND_OVER;
+    return is_of_peer && step->event->signal != 0;
+}
+
 void agent_step_signal_workers(struct agent_step *step, int signal) {
     struct agent_machine *machine = step->machine;
     if (machine->hold.look_count > 0) {
@@ -57,8 +64,9 @@ void agent_step_signal_workers(struct agent_step *step, int signal) {
     }
     machine->hold.signal = 0;
     machine->stop_signal = signal;
-    agent_step_push(
-        step, (struct agent_effect){.kind = AGENT_EFFECT_SIGNAL_WORKERS, .signal = signal});
+    agent_step_push(step,
+        (struct agent_effect){
+            .kind = AGENT_EFFECT_SIGNAL_WORKERS, .is_relayed = is_relayed(step), .signal = signal});
     if (!machine->is_timer_armed) {
         agent_step_arm_timer(step, instant_after(step->event->now, machine->shutdown_timeout));
     }

@@ -137,7 +137,7 @@ void agent_effect_describe(const struct agent_effect *effect, struct text *out) 
         text_append_format(out, " attempt=%d", effect->attempt);
         break;
     case AGENT_EFFECT_SIGNAL_WORKERS:
-        text_append_format(out, " %d", effect->signal);
+        text_append_format(out, " %d%s", effect->signal, effect->is_relayed ? " relayed" : "");
         break;
     case AGENT_EFFECT_ANNOUNCE_LEAVE:
         describe_signal(effect->signal, out);
