@@ -37,6 +37,7 @@ static void tear_down(struct fixture *fixture) {
     log_sink_free(fixture->sink);
     close(fixture->fd);
     free(fixture->error_file);
+    free(fixture->agent.trouble);
     agent_fixture_clear(&fixture->job);
 }
 
