@@ -320,13 +320,15 @@ static struct agent_event told(enum agent_event_kind kind, int signal) {
 static void workers_get_the_signal_of_the_node_that_was_told_to_end(void **state) {
     (void)state;
     struct scene scene = running_scene(5, AMONG_PEERS);
-    step(&scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
+    step(
+        &scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=0");
     step(&scene, signalled(10), "announce_leave signal=10; finish signalled=10");
     scene_end(&scene);
 
     scene = running_scene(5, AMONG_PEERS);
-    step(&scene, told(AGENT_EVENT_PEER_FAILED, 10), "signal_workers 10 relayed; arm_timer at=30.000");
+    step(&scene, told(AGENT_EVENT_PEER_FAILED, 10),
+        "signal_workers 10 relayed; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
     scene_end(&scene);
 }
@@ -334,14 +336,16 @@ static void workers_get_the_signal_of_the_node_that_was_told_to_end(void **state
 static void a_signal_that_workers_got_already_they_do_not_get_again(void **state) {
     (void)state;
     struct scene scene = running_scene(5, AMONG_PEERS);
-    step(&scene, told(AGENT_EVENT_PEER_FAILED, 10), "signal_workers 10 relayed; arm_timer at=30.000");
+    step(&scene, told(AGENT_EVENT_PEER_FAILED, 10),
+        "signal_workers 10 relayed; arm_timer at=30.000");
     step(&scene, signalled(10), "");
     step(&scene, signalled(10), "kill_workers; arm_timer at=30.000");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish peer_failed");
     scene_end(&scene);
 
     scene = running_scene(5, AMONG_PEERS);
-    step(&scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
+    step(
+        &scene, told(AGENT_EVENT_ROUND_OVER, 10), "signal_workers 10 relayed; arm_timer at=30.000");
     step(&scene, signalled(15), "announce_leave signal=15; signal_workers 15");
     step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
     scene_end(&scene);
