@@ -9,6 +9,7 @@
 #include "host/loop/embedded_loop.h"
 #include "host/network/health_endpoint.h"
 #include "library/library_failure.h"
+#include "library/library_server.h"
 #include "library/library_settings.h"
 
 #define ADDRESS_MAXIMUM 256
@@ -111,17 +112,7 @@ enum muster_error muster_health_server_new(const struct muster_health_settings *
 
 static enum muster_error check_server(
     const struct muster_health_server *server, struct muster_failure *failure) {
-    if (server == NULL) {
-        return library_fail(failure, MUSTER_ERROR_INVALID, "the server is NULL");
-    }
-    if (!embedded_loop_is_of_this_process(server->embedded)) {
-        return library_fail(
-            failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
-    }
-    if (embedded_loop_is_running(server->embedded)) {
-        return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
-    }
-    return MUSTER_OK;
+    return library_server_check_outside(server == NULL ? NULL : server->embedded, failure);
 }
 
 void muster_health_server_free(struct muster_health_server *server) {

@@ -14,6 +14,7 @@
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"
 #include "library/library_failure.h"
+#include "library/library_server.h"
 #include "library/library_settings.h"
 
 #define HOST_MAXIMUM 1024
@@ -148,14 +149,7 @@ enum muster_error muster_store_server_new(const struct muster_store_server_setti
 
 static enum muster_error check_server(
     const struct muster_store_server *server, struct muster_failure *failure) {
-    if (server == NULL) {
-        return library_fail(failure, MUSTER_ERROR_INVALID, "the server is NULL");
-    }
-    if (!embedded_loop_is_of_this_process(server->embedded)) {
-        return library_fail(
-            failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
-    }
-    return MUSTER_OK;
+    return library_server_check(server == NULL ? NULL : server->embedded, failure);
 }
 
 /* What functions ask that need a server without a thread. */
@@ -165,10 +159,7 @@ static enum muster_error check_polled(
     if (error == MUSTER_OK && server->thread != NULL) {
         return library_fail(failure, MUSTER_ERROR_STATE, "the server has a thread of its own");
     }
-    if (error == MUSTER_OK && embedded_loop_is_running(server->embedded)) {
-        return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
-    }
-    return error;
+    return error == MUSTER_OK ? library_server_check_outside(server->embedded, failure) : error;
 }
 
 void muster_store_server_free(struct muster_store_server *server) {

@@ -15,6 +15,7 @@
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"
 #include "library/library_failure.h"
+#include "library/library_server.h"
 #include "library/library_settings.h"
 
 /* The kernel knows no longer paths, and the socket's name is longer than the FIFO's. */
@@ -163,17 +164,12 @@ enum muster_error muster_timer_server_new(const struct muster_timer_server_setti
 
 static enum muster_error check_server(
     const struct muster_timer_server *server, struct muster_failure *failure) {
-    if (server == NULL) {
-        return library_fail(failure, MUSTER_ERROR_INVALID, "the server is NULL");
-    }
-    if (!embedded_loop_is_of_this_process(server->embedded)) {
-        return library_fail(
-            failure, MUSTER_ERROR_FORKED, "the server belongs to the process that has made it");
-    }
-    if (server->is_freed) {
+    enum muster_error error =
+        library_server_check(server == NULL ? NULL : server->embedded, failure);
+    if (error == MUSTER_OK && server->is_freed) {
         return library_fail(failure, MUSTER_ERROR_STATE, "the server is being freed");
     }
-    return MUSTER_OK;
+    return error;
 }
 
 void muster_timer_server_free(struct muster_timer_server *server) {
