@@ -126,7 +126,8 @@ struct muster_rendezvous_settings {
     const char *master_addr;
     int master_port;
     /* The round that this node is in has ended, or will: a node has come or gone. The next one is
-     * to be asked for. May be NULL. */
+     * to be asked for. It is not called when the rendezvous is closed: the round goes on, though
+     * none follows, and muster_rendezvous_is_closed says so. May be NULL. */
     void (*round_over)(void *context, const char *reason);
     /* What is worth a line in a log, as in muster/timer_server.h. May be NULL. */
     void (*log)(void *context, int level, const char *origin, const char *message);
