@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The hook of standby workers. CPython's `site` imports it before a worker's program, because Muster put its directory
 in front of PYTHONPATH. It first undoes that, so that neither the program nor its children see it, and hands on to the
-user's own sitecustomize. In a worker that was started cold it then writes down what is imported (recorder.py). In a
+user's own sitecustomize. In a worker that was started cold it then writes down what is imported (record.py). In a
 standby worker it imports what others wrote down, waits at the gate, and returns to the interpreter, which runs the
 program by itself (spare.py): nothing of that is imitated here.
 
@@ -13,81 +13,56 @@ import sys
 HERE = os.path.dirname(__file__)
 
 
-class NoPart:
-    """Where the hook has nothing to do, or cannot do it: the agent hears no hello."""
-
-    def before(self):
-        pass
-
-    after = before
-
-
-def read_told(text):
-    return dict(part.partition("=")[::2] for part in text.split(";"))
-
-
-def import_part(told):
-    """What has something to do here, before and after the user's sitecustomize. It is imported as anything else is, as
+def import_role(role):
+    """What begins the role. It returns what comes after the user's sitecustomize. It is imported as anything else is, as
     long as sys.path leads here."""
-    role, never_writes = told.get("role"), sys.dont_write_bytecode
+    never_writes = sys.dont_write_bytecode
     sys.dont_write_bytecode = never_writes or bool(sys.pycache_prefix)  # What is in there nobody would clear away.
     try:
-        if role == "spare":
-            from muster_standby.spare import Spare
-
-            return Spare(told)
-        if role == "record":
-            from muster_standby.recorder import Recorder
-
-            return Recorder(told)
+        if role in ("record", "spare"):
+            return getattr(__import__("muster_standby." + role), role).begin
     except Exception:
         if role == "spare":
             os._exit(77)
     finally:
         sys.dont_write_bytecode = never_writes
-    return NoPart()
+    return lambda told: lambda: None  # Nothing is to be done, or can be: the agent hears no hello.
 
 
 def clear_cache():
     """Where all that is compiled is kept in one place, the place for a hook that goes with its job goes, too."""
-    path = __spec__.cached
-    if sys.pycache_prefix and path and path.startswith(sys.pycache_prefix + "/"):
-        try:
+    path = __spec__.cached or ""
+    try:
+        if sys.pycache_prefix and path.startswith(sys.pycache_prefix + "/"):
             os.unlink(path)
             while os.path.dirname(path) != sys.pycache_prefix:
                 path = os.path.dirname(path)
                 os.rmdir(path)
-        except OSError:
-            pass  # Another worker is faster, or something else lies there.
-
-
-def undo_environment(told):
-    """Takes the hook out of PYTHONPATH. Returns how many entries of sys.path come from that."""
-    os.environ.pop("MUSTER_STANDBY", None)
-    paths = os.environ.get("PYTHONPATH", "").split(":")
-    if HERE in paths:
-        paths.remove(HERE)
-        os.environ["PYTHONPATH"] = ":".join(paths)
-        if not any(paths) and told.get("pythonpath") != "1":
-            del os.environ["PYTHONPATH"]
-    # An empty PYTHONPATH means nothing, but one with a colon means the current directory, too.
-    return 2 if paths == [""] and told.get("pythonpath") == "1" else 1
+    except OSError:
+        pass  # Another worker is faster, or something else lies there.
 
 
 def undo_traces(told):
     """Takes the hook out of the environment, sys.path and sys.modules."""
-    entries = undo_environment(told)
+    os.environ.pop("MUSTER_STANDBY", None)
+    paths, had_path = os.environ.get("PYTHONPATH", "").split(":"), told.get("pythonpath") == "1"
+    if HERE in paths:
+        paths.remove(HERE)
+        os.environ["PYTHONPATH"] = ":".join(paths)
+        if not any(paths) and not had_path:
+            del os.environ["PYTHONPATH"]
     if HERE in sys.path:
         at = sys.path.index(HERE)
-        del sys.path[at : at + entries]
+        # An empty PYTHONPATH means nothing, but one with a colon means the current directory, too.
+        del sys.path[at : at + (2 if paths == [""] and had_path else 1)]
     for directory in HERE, os.path.join(HERE, "muster_standby"):
         sys.path_importer_cache.pop(directory, None)
-    for name in [__name__, *(name for name in sys.modules if name.partition(".")[0] == "muster_standby")]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in (__name__, "muster_standby")]:
         del sys.modules[name]
     clear_cache()
 
 
-def hand_on(part):
+def hand_on(after):
     """Has the user's own sitecustomize imported when this module is done: importlib then asks the module's spec for its
     name. So no frame of this file is below the user's code, in whatever way that fails. The one frame that is there
     passes for importlib's, which Python leaves out of tracebacks, by the names of file and function."""
@@ -95,12 +70,11 @@ def hand_on(part):
 
     def _call_with_frames_removed(spec):
         spec.__class__, error = plain, None
-        part.before()
         try:
             import sitecustomize  # noqa: F401
         except BaseException as failure:
             error = failure
-        part.after()
+        after()
         try:
             if error is not None:
                 raise error
@@ -109,12 +83,11 @@ def hand_on(part):
             error = None
 
     code = _call_with_frames_removed.__code__
-    importlib_file = sys.modules["_frozen_importlib"]._find_spec.__code__.co_filename
-    _call_with_frames_removed.__code__ = code.replace(co_filename=importlib_file)
+    _call_with_frames_removed.__code__ = code.replace(co_filename="<frozen importlib._bootstrap>")
     __spec__.__class__ = type(plain.__name__, (plain,), {"name": property(_call_with_frames_removed)})
 
 
-told = read_told(os.environ.get("MUSTER_STANDBY", ""))
-part = import_part(told)
+told = dict(part.partition("=")[::2] for part in os.environ.get("MUSTER_STANDBY", "").split(";"))
+begin = import_role(told.get("role"))
 undo_traces(told)
-hand_on(part)
+hand_on(begin(told))

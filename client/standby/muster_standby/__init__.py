@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The hook's parts, and what they know of the process that they are guests in. They are imported by sitecustomize.py
-alone, which takes them out of sys.modules again."""
+"""What the hook knows of the process that it is a guest in. Its parts are imported by sitecustomize.py alone, which takes
+them out of sys.modules again."""
 import os
 import sys
 
@@ -14,15 +14,11 @@ def is_of_round(name):
 
 def move_up(fd):
     """Moves a descriptor to a high number, closed by exec, so that those of the program get the usual numbers."""
-    limit = os.sysconf("SC_OPEN_MAX")
-    for number in range(min(limit if limit > 0 else 1024, 1024) - 1, 2, -1):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.dup2(fd, number, False)
-            os.close(fd)
-            return number
-    raise OSError("no descriptor left")
+    limit, there = os.sysconf("SC_OPEN_MAX"), set(map(int, os.listdir("/proc/self/fd")))
+    number = max(set(range(3, min(limit if limit > 0 else 1024, 1024))) - there)
+    os.dup2(fd, number, False)
+    os.close(fd)
+    return number
 
 
 def borrow(name):
@@ -59,11 +55,10 @@ def own_code(place):
     return lambda file: longest(own, file) > longest(libraries, file)
 
 
-def pass_for_importlib(*functions):
+def pass_for_importlib(function):
     """Tracebacks, debuggers and warnings leave out the frames of importlib, which they know by the name of its file."""
-    file = sys.modules["_frozen_importlib"]._load_unlocked.__code__.co_filename
-    for function in functions:
-        function.__code__ = function.__code__.replace(co_filename=file)
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    return function
 
 
 def watch_imports(found):
@@ -72,12 +67,12 @@ def watch_imports(found):
     machinery, frame = sys.modules["_frozen_importlib"], sys._getframe
     find = machinery._find_spec
 
+    @pass_for_importlib
     def _find_spec(name, path, target=None):
         spec = find(name, path, target)
         if spec is not None and frame(1).f_code.co_name == "_find_and_load_unlocked":
             found(name, spec.origin or "")
         return spec
 
-    pass_for_importlib(_find_spec, found)
     machinery._find_spec = _find_spec
     return lambda: setattr(machinery, "_find_spec", find)

@@ -7,7 +7,7 @@ from muster_standby import borrow, move_up
 
 BODY_MAXIMUM = 1 << 26
 LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
-DESCRIPTORS = 4  # standard streams and the record
+CAPTURED_MAXIMUM = 64 * 1024
 
 
 class Dirty(Exception):
@@ -28,40 +28,33 @@ class Gate:
     def refuse(self, reason):
         self.socket.send(b"D" + reason.encode("utf-8", "replace")[:1000])
 
-    def hear(self, *kinds):
-        """(kind, body, descriptors) of the next message, which must be of these kinds. The end of the agent is ours."""
+    def hear(self):
+        """(kind, body, descriptors) of the next message. The end of the agent is ours."""
         space, flags = self.kinds.CMSG_SPACE(8 * 4), self.kinds.MSG_CMSG_CLOEXEC
         message, passed, flags, _ = self.socket.recvmsg(1 << 18, space, flags)
         if not message:
             os._exit(0)
-        if message[:1] not in kinds or flags & (self.kinds.MSG_TRUNC | self.kinds.MSG_CTRUNC):
-            raise Dirty("the agent says %r, and not %r" % (message[:1], b" or ".join(kinds)))
+        if flags & (self.kinds.MSG_TRUNC | self.kinds.MSG_CTRUNC):
+            raise Dirty("the agent's message is too long")
         data = b"".join(data for level, what, data in passed if what == self.kinds.SCM_RIGHTS)
         return message[:1], message[1:], [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data), 4)]
 
-    def hear_list(self):
-        """[(name, origin)] of what is to be imported."""
-        return self.read_list(*self.hear(b"L")[2])
-
-    def read_list(self, fd):
-        lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
-        os.close(fd)
-        return [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
-
     def hear_go(self, learn):
-        """(directory, [(name, value)], descriptors): what the worker is to have. Calls learn(list) for each list that
-        comes before."""
-        kind, message, fds = self.hear(b"G", b"T")
-        while kind == b"T":
-            learn(self.read_list(*fds))
-            kind, message, fds = self.hear(b"G", b"T")
-        flags, body = int.from_bytes(message[:4], "little"), message[4:]
-        if flags & 1:
+        """(directory, [(name, value)], descriptors): what the worker is to have. Calls learn([(name, origin)]) for each
+        list that comes before."""
+        kind, message, fds = self.hear()
+        while kind in (b"L", b"T"):
+            learn(read_list(*fds))
+            kind, message, fds = self.hear()
+        if kind != b"G":
+            raise Dirty("the agent says %r" % kind)
+        body = message[4:]
+        if int.from_bytes(message[:4], "little") & 1:
             body = read_whole(fds[0], BODY_MAXIMUM)
             os.close(fds.pop(0))
         length = int.from_bytes(body[:4], "little")
         directory, names = body[4 : 4 + length], body[4 + length :]
-        if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != DESCRIPTORS:
+        if len(body) < 4 + length or not body.endswith(b"\0") or len(fds) != 4:
             raise Dirty("the agent's message is cut off")
         return directory, [pair.partition("=")[::2] for pair in os.fsdecode(names).split("\0")], fds
 
@@ -69,21 +62,25 @@ class Gate:
 def read_whole(fd, maximum):
     """What a file in memory holds."""
     size = os.fstat(fd).st_size
-    if size > maximum:
-        raise Dirty("%d bytes where at most %d are read" % (size, maximum))
-    data = os.pread(fd, size, 0)
+    data = os.pread(fd, min(size, maximum), 0)
     if len(data) != size:
-        raise Dirty("a file became shorter")
+        raise Dirty("%d bytes where %d can be read" % (size, len(data)))
     return data
 
 
-def change_streams(fds, captured_maximum):
+def read_list(fd):
+    lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+    os.close(fd)
+    return [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
+
+
+def change_streams(fds):
     """Puts the worker's standard streams in the place of ours, what was printed while warming first."""
     streams = sys.__stdin__, sys.__stdout__, sys.__stderr__
     for stream in streams[1:]:
         stream.flush()
-    printed = [b""] + [read_whole(fd, captured_maximum) for fd in (1, 2)]
-    if os.fstat(1)[1:3] == os.fstat(2)[1:3]:
+    printed = [b""] + [read_whole(fd, CAPTURED_MAXIMUM) for fd in (1, 2)]
+    if os.path.sameopenfile(1, 2):
         printed[2] = b""
     for fd, stream in enumerate(streams):
         reopen(stream, fd, fds[fd], printed[fd])

@@ -15,32 +15,22 @@ class Pace:
 
     def __init__(self, rest):
         self.rest, self.sleep = rest, borrow("time").sleep
-        try:
-            self.fd = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC) if rest > 0 else -1
-        except OSError:
-            self.fd = -1  # The kernel does not tell.
-        self.begin()
+        self.last = self.look()
 
     def look(self):
         """[CPU time, time of waiting for a CPU] of this process so far, in ns"""
-        return list(map(int, os.pread(self.fd, 100, 0).split()[:2]))
-
-    def begin(self):
-        if self.fd >= 0:
-            self.worked, self.waited = self.look()
+        try:
+            fd = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return [0, 0]  # The kernel does not tell.
+        text = os.read(fd, 100)
+        os.close(fd)
+        return list(map(int, text.split()[:2]))
 
     def step(self):
         """To be called often. Returns after the rest, if there is one."""
-        if self.fd < 0:
-            return
-        worked, waited = self.look()
-        burst = worked - self.worked
-        if burst >= BURST:
-            if waited - self.waited > BUSY * burst:
-                self.sleep(burst * self.rest / 1e9)
-            self.begin()
-
-    def end(self):
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+        worked, waited = (now - last for now, last in zip(self.look(), self.last))
+        if worked >= BURST:
+            if waited > BUSY * worked:
+                self.sleep(worked * self.rest / 1e9)
+            self.last = self.look()

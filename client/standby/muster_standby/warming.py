@@ -4,54 +4,50 @@ import os
 import sys
 
 from muster_standby import borrow, is_of_round, own_code, program, watch_imports
+from muster_standby.gate import CAPTURED_MAXIMUM
 
 DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
-CAPTURED_MAXIMUM = 64 * 1024
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 
 
 class Warming:
     def __init__(self):
-        self.path, self.loaded, self.skipped = sys.path[:], {}, 0
+        self.path, self.listed, self.loaded, self.skipped = sys.path[:], {}, {}, 0
         (self.place, self.module), self.files = program(), open_files()
         self.is_own = own_code(self.place)
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.listed, (self.reads, self.stop_watching) = {}, watch_reads()
+        self.reads, self.stop_watching = watch_reads()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
         has listed it: that waits for the gate."""
-        if self.stop_watching is None:
-            self.reads, self.stop_watching = watch_reads()
-        new, wanted = dict(listed), [None]
+        wanted, new = None, dict(listed)
         self.listed.update(new)
 
         def found(name, origin):
+            nonlocal wanted
             pace.step()
-            if name == wanted[0]:  # Not where a module imports another: that would do without what it should have.
-                wanted[0] = None
+            if name == wanted:  # Not where a module imports another: that would do without what it should have.
+                wanted = None
                 if self.is_own(origin) or not is_same(origin, self.listed[name]):
                     raise ImportError
             self.loaded.setdefault(name, origin)
 
         end = watch_imports(found)
         for name, origin in new.items():
-            if name not in self.loaded and name not in sys.modules:  # What fails is not tried twice.
-                parent, _, last = name.rpartition(".")
-                try:
-                    if name == self.module or last == "__main__" or self.is_own(origin):
-                        raise ImportError
-                    if parent and parent not in sys.modules:
-                        raise ImportError
-                    wanted[0] = name
-                    __import__(name)
-                except BaseException:
-                    self.skipped += 1
-                wanted[0] = None
+            if name in self.loaded or name in sys.modules:  # What fails is not tried twice.
+                continue
+            parent, _, last = name.rpartition(".")
+            try:
+                if name == self.module or last == "__main__" or self.is_own(origin) or parent and parent not in sys.modules:
+                    raise ImportError
+                wanted = name
+                __import__(name)
+            except BaseException:
+                self.skipped += 1
+            wanted = None
         end()
-        self.stop_watching()
-        self.stop_watching = None
 
     def complaints(self):
         """Each reason why this process may not become a worker."""
@@ -111,9 +107,7 @@ def is_same(origin, listed):
     """Whether a module that was found here is the one that a worker has listed, be it on a node whose interpreter and
     packages lie elsewhere. A listed package that is here, too, may be what the program would find."""
     part = library_part(origin)
-    if part is None:
-        return library_part(listed) is None
-    return origin == listed or (part == library_part(listed) and not os.path.exists(listed))
+    return part == library_part(listed) and (part is None or origin == listed or not os.path.exists(listed))
 
 
 def library_part(origin):
@@ -133,26 +127,18 @@ def has_python_threads():
     borrow("faulthandler").dump_traceback(fd)
     lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
     os.close(fd)
-    dumped = any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines)
-    return dumped or borrow("_thread")._count() > 0 or len(sys._current_frames()) > 1
+    return any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines) or borrow("_thread")._count() > 0
 
 
 def has_children():
-    for thread in os.listdir("/proc/self/task"):
-        try:
-            with open("/proc/self/task/%s/children" % thread, "rb") as file:
-                if file.read():
-                    return True
-        except FileNotFoundError:
-            pass  # It has ended meanwhile.
-    return False
+    """Also of threads without Python, and those that have ended."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def open_files():
-    files = set()
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            files.add(os.readlink("/proc/self/fd/" + fd))
-        except OSError:
-            pass  # The listing's own.
-    return files
+    paths = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
+    return {os.readlink(path) for path in paths if os.path.islink(path)}  # All but the listing's own.

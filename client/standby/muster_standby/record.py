@@ -10,38 +10,36 @@ from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_impo
 RECORD_MAXIMUM = 1 << 20
 
 
-class Recorder:
+def begin(told):
     """In a worker that was started cold."""
 
-    def __init__(self, told):
-        self.fd, self.told = int(told["fd"]), told
-
-    def before(self):
-        pass
-
-    def after(self):
+    def after():
         try:
-            if os.readlink("/proc/self/fd/%d" % self.fd).startswith("/memfd:"):
-                record(self.fd, self.told)
+            if os.readlink("/proc/self/fd/" + told["fd"]).startswith("/memfd:"):
+                record(int(told["fd"]), told)
         except Exception:
             pass  # A wrapper did not pass the descriptors on, for example. The agent hears no hello.
+
+    return after
 
 
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
-    fd, left, may_depend = move_up(fd), [RECORD_MAXIMUM], watch_environment()
+    fd, left, may_depend = move_up(fd), RECORD_MAXIMUM, watch_environment()
     file = fstat(fd)[1:3]
 
+    @pass_for_importlib
     def found(name, origin):
+        nonlocal left
         try:
             if may_depend():
-                left[0] = 0
+                left = 0
             line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
-            if len(line) <= left[0] and getpid() == pid and fstat(fd)[1:3] == file:
-                left[0] -= write(fd, line)
+            if len(line) <= left and getpid() == pid and fstat(fd)[1:3] == file:
+                left -= write(fd, line)
         except (OSError, ValueError, RuntimeError):
-            left[0] = 0
+            left = 0
 
     if "signal" in told:  # The stacks of all threads go to the end of the record when the agent sends this signal.
         borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
@@ -57,11 +55,11 @@ def watch_environment():
 
     def is_library(frame):
         """Whether this is the code of a library's module that is being imported."""
-        path = frame.f_code.co_filename
-        if frame.f_code.co_name != "<module>" or not path.startswith(("/", "<frozen")) or is_own(path):
-            return False
-        return frame.f_globals.get("__name__") != "__main__"
+        code = frame.f_code
+        is_module = code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__"
+        return is_module and code.co_filename.startswith(("/", "<frozen")) and not is_own(code.co_filename)
 
+    @pass_for_importlib
     def may_depend():
         if environ == known:
             return False
@@ -73,5 +71,4 @@ def watch_environment():
         known.update(environ)
         return frame is None and not all(map(is_of_round, names))
 
-    pass_for_importlib(may_depend)
     return may_depend
