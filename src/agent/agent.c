@@ -126,6 +126,11 @@ static void has_waited(void *context) {
     }
 }
 
+static void waits_no_longer(void *context) {
+    const struct agent *agent = context;
+    agent_rendezvous_stop_looking_for_neighbours(agent->rendezvous);
+}
+
 /* The nodes of Slurm's step are those of this job if they are as many and meet at the first. */
 static void find_expected_nodes(struct agent *agent) {
     const char *list = text_list_variable(agent->environment, "SLURM_STEP_NODELIST");
@@ -148,6 +153,7 @@ static void tell_while_joining(struct agent *agent) {
         .sink = agent->sink,
         .state = seen_record,
         .waited = has_waited,
+        .ended = waits_no_longer,
         .context = agent,
     };
     if (kind == MEMBERSHIP_CHANGING) {

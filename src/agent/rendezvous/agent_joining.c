@@ -120,5 +120,8 @@ void agent_joining_follow(
         set_timer(joining);
     } else {
         fall_silent(joining);
+        if (before == AGENT_JOINING && joining->settings.ended != NULL) {
+            joining->settings.ended(joining->settings.context);
+        }
     }
 }

@@ -26,6 +26,8 @@ struct agent_joining_settings {
     void *context;
     /* Called at each of these moments. NULL: nobody wants to know. */
     void (*waited)(void *context);
+    /* Called when the node joins no longer. NULL, too. */
+    void (*ended)(void *context);
     /* NULL: rendezvous_waiting_moment; or what a test has instead */
     struct duration (*moment)(int count);
 };

@@ -213,13 +213,18 @@ static struct agent_learned_list *make_learned_list(struct agent_record *record)
     return agent_learned_list_new(record->backend, &settings);
 }
 
+/* Half as long again as an agent waits before it writes its next sign of life. */
 static struct agent_neighbours *make_neighbours(struct agent_record *record) {
+    int64_t interval = record->settings->config->dynamic.settings.keep_alive_interval.nanoseconds;
     struct agent_neighbours_settings settings = {
         .run_id = record->settings->preparation->run_id,
         .log = record->settings->log,
         .answer_timeout = answer_timeout(record),
+        .rest = {interval + interval / 2},
     };
-    return record->succession != NULL ? NULL : agent_neighbours_new(record->backend, &settings);
+    return record->succession != NULL
+               ? NULL
+               : agent_neighbours_new(record->loop, record->backend, &settings);
 }
 
 static enum failure_code host_store(struct agent_record *record, struct failure *failure) {
@@ -372,6 +377,10 @@ void agent_record_publish_learned_list(struct agent_record *record, struct slice
 
 void agent_record_look_for_neighbours(struct agent_record *record) {
     agent_neighbours_look(record->neighbours);
+}
+
+void agent_record_stop_looking_for_neighbours(struct agent_record *record) {
+    agent_neighbours_stop(record->neighbours);
 }
 
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round) {

@@ -31,8 +31,9 @@ void agent_record_perform_succession(
     struct agent_record *record, const struct succession_effect *effect);
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect);
 
-/* See agent_rendezvous_look_for_neighbours. */
+/* See agent_rendezvous_look_for_neighbours, and the function after it. */
 void agent_record_look_for_neighbours(struct agent_record *record);
+void agent_record_stop_looking_for_neighbours(struct agent_record *record);
 
 /* The membership's effects of the same names. */
 void agent_record_publish_root_cause(

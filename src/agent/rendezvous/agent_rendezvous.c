@@ -360,6 +360,12 @@ void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous) {
     }
 }
 
+void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rendezvous) {
+    if (rendezvous->record != NULL) {
+        agent_record_stop_looking_for_neighbours(rendezvous->record);
+    }
+}
+
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {
     if (rendezvous->record != NULL) {
         agent_record_give_up(rendezvous->record, reason);

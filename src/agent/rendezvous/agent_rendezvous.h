@@ -73,6 +73,8 @@ void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, 
 /* Where nodes come and go: this node has waited for a while. Says in the log which other jobs wait
  * at the same store. */
 void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous);
+/* This node waits no longer. */
+void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rendezvous);
 
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */

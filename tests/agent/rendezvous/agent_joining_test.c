@@ -12,6 +12,7 @@ struct fixture {
     struct rendezvous_state state;
     struct agent_joining *joining;
     int waited;
+    int ended;
 };
 
 static const struct rendezvous_state *state_of(void *context) {
@@ -22,6 +23,10 @@ static const struct rendezvous_state *state_of(void *context) {
 
 static void has_waited(void *context) {
     ((struct fixture *)context)->waited++;
+}
+
+static void has_ended(void *context) {
+    ((struct fixture *)context)->ended++;
 }
 
 static struct duration soon(int count) {
@@ -37,7 +42,7 @@ static void set_up(struct fixture *fixture) {
     fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
     text_list_add(&fixture->expected, "node1");
     struct agent_joining_settings settings = {NULL, &fixture->rendezvous, &fixture->expected,
-        &fixture->log.log, NULL, state_of, fixture, has_waited, soon};
+        &fixture->log.log, NULL, state_of, fixture, has_waited, has_ended, soon};
     fixture->joining = agent_joining_new(fixture->loop, &settings);
 }
 
@@ -57,6 +62,7 @@ static void what_is_waited_for_is_said(void **state) {
     assert_non_null(strstr(text_string(&fixture.log.text),
         "waiting for other nodes for 0 s: none is known yet, and 2 are needed; missing: node1"));
     assert_true(fixture.waited >= 1);
+    assert_int_equal(fixture.ended, 0);
     tear_down(&fixture);
 }
 
@@ -69,6 +75,7 @@ static void who_has_joined_says_nothing(void **state) {
     event_loop_run(fixture.loop); /* nothing is left to wait for */
     assert_int_equal(fixture.log.text.length, 0);
     assert_int_equal(fixture.waited, 0);
+    assert_int_equal(fixture.ended, 1);
     tear_down(&fixture);
     agent_joining_follow(NULL, AGENT_IDLE, AGENT_JOINING);
     agent_joining_free(NULL);

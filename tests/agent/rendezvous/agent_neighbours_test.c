@@ -17,6 +17,8 @@ struct fixture {
     struct remembered_log logs[2];
     struct rendezvous_backend *backends[2];
     struct agent_neighbours *neighbours[2];
+    struct duration rest;
+    int64_t heartbeat; /* that was written last */
 };
 
 static const char *const run_ids[] = {"one", "two"};
@@ -37,18 +39,19 @@ static void add_job(struct fixture *fixture, int index) {
     };
     remembered_log_init(&fixture->logs[index]);
     struct agent_neighbours_settings own = {
-        run_ids[index], &fixture->logs[index].log, duration_from_seconds(20)};
+        run_ids[index], &fixture->logs[index].log, duration_from_seconds(20), fixture->rest};
     fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
     rendezvous_backend_connect(fixture->backends[index],
         &(struct rendezvous_backend_trying){.host = "127.0.0.1",
             .port = store_thread_port(fixture->store),
             .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
     event_loop_run(fixture->loop);
-    fixture->neighbours[index] = agent_neighbours_new(fixture->backends[index], &own);
+    fixture->neighbours[index] =
+        agent_neighbours_new(fixture->loop, fixture->backends[index], &own);
 }
 
-static void set_up(struct fixture *fixture) {
-    *fixture = (struct fixture){0};
+static void set_up_with_rest(struct fixture *fixture, struct duration rest) {
+    *fixture = (struct fixture){.rest = rest};
     struct store_server_settings settings = {0};
     int fd;
     int port;
@@ -58,6 +61,10 @@ static void set_up(struct fixture *fixture) {
         store_thread_start(fixture->loop, fd, &settings, &fixture->store, NULL), FAILURE_NONE);
     add_job(fixture, 0);
     add_job(fixture, 1);
+}
+
+static void set_up(struct fixture *fixture) {
+    set_up_with_rest(fixture, (struct duration){0});
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -89,13 +96,17 @@ static void ask(struct fixture *fixture, int index, struct store_request request
     event_loop_run(fixture->loop);
 }
 
-/* A look takes two requests here, one after the other, and perhaps a third. */
+/* What is under way goes on meanwhile. */
+static void ask_anything(struct fixture *fixture, int index) {
+    ask(fixture, index,
+        (struct store_request){
+            .operation = STORE_ADD, .key = slice_from_string("/a"), .number = 1});
+}
+
 static void look(struct fixture *fixture, int index) {
     agent_neighbours_look(fixture->neighbours[index]);
-    for (int i = 0; i < 3; i++) {
-        ask(fixture, index,
-            (struct store_request){
-                .operation = STORE_ADD, .key = slice_from_string("/a"), .number = 1});
+    while (agent_neighbours_is_looking(fixture->neighbours[index])) {
+        ask_anything(fixture, index);
     }
 }
 
@@ -106,7 +117,9 @@ static void write_record(struct fixture *fixture, int index, bool is_complete) {
     char *key = text_format("/torch.rendezvous.%s", run_ids[index]);
     bytes_init(&text, 65536);
     node_identity_init(&identity, index == 0 ? "node1" : "node2", 7, 0);
-    rendezvous_state_obtain(&state, &identity)->is_participant = true;
+    struct rendezvous_node *node = rendezvous_state_obtain(&state, &identity);
+    node->is_participant = node->has_heartbeat = true;
+    node->heartbeat.nanoseconds = fixture->heartbeat += NANOSECONDS_PER_SECOND;
     assert_int_equal(rendezvous_state_write_text(&state, &text), FAILURE_NONE);
     struct slice value = bytes_slice(&text);
     struct slice name = slice_from_string(key);
@@ -122,6 +135,18 @@ static const char *said(const struct fixture *fixture, int index) {
     return text_string(&fixture->logs[index].text);
 }
 
+static bool has_said(const struct fixture *fixture, int index, const char *words) {
+    return strstr(said(fixture, index), words) != NULL;
+}
+
+/* Looks until it is said, while the other gives signs of life. */
+static void look_beside_the_living(struct fixture *fixture, int index, const char *words) {
+    while (!has_said(fixture, index, words)) {
+        agent_neighbours_look(fixture->neighbours[index]);
+        write_record(fixture, 1 - index, false);
+    }
+}
+
 static void two_jobs_that_wait_are_told_of_each_other(void **state) {
     (void)state;
     struct fixture fixture;
@@ -130,12 +155,51 @@ static void two_jobs_that_wait_are_told_of_each_other(void **state) {
     write_record(&fixture, 1, false);
     look(&fixture, 0);
     assert_string_equal(said(&fixture, 0), ""); /* the other is not listed yet */
-    look(&fixture, 1);
-    assert_non_null(
-        strstr(said(&fixture, 1), "--rdzv-id 'one': node1; this one is --rdzv-id 'two'"));
+    look_beside_the_living(&fixture, 1, "--rdzv-id 'one': node1; this one is --rdzv-id 'two'");
+    look_beside_the_living(&fixture, 0, "--rdzv-id 'two': node2; this one is --rdzv-id 'one'");
+    tear_down(&fixture);
+}
+
+static void a_job_whose_agents_were_all_killed_is_no_news(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    write_record(&fixture, 0, false);
     look(&fixture, 0);
-    assert_non_null(
-        strstr(said(&fixture, 0), "--rdzv-id 'two': node2; this one is --rdzv-id 'one'"));
+    look(&fixture, 1);
+    look(&fixture, 1);
+    assert_string_equal(said(&fixture, 1), "");
+    tear_down(&fixture);
+}
+
+static void nothing_is_said_once_the_waiting_is_over(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_with_rest(&fixture, duration_from_seconds(3600));
+    write_record(&fixture, 0, false);
+    look(&fixture, 0); /* nobody else is there: no rest */
+    agent_neighbours_look(fixture.neighbours[1]);
+    agent_neighbours_stop(fixture.neighbours[1]); /* while the list is read */
+    look(&fixture, 1);
+    agent_neighbours_stop(NULL);
+    tear_down(&fixture);
+}
+
+static void a_rest_is_cut_short(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_with_rest(&fixture, duration_from_seconds(3600));
+    write_record(&fixture, 0, false);
+    look(&fixture, 0);
+    agent_neighbours_look(fixture.neighbours[1]);
+    for (int i = 0; i < 4; i++) { /* list, own line, record: then it rests */
+        ask_anything(&fixture, 1);
+    }
+    assert_true(agent_neighbours_is_looking(fixture.neighbours[1]));
+    write_record(&fixture, 0, false);
+    agent_neighbours_stop(fixture.neighbours[1]);
+    assert_false(agent_neighbours_is_looking(fixture.neighbours[1]));
+    assert_string_equal(said(&fixture, 1), "");
     tear_down(&fixture);
 }
 
@@ -176,13 +240,18 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     agent_neighbours_look(fixture.neighbours[0]);
     agent_neighbours_look(NULL);
     agent_neighbours_free(NULL);
-    look(&fixture, 1);
-    assert_non_null(strstr(said(&fixture, 1), "node1"));
+    agent_neighbours_look(fixture.neighbours[1]);
+    ask_anything(&fixture, 1);
+    rendezvous_backend_disconnect(fixture.backends[1]); /* amid the look */
+    assert_string_equal(said(&fixture, 1), "");
     tear_down(&fixture);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_jobs_that_wait_are_told_of_each_other),
+    cmocka_unit_test(a_job_whose_agents_were_all_killed_is_no_news),
+    cmocka_unit_test(nothing_is_said_once_the_waiting_is_over),
+    cmocka_unit_test(a_rest_is_cut_short),
     cmocka_unit_test(a_job_that_has_all_its_nodes_is_no_news),
     cmocka_unit_test(a_record_that_makes_no_sense_is_no_news),
     cmocka_unit_test(without_a_connection_nothing_is_waited_for),
