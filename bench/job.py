@@ -18,6 +18,7 @@ SHOWN = 4  # agents whose output is shown on a failure
 Note = collections.namedtuple("Note", "what time node rank world pid")
 
 ESTABLISHED, LISTENING = "01", "0A"
+DIRECTORY = "dir"
 
 
 def free_port():
@@ -53,11 +54,11 @@ def processor_time(pid):
 
 
 class Agent:
-    def __init__(self, job, node, on):
+    def __init__(self, job, node, on, variables):
         self.job, self.node = job, node
         self.output = job.directory / f"{node}.output"
         environment = {**os.environ, **job.environment, "TMPDIR": str(job.directory), "OMP_NUM_THREADS": "1"}
-        environment.update(NOTES=str(job.notes_file), NODE=node)
+        environment.update(variables, NOTES=str(job.notes_file), NODE=node)
         words = [*job.launcher.words, *job.options, "--local-addr", on.address if on else "127.0.0.1"]
         words += job.worker_words
         with open(self.output, "wb") as output:
@@ -74,6 +75,12 @@ class Agent:
         self.process.wait()
         return when
 
+    def end(self):
+        """Tells the agent to end, as Slurm and Kubernetes do; returns the instant."""
+        when = time.monotonic_ns()
+        self.process.terminate()
+        return when
+
     def processor_time(self):
         """Nanoseconds of processor time of the agent and its helper processes, without its workers."""
         workers = {note.pid for note in self.job.notes()}
@@ -85,7 +92,8 @@ class Job:
 
     workers = 1  # of each agent
 
-    def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", has_register=False, **environment):
+    def __init__(self, launcher, build, directory, nodes, conf="", address="127.0.0.1", register=None, **environment):
+        """`register` says which node hosts the store: DIRECTORY, one of the job's own, or the members of an etcd."""
         self.launcher, self.environment = launcher, environment
         self.directory = pathlib.Path(directory) / f"{launcher.name.split()[0]}-{time.monotonic_ns()}"
         self.directory.mkdir()
@@ -96,18 +104,21 @@ class Job:
         self.noted, self.unread = [], open(self.notes_file, encoding="ascii")
         self.port = free_port()
         self.options = ["--nnodes", str(nodes), "--nproc-per-node", str(self.workers), "--max-restarts", "1000"]
-        self.register = self.directory / "register" if has_register else None
-        self.options += [*self.place(address), "--rdzv-id", "bench"]
+        self.register = register
+        self.options += [*self.place(address), "--rdzv-id", self.directory.name]  # jobs share an etcd
         if conf:
             self.options += ["--rdzv-conf", conf]
         self.agents = {}
 
     def place(self, address):
-        """Where the nodes meet: at the host of the store, or in a directory that says which node hosts it."""
+        """Where the nodes meet: at the host of the store, or at the register."""
         if self.register is None:
             return ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{address}:{self.port}"]
-        self.register.mkdir(mode=0o700)
-        return ["--rdzv-backend", "dir", "--rdzv-endpoint", str(self.register)]
+        if self.register != DIRECTORY:
+            return ["--rdzv-backend", "etcd", "--rdzv-endpoint", self.register]
+        path = self.directory / "register"
+        path.mkdir(mode=0o700)
+        return ["--rdzv-backend", "dir", "--rdzv-endpoint", str(path)]
 
     def program(self, build):
         """Path of the worker that is copied into the job's directory."""
@@ -132,20 +143,21 @@ class Job:
             agent.process.wait()
         self.unread.close()
 
-    def start(self, node, on=None):
-        self.agents[node] = Agent(self, node, on)
+    def start(self, node, on=None, **variables):
+        self.agents[node] = Agent(self, node, on, variables)
         return self.agents[node]
 
-    def start_host(self, node):
-        """Starts the agent that shall host the store, and waits until the store runs."""
-        agent = self.start(node)
-        self.wait_until(self.is_hosted, PATIENCE, f"{node} to host the store")
+    def start_host(self, node, on=None):
+        """Starts the agent that shall host the store, and waits until the store runs. With a register only the
+        agent's log tells of that."""
+        agent = self.start(node, on, **({} if self.register is None else {"LOGLEVEL": "INFO"}))
+        self.wait_until(lambda: self.is_hosted(agent), PATIENCE, f"{node} to host the store")
         return agent
 
-    def is_hosted(self):
+    def is_hosted(self, agent):
         if self.register is None:
             return sockets(self.port, LISTENING, 1)
-        return any(self.register.glob("*/entry.*"))
+        return "this node hosts the store" in agent.output.read_text(errors="replace")
 
     def fail(self, why):
         """Ends the bench with the output of a few agents; agents that have ended come first."""

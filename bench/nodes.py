@@ -2,14 +2,13 @@
 """Several nodes: the time until the new world runs after a failure, a joining or a loss; the cost of waiting."""
 
 import contextlib
-import functools
 import pathlib
 import random
 import sys
 import time
 
 import measure
-from job import ESTABLISHED, Job, sockets
+from job import DIRECTORY, ESTABLISHED, Job, sockets
 from launch import scratch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
@@ -19,7 +18,6 @@ from support.network import Network, find_obstacle  # noqa: E402
 BOUND = 30  # seconds until the result counts as "never"
 MANY_BOUND = 120  # the same, when many programs have to start
 FOUR = ("node0", "node1", "node2", "node3")
-MANY = 32
 MILLISECOND = 10**6
 TORCHRUN_MEMORY = 200  # MiB of an agent; it is about 160
 
@@ -57,9 +55,9 @@ class Bench:
         name = "4 agents, one worker fails: all new workers running"
         yield measure.row(name, "ms", "less", "at most 20 ms", self.sides(self.failures))
 
-    def failures(self, launcher, directory, **settings):
+    def failures(self, launcher, directory):
         found = []
-        with self.job(launcher, directory, 4, **settings) as job:
+        with self.job(launcher, directory, 4) as job:
             for node in FOUR:
                 job.start(node)
             job.await_world(FOUR)
@@ -68,17 +66,6 @@ class Bench:
                 failed = job.fail_worker(FOUR[number % 4])
                 found.append(elapsed(failed, job.await_world(FOUR, failed)))
         return found
-
-    def worker_failure_with_a_register(self):
-        """What it costs that each round is an entry of the register before its workers start."""
-        with scratch() as directory:
-            sides = {
-                launcher.name: self.failures(launcher, directory, has_register=True)
-                for launcher in self.launchers
-                if launcher.name == "muster"
-            }
-        name = "the same, with a directory that says who hosts the store (`--rdzv-backend dir`)"
-        yield measure.row(name, "ms", "less", "1 ms more", sides)
 
     def joining(self):
         """A second agent joins. Of torchrun's it is told apart how long its program takes until it has reached
@@ -128,28 +115,32 @@ class Bench:
 
     def killed_host(self):
         """The first agent is killed, which hosts the store. torchrun has no other place for it."""
+        name = "4 agents, the first killed, which hosts the store: survivors' new workers running"
         note = "Muster with `--rdzv-backend dir`; torchrun's job ends"
-        for count, bound in ((len(FOUR), "at most 200 ms"), (MANY, "")):
-            figures = functools.partial(self.kills_of_hosts, count)
-            name = f"{count} agents, the first killed, which hosts the store: survivors' new workers running"
-            yield measure.row(name, "ms", "less", bound, self.sides(figures), note, bound=BOUND * 1000)
+        sides = self.sides(self.kills_of_hosts)
+        yield measure.row(name, "ms", "less", "at most 200 ms", sides, note, bound=BOUND * 1000)
 
-    def kills_of_hosts(self, count, launcher, directory):
-        full = 20 if count == len(FOUR) else 3
-        torchruns = 1 if count == len(FOUR) else 0
-        return [self.kill_host(count, launcher, directory) for _ in range(self.repetitions(launcher, full, torchruns))]
+    def kills_of_hosts(self, launcher, directory):
+        register = DIRECTORY if launcher.name == "muster" else None
+        repetitions = self.repetitions(launcher, 20, 1)
+        return [self.kill_host(launcher, directory, len(FOUR), register) for _ in range(repetitions)]
 
-    def kill_host(self, count, launcher, directory):
-        names = [f"node{number}" for number in range(count)]
-        has_register = launcher.name == "muster"
-        with self.job(launcher, directory, f"2:{count}", has_register=has_register) as job:
-            job.start_host(names[0])
-            for node in names[1:]:
-                job.start(node)
+    def kill_host(self, launcher, directory, count, register):
+        with self.hosted_job(launcher, directory, count, register) as job:
+            killed = job.agents[FOUR[0]].kill()
+            return elapsed(killed, job.await_world_within(list(job.agents)[1:], killed, BOUND))
+
+    @contextlib.contextmanager
+    def hosted_job(self, launcher, directory, count, register, hosts=None):
+        """A job of that many agents whose world runs, and of which the first hosts the store."""
+        names = [host.name for host in hosts] if hosts else [f"node{number}" for number in range(count)]
+        with self.job(launcher, directory, f"2:{count}", register=register) as job:
+            for number, name in enumerate(names):
+                start = job.start if number else job.start_host
+                start(name, on=hosts[number] if hosts else None)
             job.await_world(names)
             settle()
-            killed = job.agents[names[0]].kill()
-            return elapsed(killed, job.await_world_within(names[1:], killed, BOUND))
+            yield job
 
     def cut_link(self):
         obstacle = find_obstacle()
@@ -223,9 +214,7 @@ class Bench:
         name = f"idle job of 4 agents: processor time of an agent in {seconds} s"
         yield measure.row(name, "ms", "less", "at least 20 times less", sides)
 
-    PARTS = (
-        worker_failure, worker_failure_with_a_register, joining, killed_agent, killed_host, cut_link, start_of_many, idle,
-    )  # fmt: skip
+    PARTS = (worker_failure, joining, killed_agent, killed_host, cut_link, start_of_many, idle)
 
 
 def measure_all(launchers, build, quick):
