@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The register of a job in a real etcd: the whole conformance suite, members that die, and clients that are not let in."""
 
+import functools
 import os
 import pathlib
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import pytest
 
 from support.binary import ROOT
-from support.etcd import Etcd, make_certificates, require_etcd
+from support.etcd import Etcd, make_certificates, require_etcd, require_other_etcd
 
 CONFORMANCE = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests/register_conformance"
 # On a machine that does much else, a race may take its time.
@@ -24,15 +25,22 @@ def make_etcd(tmp_path):
     require_etcd()
     started = []
 
-    def make(members=1, trust=None):
+    def make(members=1, trust=None, **how):
         place = tmp_path / f"etcd{len(started)}"
         place.mkdir()
-        started.append(Etcd(place, members, trust))
+        started.append(Etcd(place, members, trust, **how))
         return started[-1]
 
     yield make
     for etcd in started:
         etcd.end()
+
+
+@pytest.fixture(params=[None, require_other_etcd], ids=["etcd", "later etcd"])
+def make_any_etcd(request, make_etcd):
+    """The same, of this system, and of a later Debian as well."""
+    how = {"program": request.param()} if request.param else {}
+    return functools.partial(make_etcd, **how)
 
 
 def begin(endpoints, pattern="*", *conf):
@@ -58,13 +66,13 @@ def first_failure(endpoints, *conf):
 
 
 @pytest.mark.parametrize("members", [1, 3])
-def test_etcd_keeps_a_register(make_etcd, members):
-    conform(make_etcd(members).endpoints)
+def test_etcd_keeps_a_register(make_any_etcd, members):
+    conform(make_any_etcd(members).endpoints)
 
 
-def test_members_may_die_and_stand_still_during_a_race(make_etcd):
+def test_members_may_die_and_stand_still_during_a_race(make_any_etcd):
     """One after the other: whichever leads is among them, and two are always there."""
-    etcd = make_etcd(3)
+    etcd = make_any_etcd(3)
     race = begin(etcd.endpoints, RACE)
     for member in range(3):
         etcd.kill(member)
@@ -114,8 +122,8 @@ def test_tls_to_members_without_it_is_refused(make_etcd):
     assert any(words in refused for words in ("final", "speaks no TLS at this port", "reset by peer")), refused
 
 
-def test_users_need_their_password(make_etcd):
-    etcd = make_etcd()
+def test_users_need_their_password(make_any_etcd):
+    etcd = make_any_etcd()
 
     def text(number, value):
         return bytes([number << 3 | 2, len(value)]) + value.encode()
@@ -131,8 +139,8 @@ def test_users_need_their_password(make_etcd):
     assert "final" in nobody and "user name is empty" in nobody and "give user and password" in nobody, nobody
 
 
-def test_users_need_a_role_for_the_keys(make_etcd, tmp_path):
-    etcd = make_etcd()
+def test_users_need_a_role_for_the_keys(make_any_etcd, tmp_path):
+    etcd = make_any_etcd()
 
     def text(number, value):
         return bytes([number << 3 | 2, len(value)]) + value.encode()

@@ -2,15 +2,17 @@
 """Jobs of real agents whose register is a real etcd: the host of the store dies, etcd's members go and come, both at once."""
 
 import signal
+import time
 
 import pytest
 
-from support.etcd import Etcd, make_certificates, require_etcd
+from support.etcd import Etcd, make_certificates, require_etcd, require_other_etcd
 from support.nodes import Job
 
 pytestmark = pytest.mark.timeout(900)
 # Etcd and the agents may both be slow on a machine that does much else.
 PATIENCE = 240
+FENCE = 4  # seconds; a node that is only slow must not take itself for cut off
 
 
 @pytest.fixture
@@ -18,8 +20,8 @@ def make_etcd(tmp_path):
     require_etcd()
     started = []
 
-    def make(members, trust=None):
-        started.append(Etcd(tmp_path, members, trust))
+    def make(members, trust=None, **how):
+        started.append(Etcd(tmp_path, members, trust, **how))
         return started[-1]
 
     yield make
@@ -38,10 +40,11 @@ def make_etcd_job(muster):
     return make
 
 
-def start_nodes(job, count):
-    """Nodes node1, node2, …, of which the first hosts the store."""
+def start_nodes(job, count, hosts=()):
+    """Nodes node1, node2, …, of which the first hosts the store; here or on these hosts."""
     for number in range(1, count + 1):
-        job.start(f"node{number}", address="127.0.0.1")
+        where = {"on": hosts[number - 1]} if hosts else {"address": "127.0.0.1"}
+        job.start(f"node{number}", **where)
         if number == 1:
             job.started[0].wait_for_log("this node hosts the store", timeout=PATIENCE)
     return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)), timeout=PATIENCE)
@@ -62,7 +65,7 @@ def test_a_killed_host_is_succeeded(make_etcd, make_etcd_job, members, backend, 
 def test_workers_run_on_while_all_members_are_away(make_etcd, make_etcd_job):
     """And the round that a failed worker asks for is begun when they are back."""
     etcd = make_etcd(3)
-    job = make_etcd_job(etcd, "3", conf=["fence_timeout=4"])
+    job = make_etcd_job(etcd, "3", conf=[f"fence_timeout={FENCE}"])
     world = start_nodes(job, 3)
     for member in range(3):
         etcd.kill(member)
@@ -78,6 +81,64 @@ def test_workers_run_on_while_all_members_are_away(make_etcd, make_etcd_job):
     assert again.restarts == {1}, job.tell()
     assert len(job.worlds()) == 2, job.tell()
     again.end()
+    assert job.succeeds(PATIENCE)
+
+
+def test_workers_outlive_an_absence_of_all_members_that_is_longer_than_the_fence(make_etcd, make_etcd_job):
+    """No worker is restarted for it, and one that fails afterwards is restarted as ever. Nobody says that nothing has
+    happened for so long, so here a time has to pass."""
+    etcd = make_etcd(3)
+    job = make_etcd_job(etcd, "3", conf=[f"fence_timeout={FENCE}"])
+    world = start_nodes(job, 3)
+    for member in range(3):
+        etcd.kill(member)
+    time.sleep(FENCE + 1)
+    assert all(worker.is_running() for worker in world.workers), job.tell()
+    for member in range(3):
+        etcd.start(member)
+    etcd.await_member(0)
+    world.of("node2").end(3)
+    again = job.wait_for_world("node1", "node2", "node3", timeout=PATIENCE)
+    assert again.restarts == {1}, job.tell()
+    assert len(job.worlds()) == 2, job.tell()
+    again.end()
+    assert job.succeeds(PATIENCE)
+
+
+@pytest.mark.parametrize("is_within_reach", [True, False], ids=["reached by nodes", "silent"])
+def test_a_member_that_is_partitioned_holds_nothing_up(make_etcd, make_etcd_job, make_network, is_within_reach):
+    """It led the others. What it still says to the nodes counts for nothing, where they reach it."""
+    hosts = make_network(6).hosts
+    etcd = make_etcd(3, hosts=hosts[3:])
+    job = make_etcd_job(etcd, "2:3")
+    start_nodes(job, 3, hosts)
+    leader = etcd.leader()
+    if is_within_reach:
+        etcd.cut_from_others(leader)
+    else:
+        hosts[3 + leader].unplug()
+    job.started[0].kill()
+    world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    assert world.restarts == {0}, job.tell()
+    world.of("node2").end(3)
+    last = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    assert last.restarts == {1}, job.tell()
+    assert etcd.call(leader, "/etcdserverpb.KV/Range", b"\x0a\x01k") != 0, "it is not cut off"
+    if is_within_reach:
+        etcd.join_others(leader)
+    else:
+        hosts[3 + leader].plug()
+    etcd.await_member(leader)
+    last.end()
+    assert job.succeeds(PATIENCE)
+    assert len(job.worlds()) == 3, job.tell()
+
+
+def test_a_later_etcd_keeps_a_job_alive(make_etcd, make_etcd_job):
+    job = make_etcd_job(make_etcd(3, program=require_other_etcd()), "2:3")
+    start_nodes(job, 3)
+    job.started[0].kill()
+    job.wait_for_world("node2", "node3", timeout=PATIENCE).end()
     assert job.succeeds(PATIENCE)
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Real etcd of one or more members on this machine, with or without TLS, and what befalls them."""
+"""Real etcd of one or more members on this machine or on hosts of a network, with or without TLS, and what befalls them."""
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import time
 
 import pytest
 
+from support.network import run
+from support.peers import DEFAULT_ROOT
 from support.ports import free_port
 
 ENVIRONMENT = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
@@ -18,7 +21,21 @@ def require_etcd():
     missing = [name for name in ("etcd", "openssl") if shutil.which(name) is None]
     if not missing:
         return
-    obstacle = f"{', '.join(missing)} not found (Debian: apt install etcd-server openssl)"
+    give_up(f"{', '.join(missing)} not found (Debian: apt install etcd-server openssl)")
+
+
+def require_other_etcd():
+    """The etcd beside PyTorch: that of a later Debian."""
+    program = pathlib.Path(os.environ.get("PEER_ROOT", DEFAULT_ROOT)).parent / "bin" / "etcd"
+    if not program.exists():
+        give_up(f"{program} not found; run `make peers`")
+    probe = subprocess.run([program, "--version"], capture_output=True, text=True, cwd="/tmp")
+    if probe.returncode != 0:
+        give_up(f"{program} does not run ({probe.stderr.strip()}); run `make peers` as root")
+    return program
+
+
+def give_up(obstacle):
     if os.environ.get("CI") == "true":
         pytest.fail(f"{obstacle} (not skipped: CI=true)")
     pytest.skip(obstacle)
@@ -63,13 +80,15 @@ def fields_of(message):
 
 
 class Etcd:
-    def __init__(self, place, members=1, trust=None):
-        """`trust`: a folder of make_certificates; then members speak TLS and want a client's certificate."""
-        self.place, self.trust = place, trust
+    def __init__(self, place, members=1, trust=None, program="etcd", hosts=()):
+        """`trust`: a folder of make_certificates; then members speak TLS and want a client's certificate. `hosts`
+        of a network, one for each member; else all are here."""
+        self.place, self.trust, self.program, self.hosts = place, trust, program, hosts
         scheme = "https" if trust else "http"
-        self.clients = [free_port() for _ in range(members)]
-        self.urls = [f"{scheme}://127.0.0.1:{port}" for port in self.clients]
-        self.peers = [f"http://127.0.0.1:{free_port()}" for _ in range(members)]
+        addresses = [host.address for host in hosts] or ["127.0.0.1"] * members
+        self.clients = [f"{address}:{free_port()}" for address in addresses]
+        self.urls = [f"{scheme}://{client}" for client in self.clients]
+        self.peers = [f"http://{address}:{free_port()}" for address in addresses]
         self.processes = [None] * members
         for member in range(members):
             self.start(member)
@@ -78,10 +97,13 @@ class Etcd:
 
     @property
     def endpoints(self):
-        return ",".join(f"127.0.0.1:{port}" for port in self.clients)
+        return ",".join(self.clients)
+
+    def on_its_host(self, member, words):
+        return self.hosts[member].command(words) if self.hosts else words
 
     def start(self, member):
-        command = ["etcd", "--name", f"m{member}", "--data-dir", f"{self.place}/m{member}",
+        command = [self.program, "--name", f"m{member}", "--data-dir", f"{self.place}/m{member}",
                    "--listen-client-urls", self.urls[member], "--advertise-client-urls", self.urls[member],
                    "--listen-peer-urls", self.peers[member], "--initial-advertise-peer-urls", self.peers[member],
                    "--initial-cluster", ",".join(f"m{i}={url}" for i, url in enumerate(self.peers))]  # fmt: skip
@@ -89,7 +111,8 @@ class Etcd:
             command += ["--cert-file", f"{self.trust}/server.pem", "--key-file", f"{self.trust}/server.key",
                         "--trusted-ca-file", f"{self.trust}/ca.pem", "--client-cert-auth"]  # fmt: skip
         with open(f"{self.place}/m{member}.log", "ab") as log:
-            self.processes[member] = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT)
+            words = self.on_its_host(member, command)
+            self.processes[member] = subprocess.Popen(words, stdout=log, stderr=log, env=ENVIRONMENT, cwd=self.place)
 
     def call(self, member, path, message=b"", timeout=5):
         """The grpc-status that the member answers with, or None."""
@@ -101,11 +124,12 @@ class Etcd:
         (self.place / "question").write_bytes(b"\0" + len(message).to_bytes(4, "big") + message)
         words = ["--cacert", f"{self.trust}/ca.pem", "--cert", f"{self.trust}/client.pem",
                  "--key", f"{self.trust}/client.key"] if self.trust else ["--http2-prior-knowledge"]  # fmt: skip
-        answer = subprocess.run(
-            ["curl", "-s", "--noproxy", "*", "-m", str(timeout), *words, "-H", "content-type: application/grpc", "-H", "te: trailers",
-             "-H", "hasleader: true", "--data-binary", f"@{self.place}/question", "-D", "-", "-o", f"{self.place}/answer",
-             self.urls[member] + path],
-            capture_output=True, text=True, timeout=60)  # fmt: skip
+        command = [
+            "curl", "-s", "--noproxy", "*", "-m", str(timeout), *words, "-H", "content-type: application/grpc", "-H", "te: trailers",
+            "-H", "hasleader: true", "--data-binary", f"@{self.place}/question", "-D", "-", "-o", f"{self.place}/answer",
+            self.urls[member] + path,
+        ]  # fmt: skip
+        answer = subprocess.run(self.on_its_host(member, command), capture_output=True, text=True, timeout=60)
         found = [line.split(":")[1].strip() for line in answer.stdout.splitlines() if line.startswith("grpc-status:")]
         return int(found[-1]) if found else None, (self.place / "answer").read_bytes()[5:]
 
@@ -135,6 +159,18 @@ class Etcd:
     def kill(self, member):
         self.signal(member, signal.SIGKILL)
         self.processes[member].wait(timeout=60)
+
+    def cut_from_others(self, member):
+        """The other members are out of its reach, and it is out of theirs; whoever is not a member reaches all."""
+        self.change_routes("add", member)
+
+    def join_others(self, member):
+        self.change_routes("delete", member)
+
+    def change_routes(self, change, member):
+        for other in self.hosts:
+            if other is not self.hosts[member]:
+                run("ip", "-n", self.hosts[member].namespace, "route", change, "blackhole", f"{other.address}/32")
 
     def end(self):
         for process in self.processes:
