@@ -26,9 +26,18 @@ void succession_end_hosting(struct succession_step *step) {
     succession_leave_connection(step);
 }
 
-/* Those who are missing may be together, and this node alone: they are given time to claim. */
+static void forget_missing(struct succession_machine *machine, struct instant until) {
+    succession_majority_forget(&machine->majority, &machine->record, until);
+}
+
+/* Those who are missing may be together, and this node alone: they are given time to claim. Who has
+ * been missing for so long while this node held its term has had that time. */
 static bool is_outnumbered(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
+    if (!machine->patient_until.is_set) {
+        forget_missing(machine, (struct instant){step->event->now.nanoseconds -
+                                                 machine->settings.fence_timeout.nanoseconds});
+    }
     if (!succession_majority_is_missing(
             &machine->majority, &machine->record, &machine->settings.identity)) {
         moment_clear(&machine->patient_until);
@@ -63,6 +72,19 @@ void succession_tell_committed(struct succession_step *step) {
     }
 }
 
+void succession_take_commit_won(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->former_count = 0;
+    rendezvous_state_copy(&machine->appended, &machine->record);
+    if (moment_has_come(&machine->patient_until, step->event->now)) {
+        forget_missing(machine, step->event->now); /* nobody has claimed: they are dead */
+    }
+    machine->is_uncommitted =
+        machine->is_uncommitted && succession_is_news(&machine->seen, &machine->record);
+    succession_tell_committed(step);
+    succession_commit(step);
+}
+
 bool succession_is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known) {
     return seen->round != known->round || seen->base != known->base ||
            seen->is_closed != known->is_closed || seen->is_complete != known->is_complete;
@@ -84,7 +106,7 @@ void succession_take_seen(struct succession_step *step) {
 
 void succession_take_silent_node(struct succession_step *step) {
     if (step->machine->state == SUCCESSION_HOST) {
-        succession_majority_miss(&step->machine->majority, &step->event->silent);
+        succession_majority_miss(&step->machine->majority, &step->event->silent, step->event->now);
         (void)is_outnumbered(step);
     }
 }

@@ -21,6 +21,8 @@ void succession_take_silent_node(struct succession_step *step);
 /* Appends the record of a round that is whole and no entry yet, if nothing else is being appended.
  */
 void succession_commit(struct succession_step *step);
+/* What this node has appended is the last entry. */
+void succession_take_commit_won(struct succession_step *step);
 /* Whether `seen` has to become an entry after `known`. */
 bool succession_is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known);
 /* The last entry's round may be used by those who are connected. */

@@ -116,14 +116,9 @@ static void take_win(struct succession_step *step) {
         machine->entry.term++;
         machine->entry.host = machine->settings.identity;
         succession_host(step);
-        return;
+    } else {
+        succession_take_commit_won(step);
     }
-    machine->former_count = 0;
-    rendezvous_state_copy(&machine->appended, &machine->record);
-    machine->is_uncommitted =
-        machine->is_uncommitted && succession_is_news(&machine->seen, &machine->record);
-    succession_tell_committed(step);
-    succession_commit(step);
 }
 
 /* What the register says. */

@@ -21,16 +21,17 @@ static struct succession_missing *find(
     return NULL;
 }
 
-void succession_majority_miss(
-    struct succession_majority *majority, const struct node_identity *identity) {
+void succession_majority_miss(struct succession_majority *majority,
+    const struct node_identity *identity, struct instant now) {
     struct succession_missing *missing = find(majority, identity);
-    if (missing != NULL) {
-        missing->is_back = false;
-        return;
+    if (missing == NULL) {
+        majority->missing = memory_reserve(
+            majority->missing, &majority->capacity, majority->count + 1, sizeof *majority->missing);
+        missing = &majority->missing[majority->count++];
+        *missing = (struct succession_missing){.identity = *identity};
     }
-    majority->missing = memory_reserve(
-        majority->missing, &majority->capacity, majority->count + 1, sizeof *majority->missing);
-    majority->missing[majority->count++] = (struct succession_missing){.identity = *identity};
+    missing->missed_at = now;
+    missing->is_back = false;
 }
 
 void succession_majority_see(
@@ -46,18 +47,47 @@ void succession_majority_see(
     }
 }
 
-bool succession_majority_is_missing(const struct succession_majority *majority,
+static bool is_in_world(
+    const struct succession_missing *missing, const struct rendezvous_state *committed) {
+    for (size_t i = 0; i < committed->count; i++) {
+        if (committed->nodes[i].is_participant &&
+            succession_is_same_process(&committed->nodes[i].identity, &missing->identity)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void succession_majority_forget(struct succession_majority *majority,
+    const struct rendezvous_state *committed, struct instant until) {
+    size_t kept = 0;
+    for (size_t i = 0; i < majority->count; i++) {
+        const struct succession_missing *missing = &majority->missing[i];
+        if (instant_is_before(until, missing->missed_at) || is_in_world(missing, committed)) {
+            majority->missing[kept++] = *missing;
+        }
+    }
+    majority->count = kept;
+}
+
+bool succession_majority_is_missing(struct succession_majority *majority,
     const struct rendezvous_state *committed, const struct node_identity *self) {
     size_t all = 0;
     size_t missing_count = 0;
     bool has_self = false;
     for (size_t i = 0; i < committed->count && majority->count > 0; i++) {
-        const struct node_identity *identity = &committed->nodes[i].identity;
         if (committed->nodes[i].is_participant) {
-            const struct succession_missing *missing = find(majority, identity);
             all++;
-            missing_count += missing != NULL && !missing->is_back ? 1 : 0;
-            has_self = has_self || succession_is_same_process(identity, self);
+            has_self = has_self || succession_is_same_process(&committed->nodes[i].identity, self);
+        }
+    }
+    for (size_t i = 0; i < majority->count; i++) {
+        struct succession_missing *missing = &majority->missing[i];
+        bool is_in = is_in_world(missing, committed);
+        missing->was_in_world = missing->was_in_world || is_in;
+        if (missing->was_in_world && !missing->is_back) {
+            missing_count++;
+            all += is_in ? 0 : 1;
         }
     }
     return has_self && 2 * missing_count > all;

@@ -12,8 +12,8 @@ static bool is_missing(const char *committed, const char *silent, const char *le
     struct node_identity self = node("a");
     for (const char *letter = silent; *letter != '\0'; letter++) {
         struct node_identity identity = node((char[]){*letter, '\0'});
-        succession_majority_miss(&majority, &identity);
-        succession_majority_miss(&majority, &identity);
+        succession_majority_miss(&majority, &identity, scene_at(1));
+        succession_majority_miss(&majority, &identity, scene_at(1));
     }
     succession_majority_see(&majority, &after);
     bool is = succession_majority_is_missing(&majority, &before, &self);
@@ -48,11 +48,56 @@ static void a_host_that_was_not_in_the_world_waits_for_none_of_it(void **state) 
     assert_false(is_missing("xyz", "xyz", "a"));
 }
 
+static void miss(struct succession_majority *majority, const char *name, double seconds) {
+    struct node_identity identity = node(name);
+    succession_majority_miss(majority, &identity, scene_at(seconds));
+}
+
+static bool is_missing_of(struct succession_majority *majority, const char *committed) {
+    struct rendezvous_state record = world(4, committed);
+    struct node_identity self = node("a");
+    bool is = succession_majority_is_missing(majority, &record, &self);
+    rendezvous_state_clear(&record);
+    return is;
+}
+
+static void nodes_that_a_smaller_world_has_lost_to_silence_count_too(void **state) {
+    (void)state;
+    struct succession_majority majority = {0};
+    miss(&majority, "e", 1);
+    assert_false(is_missing_of(&majority, "abcde"));
+    miss(&majority, "d", 2);
+    assert_false(is_missing_of(&majority, "abcd"));
+    miss(&majority, "c", 3);
+    assert_true(is_missing_of(&majority, "abc"));
+    succession_majority_clear(&majority);
+}
+
+static void nodes_that_were_lost_long_ago_count_only_while_the_world_has_them(void **state) {
+    (void)state;
+    struct succession_majority majority = {0};
+    struct rendezvous_state record = world(4, "abc");
+    miss(&majority, "e", 1);
+    miss(&majority, "c", 1);
+    assert_false(is_missing_of(&majority, "abcde"));
+    miss(&majority, "d", 2);
+    assert_true(is_missing_of(&majority, "abcde"));
+    succession_majority_forget(&majority, &record, scene_at(1));
+    assert_int_equal(majority.count, 2);
+    assert_false(is_missing_of(&majority, "abc"));
+    miss(&majority, "b", 3);
+    assert_true(is_missing_of(&majority, "abc"));
+    rendezvous_state_clear(&record);
+    succession_majority_clear(&majority);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_than_half_of_the_committed_world_is_the_majority),
     cmocka_unit_test(only_nodes_of_the_committed_world_count),
     cmocka_unit_test(a_node_that_is_seen_again_is_not_missing),
     cmocka_unit_test(a_host_that_was_not_in_the_world_waits_for_none_of_it),
+    cmocka_unit_test(nodes_that_a_smaller_world_has_lost_to_silence_count_too),
+    cmocka_unit_test(nodes_that_were_lost_long_ago_count_only_while_the_world_has_them),
 };
 
 TEST_MAIN(tests)
