@@ -163,8 +163,8 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
     struct muster_rendezvous **out_rendezvous, struct muster_failure *failure);
 
 /* This node is gone, for the others too: at once where the store is Muster's, else when it is
- * missed. From inside a callback it is done when the function that has called back ends. Accepts
- * NULL. */
+ * missed. From inside a callback it is done when the function that has called back ends, and
+ * nothing of the program's is called meanwhile. Accepts NULL. */
 void muster_rendezvous_free(struct muster_rendezvous *rendezvous);
 
 /* next_rendezvous: takes part in the next round, and waits until there is one with this node.

@@ -141,6 +141,7 @@ void muster_rendezvous_free(struct muster_rendezvous *rendezvous) {
         return;
     }
     rendezvous->is_freed = true;
+    rendezvous_own_backend_silence(rendezvous->own);
     rendezvous_object_wake(rendezvous);
     if (rendezvous->busy == 0) {
         rendezvous_object_destroy(rendezvous);

@@ -26,6 +26,7 @@ struct rendezvous_own_backend {
     struct instant deadline;
     struct bytes draft; /* to be written */
     struct bytes token; /* of the record seen last; empty: there was none */
+    bool is_silent;
 };
 
 /* What the machine is told. */
@@ -165,11 +166,16 @@ static void begin(struct rendezvous_own_backend *own,
 
 static void attempt_again(void *context) {
     struct rendezvous_own_backend *own = context;
-    own->attempt(own);
+    if (!own->is_silent) {
+        own->attempt(own);
+    }
 }
 
 static void note_change(void *context) {
     struct rendezvous_own_backend *own = context;
+    if (own->is_silent) {
+        return;
+    }
     if (own->backend.changed != NULL) {
         own->backend.changed(own->backend.context);
     }
@@ -185,6 +191,9 @@ static void timer_fired(void *context) {
 void rendezvous_own_backend_perform(
     struct rendezvous_own_backend *own, const struct rendezvous_effect *effect) {
     struct instant patience = instant_after(clock_now(), duration_from_seconds(PATIENCE_SECONDS));
+    if (own->is_silent) {
+        return;
+    }
     if (effect->kind == RENDEZVOUS_EFFECT_CONNECT) {
         begin(own, reach, effect->deadline);
         reach(own);
@@ -224,6 +233,12 @@ enum failure_code rendezvous_own_backend_new(struct event_loop *loop,
     }
     *out_own = own;
     return FAILURE_NONE;
+}
+
+void rendezvous_own_backend_silence(struct rendezvous_own_backend *own) {
+    if (own != NULL) {
+        own->is_silent = true;
+    }
 }
 
 void rendezvous_own_backend_free(struct rendezvous_own_backend *own) {

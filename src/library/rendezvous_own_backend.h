@@ -19,6 +19,9 @@ __attribute__((warn_unused_result)) enum failure_code rendezvous_own_backend_new
     struct event_loop *loop, const struct muster_rendezvous_backend *backend,
     struct rendezvous_member *node, struct rendezvous_own_backend **out_own,
     struct failure *failure);
+/* The program has freed the rendezvous from inside a callback: its functions are called no more,
+ * though what has called back goes on. Accepts NULL. */
+void rendezvous_own_backend_silence(struct rendezvous_own_backend *own);
 /* Accepts NULL. */
 void rendezvous_own_backend_free(struct rendezvous_own_backend *own);
 

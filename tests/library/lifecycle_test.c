@@ -3,7 +3,6 @@
  * state, and made so often that whatever is left behind would be seen. */
 #include "unit.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,19 +13,13 @@
 #include <muster/store_server.h>
 #include <muster/timer_server.h>
 
+#include "library/process_look.h"
+
 #define LONG_MILLISECONDS 60000
 #define CYCLES 10000
 #define WARM_CYCLES 1000
 /* Less than a byte for each further cycle would be more than this. */
 #define GROWTH_BYTES (1 << 20)
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED true
-#elif defined(__has_feature)
-#define IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define IS_SANITIZED false
-#endif
 
 /* Two of each kind, all in the loop of one program. */
 struct fixture {
@@ -253,26 +246,6 @@ static void a_child_frees_nothing_of_its_parents(void **state) {
     tear_down(&fixture);
 }
 
-static size_t count_descriptors(void) {
-    DIR *directory = opendir("/proc/self/fd");
-    size_t count = 0;
-    assert_non_null(directory);
-    while (readdir(directory) != NULL) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
-
-static long resident_bytes(void) {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%*d %ld", &pages), 1);
-    fclose(file);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
 static void make_and_free_all(const char *directory) {
     struct muster_store *prefixed = NULL;
     struct muster_store *file = open_file(directory);
@@ -293,16 +266,16 @@ static void ten_thousand_of_each_leave_nothing_behind(void **state) {
     char path[64];
     long warm = 0;
     make_directory(directory);
-    size_t before = count_descriptors();
+    size_t before = process_descriptors();
     for (int i = 0; i < CYCLES; i++) {
         make_and_free_all(directory);
         if (i == WARM_CYCLES) {
-            warm = resident_bytes();
+            warm = process_resident_bytes();
         }
     }
-    assert_int_equal(count_descriptors(), before);
-    if (!IS_SANITIZED) { /* which keep what was freed */
-        assert_true(resident_bytes() - warm < GROWTH_BYTES);
+    assert_int_equal(process_descriptors(), before);
+    if (!PROCESS_IS_SANITIZED) { /* which keep what was freed */
+        assert_true(process_resident_bytes() - warm < GROWTH_BYTES);
     }
     snprintf(path, sizeof path, "%s/file", directory);
     (void)unlink(path);

@@ -166,6 +166,44 @@ static void watch_of_a_backend_is_read_by_the_program(void **state) {
     close(fds[1]);
 }
 
+/* The program frees the rendezvous when it is asked for the record the third time: the backend may
+ * be gone then. */
+static enum muster_error free_at_the_third(
+    void *context, struct muster_rendezvous_record *record, struct muster_failure *failure) {
+    struct fixture *fixture = context;
+    (void)record;
+    (void)failure;
+    if (++fixture->memory.gets == 3) {
+        drop(&fixture->nodes[0]);
+    }
+    return MUSTER_OK;
+}
+
+static enum muster_error lose_to_nobody(void *context, const void *state, size_t length,
+    const void *token, size_t token_length, struct muster_rendezvous_record *record,
+    struct muster_failure *failure) {
+    (void)state;
+    (void)length;
+    (void)token;
+    (void)token_length;
+    return free_at_the_third(context, record, failure);
+}
+
+static void backend_of_a_freed_rendezvous_is_asked_no_more(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct muster_rendezvous_info *info;
+    set_up(&fixture);
+    fixture.backend.get_state = free_at_the_third;
+    fixture.backend.set_state = lose_to_nobody;
+    fixture.backend.context = &fixture;
+    struct seen *one = add_by_backend(&fixture, 1, 1);
+    assert_int_equal(
+        muster_rendezvous_next(one->rendezvous, 0, &info, NULL), MUSTER_ERROR_CANCELLED);
+    assert_int_equal(fixture.memory.gets, 3);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_meet_by_a_backend_of_their_own),
     cmocka_unit_test(record_is_one_that_torchelastic_reads),
@@ -175,6 +213,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(backend_that_stays_away_is_a_connection_error),
     cmocka_unit_test(damaged_record_is_a_state_error),
     cmocka_unit_test(watch_of_a_backend_is_read_by_the_program),
+    cmocka_unit_test(backend_of_a_freed_rendezvous_is_asked_no_more),
 };
 
 TEST_MAIN(tests)

@@ -3,22 +3,11 @@
  * And objects that are freed in every state. */
 #include "unit.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 
+#include "library/process_look.h"
 #include "library/rendezvous_fixture.h"
-
-static int open_descriptors(void) {
-    int count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    assert_non_null(directory);
-    while (readdir(directory) != NULL) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
 
 static void refuse(const struct muster_rendezvous_settings *settings, enum muster_error expected) {
     struct muster_rendezvous *rendezvous = NULL;
@@ -165,16 +154,16 @@ static void freed_in_every_state_leaves_nothing_behind(void **state) {
     for (int turns = 0; turns < 60; turns++) {
         live_a_while(&fixture, add(&fixture, 1, 1), turns / 2);
     }
-    int before = -1;
+    size_t before = 0;
     for (int turns = 0; turns < 60; turns++) { /* without a server, whose side would lag behind */
         if (fixture.server != NULL) {
             muster_store_server_free(fixture.server);
             fixture.server = NULL;
-            before = open_descriptors();
+            before = process_descriptors();
         }
         live_a_while(&fixture, add(&fixture, 1, 1), turns / 2);
         live_a_while(&fixture, add_by_backend(&fixture, 1, 1), turns / 2);
-        assert_int_equal(open_descriptors(), before);
+        assert_int_equal(process_descriptors(), before);
     }
     tear_down(&fixture);
 }

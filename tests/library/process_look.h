@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this process has of the system: for tests of what is left behind. */
+#ifndef MUSTER_TESTS_LIBRARY_PROCESS_LOOK_H
+#define MUSTER_TESTS_LIBRARY_PROCESS_LOOK_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PROCESS_IS_SANITIZED true
+#elif defined(__has_feature)
+#define PROCESS_IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define PROCESS_IS_SANITIZED false
+#endif
+
+static inline size_t process_descriptors(void) {
+    DIR *directory = opendir("/proc/self/fd");
+    size_t count = 0;
+    assert_non_null(directory);
+    while (readdir(directory) != NULL) {
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
+
+static inline long process_resident_bytes(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d %ld", &pages), 1);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+#endif
