@@ -16,7 +16,8 @@
 #define PREFIX "job-"
 #define RANDOM_LENGTH 8
 #define NAME_TRIES 100
-#define NAMES_MAXIMUM 65536 /* that are looked at */
+#define NAMES_MAXIMUM 65536 /* that are looked at by who wants all jobs */
+#define SWEPT_MAXIMUM 32    /* that are looked at by who posts: it does so in each round */
 #define PRIVATE_DIRECTORY_MODE 0700
 #define PRIVATE_FILE_MODE 0600
 #define OTHERS_MODE 077
@@ -160,15 +161,14 @@ static bool is_own_file(int fd) {
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
 }
 
-static bool visit_file(int place, const char *name, struct job_announcement *out_announcement) {
+/* Its descriptor; -1: there is no agent behind it. */
+static int open_live_file(int place, const char *name) {
     int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd == -1) {
-        return false;
+    if (fd != -1 && (!is_own_file(fd) || remove_if_stale(place, name, fd))) {
+        close(fd);
+        return -1;
     }
-    bool is_job =
-        is_own_file(fd) && !remove_if_stale(place, name, fd) && read_file(fd, out_announcement);
-    close(fd);
-    return is_job;
+    return fd;
 }
 
 /* All of them. */
@@ -193,28 +193,48 @@ static void add_job(struct job_list *jobs, struct job_announcement *announcement
     jobs->items[jobs->count++] = *announcement;
 }
 
-/* Without a list the stale ones are removed all the same. */
-static void visit_place(int place, struct job_list *jobs) {
-    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd == -1 ? NULL : fdopendir(fd);
+/* False: there is no further one. */
+static bool next_name(DIR *directory, const char **out_name) {
     const struct dirent *entry;
-    for (int i = 0; i < NAMES_MAXIMUM && directory != NULL && (entry = readdir(directory)) != NULL;
-         i++) {
-        struct job_announcement announcement;
-        if (!text_starts_with(entry->d_name, PREFIX) ||
-            !visit_file(place, entry->d_name, &announcement)) {
-            continue;
-        }
-        if (jobs != NULL) {
-            add_job(jobs, &announcement);
-        } else {
-            job_announcement_clear(&announcement);
+    while ((entry = readdir(directory)) != NULL) {
+        if (text_starts_with(entry->d_name, PREFIX)) {
+            *out_name = entry->d_name;
+            return true;
         }
     }
-    if (directory != NULL) {
-        closedir(directory);
-    } else if (fd != -1) {
-        close(fd);
+    return false;
+}
+
+/* Calls for each file that an agent is behind, of the first so many; the others are removed. */
+static void visit_place(int place, int limit, void (*visit)(void *context, int fd), void *context) {
+    int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd == -1 ? NULL : fdopendir(fd);
+    if (directory == NULL) {
+        if (fd != -1) {
+            close(fd);
+        }
+        return;
+    }
+    const char *name;
+    for (int i = 0; i < limit && next_name(directory, &name); i++) {
+        int file = open_live_file(place, name);
+        if (file != -1) {
+            visit(context, file);
+            close(file);
+        }
+    }
+    closedir(directory);
+}
+
+static void pass_by(void *context, int fd) {
+    (void)context;
+    (void)fd;
+}
+
+static void read_job(void *context, int fd) {
+    struct job_announcement announcement;
+    if (read_file(fd, &announcement)) {
+        add_job(context, &announcement);
     }
 }
 
@@ -229,7 +249,7 @@ static enum failure_code post_in(
     if (code != FAILURE_NONE) {
         return code;
     }
-    visit_place(place, NULL);
+    visit_place(place, SWEPT_MAXIMUM, pass_by, NULL);
     int error = make_file(place, name, &fd);
     if (error == 0 && (error = write_file(fd, text)) != 0) {
         (void)unlinkat(place, name, 0);
@@ -289,7 +309,7 @@ void job_directory_find(
         int place = -1;
         enum failure_code code = open_place(places->items[i], &place, &failure);
         if (code == FAILURE_NONE) {
-            visit_place(place, out_jobs);
+            visit_place(place, NAMES_MAXIMUM, read_job, out_jobs);
             close(place);
         } else if (code == FAILURE_INVALID) {
             text_list_add(out_refusals, failure.message);

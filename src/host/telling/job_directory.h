@@ -30,9 +30,10 @@ struct job_posting {
 };
 
 /* Writes the text into a new file in the first place that can be used, and makes the directory
- * there if need be (mode 0700). Removes what killed agents have left behind there. FAILURE_INVALID
- * when a place was refused, FAILURE_SYSTEM when none can be used otherwise; the message tells of
- * each. */
+ * there if need be (mode 0700). Removes what killed agents have left behind there, of the first few
+ * files that it meets, so that the cost does not grow with the agents on this machine.
+ * FAILURE_INVALID when a place was refused, FAILURE_SYSTEM when none can be used otherwise; the
+ * message tells of each. */
 __attribute__((warn_unused_result)) enum failure_code job_directory_post(
     const struct text_list *places, const char *text, struct job_posting *out_posting,
     struct failure *failure);
