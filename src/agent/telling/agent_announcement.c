@@ -16,7 +16,7 @@
 struct announcing {
     struct text_list places;
     char *text;              /* NULL: only the old one is removed */
-    struct job_posting old;  /* removed when the new one is there */
+    struct job_posting old;  /* written again, or removed when the new one is there */
     struct job_posting made; /* still here when nobody takes it: removed, too */
     enum failure_code code;
     struct failure failure;
@@ -39,7 +39,10 @@ struct agent_announcement {
 
 static void carry_out(void *subject) {
     struct announcing *announcing = subject;
-    if (announcing->text != NULL) {
+    if (announcing->text != NULL && job_posting_rewrite(&announcing->old, announcing->text)) {
+        announcing->made = announcing->old;
+        announcing->old = (struct job_posting){0};
+    } else if (announcing->text != NULL) {
         announcing->code = job_directory_post(
             &announcing->places, announcing->text, &announcing->made, &announcing->failure);
     }

@@ -283,6 +283,14 @@ enum failure_code job_directory_post(const struct text_list *places, const char 
     return code;
 }
 
+/* Whoever reads in between may see a mixture, which is no announcement. */
+bool job_posting_rewrite(struct job_posting *posting, const char *text) {
+    size_t length = strlen(text);
+    return posting->path != NULL && is_linked(posting->lock_fd) &&
+           pwrite(posting->lock_fd, text, length, 0) == (ssize_t)length &&
+           ftruncate(posting->lock_fd, (off_t)length) == 0;
+}
+
 void job_posting_remove(struct job_posting *posting) {
     if (posting->path != NULL) {
         (void)unlink(posting->path);

@@ -9,6 +9,7 @@
 #ifndef MUSTER_HOST_TELLING_JOB_DIRECTORY_H
 #define MUSTER_HOST_TELLING_JOB_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/failure.h"
@@ -37,6 +38,11 @@ struct job_posting {
 __attribute__((warn_unused_result)) enum failure_code job_directory_post(
     const struct text_list *places, const char *text, struct job_posting *out_posting,
     struct failure *failure);
+
+/* Writes the text over the one that the file has, which costs a fraction of a new file. False:
+ * that cannot be done, since there is none or somebody has removed it; what the file says then is
+ * not known. */
+bool job_posting_rewrite(struct job_posting *posting, const char *text);
 
 /* Removes the file. Nothing to do where there is none. */
 void job_posting_remove(struct job_posting *posting);

@@ -120,6 +120,21 @@ static void whoever_posts_looks_too(void **state) {
     tear_down(&fixture);
 }
 
+static void a_posting_is_written_again_in_place(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct job_posting none = {0};
+    set_up(&fixture);
+    struct job_posting posting = post(&fixture, JOB_A_OF_ANOTHER_AGENT " ");
+    assert_true(job_posting_rewrite(&posting, JOB_B));
+    assert_found(&fixture, "b 3");
+    assert_int_equal(unlink(posting.path), 0);
+    assert_false(job_posting_rewrite(&posting, JOB_A));
+    assert_false(job_posting_rewrite(&none, JOB_A));
+    job_posting_remove(&posting);
+    tear_down(&fixture);
+}
+
 static void what_is_not_whole_or_not_a_job_is_passed_over(void **state) {
     (void)state;
     struct fixture fixture;
@@ -235,6 +250,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(several_agents_of_one_job_are_one_job),
     cmocka_unit_test(what_a_killed_agent_left_is_removed_by_whoever_looks),
     cmocka_unit_test(whoever_posts_looks_too),
+    cmocka_unit_test(a_posting_is_written_again_in_place),
     cmocka_unit_test(what_is_not_whole_or_not_a_job_is_passed_over),
     cmocka_unit_test(a_directory_that_others_may_enter_is_refused),
     cmocka_unit_test(a_link_to_a_directory_is_refused),
