@@ -6,7 +6,8 @@
  *     node_traffic delegation=true 100 1000 4000
  *
  * Nothing is left to chance: every message takes a millisecond. Bytes are those of the store's
- * protocol, without what TCP adds. It fails when a job does not end well. */
+ * protocol, without what TCP adds. It fails when a job does not end well; and when what each of a
+ * hundred nodes or more costs in a part is not the same for all these numbers of them. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,15 @@
 
 #define PART_SECONDS 10
 #define LOST_OF 100
+/* Nodes that come at about the same time. */
+#define COMING_SECONDS 0.008
+/* From so many nodes on, the figures of each node are to be within so much of their middle. The
+ * first node deletes what was left of an earlier round, a few keys of each node, one after the
+ * other, so of thousands of nodes it sends a part of these messages after the part that is counted.
+ */
+#define EQUAL_FROM 100
+#define MESSAGES_WITHIN 0.2
+#define BYTES_WITHIN 0.06
 
 enum part { PART_START, PART_REST, PART_LOSS, PART_RETURN, PART_END, PART_COUNT };
 
@@ -42,7 +52,8 @@ static struct whole_happens *story_of(int nodes, int lost, size_t *out_length) {
         story[count++] = happens(PART_LOSS, WHOLE_AGENT_KILLED, nodes - 1 - i);
     }
     for (int i = 0; i < lost; i++) {
-        story[count++] = happens(PART_RETURN, WHOLE_NODE_COMES, 0);
+        story[count] = happens(PART_RETURN, WHOLE_NODE_COMES, 0);
+        story[count++].at += COMING_SECONDS * i / lost;
     }
     for (int i = 0; i < nodes + lost; i++) {
         if (i < nodes - lost || i >= nodes) {
@@ -97,25 +108,63 @@ static void print_row(int nodes, const struct whole_outcome *outcome) {
     fflush(stdout);
 }
 
-static bool play(int nodes, bool delegates) {
+/* The least and the largest figure so far. */
+struct range {
+    double least;
+    double most;
+};
+
+/* Of each part: of messages and of bytes. */
+struct spread {
+    struct range of[PART_COUNT][2];
+};
+
+static bool is_equal(struct range *range, double figure, double within) {
+    range->least = range->most == 0 || figure < range->least ? figure : range->least;
+    range->most = figure > range->most ? figure : range->most;
+    double middle = (range->least + range->most) / 2;
+    return range->most <= middle * (1 + within);
+}
+
+/* Whether what each node costs is about what it cost in the jobs before. */
+static bool costs_the_same(struct spread *spread, int nodes, const struct whole_outcome *outcome) {
+    bool is_same = true;
+    for (int part = 0; nodes >= EQUAL_FROM && part < PART_COUNT; part++) {
+        const struct whole_traffic *traffic = &outcome->traffic[part];
+        double figures[] = {(double)traffic->messages / nodes, (double)traffic->bytes / nodes};
+        for (int unit = 0; unit < 2; unit++) {
+            struct range *range = &spread->of[part][unit];
+            if (!is_equal(range, figures[unit], unit == 0 ? MESSAGES_WITHIN : BYTES_WITHIN)) {
+                fprintf(stderr, "%d nodes, %s: from %.1f to %.1f %s of each node\n", nodes,
+                    part_names[part], range->least, range->most, unit == 0 ? "messages" : "bytes");
+                is_same = false;
+            }
+        }
+    }
+    return is_same;
+}
+
+static bool play(int nodes, bool delegates, struct spread *spread) {
     int lost = nodes < LOST_OF ? 1 : nodes / LOST_OF;
     struct whole_settings settings = job_of(nodes, lost, delegates);
     struct whole_happens *story = story_of(nodes, lost, &settings.story_length);
     settings.story = story;
     struct whole_outcome outcome = whole_cluster_play(&settings);
     const char *complaint = complaint_about(&outcome, nodes, lost);
+    bool is_well = false;
     if (complaint == NULL) {
         print_row(nodes, &outcome);
+        is_well = !delegates || costs_the_same(spread, nodes, &outcome);
     } else {
         fprintf(stderr, "%d nodes: %s\n", nodes, complaint);
     }
-    bool is_well = complaint == NULL;
     whole_outcome_clear(&outcome);
     free(story);
     return is_well;
 }
 
 int main(int argument_count, char **arguments) {
+    struct spread spread = {0};
     bool is_well = argument_count > 1;
     bool delegates = is_well && strcmp(arguments[1], "delegation=true") == 0;
     for (int i = 2; i < argument_count; i++) {
@@ -125,7 +174,7 @@ int main(int argument_count, char **arguments) {
                 stderr, "%s: from 2 to %d nodes\n", arguments[i], WHOLE_NODES_MAXIMUM * 99 / 100);
             return 2;
         }
-        is_well = play(nodes, delegates) && is_well;
+        is_well = play(nodes, delegates, &spread) && is_well;
     }
     return is_well ? 0 : 1;
 }

@@ -35,9 +35,14 @@ void rendezvous_growth_look(
     growth->size = size;
 }
 
+void rendezvous_growth_note_gathered(struct rendezvous_growth *growth) {
+    growth->are_gathered = true;
+}
+
 static struct instant admission_time(
     const struct rendezvous_growth *growth, struct instant now, struct duration scale_up_interval) {
-    struct instant gathered = instant_after(now, duration_from_milliseconds(GATHER_MILLISECONDS));
+    struct duration patience = duration_from_milliseconds(GATHER_MILLISECONDS);
+    struct instant gathered = growth->are_gathered ? now : instant_after(now, patience);
     struct instant allowed =
         instant_after(instant_after(growth->began, scale_up_interval), growth->penalty);
     return instant_is_before(allowed, gathered) ? gathered : allowed;
@@ -51,6 +56,7 @@ bool rendezvous_growth_is_due(struct rendezvous_growth *growth, bool is_wanted, 
     bool is_due = is_wanted && moment_has_come(&growth->admission_at, now);
     if (is_due || !is_wanted) {
         moment_clear(&growth->admission_at);
+        growth->are_gathered = false;
     }
     return is_due;
 }

@@ -21,6 +21,7 @@ struct rendezvous_growth {
     /* Extra time before the next admission, since admitted nodes did not stay. */
     struct duration penalty;
     struct moment admission_at;
+    bool are_gathered; /* those who are next to wait have come together */
 };
 
 void rendezvous_growth_init(struct rendezvous_growth *growth);
@@ -29,6 +30,9 @@ void rendezvous_growth_init(struct rendezvous_growth *growth);
  * the one before ran and whether it lost nodes. */
 void rendezvous_growth_look(
     struct rendezvous_growth *growth, const struct rendezvous_state *seen, struct instant now);
+
+/* Those whom this node lets wait now, it has gathered already (rendezvous_gathering). */
+void rendezvous_growth_note_gathered(struct rendezvous_growth *growth);
 
 /* Whether it is time to admit the nodes that wait. `is_wanted`: such nodes exist, and this node has
  * the task to admit them. */

@@ -131,7 +131,7 @@ bool rendezvous_serving_hear(struct rendezvous_step *step) {
     if (delegate != NULL) {
         rendezvous_gathering_hear(&machine->delegates.gathering,
             count < machine->delegates.count && delegate->wish.kind == RENDEZVOUS_WISH_JOIN,
-            event->now);
+            &machine->view.seen, event->now);
         answer(step, delegate);
     }
     return delegate != NULL;
@@ -315,7 +315,10 @@ bool rendezvous_serve(struct rendezvous_step *step) {
         rendezvous_serving_gathers(step)) {
         return false;
     }
-    rendezvous_gathering_end(&machine->delegates.gathering);
+    if (rendezvous_gathering_end(&machine->delegates.gathering, step->event->now) &&
+        machine->view.seen.is_complete) {
+        rendezvous_growth_note_gathered(&machine->growth);
+    }
     struct pass pass = {
         .step = step, .delegates = &machine->delegates, .seen = &machine->view.seen};
     pass.places = rendezvous_state_places(pass.seen);

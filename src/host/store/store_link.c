@@ -332,7 +332,9 @@ static int dial(const struct store_link_settings *settings) {
         return -errno;
     }
     int on = 1;
+    int off = 0; /* almost each message has an answer, which acknowledges it: the handshake, too */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof off);
     if (settings->is_watched) {
         tcp_silence_watch(fd, settings->silence_timeout);
     } else {
