@@ -16,6 +16,8 @@
 
 #include "virtual_succession.h"
 
+#define IDLE_SECONDS 600
+
 static uint64_t seed_count = 1000;
 static uint64_t hosts_killed = 20; /* in one job */
 static uint64_t only_seed;
@@ -235,6 +237,27 @@ static void outnumbered(struct simulation *simulation) {
     expect_one_world(simulation, 10);
 }
 
+/* While nothing happens, one node asks the register for all, less than once a second. */
+static void idle(struct simulation *simulation) {
+    simulation_play(simulation, 10);
+    int host = simulation_host(simulation);
+    for (int i = 0; i < simulation->node_count; i++) {
+        simulation->nodes[i].requests = 0;
+    }
+    simulation_play(simulation, IDLE_SECONDS);
+    for (int i = 0; i < simulation->node_count; i++) {
+        uint64_t requests = simulation->nodes[i].requests;
+        if (requests > (i == host ? IDLE_SECONDS : 0)) {
+            simulation_complain(simulation, "node %d has asked the register %llu times in %d s", i,
+                (unsigned long long)requests, IDLE_SECONDS);
+        }
+    }
+    if (host == SIM_NOBODY || simulation->nodes[host].requests < IDLE_SECONDS / 2) {
+        simulation_complain(simulation, "nobody renews its term");
+    }
+    expect_one_world(simulation, 10);
+}
+
 /* The register goes away and comes back: workers run on in the world that they have. */
 static void registerless(struct simulation *simulation) {
     simulation_play(simulation, 3);
@@ -306,6 +329,11 @@ static void a_host_does_not_keep_the_job_from_those_who_are_more(void **state) {
     play(outnumbered, 10);
 }
 
+static void an_idle_job_asks_the_register_less_than_once_a_second(void **state) {
+    (void)state;
+    play(idle, 10);
+}
+
 static void workers_run_on_while_only_the_register_is_away(void **state) {
     (void)state;
     play(registerless, 10);
@@ -326,6 +354,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
     cmocka_unit_test(a_host_does_not_keep_the_job_from_those_who_are_more),
     cmocka_unit_test(silences_that_come_one_by_one_count_together),
+    cmocka_unit_test(an_idle_job_asks_the_register_less_than_once_a_second),
     cmocka_unit_test(workers_run_on_while_only_the_register_is_away),
     cmocka_unit_test(a_storm_leaves_one_chain_and_one_world),
 };

@@ -303,6 +303,7 @@ static void seek_soon(struct simulation *simulation, int node) {
 static void perform(
     struct simulation *simulation, int node, const struct succession_effect *effect) {
     struct sim_node *self = &simulation->nodes[node];
+    self->requests += effect->kind <= SUCCESSION_EFFECT_LOOK ? 1 : 0;
     switch (effect->kind) {
     case SUCCESSION_EFFECT_READ:
         ask_read(simulation, node);

@@ -59,6 +59,7 @@ struct sim_node {
     uint64_t register_ticket;
     uint64_t look_ticket;
     uint64_t dial_ticket;
+    uint64_t requests; /* to the register */
 
     /* Its connection. */
     int host;                /* SIM_NOBODY: none */

@@ -9,8 +9,8 @@ void succession_host(struct succession_step *step) {
     machine->is_uncommitted = false;
     succession_majority_clear(&machine->majority);
     moment_clear(&machine->patient_until);
-    moment_set_after(
-        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    moment_set_after(&machine->renew_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
     succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_HOST,
                               .host = {machine->entry.term, machine->formers, machine->former_count,
                                   &machine->record}});
@@ -115,8 +115,8 @@ void succession_take_silent_node(struct succession_step *step) {
  * stays open. Any other finds out when it appends. */
 static bool may_be_deposed(const struct succession_step *step) {
     const struct succession_machine *machine = step->machine;
-    struct instant late =
-        instant_after(machine->renew_at.at, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    struct instant late = instant_after(
+        machine->renew_at.at, duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
     return machine->is_open || machine->is_renewing || instant_is_before(late, step->event->now) ||
            machine->renewal_count % SUCCESSION_RENEWALS_PER_READ == 0;
 }
@@ -132,8 +132,8 @@ void succession_renew(struct succession_step *step) {
     if (!is_held || may_be_deposed(step)) {
         succession_read(step); /* a renewal does not tell that the term is over */
     }
-    moment_set_after(
-        &machine->renew_at, step->event->now, duration_from_seconds(SUCCESSION_RENEWAL_SECONDS));
+    moment_set_after(&machine->renew_at, step->event->now,
+        duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
     if (is_held) {
         machine->is_renewing = true;
         succession_push(step, (struct succession_effect){

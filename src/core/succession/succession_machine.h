@@ -75,8 +75,10 @@
 #define SUCCESSION_TURN_MILLISECONDS 20
 /* The last turn: later nodes share it, and those that find the entry claimed do not append. */
 #define SUCCESSION_TURNS_MAXIMUM 4
-/* How often the host renews its term. */
-#define SUCCESSION_RENEWAL_SECONDS 1
+/* How often the host renews its term. With the reads (SUCCESSION_RENEWALS_PER_READ) an idle job
+ * asks the register less than once a second; and a node that alone has lost the host deposes it
+ * only after more than two renewals that did not come (succession_silence). */
+#define SUCCESSION_RENEWAL_MILLISECONDS 1150
 #define SUCCESSION_RETRY_MILLISECONDS 250
 #define SUCCESSION_FORMERS_MAXIMUM 8
 

@@ -10,7 +10,8 @@
 #define RENEWALS_MISSED 2
 
 static struct duration limit_of(struct duration silence_timeout) {
-    int64_t least = duration_from_seconds(RENEWALS_MISSED * SUCCESSION_RENEWAL_SECONDS).nanoseconds;
+    int64_t least =
+        duration_from_milliseconds(RENEWALS_MISSED * SUCCESSION_RENEWAL_MILLISECONDS).nanoseconds;
     int64_t limit = silence_timeout.nanoseconds -
                     duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS).nanoseconds;
     return (struct duration){limit > least ? limit : least};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether the host of the job's store is silent to everybody, and not to this node alone: a host
- * that is there renews its term in the register once a second, whoever cannot reach it. So a node
+ * that is there renews its term in the register all the time, whoever cannot reach it. So a node
  * that hears nothing of the host looks at its renewal there, by a clock of its own. It begins when
  * it first has reason to doubt, long before the connection is taken for lost (core/store/
  * connection_silence). By then it knows already.

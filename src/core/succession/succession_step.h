@@ -13,7 +13,7 @@
 
 #define SUCCESSION_REASON_SIZE 256
 /* A host that has lost its term without an append of its own learns it by a read. */
-#define SUCCESSION_RENEWALS_PER_READ 5
+#define SUCCESSION_RENEWALS_PER_READ 8
 
 enum succession_request {
     SUCCESSION_REQUEST_NONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "succession_scene.h"
 
-#define NOBODY_SINCE 1.0
+#define NOBODY_SINCE RENEWAL
 
 /* Node a hosts term 1, and has committed a world of a, b and c. */
 static struct scene hosting(void) {
@@ -37,7 +37,7 @@ static void a_host_whose_other_nodes_are_missing_renews_nothing_and_looks(void *
     miss(&scene, "b");
     miss(&scene, "c");
     seen(&scene, &open, "");
-    scene.seconds = 1;
+    scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     scene_clear(&scene);
 }
@@ -46,7 +46,7 @@ static void a_host_that_misses_one_of_three_goes_on(void **state) {
     (void)state;
     struct scene scene = hosting();
     miss(&scene, "b");
-    scene.seconds = 1;
+    scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     see_world(&scene, "ac",
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0 c_1_1073741824:1] wait [] "
@@ -73,7 +73,7 @@ static void a_world_without_most_of_the_former_one_waits_for_their_claim(void **
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
         "append commit 3 term 1: round 1 complete [a_1_1073741824:0] wait [] spare []");
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
-    scene.seconds = NOBODY_SINCE + 11;
+    scene.seconds = NOBODY_SINCE + 9.9 + RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     rendezvous_state_clear(&record);
     scene_clear(&scene);

@@ -384,7 +384,7 @@ static void a_host_renews_its_term_and_reads_when_it_has_stood_still(void **stat
     seen(&scene, &whole, expected);
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
     free(expected);
-    scene.seconds = 1;
+    scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     plain(&scene, SUCCESSION_EVENT_RENEWED, "");
     scene.seconds = 8;
@@ -401,7 +401,7 @@ static void a_host_whose_round_stays_open_looks_whether_it_is_deposed(void **sta
     struct scene scene = hosting();
     struct rendezvous_state open = {.round = 1};
     seen(&scene, &open, "");
-    scene.seconds = 1;
+    scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
     scene_clear(&scene);
 }
@@ -451,12 +451,12 @@ static void a_host_looks_now_and_then_whether_its_term_is_over(void **state) {
     seen(&scene, &whole, expected);
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
     free(expected);
-    for (int second = 1; second < 5; second++) {
-        scene.seconds = second;
+    for (int i = 1; i < 8; i++) {
+        scene.seconds = i * RENEWAL;
         plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
         plain(&scene, SUCCESSION_EVENT_RENEWED, "");
     }
-    scene.seconds = 5;
+    scene.seconds = 8 * RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
     rendezvous_state_clear(&whole);
     scene_clear(&scene);
@@ -470,9 +470,9 @@ static void a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed(voi
     seen(&scene, &whole, expected);
     plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 0");
     free(expected);
-    scene.seconds = 1;
+    scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-    scene.seconds = 2;
+    scene.seconds = 2 * RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
     rendezvous_state_clear(&whole);
     scene_clear(&scene);

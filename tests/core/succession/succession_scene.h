@@ -11,6 +11,8 @@
 #include "core/succession/succession_machine.h"
 #include "core/succession/succession_transcript.h"
 
+#define RENEWAL (SUCCESSION_RENEWAL_MILLISECONDS / 1000.0)
+
 struct scene {
     struct succession_machine *machine;
     double seconds;

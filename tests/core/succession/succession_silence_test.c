@@ -88,11 +88,11 @@ static void a_short_timeout_still_waits_for_two_renewals(void **state) {
     succession_silence_begin(&silence, at(0));
     succession_silence_ask(&silence, at(0));
     succession_silence_take(&silence, "1", timeout, at(0));
-    succession_silence_ask(&silence, at(1.9));
-    succession_silence_take(&silence, "1", timeout, at(1.9));
+    succession_silence_ask(&silence, at(2.2));
+    succession_silence_take(&silence, "1", timeout, at(2.2));
     assert_false(succession_silence_has_lasted(&silence, timeout));
-    succession_silence_ask(&silence, at(2));
-    succession_silence_take(&silence, "1", timeout, at(2));
+    succession_silence_ask(&silence, at(2.3));
+    succession_silence_take(&silence, "1", timeout, at(2.3));
     assert_true(succession_silence_has_lasted(&silence, timeout));
     succession_silence_end(&silence);
 }
