@@ -237,6 +237,43 @@ static void outnumbered(struct simulation *simulation) {
     expect_one_world(simulation, 10);
 }
 
+static void start_again(struct simulation *simulation) {
+    for (int i = 0; i < simulation->node_count; i++) {
+        simulation_kill(simulation, i);
+    }
+    for (int i = 0; i < simulation->node_count; i++) {
+        simulation_start(simulation, i);
+    }
+}
+
+/* The job is over, and its host may die at any moment of that. Where one survivor knows that it is
+ * over, all do in the end, and nobody runs workers again: not even when all nodes are started
+ * anew. */
+static void over(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    simulation_close_job(simulation);
+    for (uint64_t deaths = below(simulation, 3); deaths > 0; deaths--) {
+        simulation_play(simulation, (double)below(simulation, 40) / 1000);
+        (void)kill_host(simulation);
+    }
+    bool is_known = false;
+    for (int i = 0; i < simulation->node_count; i++) {
+        is_known = is_known || (simulation->nodes[i].is_alive && simulation->nodes[i].knows_end);
+    }
+    simulation_play(simulation, 10);
+    if (is_known && !simulation_is_over(simulation)) {
+        simulation_complain(simulation, "the end of the job is forgotten");
+    }
+    if (simulation_is_over(simulation)) {
+        uint64_t starts = simulation->starts;
+        start_again(simulation);
+        simulation_play(simulation, 20);
+        if (simulation->starts != starts) {
+            simulation_complain(simulation, "a job that is over is run again");
+        }
+    }
+}
+
 /* While nothing happens, one node asks the register for all, less than once a second. */
 static void idle(struct simulation *simulation) {
     simulation_play(simulation, 10);
@@ -329,6 +366,11 @@ static void a_host_does_not_keep_the_job_from_those_who_are_more(void **state) {
     play(outnumbered, 10);
 }
 
+static void a_job_that_is_over_is_never_run_again(void **state) {
+    (void)state;
+    play(over, 5);
+}
+
 static void an_idle_job_asks_the_register_less_than_once_a_second(void **state) {
     (void)state;
     play(idle, 10);
@@ -354,6 +396,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
     cmocka_unit_test(a_host_does_not_keep_the_job_from_those_who_are_more),
     cmocka_unit_test(silences_that_come_one_by_one_count_together),
+    cmocka_unit_test(a_job_that_is_over_is_never_run_again),
     cmocka_unit_test(an_idle_job_asks_the_register_less_than_once_a_second),
     cmocka_unit_test(workers_run_on_while_only_the_register_is_away),
     cmocka_unit_test(a_storm_leaves_one_chain_and_one_world),

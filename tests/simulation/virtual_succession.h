@@ -52,6 +52,7 @@ struct sim_node {
     bool is_off; /* the machine: nobody refuses connections there */
     bool is_cut_from_register;
     bool has_given_up;
+    bool knows_end; /* it has seen that the job is over */
 
     /* The performer. */
     struct succession_entry entry; /* the last one it was given */
@@ -126,6 +127,8 @@ void simulation_complain(struct simulation *simulation, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The alive node that serves the store of the last term, or SIM_NOBODY. */
 int simulation_host(const struct simulation *simulation);
+/* Whether the last entry says that the job is over. */
+bool simulation_is_over(const struct simulation *simulation);
 /* Whether all live nodes run workers in the last world that is committed, and it is of all of them;
  * also when there are too few, or the job is closed. */
 bool simulation_is_settled(const struct simulation *simulation);

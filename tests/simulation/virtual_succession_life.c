@@ -6,8 +6,6 @@
 #include "virtual_succession_parts.h"
 
 #define JOIN_SECONDS 1000000.0
-/* What a fence may come late: an answer of the register that is under way, and a timer. */
-#define FENCE_SLACK_SECONDS 8.0
 
 /* Workers. */
 
@@ -23,6 +21,11 @@ static bool is_in(const struct sim_node *node, const struct rendezvous_state *re
     return rendezvous_state_is_participant(record, &node->identity);
 }
 
+bool simulation_is_over(const struct simulation *simulation) {
+    const struct virtual_entry *last = virtual_register_last(&simulation->reg);
+    return last != NULL && last->record.is_closed;
+}
+
 static void start_workers(
     struct simulation *simulation, int node, const struct rendezvous_state *record) {
     struct sim_node *self = &simulation->nodes[node];
@@ -30,6 +33,9 @@ static void start_workers(
     if (!virtual_register_has_world(&simulation->reg, record)) {
         simulation_complain(simulation, "node %d starts workers in round %lld, which is no entry",
             node, (long long)record->round);
+    }
+    if (self->knows_end) {
+        simulation_complain(simulation, "node %d has finished, and is run again", node);
     }
     for (int i = 0; i < simulation->node_count; i++) {
         const struct sim_node *other = &simulation->nodes[i];
@@ -51,14 +57,19 @@ static void start_workers(
 
 static void see(struct simulation *simulation, int node) {
     struct sim_node *self = &simulation->nodes[node];
-    const struct sim_node *host = &simulation->nodes[self->host];
+    struct sim_node *host = &simulation->nodes[self->host];
     struct rendezvous_state record = {0};
     if (!host->is_hosting || host->is_stopped || self->is_losing ||
         (self->host != node && simulation_is_cut(simulation, node, self->host))) {
         return;
     }
     self->heard_at = simulation->now;
+    if (self->knows_end && !host->record.is_closed) { /* it writes again what was lost */
+        host->record.is_closed = true;
+        simulation_show(simulation, self->host);
+    }
     rendezvous_state_copy(&host->record, &record);
+    self->knows_end = record.is_closed;
     self->is_running = self->is_running && self->round >= record.round; /* its round is over */
     bool is_new = record.is_complete && host->is_committed && is_in(self, &record) &&
                   !record.is_closed && !(self->is_running && self->round == record.round);
@@ -129,7 +140,7 @@ static void take_answer(struct simulation *simulation, const struct sim_event *e
     } else if (event->told == SUCCESSION_EVENT_FAILED) {
         told.failed.reason = "the register does not answer";
     }
-    if (event->host != SIM_LOOKED_IN_VAIN && event->told != SUCCESSION_EVENT_FAILED &&
+    if (event->host == 0 && event->told != SUCCESSION_EVENT_FAILED &&
         event->told != SUCCESSION_EVENT_UNKNOWN) {
         self->heard_at = simulation->now;
     }
@@ -227,44 +238,7 @@ static void take(struct simulation *simulation, struct sim_event *event) {
     }
 }
 
-/* The rules of time. */
-
-static bool is_over(const struct simulation *simulation, struct instant since) {
-    return duration_seconds(instant_until(since, simulation->now)) >
-           SIM_FENCE_SECONDS + FENCE_SLACK_SECONDS;
-}
-
-/* Not of a node that stands still: the guardian ends its workers. */
-static bool must_be_fenced(const struct simulation *simulation, const struct sim_node *node) {
-    return node->is_alive && node->is_running && !node->is_stopped && node->host == SIM_NOBODY &&
-           is_over(simulation, node->heard_at);
-}
-
-/* The others have a later world. Where the host is with this node, and has lost nobody of its world
- * but the register, the workers run on by intent: nobody there can tell a register that is away
- * from one that others still reach. Only nodes outside of that world can have begun another. */
-static bool is_left_behind(const struct simulation *simulation, const struct sim_node *node) {
-    const struct virtual_entry *last = virtual_register_last_world(&simulation->reg);
-    return last != NULL && node->is_alive && node->is_running && !node->is_stopped &&
-           node->host == SIM_NOBODY && node->round < last->record.round &&
-           !is_in(node, &last->record) && is_over(simulation, last->at) &&
-           is_over(simulation, node->started_at) && is_over(simulation, node->left_at);
-}
-
-static void check_fences(struct simulation *simulation) {
-    for (int i = 0; i < simulation->node_count; i++) {
-        if (is_left_behind(simulation, &simulation->nodes[i])) {
-            simulation_complain(
-                simulation, "node %d runs on beside a world that has begun without it", i);
-        }
-        if (must_be_fenced(simulation, &simulation->nodes[i])) {
-            simulation_complain(simulation,
-                "node %d runs workers, and has heard neither of a host nor of the register for "
-                "too long",
-                i);
-        }
-    }
-}
+/* Time. */
 
 static size_t first_event(const struct simulation *simulation) {
     size_t first = SIZE_MAX;
@@ -299,7 +273,7 @@ static bool play_one(struct simulation *simulation, struct instant end) {
     } else if (self->is_alive && self->life == event.life) {
         take(simulation, &event);
     }
-    check_fences(simulation);
+    simulation_check_fences(simulation);
     if (simulation->reg.complaint[0] != '\0') {
         simulation_complain(simulation, "%s", simulation->reg.complaint);
     }
@@ -350,6 +324,7 @@ void simulation_start(struct simulation *simulation, int node) {
     self->entry = (struct succession_entry){0};
     self->is_alive = true;
     self->is_off = false;
+    self->knows_end = false;
     self->host = SIM_NOBODY;
     self->heard_at = simulation->now;
     (void)simulation_add(simulation, SIM_SEEK, node,
@@ -446,8 +421,7 @@ bool simulation_is_settled(const struct simulation *simulation) {
         alive |= (uint64_t)simulation->nodes[i].is_alive << i;
         count += simulation->nodes[i].is_alive ? 1 : 0;
     }
-    const struct virtual_entry *end = virtual_register_last(&simulation->reg);
-    if (count < simulation->minimum || (end != NULL && end->record.is_closed)) {
+    if (count < simulation->minimum || simulation_is_over(simulation)) {
         return true;
     }
     return simulation_runs(simulation, alive);

@@ -25,4 +25,7 @@ void simulation_show(struct simulation *simulation, int host);
 /* The machine takes an event, and its effects are performed. */
 void simulation_step(struct simulation *simulation, int node, struct succession_event event);
 
+/* Complains of workers that run on beside others, or without a sign of life, for too long. */
+void simulation_check_fences(struct simulation *simulation);
+
 #endif

@@ -213,13 +213,20 @@ static void hear(struct succession_step *step) {
     step->machine->heard_at = step->event->now;
 }
 
+/* An answer may be late: what was committed after it was asked for, it need not tell. */
+static void hear_of_asking(struct succession_machine *machine) {
+    if (instant_is_before(machine->heard_at, machine->asked_at)) {
+        machine->heard_at = machine->asked_at;
+    }
+}
+
 static void take_read(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->request != SUCCESSION_REQUEST_READ) {
         return;
     }
     machine->request = SUCCESSION_REQUEST_NONE;
-    hear(step);
+    hear_of_asking(machine);
     if (step->event->is_there) {
         take_entry(step);
     } else if (machine->entry.number == 0) {
@@ -232,7 +239,7 @@ static void take_read(struct succession_step *step) {
 static void take_won(struct succession_step *step) {
     if (step->machine->request == SUCCESSION_REQUEST_APPEND) {
         step->machine->request = SUCCESSION_REQUEST_NONE;
-        hear(step);
+        hear_of_asking(step->machine);
         take_win(step);
     }
 }
@@ -240,7 +247,7 @@ static void take_won(struct succession_step *step) {
 static void take_lost_append(struct succession_step *step) {
     if (step->machine->request == SUCCESSION_REQUEST_APPEND) {
         step->machine->request = SUCCESSION_REQUEST_NONE;
-        hear(step);
+        hear_of_asking(step->machine);
         follow(step, &step->event->entry);
     }
 }
@@ -261,9 +268,6 @@ static void take_renewed(struct succession_step *step) {
 
 static void take_renewal(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    if (step->event->renewal != NULL) {
-        hear(step);
-    }
     succession_silence_take(&machine->silence, step->event->renewal,
         machine->settings.silence_timeout, step->event->now);
     judge_silence(step);

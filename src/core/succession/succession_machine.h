@@ -46,7 +46,8 @@
  * off, the others claim meanwhile, and if they are dead, it goes on.
  *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
- * workers end, since the others may have gone on without it. The same holds for a node that reads
+ * workers end, since the others may have gone on without it. Of the register it has heard when it
+ * has asked for the last entry and is answered. The same holds for a node that reads
  * of a later round without it.
  *
  * The contract with the performer:

@@ -20,6 +20,7 @@ void succession_push_kind(struct succession_step *step, enum succession_effect_k
 void succession_read(struct succession_step *step) {
     if (step->machine->request == SUCCESSION_REQUEST_NONE) {
         step->machine->request = SUCCESSION_REQUEST_READ;
+        step->machine->asked_at = step->event->now;
         succession_push_kind(step, SUCCESSION_EFFECT_READ);
     }
 }
@@ -42,6 +43,7 @@ void succession_append(
     struct succession_step *step, bool is_claim, const struct rendezvous_state *record) {
     struct succession_machine *machine = step->machine;
     machine->request = SUCCESSION_REQUEST_APPEND;
+    machine->asked_at = step->event->now;
     machine->is_claim = is_claim;
     machine->is_unresolved = false;
     rendezvous_state_copy(record, &machine->appended);

@@ -62,7 +62,10 @@ struct succession_machine {
     bool is_renewing; /* the last renewal is not answered */
     uint64_t renewal_count;
     struct moment retry_at;
-    struct instant heard_at; /* of the host or of the register */
+    struct instant asked_at; /* the last READ or APPEND */
+    /* Of the host, or what the register has as its last entry. A renewal does not count: it tells
+     * nothing of other terms, in which the others may have gone on. */
+    struct instant heard_at;
     bool is_fenced;
     char reason[SUCCESSION_REASON_SIZE];
 };
