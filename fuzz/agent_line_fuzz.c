@@ -47,6 +47,16 @@ static void read_as_metric(const uint8_t *data, size_t size) {
     }
 }
 
+static bool have_equal_values(const struct run_result *left, const struct run_result *right) {
+    for (size_t i = 0; i < left->worker_count; i++) {
+        if (!slice_equals(bytes_slice(&left->workers[i].return_value),
+                bytes_slice(&right->workers[i].return_value))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct run_result result = {0};
     struct run_result again = {0};
@@ -57,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!read_lines((const uint8_t *)text_string(&lines), lines.length, &again) ||
         again.worker_count != result.worker_count || again.failure_count != result.failure_count ||
         again.state != result.state || again.exit_status != result.exit_status ||
-        again.restarts != result.restarts) {
+        again.restarts != result.restarts || !have_equal_values(&result, &again)) {
         abort();
     }
     text_clear(&lines);

@@ -34,7 +34,7 @@ ROOM_ARROWS = {
     "wire/register": {"wire/json", "wire/rendezvous"},
     "wire/rendezvous": {"wire/json", "wire/pickle", "wire/store"},
     "wire/round": {"wire/json", "wire/store"},
-    "wire/telling": {"wire/failure", "wire/json"},
+    "wire/telling": {"wire/failure", "wire/json", "wire/rendezvous"},
     "wire/watchdog": {"wire/json"},
     "options/launch": {"options/argparse", "options/slurm"},
     "host/failure": {"host/loop", "host/process"},

@@ -101,12 +101,23 @@ struct muster_process_failure {
     const char *evidence; /* what the kernel knows besides */
 };
 
-/* A worker that has ended by itself. return_values has those that succeeded. */
+#define MUSTER_RETURN_VALUE_MAXIMUM 524288
+
+/* What the function of a worker gives back: up to MUSTER_RETURN_VALUE_MAXIMUM bytes, which mean
+ * what the program wants. None is a length of 0. */
+struct muster_return_value {
+    const void *data;
+    size_t length;
+};
+
+/* A worker that has ended by itself. */
 struct muster_worker_exit {
     int global_rank;
     int local_rank;
     long pid;
     int exitcode;
+    /* Its item of return_values: of a function whose exitcode is 0. A program has none. */
+    struct muster_return_value return_value;
 };
 
 /* RunResult. It belongs to the agent, until that is freed. Fields may be added at the end. */
@@ -134,8 +145,12 @@ struct muster_agent_settings {
     const char *const *args; /* its arguments, up to a NULL; ${local_rank} is put in */
     /* … or a function: each worker is a process that is forked from the agent, and ends with the
      * status that the function returns (0 to 255). Its rank is in its environment (RANK, …), as a
-     * program's is. In place of an entrypoint. */
-    int (*function)(void *context);
+     * program's is. In place of an entrypoint.
+     * *out_value is empty; the function may set it to bytes that last as long as its process. They
+     * are in the result when the job succeeds on this node, or ends by a failure of another of its
+     * workers. A value that is too long, or for which there is no memory, is a failure of the
+     * worker, which then ends with 1 and says why in its error file. */
+    int (*function)(void *context, struct muster_return_value *out_value);
     void *function_context;
     const char *const *env; /* NAME=VALUE up to a NULL: what workers inherit; NULL: environ */
 

@@ -147,12 +147,16 @@ static void collect_workers(struct agent *agent, struct run_result *result) {
             group->states[rank] == WORKER_SUCCEEDED ||
             (failure != NULL && failure->start_message == NULL && failure->stuck.nanoseconds == 0);
         if (has_ended) {
-            result->workers[result->worker_count++] = (struct run_worker){
+            struct run_worker *worker = &result->workers[result->worker_count++];
+            *worker = (struct run_worker){
                 .global_rank = base_rank + (int)rank,
                 .local_rank = (int)rank,
                 .pid = agent_workers_pid(agent->workers, (int)rank),
                 .exit_code = failure != NULL ? process_exit_python_code(failure->exit) : 0,
             };
+            if (worker->exit_code == 0) {
+                agent_workers_return_value(agent->workers, (int)rank, &worker->return_value);
+            }
         }
     }
 }

@@ -4,18 +4,24 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent_job.h"
+#include "agent/workers/worker_value.h"
 #include "base/memory.h"
+#include "core/telling/run_result.h"
+#include "host/failure/error_file.h"
 #include "host/loop/abort_notice.h"
 #include "host/process/process_apart.h"
 #include "library/agent_reading.h"
 #include "library/agent_settings.h"
 #include "library/library_failure.h"
+#include "wire/failure/error_file_json.h"
 #include "wire/telling/agent_line.h"
 
 #define CHUNK_SIZE 65536
@@ -36,14 +42,44 @@ struct muster_agent {
     bool is_freed;
 };
 
+_Static_assert(MUSTER_RETURN_VALUE_MAXIMUM == RUN_RETURN_VALUE_MAXIMUM, "one limit for both");
+
+/* In a worker. */
+
+static void say_why(const struct failure *failure) {
+    const char *path = getenv("TORCHELASTIC_ERROR_FILE");
+    struct failure_account account = {
+        .message = memory_duplicate_string(failure->message), .seconds = time(NULL)};
+    struct text content = {0};
+    error_file_json_write(&account, &content);
+    (void)fprintf(stderr, "%s\n", failure->message);
+    if (path != NULL) {
+        (void)!error_file_write(path, slice_from_string(text_string(&content)), NULL);
+    }
+    text_clear(&content);
+    free(account.message);
+}
+
+static int run_function(void *context, int fd) {
+    const struct muster_agent_settings *settings = context;
+    struct muster_return_value value = {NULL, 0};
+    struct failure failure = {0};
+    int status = settings->function(settings->function_context, &value);
+    if (status == 0 && worker_value_write(fd, (struct slice){value.data, value.length}, &failure) !=
+                           FAILURE_NONE) {
+        say_why(&failure);
+        return EXIT_FAILURE;
+    }
+    return status;
+}
+
 /* `descriptors` are not for workers. */
-static enum failure_code run_order(const struct agent_order *order,
+static enum failure_code run_order(struct agent_order *order,
     const struct agent_audience_settings *audience, const int descriptors[2], int *out_status,
     struct failure *failure) {
-    struct process_function function = {
-        order->settings.function, order->settings.function_context, {0}};
+    struct process_function function = {run_function, &order->settings, {0}};
     struct agent_program program = {.audience = *audience};
-    if (function.run != NULL) {
+    if (order->settings.function != NULL) {
         enum failure_code code =
             process_function_keep(&function, descriptors[0], descriptors[1], failure);
         if (code != FAILURE_NONE) {

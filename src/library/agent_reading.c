@@ -189,7 +189,8 @@ static void make_workers(struct agent_reading *reading) {
     reading->workers = memory_allocate(run->worker_count * sizeof *reading->workers);
     for (size_t i = 0; i < run->worker_count; i++) {
         reading->workers[i] = (struct muster_worker_exit){run->workers[i].global_rank,
-            run->workers[i].local_rank, (long)run->workers[i].pid, run->workers[i].exit_code};
+            run->workers[i].local_rank, (long)run->workers[i].pid, run->workers[i].exit_code,
+            {run->workers[i].return_value.data, run->workers[i].return_value.length}};
     }
 }
 

@@ -104,7 +104,8 @@ static void *hold_still(void *context) {
     return NULL;
 }
 
-static int exit_well(void *context) {
+static int exit_well(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     (void)context;
     char *memory = malloc(1 << 20);
     bool is_good = memory != NULL && getenv("RANK") != NULL;
@@ -121,10 +122,7 @@ static void program_may_have_threads(void **state) {
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, hold_still, &mutex), 0);
     }
-    set_up(&fixture, 3, NULL);
-    fixture.settings.entrypoint = NULL;
-    fixture.settings.args = NULL;
-    fixture.settings.function = exit_well;
+    set_up_function(&fixture, 3, exit_well);
     start(&fixture);
     assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
     pthread_mutex_unlock(&mutex);

@@ -72,6 +72,15 @@ static inline void set_up(struct fixture *fixture, int workers, const char *comm
     fixture->settings.context = fixture;
 }
 
+/* Workers that run a function. */
+static inline void set_up_function(struct fixture *fixture, int workers,
+    int (*function)(void *context, struct muster_return_value *out_value)) {
+    set_up(fixture, workers, NULL);
+    fixture->settings.entrypoint = NULL;
+    fixture->settings.args = NULL;
+    fixture->settings.function = function;
+}
+
 static inline void tear_down(struct fixture *fixture) {
     /* An agent that was freed may still be at work in it. */
     char *command =

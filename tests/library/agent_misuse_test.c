@@ -29,7 +29,8 @@ static struct muster_agent_settings good(void) {
     return settings;
 }
 
-static int do_nothing(void *context) {
+static int do_nothing(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     (void)context;
     return 0;
 }

@@ -86,7 +86,8 @@ static void signals_are_the_agents(void **state) {
 /* A pipe that the program has opened, which its function inherits. */
 static int pipe_ends[2];
 
-static int write_a_byte(void *context) {
+static int write_a_byte(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     (void)context;
     return write(pipe_ends[1], getenv("RANK"), 1) == 1 ? 0 : 1;
 }
@@ -95,11 +96,8 @@ static void function_inherits_what_the_program_has_open(void **state) {
     struct fixture fixture;
     char bytes[4];
     (void)state;
-    set_up(&fixture, 2, NULL);
+    set_up_function(&fixture, 2, write_a_byte);
     assert_int_equal(pipe(pipe_ends), 0);
-    fixture.settings.entrypoint = NULL;
-    fixture.settings.args = NULL;
-    fixture.settings.function = write_a_byte;
     run_in_a_child(&fixture, has_succeeded);
     close(pipe_ends[1]);
     assert_int_equal(read(pipe_ends[0], bytes, sizeof bytes), 2);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "host/loop/number_directory.h"
+#include "host/process/process_table.h"
 #include "library/agent_fixture.h"
 
 #define BEGINNING "AGENT:RENDEZVOUS AGENT:ASSIGN_WORKER_RANKS WORKER:START WORKER:START "
@@ -112,8 +113,10 @@ static pid_t pid_in(const struct fixture *fixture, const char *name) {
     return pid;
 }
 
+/* Where the first process of a container waits for nobody, what has ended stays a zombie. */
 static void wait_until_gone(pid_t pid) {
-    while (kill(pid, 0) == 0) {
+    struct kernel_process_stat stat;
+    while (process_table_read(pid, &stat) && stat.state != 'Z') {
         usleep(1000);
     }
 }
@@ -170,7 +173,8 @@ static void end_of_the_program_ends_the_workers(void **state) {
 #define TOOLS_DESCRIPTORS 512
 
 /* Of each worker's function: the context is a copy of the program's. */
-static int leave_a_file(void *context) {
+static int leave_a_file(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     const struct fixture *fixture = context;
     char *path = text_format("%s/%s-of-%s", getenv("DIR"), getenv("RANK"), getenv("WORLD_SIZE"));
     FILE *file = fopen(path, "w");
@@ -188,13 +192,10 @@ static void functions_are_workers(void **state) {
     struct fixture fixture;
     int kept[16];
     (void)state;
-    set_up(&fixture, 2, NULL);
+    set_up_function(&fixture, 2, leave_a_file);
     for (size_t i = 0; i < 16; i++) {
         kept[i] = dup(STDERR_FILENO);
     }
-    fixture.settings.entrypoint = NULL;
-    fixture.settings.args = NULL;
-    fixture.settings.function = leave_a_file;
     fixture.settings.function_context = &fixture;
     fixture.settings.redirects = "3";
     start(&fixture);
@@ -212,7 +213,8 @@ static void functions_are_workers(void **state) {
     tear_down(&fixture);
 }
 
-static int fail_once(void *context) {
+static int fail_once(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     (void)context;
     return strcmp(getenv("TORCHELASTIC_RESTART_COUNT"), "0") == 0 ? 5 : 0;
 }
@@ -220,10 +222,7 @@ static int fail_once(void *context) {
 static void function_that_fails_is_started_again(void **state) {
     struct fixture fixture;
     (void)state;
-    set_up(&fixture, 2, NULL);
-    fixture.settings.entrypoint = NULL;
-    fixture.settings.args = NULL;
-    fixture.settings.function = fail_once;
+    set_up_function(&fixture, 2, fail_once);
     fixture.settings.max_restarts = 1;
     start(&fixture);
     const struct muster_run_result *result = wait_for_end(&fixture);
@@ -232,7 +231,86 @@ static void function_that_fails_is_started_again(void **state) {
     tear_down(&fixture);
 }
 
-static int crash(void *context) {
+static int give_back(void *context, struct muster_return_value *out_value) {
+    static char text[32];
+    (void)context;
+    int length = snprintf(text, sizeof text, "from %s%c.", getenv("RANK"), '\0');
+    if (strcmp(getenv("RANK"), "1") != 0) {
+        *out_value = (struct muster_return_value){text, (size_t)length};
+    }
+    return 0;
+}
+
+static void assert_value(const struct muster_worker_exit *worker, int rank, int exit_code,
+    const char *expected, size_t length) {
+    assert_int_equal(worker->global_rank, rank);
+    assert_int_equal(worker->exitcode, exit_code);
+    assert_int_equal(worker->return_value.length, length);
+    assert_memory_equal(worker->return_value.data, expected, length);
+}
+
+static void functions_give_values_back(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up_function(&fixture, 3, give_back);
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->state, MUSTER_WORKER_STATE_SUCCEEDED);
+    assert_int_equal(result->worker_count, 3);
+    assert_value(&result->workers[0], 0, 0, "from 0\0.", 8);
+    assert_value(&result->workers[1], 1, 0, "", 0);
+    assert_value(&result->workers[2], 2, 0, "from 2\0.", 8);
+    tear_down(&fixture);
+}
+
+static int fail_with_a_value(void *context, struct muster_return_value *out_value) {
+    (void)context;
+    *out_value = (struct muster_return_value){"lost", 4};
+    return 4;
+}
+
+static void function_that_fails_gives_nothing_back(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up_function(&fixture, 1, fail_with_a_value);
+    start(&fixture);
+    const struct muster_run_result *result = wait_for_end(&fixture);
+    assert_int_equal(result->worker_count, 1);
+    assert_value(&result->workers[0], 0, 4, "", 0);
+    tear_down(&fixture);
+}
+
+static int give_too_much(void *context, struct muster_return_value *out_value) {
+    static char text[MUSTER_RETURN_VALUE_MAXIMUM + 1];
+    const size_t *more = context;
+    memset(text, 'x', sizeof text);
+    *out_value = (struct muster_return_value){text, MUSTER_RETURN_VALUE_MAXIMUM + *more};
+    return 0;
+}
+
+static void value_that_is_too_long_is_a_failure_of_the_worker(void **state) {
+    struct fixture fixture;
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        set_up_function(&fixture, 1, give_too_much);
+        fixture.settings.function_context = &more;
+        fixture.settings.redirects = "3";
+        start(&fixture);
+        const struct muster_run_result *result = wait_for_end(&fixture);
+        assert_int_equal(result->worker_count, 1);
+        if (more == 0) {
+            assert_int_equal(result->workers[0].return_value.length, MUSTER_RETURN_VALUE_MAXIMUM);
+        } else {
+            assert_value(&result->workers[0], 0, 1, "", 0);
+            assert_string_equal(result->failures[0].message,
+                "the function gives 524289 bytes back; up to 524288 are possible");
+        }
+        tear_down(&fixture);
+    }
+}
+
+static int crash(void *context, struct muster_return_value *out_value) {
+    (void)out_value;
     (void)context;
     raise(SIGSEGV);
     return 0;
@@ -241,10 +319,7 @@ static int crash(void *context) {
 static void function_that_crashes_is_a_failure_with_its_signal(void **state) {
     struct fixture fixture;
     (void)state;
-    set_up(&fixture, 1, NULL);
-    fixture.settings.entrypoint = NULL;
-    fixture.settings.args = NULL;
-    fixture.settings.function = crash;
+    set_up_function(&fixture, 1, crash);
     start(&fixture);
     const struct muster_run_result *result = wait_for_end(&fixture);
     assert_int_equal(result->state, MUSTER_WORKER_STATE_FAILED);
@@ -259,6 +334,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(program_that_cannot_be_run_is_a_failure_of_the_job),
     cmocka_unit_test(functions_are_workers),
     cmocka_unit_test(function_that_fails_is_started_again),
+    cmocka_unit_test(functions_give_values_back),
+    cmocka_unit_test(function_that_fails_gives_nothing_back),
+    cmocka_unit_test(value_that_is_too_long_is_a_failure_of_the_worker),
     cmocka_unit_test(function_that_crashes_is_a_failure_with_its_signal),
     cmocka_unit_test(stopped_agent_ends_its_workers),
     cmocka_unit_test(killed_agent_leaves_no_workers_and_no_result),

@@ -9,6 +9,7 @@
 #include "agent/workers/finished_logs.h"
 #include "agent/workers/worker_notes.h"
 #include "agent/workers/worker_start.h"
+#include "agent/workers/worker_value.h"
 #include "base/memory.h"
 #include "core/workers/log_plan.h"
 #include "host/failure/process_evidence.h"
@@ -25,6 +26,7 @@ struct agent_worker {
     char *error_file;
     struct text evidence;
     struct worker_notes notes;
+    struct worker_value value;
     struct awaited_place place; /* awaited: its process is a standby worker at its gate */
 };
 
@@ -124,11 +126,17 @@ static void attempt_is_over(void *context) {
 static enum failure_code start_process(struct agent_workers *workers, int local_rank,
     struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT], struct failure *failure) {
     const struct agent_workers_settings *settings = &workers->settings;
-    int record = agent_standby_dress(settings->standby, local_rank, environment);
-    const int descriptors[] = {-1, fds[ATTEMPT_STDOUT], fds[ATTEMPT_STDERR], record};
+    int further = agent_standby_dress(settings->standby, local_rank, environment);
     struct process process;
-    enum failure_code code =
-        worker_start_process(settings, local_rank, environment, descriptors, &process, failure);
+    enum failure_code code = FAILURE_NONE;
+    if (settings->function != NULL) {
+        code = worker_value_open(&workers->items[local_rank].value, &further, failure);
+    }
+    const int descriptors[] = {-1, fds[ATTEMPT_STDOUT], fds[ATTEMPT_STDERR], further};
+    if (code == FAILURE_NONE) {
+        code =
+            worker_start_process(settings, local_rank, environment, descriptors, &process, failure);
+    }
     if (code == FAILURE_NONE) {
         workers->items[local_rank].pid = process.pid;
         agent_standby_note_worker(settings->standby, local_rank, process.pid);
@@ -277,6 +285,7 @@ static void forget_attempt(struct agent_workers *workers) {
         free(workers->items[i].error_file);
         text_clear(&workers->items[i].evidence);
         worker_notes_clear(&workers->items[i].notes);
+        worker_value_clear(&workers->items[i].value);
         workers->items[i] = (struct agent_worker){0};
     }
     free(workers->log_directory);
@@ -459,6 +468,11 @@ void agent_workers_signal(struct agent_workers *workers, int signal) {
 
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank) {
     return workers->items[local_rank].pid;
+}
+
+void agent_workers_return_value(
+    const struct agent_workers *workers, int local_rank, struct bytes *out_value) {
+    worker_value_read(&workers->items[local_rank].value, out_value);
 }
 
 const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank) {

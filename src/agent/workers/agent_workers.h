@@ -115,6 +115,9 @@ __attribute__((warn_unused_result)) bool agent_workers_await_logs(
 /* About the workers of the last attempt. Pid 0 and NULL where there is nothing to tell; strings
  * belong to `workers`. */
 pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank);
+/* Appends what its function has given back. */
+void agent_workers_return_value(
+    const struct agent_workers *workers, int local_rank, struct bytes *out_value);
 const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank);
 /* What is known of its error file; NULL: it has not been read. Good until the loop runs on. */
 const struct worker_error *agent_workers_error(const struct agent_workers *workers, int local_rank);

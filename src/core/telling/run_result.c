@@ -29,6 +29,9 @@ void run_result_clear(struct run_result *result) {
     for (size_t i = 0; i < result->failure_count; i++) {
         failure_account_clear(&result->failures[i]);
     }
+    for (size_t i = 0; i < result->worker_count; i++) {
+        bytes_clear(&result->workers[i].return_value);
+    }
     failure_account_clear(&result->root_cause);
     free(result->failures);
     free(result->workers);

@@ -8,7 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "core/failure/failure_account.h"
+
+/* Of what the function of a worker gives back. */
+#define RUN_RETURN_VALUE_MAXIMUM ((size_t)512 * 1024)
 
 /* The states of a worker group (WorkerState) in which an agent can end. */
 enum run_state {
@@ -24,7 +28,8 @@ struct run_worker {
     int global_rank;
     int local_rank;
     int64_t pid;
-    int exit_code; /* as in Python: a signal is a negative number */
+    int exit_code;             /* as in Python: a signal is a negative number */
+    struct bytes return_value; /* of its function; empty: none */
 };
 
 /* Owns everything; a zeroed struct is valid. */

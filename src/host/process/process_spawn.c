@@ -99,10 +99,15 @@ static void tie_to_agent(const struct spawn_plan *plan) {
     }
 }
 
+/* A function inherits what the program has open, maybe under this number. */
+static int extra_of_program(const struct process_request *request) {
+    return request->function == NULL ? request->extra_fd : -1;
+}
+
 static void redirect_streams(const struct spawn_plan *plan) {
     int stdout_fd = plan->request->stdout_fd;
     int stderr_fd = plan->request->stderr_fd;
-    int extra_fd = plan->request->extra_fd;
+    int extra_fd = extra_of_program(plan->request);
     if (stdout_fd != -1 && stderr_fd == STDOUT_FILENO) {
         stderr_fd = fcntl(stderr_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (stderr_fd == -1) {
@@ -198,20 +203,30 @@ enum failure_code process_function_keep(
     return FAILURE_NONE;
 }
 
+/* The number that a program would have expected, or the next one that is free. */
+static int move_down(int fd) {
+    int lower = fd == -1 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, EXTRA_FILENO);
+    if (lower != -1) {
+        close(fd);
+    }
+    return lower == -1 ? fd : lower;
+}
+
 /* The agent's descriptors end here as they would at exec. What the program had written into its own
  * streams and not flushed is not this process's to write. */
 static _Noreturn void run_function(const struct spawn_plan *plan) {
     const struct process_function *function = plan->request->function;
+    int extra_fd = plan->request->extra_fd;
     for (size_t i = 0; i < plan->open.count; i++) {
         int number = plan->open.items[i];
-        if (number > STDERR_FILENO && !has_number(&function->kept, number)) {
+        if (number > STDERR_FILENO && number != extra_fd && !has_number(&function->kept, number)) {
             close(number);
         }
     }
     environ = plan->request->environment->items;
     __fpurge(stdout);
     __fpurge(stderr);
-    int status = function->run(function->context);
+    int status = function->run(function->context, move_down(extra_fd));
     fflush(stdout);
     fflush(stderr);
     _exit(status);
@@ -310,10 +325,10 @@ static enum failure_code spawn_with_report(const struct process_request *request
     bool has_guardian_copy = false;
     bool has_report_copy = false;
     enum failure_code code = FAILURE_NONE;
-    if (request->extra_fd != -1) {
+    if (extra_of_program(request) != -1) {
         code = keep_clear(&plan.guardian_fd, &has_guardian_copy, failure);
     }
-    if (code == FAILURE_NONE && request->extra_fd != -1) {
+    if (code == FAILURE_NONE && extra_of_program(request) != -1) {
         code = keep_clear(&plan.report_fd, &has_report_copy, failure);
     }
     if (has_report_copy || code != FAILURE_NONE) {

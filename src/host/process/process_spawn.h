@@ -27,7 +27,8 @@ struct process {
 /* A function that a process runs in the place of a program: a copy of the agent, in which what the
  * agent has opened since it began is closed. */
 struct process_function {
-    int (*run)(void *context); /* returns the exit status */
+    /* Returns the exit status. `extra_fd` is the request's, or a copy. */
+    int (*run)(void *context, int extra_fd);
     void *context;
     struct number_list kept; /* the descriptors that it inherits: process_function_keep */
 };
@@ -45,9 +46,9 @@ struct process_request {
     int stdin_fd;                        /* becomes descriptor 0; -1: the agent's own */
     int stdout_fd;                       /* becomes descriptor 1; -1: the agent's own */
     int stderr_fd;                       /* becomes descriptor 2; -1: the agent's own */
-    int extra_fd;                        /* becomes descriptor 3; -1: there is none */
-    const struct cpu_set_bits *cpus;     /* the CPUs it may run on; NULL: those of the agent */
-    long descriptor_limit;               /* its soft limit of open files; -1: that of the agent */
+    int extra_fd; /* becomes descriptor 3, or is handed to the function; -1: there is none */
+    const struct cpu_set_bits *cpus; /* the CPUs it may run on; NULL: those of the agent */
+    long descriptor_limit;           /* its soft limit of open files; -1: that of the agent */
     const struct process_function *function; /* what to run instead of the program, or NULL */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */

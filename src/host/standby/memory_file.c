@@ -22,24 +22,33 @@ enum failure_code memory_file_new(
     return FAILURE_NONE;
 }
 
-enum failure_code memory_file_of(
-    const char *name, struct slice bytes, int *out_fd, struct failure *failure) {
-    int fd;
-    enum failure_code code = memory_file_new(name, false, &fd, failure);
-    while (code == FAILURE_NONE && bytes.length > 0) {
+enum failure_code memory_file_write(int fd, struct slice bytes, struct failure *failure) {
+    while (bytes.length > 0) {
         ssize_t written = write(fd, bytes.data, bytes.length);
         if (written > 0) {
             bytes = slice_from(bytes, (size_t)written);
         } else if (written == 0 || errno != EINTR) {
-            code = failure_set_system(failure, errno, "cannot write a file in memory");
-            close(fd);
+            return failure_set_system(failure, errno, "cannot write a file in memory");
         }
     }
-    if (code == FAILURE_NONE) {
-        (void)lseek(fd, 0, SEEK_SET);
-        *out_fd = fd;
+    return FAILURE_NONE;
+}
+
+enum failure_code memory_file_of(
+    const char *name, struct slice bytes, int *out_fd, struct failure *failure) {
+    int fd;
+    enum failure_code code = memory_file_new(name, false, &fd, failure);
+    if (code != FAILURE_NONE) {
+        return code;
     }
-    return code;
+    code = memory_file_write(fd, bytes, failure);
+    if (code != FAILURE_NONE) {
+        close(fd);
+        return code;
+    }
+    (void)lseek(fd, 0, SEEK_SET);
+    *out_fd = fd;
+    return FAILURE_NONE;
 }
 
 void memory_file_read(int fd, size_t ceiling, struct bytes *out_bytes) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files without a name, in memory (memfd): what an agent and its standby workers pass to each
- * other. All are close-on-exec. */
+/* Files without a name, in memory (memfd): what an agent and its workers pass to each other. All
+ * are close-on-exec. */
 #ifndef MUSTER_HOST_STANDBY_MEMORY_FILE_H
 #define MUSTER_HOST_STANDBY_MEMORY_FILE_H
 
@@ -14,6 +14,10 @@
 /* An empty file. Whoever shares the open file only appends to it, where `appends` is set. */
 __attribute__((warn_unused_result)) enum failure_code memory_file_new(
     const char *name, bool appends, int *out_fd, struct failure *failure);
+
+/* Writes all of it. */
+__attribute__((warn_unused_result)) enum failure_code memory_file_write(
+    int fd, struct slice bytes, struct failure *failure);
 
 /* A file with these bytes. */
 __attribute__((warn_unused_result)) enum failure_code memory_file_of(

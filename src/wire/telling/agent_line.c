@@ -10,6 +10,7 @@
 #include "wire/failure/failure_json.h"
 #include "wire/json/json_document.h"
 #include "wire/json/json_repair.h"
+#include "wire/rendezvous/base64.h"
 
 #define EXIT_CODE_MAXIMUM 255
 #define SIGNAL_MAXIMUM 64
@@ -40,14 +41,24 @@ static void write_account(char kind, const struct failure_account *account, stru
     text_append(out, "\n");
 }
 
+static void write_worker(const struct run_worker *worker, struct text *out) {
+    text_append_format(out,
+        "%c{\"global_rank\": %d, \"local_rank\": %d, \"pid\": %" PRId64 ", \"exit_code\": %d",
+        AGENT_LINE_WORKER, worker->global_rank, worker->local_rank, worker->pid, worker->exit_code);
+    if (worker->return_value.length > 0) {
+        struct bytes encoded = {0};
+        (void)!base64_encode(bytes_slice(&worker->return_value), &encoded); /* without a ceiling */
+        text_append(out, ", \"return_value\": \"");
+        text_append_bytes(out, (const char *)encoded.data, encoded.length);
+        text_append(out, "\"");
+        bytes_clear(&encoded);
+    }
+    text_append(out, "}\n");
+}
+
 void agent_line_write_result(const struct run_result *result, struct text *out) {
     for (size_t i = 0; i < result->worker_count; i++) {
-        const struct run_worker *worker = &result->workers[i];
-        text_append_format(out,
-            "%c{\"global_rank\": %d, \"local_rank\": %d, \"pid\": %" PRId64
-            ", \"exit_code\": %d}\n",
-            AGENT_LINE_WORKER, worker->global_rank, worker->local_rank, worker->pid,
-            worker->exit_code);
+        write_worker(&result->workers[i], out);
     }
     for (size_t i = 0; i < result->failure_count; i++) {
         write_account(AGENT_LINE_FAILURE, &result->failures[i], out);
@@ -121,6 +132,20 @@ enum failure_code agent_line_read_metric(struct slice document, struct metric *o
     return close_reader(&reader);
 }
 
+/* Base64 tells how many bytes there are only up to two. */
+static struct bytes read_return_value(struct reader *reader) {
+    struct bytes value;
+    const char *text = read_text(reader, "return_value", false);
+    bytes_init(&value, RUN_RETURN_VALUE_MAXIMUM + 2);
+    if (text != NULL) {
+        reader->code = base64_decode(slice_from_string(text), &value);
+    }
+    if (value.length > RUN_RETURN_VALUE_MAXIMUM) {
+        reader->code = FAILURE_LIMIT;
+    }
+    return value;
+}
+
 static enum failure_code read_worker(struct slice document, struct run_result *result) {
     struct reader reader = open_reader(document);
     struct run_worker worker = {
@@ -130,6 +155,7 @@ static enum failure_code read_worker(struct slice document, struct run_result *r
         .pid = read_integer(&reader, "pid", 0, INT64_MAX),
         .exit_code = (int)read_integer(&reader, "exit_code", -SIGNAL_MAXIMUM, EXIT_CODE_MAXIMUM),
     };
+    worker.return_value = read_return_value(&reader);
     if (reader.code == FAILURE_NONE && result->worker_count >= LAUNCH_MAXIMUM_WORKERS_PER_NODE) {
         reader.code = FAILURE_LIMIT;
     }
@@ -137,6 +163,8 @@ static enum failure_code read_worker(struct slice document, struct run_result *r
         result->workers = memory_reallocate(
             result->workers, (result->worker_count + 1) * sizeof *result->workers);
         result->workers[result->worker_count++] = worker;
+    } else {
+        bytes_clear(&worker.return_value);
     }
     return close_reader(&reader);
 }

@@ -14,7 +14,8 @@ static void take(struct run_result *result, const char *lines, bool *out_is_comp
 
 static void result_is_read_as_it_was_written(void **state) {
     (void)state;
-    struct run_worker workers[] = {{4, 0, 17, 0}, {5, 1, 18, -9}};
+    struct run_worker workers[] = {{4, 0, 17, 0, {0}}, {5, 1, 18, -9, {0}}};
+    assert_int_equal(bytes_append(&workers[0].return_value, "\0\377x\n", 4), FAILURE_NONE);
     struct failure_account failures[] = {{.host = memory_duplicate_string("node1"),
         .rank = 5,
         .local_rank = 1,
@@ -41,16 +42,50 @@ static void result_is_read_as_it_was_written(void **state) {
     assert_string_equal(again.message, "\"w\nhy\"");
     assert_int_equal(again.worker_count, 2);
     assert_int_equal(again.workers[1].global_rank, 5);
+    assert_int_equal(again.workers[0].return_value.length, 4);
+    assert_memory_equal(again.workers[0].return_value.data, "\0\377x\n", 4);
     assert_int_equal(again.workers[1].exit_code, -9);
+    assert_int_equal(again.workers[1].return_value.length, 0);
     assert_int_equal(again.failure_count, 1);
     assert_true(again.failures[0].exit.is_signal);
     assert_true(again.has_root_cause);
     assert_string_equal(again.root_cause.host, "node2");
     run_result_clear(&again);
     text_clear(&lines);
+    bytes_clear(&workers[0].return_value);
     free(result.message);
     failure_account_clear(&failures[0]);
     failure_account_clear(&result.root_cause);
+}
+
+/* Writes a worker with so many bytes, and reads the line. */
+static enum failure_code carry(size_t length) {
+    struct run_worker worker = {.return_value = {0}};
+    struct run_result result = {.workers = &worker, .worker_count = 1};
+    struct run_result again = {0};
+    struct text lines = {0};
+    bool is_complete;
+    assert_int_equal(bytes_grow(&worker.return_value, length), FAILURE_NONE);
+    worker.return_value.length = length;
+    memset(worker.return_value.data, 0xff, length);
+    agent_line_write_result(&result, &lines);
+    const char *line = text_string(&lines);
+    const struct slice document = {(const unsigned char *)line + 1, strcspn(line, "\n") - 1};
+    assert_true(document.length < AGENT_LINE_MAXIMUM);
+    enum failure_code code = agent_line_read_result(*line, document, &again, &is_complete);
+    assert_int_equal(again.worker_count, code == FAILURE_NONE ? 1 : 0);
+    assert_true(code != FAILURE_NONE || again.workers[0].return_value.length == length);
+    run_result_clear(&again);
+    bytes_clear(&worker.return_value);
+    text_clear(&lines);
+    return code;
+}
+
+static void return_values_have_a_limit(void **state) {
+    (void)state;
+    assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM), FAILURE_NONE);
+    assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM + 1), FAILURE_LIMIT);
+    assert_int_equal(carry(RUN_RETURN_VALUE_MAXIMUM + 3), FAILURE_LIMIT);
 }
 
 static void metric_is_read_as_it_was_written(void **state) {
@@ -91,6 +126,10 @@ static void what_makes_no_sense_is_refused(void **state) {
         FAILURE_LIMIT);
     assert_refused(AGENT_LINE_WORKER,
         "{\"global_rank\": 0, \"local_rank\": 4096, \"pid\": 1, \"exit_code\": 0}", FAILURE_LIMIT);
+    assert_refused(AGENT_LINE_WORKER,
+        "{\"global_rank\": 0, \"local_rank\": 0, \"pid\": 1, \"exit_code\": 0, "
+        "\"return_value\": \"A\"}",
+        FAILURE_MALFORMED);
     assert_refused(AGENT_LINE_FAILURE, "{}", FAILURE_MALFORMED);
     assert_refused(AGENT_LINE_ROOT_CAUSE, "[", FAILURE_MALFORMED);
 }
@@ -105,6 +144,7 @@ static void event_is_a_record_with_a_letter(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(result_is_read_as_it_was_written),
+    cmocka_unit_test(return_values_have_a_limit),
     cmocka_unit_test(metric_is_read_as_it_was_written),
     cmocka_unit_test(what_makes_no_sense_is_refused),
     cmocka_unit_test(event_is_a_record_with_a_letter),
