@@ -14,8 +14,9 @@ def is_of_round(name):
 
 def move_up(fd):
     """Moves a descriptor to a high number, closed by exec, so that those of the program get the usual numbers."""
-    limit, there = os.sysconf("SC_OPEN_MAX"), set(map(int, os.listdir("/proc/self/fd")))
-    number = max(set(range(3, min(limit if limit > 0 else 1024, 1024))) - there)
+    limit = os.sysconf("SC_OPEN_MAX")
+    numbers = range(min(limit if limit > 0 else 1024, 1024) - 1, 2, -1)
+    number = next(number for number in numbers if not os.path.lexists("/proc/self/fd/%d" % number))
     os.dup2(fd, number, False)
     os.close(fd)
     return number
