@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from support.ports import free_port
 from support.python_package import install_package
 
 CALL = """\
@@ -96,12 +97,18 @@ def test_every_option_of_the_namespace_is_one_of_this_program(muster):
     assert {"--" + name.replace("_", "-") for name in fields} - shown == set()
 
 
-def test_torch_is_replaced_for_the_module_that_is_named(muster, binary, scratch):
+def package_beside_torch(scratch, binary):
+    """The package, and a torch.distributed.run that runs nothing."""
     site = install_package(scratch, binary)
     (site / "torch/distributed").mkdir(parents=True)
     for module in ("torch/__init__.py", "torch/distributed/__init__.py"):
         (site / module).touch()
     (site / "torch/distributed/run.py").write_text("def main(args): print('not replaced')\nrun = main\n")
+    return site
+
+
+def test_torch_is_replaced_for_the_module_that_is_named(muster, binary, scratch):
+    site = package_beside_torch(scratch, binary)
     (site / "launcher.py").write_text(
         "import sys, torch.distributed.run as torchrun\n"
         "print(__name__, sys.argv[1:])\n"
@@ -111,6 +118,27 @@ def test_torch_is_replaced_for_the_module_that_is_named(muster, binary, scratch)
                             env={"PYTHONPATH": site})
         assert result.status == status, result
         assert result.out.splitlines() == [f"__main__ [{script!r}]", *(["worker"] if status == 0 else [])], result
+
+
+def test_a_launcher_that_calls_as_fabric_does_starts_its_job_here(muster, binary, scratch):
+    """Lightning's `fabric run` imports the module only when it starts the job, and always gives these five options."""
+    site = package_beside_torch(scratch, binary)
+    (site / "launcher.py").write_text(f"""\
+import os, sys
+def launch(script, words):
+    import torch.distributed.run as launcher
+    os.environ.setdefault("OMP_NUM_THREADS", "3")
+    options = dict(nproc_per_node=2, nnodes=1, node_rank=0, master_addr="127.0.0.1", master_port={free_port()})
+    launcher.main([f"--{{name}}={{value}}" for name, value in options.items()] + [script] + words)
+if __name__ == "__main__":
+    launch(sys.argv[1], sys.argv[2:])
+""")
+    script = scratch / "script.py"
+    script.write_text("import os, sys\nvalue = os.environ\n"
+                      "print(value['RANK'], value['WORLD_SIZE'], value['OMP_NUM_THREADS'], sys.argv[1:])\n")
+    result = muster.run(["-m", "muster.replace_torchrun", "launcher", script, "--lr", "0.1"], program=sys.executable,
+                        env={"PYTHONPATH": site})
+    assert sorted(result.out.splitlines()) == [f"{rank} 2 3 ['--lr', '0.1']" for rank in range(2)], result
 
 
 def test_a_module_to_run_must_be_named(muster, binary, scratch):
