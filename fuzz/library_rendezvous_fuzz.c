@@ -259,6 +259,26 @@ static enum muster_error set_state(void *context, const void *state, size_t leng
     return MUSTER_OK;
 }
 
+static enum muster_error present(void *context, const char *name, struct muster_failure *failure) {
+    struct node *node = context;
+    FUZZ_REQUIRE(name == NULL || strncmp(name, "127.0.0.1_", 10) == 0);
+    uint8_t choice = fuzz_take_byte(&node->program->input) % 16;
+    if (name != NULL && choice == 15) {
+        misbehave(node);
+    }
+    return choice == 9 ? be_away(node->program, failure) : MUSTER_OK;
+}
+
+static int is_gone(void *context, const char *name) {
+    struct node *node = context;
+    FUZZ_REQUIRE(node->rendezvous != NULL && *name != '\0');
+    uint8_t choice = fuzz_take_byte(&node->program->input) % 16;
+    if (choice == 15) {
+        misbehave(node);
+    }
+    return choice >= 12;
+}
+
 static void changed(void *context) {
     const struct node *node = context;
     uint64_t count;
@@ -340,6 +360,10 @@ static void open_node(struct program *program, struct node *node) {
     settings.context = node;
     backend.get_state = get_state;
     backend.set_state = set_state;
+    if (times / 64 % 2 == 1) {
+        backend.present = present;
+        backend.is_gone = is_gone;
+    }
     backend.has_watch = times / 16 % 2;
     backend.watch_fd = program->watch;
     backend.changed = times / 32 % 2 == 0 ? changed : NULL;

@@ -27,10 +27,10 @@
  *
  * The differences from DynamicRendezvousHandler: there is no thread that keeps the node alive, so
  * the program processes the rendezvous whenever its descriptor is readable, as long as it takes
- * part. Where the store is Muster's, a node that is gone is known at once, and `round_over` is
- * called. After an error of `next` that is final the rendezvous cannot be used again; a new one
- * can. Nodes of `muster run` and torchrun also tell each other of their workers, which a program
- * that meets them in one job has to do, too: see `is_torchrun`.
+ * part. Where the store is Muster's, or a backend has presence, a node that is gone is known at
+ * once, and `round_over` is called. After an error of `next` that is final the rendezvous cannot be
+ * used again; a new one can. Nodes of `muster run` and torchrun also tell each other of their
+ * workers, which a program that meets them in one job has to do, too: see `is_torchrun`.
  *
  * WHERE THIS NODE HOSTS THE STORE THERE IS A THREAD ("muster-store"), as in muster/store_server.h;
  * another one asks the resolver whether this machine is the endpoint. With is_host below 0 there is
@@ -94,9 +94,22 @@ struct muster_rendezvous_backend {
     int has_watch;
     int watch_fd;
     void (*changed)(void *context);
+    /* Presence: the others see at once that this node is gone. Without it they miss its heartbeats,
+     * which takes keep_alive_interval * keep_alive_max_attempt. TorchElastic's backends have none.
+     * Both functions, or neither.
+     *
+     * `present` ties a name to this process, so that the others' is_gone can tell when the process
+     * has ended, however it did: by a lock, a connection, a lease. It is the name of this node in
+     * the record, ADDRESS_PID_NUMBER. A later name takes the place of the earlier one; NULL gives
+     * it up, when the rendezvous is freed. An error is logged, and the heartbeats are left. */
+    enum muster_error (*present)(void *context, const char *node, struct muster_failure *failure);
+    /* 1: the node of this name was present, and is gone for good. 0: it is there, or nothing is
+     * known of it, as of TorchElastic's nodes. It is asked for each other node of the record
+     * whenever the record was read: so the watch has to tell of nodes that are gone, too. */
+    int (*is_gone)(void *context, const char *node);
 };
 #define MUSTER_RENDEZVOUS_BACKEND                                                                  \
-    { sizeof(struct muster_rendezvous_backend), 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(struct muster_rendezvous_backend), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Begin with MUSTER_RENDEZVOUS_SETTINGS; zero and NULL stand for the default. */
 struct muster_rendezvous_settings {
@@ -162,9 +175,9 @@ struct muster_rendezvous_info {
 enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings *settings,
     struct muster_rendezvous **out_rendezvous, struct muster_failure *failure);
 
-/* This node is gone, for the others too: at once where the store is Muster's, else when it is
- * missed. From inside a callback it is done when the function that has called back ends, and
- * nothing of the program's is called meanwhile. Accepts NULL. */
+/* This node is gone, for the others too: at once where the store is Muster's or the backend has
+ * presence, else when it is missed. From inside a callback it is done when the function that has
+ * called back ends, and nothing of the program's is called meanwhile. Accepts NULL. */
 void muster_rendezvous_free(struct muster_rendezvous *rendezvous);
 
 /* next_rendezvous: takes part in the next round, and waits until there is one with this node.

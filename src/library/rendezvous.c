@@ -58,6 +58,11 @@ static enum muster_error read_backend(const struct muster_rendezvous_backend *gi
         error =
             library_fail(failure, MUSTER_ERROR_INVALID, "the backend lacks get_state or set_state");
     }
+    if (error == MUSTER_OK && (out_backend->present == NULL) != (out_backend->is_gone == NULL)) {
+        error = library_fail(failure, MUSTER_ERROR_INVALID, "the backend has %s without %s",
+            out_backend->present != NULL ? "present" : "is_gone",
+            out_backend->present != NULL ? "is_gone" : "present");
+    }
     if (error == MUSTER_OK && out_backend->has_watch && out_backend->watch_fd < 0) {
         error = library_fail(
             failure, MUSTER_ERROR_INVALID, "%d is no descriptor", out_backend->watch_fd);

@@ -313,7 +313,7 @@ enum failure_code rendezvous_object_open(struct muster_rendezvous *rendezvous,
     rendezvous->soon = event_timer_new(loop, do_soon, rendezvous);
     if (backend != NULL) {
         return rendezvous_own_backend_new(
-            loop, backend, rendezvous->node, &rendezvous->own, failure);
+            loop, backend, rendezvous->node, &rendezvous->log, &rendezvous->own, failure);
     }
     return rendezvous_endpoint_new(loop, &settings, &rendezvous->endpoint, failure);
 }

@@ -5,6 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
+#include "core/rendezvous/node_table.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -17,6 +18,9 @@ struct rendezvous_own_backend {
     struct muster_rendezvous_backend backend;
     char *name;
     struct rendezvous_member *node;
+    const struct log *log;
+    struct node_identity me;        /* the name that is present */
+    struct node_table gone;         /* of the record seen last: the machine knows it */
     struct event_descriptor *watch; /* or NULL */
     struct event_timer *timer;      /* of the machine */
     /* What the machine has asked for, of which it asks one at a time: tried until the deadline. */
@@ -90,6 +94,58 @@ static bool read_record(struct rendezvous_own_backend *own,
     return bytes_append(&own->token, record->token, record->token_length) == FAILURE_NONE;
 }
 
+/* Presence. */
+
+static void present(struct rendezvous_own_backend *own, const struct node_identity *identity) {
+    struct text name = {0};
+    struct muster_failure failure = {0};
+    own->me = *identity;
+    if (own->backend.present == NULL) {
+        return;
+    }
+    node_identity_describe(identity, &name);
+    enum muster_error error =
+        own->backend.present(own->backend.context, text_string(&name), &failure);
+    close_message(&failure);
+    if (error != MUSTER_OK) {
+        log_warning(own->log, "%s: this node is not present, and is missed by its heartbeats: %s",
+            own->name, failure.message[0] != '\0' ? failure.message : muster_error_text(error));
+    }
+    text_clear(&name);
+}
+
+static bool is_gone(
+    const struct rendezvous_own_backend *own, const struct node_identity *identity) {
+    struct text name = {0};
+    if (own->is_silent || node_identity_equals(identity, &own->me)) {
+        return false;
+    }
+    node_identity_describe(identity, &name);
+    bool is_gone = own->backend.is_gone(own->backend.context, text_string(&name)) != 0;
+    text_clear(&name);
+    return is_gone;
+}
+
+/* The machine is told once, since it looks at the record again then, and before it sees the record.
+ */
+static void look_for_gone(
+    struct rendezvous_own_backend *own, const struct rendezvous_state *state) {
+    struct node_table gone = {0};
+    for (size_t i = 0; i < state->count && own->backend.is_gone != NULL; i++) {
+        const struct node_identity *identity = &state->nodes[i].identity;
+        if (node_table_find(&own->gone, identity) != NODE_TABLE_ABSENT) {
+            node_table_put(&gone, identity, 0);
+        } else if (is_gone(own, identity)) {
+            node_table_put(&gone, identity, 0);
+            rendezvous_member_tell(
+                own->node, (struct rendezvous_event){
+                               .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
+        }
+    }
+    node_table_clear(&own->gone);
+    own->gone = gone;
+}
+
 /* What the machine asks for. */
 
 static void reach(struct rendezvous_own_backend *own) {
@@ -114,6 +170,7 @@ static void fetch(struct rendezvous_own_backend *own) {
     if (error != MUSTER_OK) {
         take_error(own, error, &failure);
     } else if (read_record(own, &record, &state)) {
+        look_for_gone(own, &state);
         rendezvous_member_tell(own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_RECORD,
                                               .state = record.exists ? &state : NULL});
     }
@@ -196,6 +253,7 @@ void rendezvous_own_backend_perform(
     }
     if (effect->kind == RENDEZVOUS_EFFECT_CONNECT) {
         begin(own, reach, effect->deadline);
+        node_table_clear(&own->gone);
         reach(own);
     } else if (effect->kind == RENDEZVOUS_EFFECT_FETCH) {
         begin(own, fetch, patience);
@@ -205,19 +263,22 @@ void rendezvous_own_backend_perform(
         spell(own, effect->write.state);
     } else if (effect->kind == RENDEZVOUS_EFFECT_ARM_TIMER) {
         event_timer_set(own->timer, effect->deadline);
-    } /* without presence there is nobody to tell, and nobody counts or calls */
+    } else if (effect->kind == RENDEZVOUS_EFFECT_PRESENT) {
+        present(own, &effect->present.identity);
+    } /* nobody counts or calls */
 }
 
 /* Life. */
 
 enum failure_code rendezvous_own_backend_new(struct event_loop *loop,
     const struct muster_rendezvous_backend *backend, struct rendezvous_member *node,
-    struct rendezvous_own_backend **out_own, struct failure *failure) {
+    const struct log *log, struct rendezvous_own_backend **out_own, struct failure *failure) {
     struct rendezvous_own_backend *own = memory_allocate(sizeof *own);
     own->backend = *backend;
     own->name =
         memory_duplicate_string(backend->name != NULL ? backend->name : "the program's backend");
     own->node = node;
+    own->log = log;
     bytes_init(&own->draft, MUSTER_RENDEZVOUS_STATE_MAXIMUM);
     bytes_init(&own->token, MUSTER_RENDEZVOUS_TOKEN_MAXIMUM);
     own->timer = event_timer_new(loop, timer_fired, own);
@@ -236,8 +297,12 @@ enum failure_code rendezvous_own_backend_new(struct event_loop *loop,
 }
 
 void rendezvous_own_backend_silence(struct rendezvous_own_backend *own) {
-    if (own != NULL) {
-        own->is_silent = true;
+    if (own == NULL) {
+        return;
+    }
+    own->is_silent = true;
+    if (own->backend.present != NULL && own->me.address[0] != '\0') {
+        (void)own->backend.present(own->backend.context, NULL, &(struct muster_failure){0});
     }
 }
 
@@ -248,6 +313,7 @@ void rendezvous_own_backend_free(struct rendezvous_own_backend *own) {
         event_timer_free(own->again);
         bytes_clear(&own->draft);
         bytes_clear(&own->token);
+        node_table_clear(&own->gone);
         free(own->name);
         free(own);
     }

@@ -18,6 +18,14 @@ static void refuse(const struct muster_rendezvous_settings *settings, enum muste
     assert_null(rendezvous);
 }
 
+static enum muster_error note_presence(
+    void *context, const char *node, struct muster_failure *failure) {
+    (void)context;
+    (void)node;
+    (void)failure;
+    return MUSTER_OK;
+}
+
 static void settings_that_make_no_sense_are_refused(void **state) {
     (void)state;
     struct fixture fixture;
@@ -66,6 +74,9 @@ static void settings_that_make_no_sense_are_refused(void **state) {
     half = fixture.backend;
     half.size = 1;
     refuse(&by_backend, MUSTER_ERROR_INVALID);
+    half = fixture.backend;
+    half.present = note_presence;
+    refuse(&by_backend, MUSTER_ERROR_INVALID); /* without is_gone */
     half = fixture.backend;
     half.has_watch = 1;
     half.watch_fd = -1;
