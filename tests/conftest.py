@@ -6,6 +6,7 @@ mark in its environment is a leak, and the test fails.
 """
 
 import functools
+import signal
 
 import pytest
 
@@ -16,6 +17,13 @@ from support.network import Network, require_network
 from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
 from support.slurm import Slurm, require_slurm
+
+
+def pytest_configure():
+    """A shell that is no terminal's starts what it puts into the background with SIGINT ignored, and every
+    program under test would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
