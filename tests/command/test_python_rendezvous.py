@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python package's rendezvous with a backend of the program's own, several nodes in one process."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from support.own_library import environment, import_module
+
+rendezvous = import_module("muster.rendezvous")
+store = import_module("muster.store")
+
+pytestmark = pytest.mark.plain_build
+SOON = rendezvous.RendezvousTimeout(join=timedelta(seconds=20), last_call=timedelta(seconds=1), close=timedelta(seconds=5))
+
+
+class SharedRecord:
+    """What the backends of one job's nodes have in common."""
+
+    def __init__(self):
+        self.lock, self.state, self.version, self.present, self.gone, self.watchers = threading.RLock(), None, 0, set(), set(), []
+
+    def tell(self):
+        for write_end in self.watchers:
+            os.write(write_end, b"!")
+
+
+class Backend(rendezvous.RendezvousBackend):
+    """Tokens that are no bytes: a version and the object that it is of."""
+
+    name = "shared"
+
+    def __init__(self, shared):
+        self.shared, self.calls, self.wrong = shared, 0, None
+
+    def record(self):
+        return None if self.shared.state is None else (self.shared.state, (self.shared.version, self.shared))
+
+    def get_state(self):
+        self.calls += 1
+        if self.wrong is not None:
+            raise self.wrong
+        with self.shared.lock:
+            return self.record()
+
+    def set_state(self, state, token=None):
+        with self.shared.lock:
+            is_set = token == ((self.shared.version, self.shared) if self.shared.state is not None else None)
+            if is_set:
+                self.shared.state, self.shared.version = state, self.shared.version + 1
+                self.shared.tell()
+            found = self.record()
+            return None if found is None else (*found, is_set)
+
+
+class WatchedBackend(Backend):
+    """With all that a backend may have."""
+
+    def __init__(self, shared):
+        super().__init__(shared)
+        self.watch_fd, self.write_end = os.pipe()
+        self.node = None
+        shared.watchers.append(self.write_end)
+
+    def changed(self):
+        os.read(self.watch_fd, 4096)
+
+    def present(self, node):
+        with self.shared.lock:
+            if self.node is not None:
+                self.shared.gone.add(self.node)
+                self.shared.tell()
+            self.node = node
+
+    def is_gone(self, node):
+        return node in self.shared.gone
+
+
+def handler_of(backend, lowest=2, highest=2, keys=None, timeout=SOON, run_id="job"):
+    return rendezvous.DynamicRendezvousHandler.from_backend(run_id, keys, backend, lowest, highest, timeout=timeout)
+
+
+def all_next(handlers):
+    with ThreadPoolExecutor(len(handlers)) as pool:
+        return [info.result(30) for info in [pool.submit(handler.next_rendezvous) for handler in handlers]]
+
+
+@contextlib.contextmanager
+def ended(handlers):
+    yield handlers
+    for handler in handlers:
+        handler.close()
+
+
+@pytest.mark.parametrize("kind", [Backend, WatchedBackend])
+def test_nodes_meet_by_a_backend_of_the_program(kind):
+    shared = SharedRecord()
+    with ended([handler_of(kind(shared), 3, 3) for _ in range(3)]) as handlers:
+        infos = all_next(handlers)
+        assert sorted(info.rank for info in infos) == [0, 1, 2]
+        assert {(info.world_size, info.round, info.store) for info in infos} == {(3, 0, None)}
+        assert [handler.is_closed() for handler in handlers] == [False] * 3
+        assert [handler.num_nodes_waiting() for handler in handlers] == [0] * 3
+        assert handlers[0].shutdown() is True
+        assert handlers[0].shutdown() is True
+        with pytest.raises(rendezvous.RendezvousClosedError):
+            handler_of(kind(shared), 3, 3).next_rendezvous()
+
+
+def test_the_store_of_a_round_and_of_its_workers():
+    keys = store.TCPStore("127.0.0.1", 0, is_master=True)
+    shared = SharedRecord()
+    with ended([handler_of(Backend(shared), keys=keys.clone()) for _ in range(2)]) as handlers:
+        infos = all_next(handlers)
+        infos[0].store.set("said", b"here")
+        assert infos[1].store.get("said") == b"here"
+        assert keys.get(infos[0].store_prefix + "/said") == b"here"
+        assert infos[0].bootstrap_store_info == infos[1].bootstrap_store_info
+        assert 0 < infos[0].bootstrap_store_info.master_port < 65536
+
+
+def test_a_node_that_comes_is_seen_and_let_in():
+    shared = SharedRecord()
+    with ended([handler_of(WatchedBackend(shared), 1, 3) for _ in range(3)]) as handlers:
+        first = all_next(handlers[:1])[0]
+        assert first.world_size == 1
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(handlers[1].next_rendezvous)
+            while handlers[0].num_nodes_waiting() == 0:
+                pass
+            again = handlers[0].next_rendezvous()
+            assert (again.round, again.world_size, second.result(30).world_size) == (1, 2, 2)
+
+
+def test_a_node_that_is_gone_is_seen_by_its_presence():
+    shared = SharedRecord()
+    with ended([handler_of(WatchedBackend(shared), 1, 2) for _ in range(2)]) as handlers:
+        all_next(handlers)
+        handlers[1].close()
+        while handlers[0].num_nodes_waiting() == 0:
+            pass
+        assert handlers[0].next_rendezvous().world_size == 1
+
+
+def test_a_redundant_node_takes_the_place_of_one_that_is_gone():
+    shared = SharedRecord()
+    with ended([handler_of(WatchedBackend(shared)) for _ in range(3)]) as handlers:
+        all_next(handlers[:2])
+        with ThreadPoolExecutor(2) as pool:
+            spare = pool.submit(handlers[2].next_rendezvous)
+            while handlers[2]._backend.node is None:
+                pass
+            handlers[1].close()
+            rest = pool.submit(handlers[0].next_rendezvous)
+            assert (spare.result(30).world_size, rest.result(30).world_size) == (2, 2)
+
+
+@pytest.mark.parametrize("wrong, error, text", [
+    (rendezvous.RendezvousStateError("torn"), rendezvous.RendezvousStateError, "torn"),
+    (rendezvous.RendezvousConnectionError("away"), rendezvous.RendezvousConnectionError, "away"),
+    (ZeroDivisionError("a\0b"), rendezvous.RendezvousConnectionError, "ZeroDivisionError: a?b"),
+])
+def test_what_a_backend_raises(wrong, error, text):
+    backend = Backend(SharedRecord())
+    backend.wrong = wrong
+    soon = rendezvous.RendezvousTimeout(join=timedelta(seconds=0.5))
+    with ended([handler_of(backend, timeout=soon)]) as handlers, pytest.raises(rendezvous.RendezvousError) as raised:
+        handlers[0].next_rendezvous()
+    assert (type(raised.value), text in str(raised.value)) == (error, True), repr(raised.value)
+
+
+@pytest.mark.parametrize("state", ["text", 3, None])
+def test_a_state_that_is_no_bytes(state):
+    backend = Backend(SharedRecord())
+    backend.get_state = lambda: (state, b"token")
+    soon = rendezvous.RendezvousTimeout(join=timedelta(seconds=0.5))
+    with ended([handler_of(backend, timeout=soon)]) as handlers, pytest.raises(rendezvous.RendezvousError, match="no bytes"):
+        handlers[0].next_rendezvous()
+
+
+def test_a_state_that_is_none_of_a_rendezvous_is_refused():
+    shared = SharedRecord()
+    shared.state = b"cos\nsystem\n(S'true'\ntR."
+    with ended([handler_of(Backend(shared))]) as handlers, pytest.raises(rendezvous.RendezvousStateError):
+        handlers[0].next_rendezvous()
+
+
+def test_a_backend_that_never_answers_with_a_record_ends_at_the_deadline():
+    backend = Backend(SharedRecord())
+    backend.get_state, backend.set_state = lambda: None, lambda state, token: None
+    soon = rendezvous.RendezvousTimeout(join=timedelta(seconds=0.5))
+    with ended([handler_of(backend, timeout=soon)]) as handlers, pytest.raises(rendezvous.RendezvousError):
+        handlers[0].next_rendezvous()
+
+
+@pytest.mark.parametrize("lowest, highest, run_id, text", [
+    (0, 1, "job", "minimum number of nodes (0)"), (3, 2, "job", "maximum number of nodes (2)"), (1, 1, "", "run id"),
+    (1, 1, "a\0b", "zero byte"), (1, 70000, "job", "70000"), (1, 1, "j" * 300, "256"),
+])
+def test_settings_that_make_no_sense(lowest, highest, run_id, text):
+    with pytest.raises(ValueError) as raised:
+        handler_of(Backend(SharedRecord()), lowest, highest, run_id=run_id)
+    assert text in str(raised.value), raised.value
+
+
+@pytest.mark.parametrize("endpoint, text", [("host:port", "host:port"), ("host:-1", "host:-1"), ("host:65536", "65536")])
+def test_an_endpoint_that_is_none(endpoint, text):
+    with pytest.raises(ValueError, match=text):
+        rendezvous.create_backend(rendezvous.RendezvousParameters("c10d", endpoint, "job", 1, 1))
+
+
+def test_nodes_that_come_and_go_leave_no_descriptor():
+    def play():
+        shared = SharedRecord()
+        with ended([handler_of(Backend(shared), 1, 1)]) as handlers:
+            all_next(handlers)
+
+    play()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(30):
+        play()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_it_imports_no_pytorch():
+    script = "import sys, muster.rendezvous; print(sorted(name for name in sys.modules if name.startswith('torch')))"
+    end = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                         env={**os.environ, **{name: str(value) for name, value in environment().items()}})
+    assert end.stdout == "[]\n"
