@@ -26,7 +26,7 @@
  * be, or a server in a child that was forked; nothing else happens then. SIGPIPE is not raised.
  * When memory is exhausted, the program is ended.
  *
- * Link with -lmuster-local-timer. */
+ * Link with -lmuster. */
 #ifndef MUSTER_LOCAL_TIMER_H
 #define MUSTER_LOCAL_TIMER_H
 

@@ -14,7 +14,7 @@
 #include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
 #include "host/process/process_table.h"
-#include "local_timer_queue.h"
+#include "library/local_timer_queue.h"
 
 /* About the year 2262; struct wall_time cannot hold later times. */
 #define NEVER_SECONDS 9.2e9
