@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -62,6 +64,66 @@ def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
         server.stdin.close()
     assert server.wait(60) == 0
     server.stdout.close()
+
+
+def start_in_a_loop(name, *words):
+    """A program that says its port, and ends with its input."""
+    program = subprocess.Popen([EXAMPLES / name, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return program, int(re.fullmatch(r"port (\d+)\n", program.stdout.readline())[1])
+
+
+def end_input(program):
+    program.stdin.close()
+    assert program.wait(60) == 0
+    program.stdout.close()
+
+
+def test_store_is_served_in_a_loop_of_the_program(muster):
+    program, port = start_in_a_loop("store_host")
+    try:
+        place = ["--host", "127.0.0.1", "--port", port]
+        assert muster.run(["store", "set", *place, "key", "value"]).status == 0
+        end = muster.run(["store", "get", *place, "key"])
+        assert (end.status, end.out) == (0, "value\n"), end
+    finally:
+        end_input(program)
+
+
+def status_of(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as answer:
+        return answer.code
+
+
+def test_probes_are_answered_in_a_loop_of_the_program():
+    program, port = start_in_a_loop("probed_loop", "0.001")
+    try:
+        while status_of(port) == 200:  # it has made progress when it began
+            pass
+        assert status_of(port) == 503
+    finally:
+        end_input(program)
+    program, port = start_in_a_loop("probed_loop")
+    try:
+        assert status_of(port) == 200
+    finally:
+        end_input(program)
+
+
+def test_children_are_ended_when_their_time_is_over():
+    end = subprocess.run([EXAMPLES / "timed_children", "0.2"], capture_output=True, text=True, check=False, timeout=60)
+    assert (end.returncode, end.stdout) == (0, "child 1 was ended: load a batch\nchild 0: done\nchild 1: killed\n"), end
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_metrics_of_a_job_are_written(scratch, status):
+    words = [EXAMPLES / "metrics_to_file", scratch / "metrics", "sh", "-c", f"exit {status}"]
+    end = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert end.returncode == (1 if status else 0), end
+    lines = (scratch / "metrics").read_text()
+    assert re.search(r"^\[\d+(\.\d+)?\]\[torchelastic\]: SimpleElasticAgent\._rendezvous\.success=1$", lines, re.MULTILINE), lines
 
 
 JOBS = "2 test $RANK = 0 || exit 3\n1 exit 0\n0 exit 0\n3 exit 0\n"
