@@ -84,7 +84,7 @@ def test_store_is_served_in_a_loop_of_the_program(muster):
         place = ["--host", "127.0.0.1", "--port", port]
         assert muster.run(["store", "set", *place, "key", "value"]).status == 0
         end = muster.run(["store", "get", *place, "key"])
-        assert (end.status, end.out) == (0, "value\n"), end
+        assert (end.status, end.out) == (0, "value"), end
     finally:
         end_input(program)
 
