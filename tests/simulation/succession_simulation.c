@@ -17,6 +17,8 @@
 #include "virtual_succession.h"
 
 #define IDLE_SECONDS 600
+/* So many effects a successor has at most until all have followed it, and some more. */
+#define SUCCESSOR_STEPS 16
 
 static uint64_t seed_count = 1000;
 static uint64_t hosts_killed = 20; /* in one job */
@@ -25,6 +27,10 @@ static bool is_one_seed;
 
 static uint64_t below(struct simulation *simulation, uint64_t bound) {
     return random_below(&simulation->random, bound);
+}
+
+static double fraction(struct simulation *simulation) {
+    return random_fraction(&simulation->random);
 }
 
 static int anybody(struct simulation *simulation) {
@@ -157,6 +163,63 @@ static void succession(struct simulation *simulation) {
             }
         }
         simulation_play(simulation, 1.5);
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* The host dies, and who claims its place dies at one of its steps: before or after the append, the
+ * store, the connection, the telling. */
+static void step_of_successor(struct simulation *simulation) {
+    if (simulation->node_count < 3) {
+        return;
+    }
+    simulation_play(simulation, 3);
+    simulation->successor.is_doomed = true;
+    simulation->successor.node = SIM_NOBODY;
+    simulation->successor.effects_left = simulation->seed % SUCCESSOR_STEPS;
+    if (!kill_host(simulation)) {
+        simulation_complain(simulation, "nobody hosts");
+    }
+    for (int i = 0; i < 100 && simulation->successor.is_doomed; i++) {
+        simulation_play(simulation, 0.1);
+    }
+    if (simulation->successor.is_doomed) {
+        simulation_complain(simulation, "nobody has claimed, or has done less than was thought");
+    }
+    simulation_play(simulation, 1.5);
+    if (!simulation_is_settled(simulation)) {
+        simulation_complain(simulation, "the survivors are not one world after 1.5 s");
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* The host stands still while another takes its term, with what it was about to do undone: it tells
+ * nothing when it goes on, and follows. */
+static void standing(struct simulation *simulation) {
+    simulation_play(simulation, 1 + fraction(simulation) * 2);
+    int host = simulation_host(simulation);
+    if (host == SIM_NOBODY) {
+        simulation_complain(simulation, "nobody hosts");
+        return;
+    }
+    for (int other = anybody(simulation); other != host; other = host) {
+        simulation_kill(simulation, other); /* a round is under way */
+        simulation_play(simulation, fraction(simulation) * 0.2);
+    }
+    simulation_stop(simulation, host);
+    simulation_play(simulation, 6 + fraction(simulation) * 20);
+    int successor = simulation_host(simulation);
+    bool has_others = count_alive(simulation) > 1;
+    if (has_others && (successor == host || successor == SIM_NOBODY)) {
+        simulation_complain(simulation, "nobody follows a host that stands still");
+    }
+    simulation_continue(simulation, host);
+    simulation_play(simulation, 3);
+    if (has_others && simulation->nodes[host].is_hosting) {
+        simulation_complain(simulation, "a host that stood still hosts on");
+    }
+    if (!simulation_is_settled(simulation)) {
+        simulation_complain(simulation, "host and successor are not one world after 3 s");
     }
     expect_one_world(simulation, 10);
 }
@@ -351,6 +414,16 @@ static void hosts_are_killed_one_after_the_other(void **state) {
     play(succession, 10);
 }
 
+static void a_successor_may_die_at_every_step(void **state) {
+    (void)state;
+    play(step_of_successor, 1);
+}
+
+static void a_host_that_stands_still_across_a_term_follows(void **state) {
+    (void)state;
+    play(standing, 4);
+}
+
 static void a_machine_that_is_gone_without_a_word_is_succeeded_soon(void **state) {
     (void)state;
     play(silent, 10);
@@ -392,6 +465,8 @@ static void silences_that_come_one_by_one_count_together(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(hosts_are_killed_one_after_the_other),
+    cmocka_unit_test(a_successor_may_die_at_every_step),
+    cmocka_unit_test(a_host_that_stands_still_across_a_term_follows),
     cmocka_unit_test(a_machine_that_is_gone_without_a_word_is_succeeded_soon),
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
     cmocka_unit_test(a_host_does_not_keep_the_job_from_those_who_are_more),

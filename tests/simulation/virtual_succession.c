@@ -279,17 +279,23 @@ void simulation_show(struct simulation *simulation, int host) {
 static void tell_committed(struct simulation *simulation, int node, int64_t round) {
     struct sim_node *self = &simulation->nodes[node];
     const struct virtual_entry *world = NULL;
-    for (size_t i = 0; i < simulation->reg.count; i++) {
+    for (size_t i = 0; i < simulation->reg.count && world == NULL; i++) {
         const struct virtual_entry *entry = &simulation->reg.entries[i];
-        if (entry->record.round == round && entry->record.is_complete) {
-            world = entry;
-        }
+        bool is_world = entry->record.round == round && entry->record.is_complete;
+        world = is_world ? entry : NULL; /* later ones repeat it */
     }
     if (!self->is_hosting) {
         simulation_complain(simulation, "a node that does not host tells of a round");
     } else if (world == NULL) {
         simulation_complain(simulation, "round %lld is told and is no entry", (long long)round);
-    } else if (self->is_hosting && self->record.is_complete && self->record.round == round) {
+    } else if (world->entry.term > self->term) {
+        simulation_complain(
+            simulation, "a deposed host tells of round %lld, of a later term", (long long)round);
+    } else if (self->record.is_complete && self->record.round == round) {
+        if (!virtual_register_has_world(&simulation->reg, &self->record)) {
+            simulation_complain(
+                simulation, "another world is told than the entry of round %lld", (long long)round);
+        }
         self->is_committed = true;
         simulation_show(simulation, node);
     }
@@ -376,6 +382,23 @@ static void say(const struct simulation *simulation, int node, const struct succ
     text_clear(&line);
 }
 
+/* Kills the node that has claimed after so many of its effects. */
+static void doom(struct simulation *simulation, int node, const struct succession_effect *effect) {
+    bool is_claim = effect->kind == SUCCESSION_EFFECT_APPEND && effect->append.is_claim;
+    if (simulation->successor.is_doomed && simulation->successor.node == SIM_NOBODY && is_claim) {
+        simulation->successor.node = node;
+    }
+    if (simulation->successor.is_doomed && simulation->successor.node == node &&
+        simulation->successor.effects_left-- == 0) {
+        simulation->successor.is_doomed = false;
+        simulation_kill(simulation, node);
+    }
+}
+
+static bool is_same_life(const struct simulation *simulation, int node, int64_t life) {
+    return simulation->nodes[node].is_alive && simulation->nodes[node].life == life;
+}
+
 void simulation_step(struct simulation *simulation, int node, struct succession_event event) {
     struct sim_node *self = &simulation->nodes[node];
     struct succession_effects effects;
@@ -383,7 +406,10 @@ void simulation_step(struct simulation *simulation, int node, struct succession_
     event.now = simulation->now;
     succession_machine_step(self->machine, &event, &effects);
     say(simulation, node, &event, &effects);
-    for (size_t i = 0; i < effects.count && self->is_alive && self->life == life; i++) {
-        perform(simulation, node, &effects.items[i]);
+    for (size_t i = 0; i < effects.count && is_same_life(simulation, node, life); i++) {
+        doom(simulation, node, &effects.items[i]);
+        if (is_same_life(simulation, node, life)) {
+            perform(simulation, node, &effects.items[i]);
+        }
     }
 }

@@ -99,6 +99,11 @@ struct simulation {
     bool is_register_slow;
     bool is_stale;
     bool is_treacherous; /* replies are lost, and processes die beside their appends */
+    struct {
+        bool is_doomed;        /* who claims next */
+        int node;              /* SIM_NOBODY: nobody has claimed yet */
+        uint64_t effects_left; /* until it dies */
+    } successor;
     struct sim_event *events;
     size_t event_count;
     size_t event_capacity;
