@@ -454,6 +454,14 @@ static void workers_run_on_while_only_the_register_is_away(void **state) {
     play(registerless, 10);
 }
 
+/* A seed that has found a mistake: an append of its own that a host had given up took effect. */
+static void a_commit_that_comes_late_is_told_as_what_it_is(void **state) {
+    (void)state;
+    if (!is_one_seed) {
+        expect_no_complaint(35368, storm);
+    }
+}
+
 /* Seeds that have found a mistake: 45, 376. */
 static void silences_that_come_one_by_one_count_together(void **state) {
     static const uint64_t seeds[] = {45, 376};
@@ -471,6 +479,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
     cmocka_unit_test(a_host_does_not_keep_the_job_from_those_who_are_more),
     cmocka_unit_test(silences_that_come_one_by_one_count_together),
+    cmocka_unit_test(a_commit_that_comes_late_is_told_as_what_it_is),
     cmocka_unit_test(a_job_that_is_over_is_never_run_again),
     cmocka_unit_test(an_idle_job_asks_the_register_less_than_once_a_second),
     cmocka_unit_test(workers_run_on_while_only_the_register_is_away),

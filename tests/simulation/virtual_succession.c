@@ -141,6 +141,12 @@ static struct sim_event *answer(struct simulation *simulation, int node, uint64_
     return event;
 }
 
+/* A cache holds what was there a moment ago, and is asked anew later. */
+static bool may_be_left_out(const struct simulation *simulation, size_t entry_count) {
+    const struct virtual_entry *last = &simulation->reg.entries[entry_count - 1];
+    return duration_seconds(instant_until(last->at, simulation->now)) < SIM_STALE_SECONDS;
+}
+
 static void ask_read(struct simulation *simulation, int node) {
     uint64_t ticket = ++simulation->nodes[node].register_ticket;
     if (!reaches_register(simulation, node)) {
@@ -151,7 +157,9 @@ static void ask_read(struct simulation *simulation, int node) {
         answer(simulation, node, ticket, SUCCESSION_EVENT_READ, register_delay(simulation));
     if (simulation->is_stale && chance(simulation, 30)) {
         size_t old = random_below(&simulation->random, 3);
-        event->count -= old < event->count ? old : event->count;
+        for (; old > 0 && event->count > 0 && may_be_left_out(simulation, event->count); old--) {
+            event->count--;
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 #include "virtual_succession_parts.h"
 
 #define JOIN_SECONDS 1000000.0
+/* More than these come of nodes that answer each other for ever. */
+#define EVENTS_OF_AN_INSTANT_MAXIMUM 1000
 
 /* Workers. */
 
@@ -282,7 +284,14 @@ static bool play_one(struct simulation *simulation, struct instant end) {
 
 void simulation_play(struct simulation *simulation, double seconds) {
     struct instant end = simulation_later(simulation, seconds);
+    struct instant before = simulation->now;
+    size_t count = 0;
     while (simulation->complaint[0] == '\0' && play_one(simulation, end)) {
+        count = instant_is_before(before, simulation->now) ? 1 : count + 1;
+        before = simulation->now;
+        if (count > EVENTS_OF_AN_INSTANT_MAXIMUM) {
+            simulation_complain(simulation, "time stands still: %zu events happen at once", count);
+        }
     }
     simulation->now = end;
 }

@@ -8,6 +8,9 @@
 
 #define SIM_SILENCE_SECONDS 3.0
 #define SIM_FENCE_SECONDS 10.0
+/* For so long an answer of a stale register may leave out an entry; and so late a fence may come.
+ */
+#define SIM_STALE_SECONDS 5.0
 
 struct instant simulation_later(const struct simulation *simulation, double seconds);
 double simulation_between(struct simulation *simulation, double low, double high);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "virtual_succession_parts.h"
 
-/* What a fence may come late where the register's answers are stale, a few times in a row. */
-#define STALE_SECONDS 8.0
-
 static bool is_over(const struct simulation *simulation, struct instant since, double slack) {
     return duration_seconds(instant_until(since, simulation->now)) >
            SIM_FENCE_SECONDS + slack + 0.001;
@@ -41,7 +38,7 @@ static const struct virtual_entry *first_world_without(
  * intent: nobody there can tell a register that is away from one that others still reach. Only
  * nodes outside of that world can have begun another. */
 static bool overlaps(const struct simulation *simulation, const struct sim_node *node) {
-    double slack = simulation->is_stale ? STALE_SECONDS : 0;
+    double slack = simulation->is_stale ? SIM_STALE_SECONDS : 0;
     const struct virtual_entry *other =
         runs_alone(node) ? first_world_without(simulation, node) : NULL;
     return other != NULL && is_over(simulation, other->at, slack) &&

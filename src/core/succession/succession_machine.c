@@ -123,7 +123,8 @@ static void take_win(struct succession_step *step) {
 
 /* What the register says. */
 
-/* Whether the append that is unresolved was won: nobody else writes this node's name. */
+/* Whether an append of this node was won while nobody knew: nobody else writes its name. It need
+ * not be the last one, since an earlier one may have been given up before it took effect. */
 static bool is_own_win(
     const struct succession_machine *machine, const struct succession_entry *entry) {
     return machine->is_unresolved && entry->number == machine->entry.number + 1 &&
@@ -196,6 +197,7 @@ static void take_entry(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     const struct succession_entry *entry = &step->event->entry;
     if (is_own_win(machine, entry)) {
+        rendezvous_state_copy(step->event->record, &machine->appended);
         take_win(step);
     } else if (entry->number > machine->entry.number) {
         follow(step, entry);

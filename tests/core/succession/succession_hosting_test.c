@@ -112,7 +112,43 @@ static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state)
     rendezvous_state_clear(&record);
 }
 
+/* An append of which nothing is known may take effect after it was tried again in vain. What this
+ * node would append by then is another round. */
+static void an_entry_of_this_node_commits_what_it_says(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state first = world(0, "abc");
+    struct rendezvous_state second = world(1, "abc");
+    struct rendezvous_state third = world(2, "abc");
+    const char *append_second = "append commit 3 term 1: round 1 complete [a_1_1073741824:0 "
+                                "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []";
+    seen(&scene, &second, append_second);
+    plain(&scene, SUCCESSION_EVENT_UNKNOWN, "");
+    scene.seconds = 0.25;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &first, append_second);
+    step(&scene,
+        (struct succession_event){
+            .kind = SUCCESSION_EVENT_FAILED, .failed = {.reason = "no answer"}},
+        "");
+    seen(&scene, &third,
+        "append commit 3 term 1: round 2 complete [a_1_1073741824:0 b_1_1073741824:1 "
+        "c_1_1073741824:2] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_UNKNOWN, "");
+    scene.seconds = 0.75;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 1, "a", &second,
+        "tell_committed 1; append commit 4 term 1: round 2 complete [a_1_1073741824:0 "
+        "b_1_1073741824:1 c_1_1073741824:2] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 2");
+    rendezvous_state_clear(&first);
+    rendezvous_state_clear(&second);
+    rendezvous_state_clear(&third);
+    scene_clear(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_entry_of_this_node_commits_what_it_says),
     cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
     cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
     cmocka_unit_test(hosts_that_have_committed_nothing_are_known_to_be_gone),
