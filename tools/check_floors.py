@@ -64,6 +64,10 @@ STANDARD_HEADERS = {
 }
 # Third-party headers, and the only files that may see them.
 FOREIGN_HEADERS = {"uthash.h": re.compile(r"base/table\.c"), "jansson.h": re.compile(r"wire/.*\.c")}
+# What stands behind the headers of libmuster. The commands reach it through these alone, so that they cannot rot.
+BEHIND_HEADERS = {"agent/watchdog", "core/store", "core/watchdog", "host/network", "host/store", "host/watchdog",
+                  "library", "wire/store", "wire/watchdog"}
+HEADERLESS = {"main/timer/timer_list.c"}  # the list of a server in another process is in no header
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -100,6 +104,8 @@ def complaints_about(source, name, includes):
             yield f'src/{name}: "{included}" is on a higher floor'
         elif (floor, other) in BLIND:
             yield f'src/{name}: {floor} and {other} do not see each other ("{included}")'
+        elif floor == "main" and room_of(included) in BEHIND_HEADERS and name not in HEADERLESS:
+            yield f'src/{name}: "{included}" is behind a header of libmuster; include <muster/...>'
         elif not is_open(room_of(name), room_of(included)):
             yield (
                 f'src/{name}: "{included}" is in a room that {room_of(name)} does not include; '

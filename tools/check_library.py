@@ -3,12 +3,14 @@
 """Fails when libmuster is not what its headers say.
 
     tools/check_library.py --include DIRECTORY --map FILE --shared FILE --archive FILE HEADER...
-        [--compiler COMMAND] [--abi FILE | --write-abi FILE]
+        [--compiler COMMAND] [--abi FILE | --write-abi FILE] [--null-test FILE]
 
 The functions of the headers, the names of the version script, and what can be seen from outside in the shared
 library and in the archive are the same. Each header includes only others of muster and two of the C library,
 and can be compiled alone, as C17 and (where there is a C++ compiler) as C++11. The shared library needs only
 the libraries named here.
+
+The test that hands nothing to each function (--null-test) calls each.
 
 With --abi the binary interface is compared with that of FILE, by abidiff (Debian: abigail-tools). Whoever
 changes it on purpose writes the file anew, with --write-abi instead.
@@ -113,6 +115,7 @@ def main():
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--abi", type=pathlib.Path)
     parser.add_argument("--write-abi", type=pathlib.Path)
+    parser.add_argument("--null-test", type=pathlib.Path)
     parser.add_argument("headers", type=pathlib.Path, nargs="+")
     options = parser.parse_args()
 
@@ -130,6 +133,9 @@ def main():
         complaints += complaints_about_includes(header)
         for command, language in languages:
             complaints += complaints_of_compiler(command, language, header, options.include)
+    if options.null_test:
+        uncalled = sorted(functions - functions_of(options.null_test))
+        complaints += [f"{options.null_test.name}: {name} is not called" for name in uncalled]
     if options.abi:
         complaints += complaints_of_abidiff(options.abi, options.shared)
     if options.write_abi:

@@ -48,7 +48,15 @@ struct muster_store_server_settings {
                                180 */
     size_t memory;          /* the most bytes for all clients; default a quarter of what the cgroup
                                or the machine has, but not more than 4 GiB */
+    int memory_percent;     /* the same as a part of what there is, where `memory` is 0; to 100 */
+    size_t key_maximum;     /* the longest key, with the '/' that TCPStore puts before it; default
+                               8192 */
     size_t value_maximum;   /* the largest value of one request; default 8 MiB, as PyTorch's */
+    size_t request_keys;    /* the most keys of one request about several; default 131072 */
+    size_t request_maximum; /* the bytes of such a request; default 256 MiB, less where the memory
+                               for all is less than 1 GiB */
+    size_t reply_maximum;   /* the longest reply, with those before it that the client has not read;
+                               default as request_maximum */
     size_t connection_maximum; /* default 131072, or what the limit of open files allows */
     /* What is worth a line in a log, as in muster/timer_server.h. It is called by the server's own
      * thread if there is one. May be NULL. */
@@ -56,11 +64,14 @@ struct muster_store_server_settings {
     void *context;
 };
 #define MUSTER_STORE_SERVER_SETTINGS                                                               \
-    { sizeof(struct muster_store_server_settings), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    {                                                                                              \
+        sizeof(struct muster_store_server_settings), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+            0, 0                                                                                   \
+    }
 
 /* Clients can connect when this returns. MUSTER_ERROR_INVALID for a host or a port that is none, a
- * descriptor that is no bound TCP socket, and a token file that others may read;
- * MUSTER_ERROR_SYSTEM. */
+ * descriptor that is no bound TCP socket, a part of the memory that is none, and a token file that
+ * others may read; MUSTER_ERROR_SYSTEM. */
 enum muster_error muster_store_server_new(const struct muster_store_server_settings *settings,
     struct muster_store_server **out_server, struct muster_failure *failure);
 

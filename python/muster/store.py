@@ -102,8 +102,10 @@ class _ServerSettings(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t), ("host", ctypes.c_char_p), ("port", ctypes.c_int), ("has_fd", ctypes.c_int),
         ("fd", ctypes.c_int), ("is_polled", ctypes.c_int), ("token_file", ctypes.c_char_p),
-        ("silence_timeout", ctypes.c_double), ("memory", ctypes.c_size_t), ("value_maximum", ctypes.c_size_t),
-        ("connection_maximum", ctypes.c_size_t), ("log", ctypes.c_void_p), ("context", ctypes.c_void_p),
+        ("silence_timeout", ctypes.c_double), ("memory", ctypes.c_size_t), ("memory_percent", ctypes.c_int),
+        ("key_maximum", ctypes.c_size_t), ("value_maximum", ctypes.c_size_t), ("request_keys", ctypes.c_size_t),
+        ("request_maximum", ctypes.c_size_t), ("reply_maximum", ctypes.c_size_t), ("connection_maximum", ctypes.c_size_t),
+        ("log", ctypes.c_void_p), ("context", ctypes.c_void_p),
     ]  # fmt: skip
 
 

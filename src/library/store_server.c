@@ -19,7 +19,6 @@
 
 #define HOST_MAXIMUM 1024
 #define LEAST_SILENCE 2
-#define LARGEST_VALUE ((size_t)1 << 30)
 
 struct muster_store_server {
     void (*write)(void *context, int level, const char *origin, const char *message);
@@ -57,22 +56,26 @@ static enum muster_error check_settings(
         return library_fail(failure, MUSTER_ERROR_INVALID,
             "the silence timeout has to be %d or more", LEAST_SILENCE);
     }
-    if (settings->value_maximum > LARGEST_VALUE) {
-        return library_fail(
-            failure, MUSTER_ERROR_LIMIT, "the largest value may have %zu bytes", LARGEST_VALUE);
+    if (settings->memory_percent < 0 || settings->memory_percent > 100) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "%d is no part of the memory; 1 to 100 percent are", settings->memory_percent);
     }
     return MUSTER_OK;
 }
 
+static void limit(size_t *limit, size_t asked) {
+    *limit = asked > 0 ? asked : *limit;
+}
+
 static struct store_limits limits_of(const struct muster_store_server_settings *settings) {
-    const struct store_memory memory = {.bytes = settings->memory};
+    const struct store_memory memory = {settings->memory, settings->memory_percent};
     struct store_limits limits = store_memory_limits(&memory, memory_limit_read(""));
-    if (settings->value_maximum > 0) {
-        limits.value_bytes = settings->value_maximum;
-    }
-    if (settings->connection_maximum > 0) {
-        limits.connections = settings->connection_maximum;
-    }
+    limit(&limits.key_bytes, settings->key_maximum);
+    limit(&limits.value_bytes, settings->value_maximum);
+    limit(&limits.keys_per_request, settings->request_keys);
+    limit(&limits.request_bytes, settings->request_maximum);
+    limit(&limits.queued_reply_bytes, settings->reply_maximum);
+    limit(&limits.connections, settings->connection_maximum);
     return limits;
 }
 

@@ -15,6 +15,11 @@ static void stop_loop(void *context, int signal) {
     event_loop_stop(context);
 }
 
+void command_service_log(
+    const struct log *log, int level, const char *origin, const char *message) {
+    log_record(log, (enum log_level)(level / 10 - 1), origin, "%s", message);
+}
+
 int command_service_run(
     const struct command_service *service, const struct text_list *environment) {
     static const int ending[] = {SIGTERM, SIGINT};

@@ -18,6 +18,9 @@ struct command_service {
     void *context;
 };
 
+/* What an object of libmuster says, whose levels are Python's, as a line of the service's log. */
+void command_service_log(const struct log *log, int level, const char *origin, const char *message);
+
 /* Runs the service. Returns the exit status. */
 int command_service_run(const struct command_service *service, const struct text_list *environment);
 

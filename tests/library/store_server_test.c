@@ -99,19 +99,70 @@ static void socket_that_is_handed_in_is_served(void **state) {
     muster_store_server_free(server);
 }
 
-static void limit_of_values_holds(void **state) {
-    (void)state;
-    struct muster_store_server_settings settings = defaults;
+static struct muster_store_request request(enum muster_store_operation operation) {
+    struct muster_store_request request = MUSTER_STORE_REQUEST;
+    request.operation = operation;
+    return request;
+}
+
+static struct muster_store_request set_of(const char *key, const char *value) {
+    struct muster_store_request set = request(MUSTER_STORE_SET);
+    set.key = key;
+    set.value = (struct muster_slice){value, strlen(value)};
+    return set;
+}
+
+static struct muster_store_request check_of(size_t count) {
+    static const char *const keys[] = {"a", "b", "c"};
+    struct muster_store_request check = request(MUSTER_STORE_CHECK);
+    check.keys = keys;
+    check.count = count;
+    return check;
+}
+
+/* The first request is served, and the second costs the client its connection. */
+static void assert_limit(const struct muster_store_server_settings *settings,
+    struct muster_store_request served, struct muster_store_request refused) {
     int64_t count;
-    settings.value_maximum = 4;
-    struct muster_store_server *server = serve(&settings);
+    struct muster_store_server *server = serve(settings);
     struct muster_store *store = connect_to(server);
-    assert_int_equal(muster_store_set(store, "key", "four", 4, NULL), MUSTER_OK);
+    assert_int_equal(muster_store_call(store, &served, NULL, NULL, NULL), MUSTER_OK);
     assert_int_equal(muster_store_num_keys(store, &count, NULL), MUSTER_OK);
-    assert_int_equal(muster_store_set(store, "key", "fives", 5, NULL), MUSTER_OK);
+    (void)muster_store_call(store, &refused, NULL, NULL, NULL); /* SET has no answer */
     assert_int_equal(muster_store_num_keys(store, &count, NULL), MUSTER_ERROR_DISCONNECTED);
     muster_store_free(store);
     muster_store_server_free(server);
+}
+
+static void limits_of_one_key_hold(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    settings.key_maximum = 5; /* with the '/' */
+    assert_limit(&settings, set_of("four", "four"), set_of("fives", "four"));
+    settings = defaults;
+    settings.value_maximum = 4;
+    assert_limit(&settings, set_of("key", "four"), set_of("key", "fives"));
+}
+
+static void limits_of_several_keys_hold(void **state) {
+    (void)state;
+    struct muster_store_server_settings settings = defaults;
+    settings.request_keys = 2;
+    assert_limit(&settings, check_of(2), check_of(3));
+    settings = defaults;
+    settings.request_maximum = 34; /* a byte, the count, and for each key its length, '/', letter */
+    assert_limit(&settings, check_of(2), check_of(3));
+}
+
+static void limit_of_what_waits_for_a_client_holds(void **state) {
+    (void)state;
+    static char large[4096];
+    struct muster_store_server_settings settings = defaults;
+    struct muster_store_request get = request(MUSTER_STORE_GET);
+    memset(large, 'x', sizeof large - 1);
+    get.key = "key";
+    settings.reply_maximum = 1024;
+    assert_limit(&settings, set_of("key", large), get);
 }
 
 static void assert_bad(
@@ -146,8 +197,10 @@ static void bad_settings_are_errors(void **state) {
     settings.silence_timeout = 1;
     assert_bad(&settings, MUSTER_ERROR_INVALID);
     settings = defaults;
-    settings.value_maximum = ((size_t)1 << 30) + 1;
-    assert_bad(&settings, MUSTER_ERROR_LIMIT);
+    settings.memory_percent = -1;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
+    settings.memory_percent = 101;
+    assert_bad(&settings, MUSTER_ERROR_INVALID);
     settings = defaults;
     settings.token_file = "/nowhere/token";
     assert_bad(&settings, MUSTER_ERROR_SYSTEM);
@@ -226,7 +279,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(server_with_a_thread_serves_a_waiting_client),
     cmocka_unit_test(server_without_a_thread_serves_in_the_programs_loop),
     cmocka_unit_test(socket_that_is_handed_in_is_served),
-    cmocka_unit_test(limit_of_values_holds),
+    cmocka_unit_test(limits_of_one_key_hold),
+    cmocka_unit_test(limits_of_several_keys_hold),
+    cmocka_unit_test(limit_of_what_waits_for_a_client_holds),
     cmocka_unit_test(bad_settings_are_errors),
     cmocka_unit_test(port_that_is_taken_is_an_error),
     cmocka_unit_test(no_server_is_an_error_of_each_function),

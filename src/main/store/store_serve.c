@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* `muster store serve`, as a program of libmuster would do it. */
 #include "main/store/store_serve.h"
 
 #include <stdio.h>
 
-#include "core/store/store_memory.h"
-#include "host/machine/memory_limit.h"
-#include "host/store/job_token.h"
-#include "host/store/store_server.h"
-#include "host/network/tcp_listener.h"
+#include <muster/store_server.h>
+
 #include "main/command_family.h"
 #include "main/command_service.h"
 #include "options/argparse/option_parser.h"
@@ -106,127 +104,120 @@ static const struct option_table table = {
 };
 
 /* Reads a ceiling from its option; a value that is not positive is a mistake. */
-static void read_limit(struct option_result *result, const char *destination, size_t *out_limit) {
+static size_t read_limit(struct option_result *result, const char *destination) {
     const struct option_value *value = option_result_value(result, destination);
-    if (!value->is_set) {
-        return;
-    }
-    if (value->integer <= 0) {
+    if (value->is_set && value->integer <= 0) {
         option_result_reject(result, destination, "must be positive");
-        return;
     }
-    *out_limit = (size_t)value->integer;
+    return value->is_set ? (size_t)value->integer : 0;
 }
 
-static struct store_memory read_memory(struct option_result *result) {
-    struct store_memory memory = {0};
+static void read_memory(
+    struct option_result *result, struct muster_store_server_settings *settings) {
     struct text reason = {0};
-    const char *text = option_result_text(result, "store_memory");
+    uint64_t bytes = 0;
     if (option_result_value(result, "store_memory")->is_set) {
-        enum failure_code code = option_parse_memory(text, &memory.bytes, &memory.percent, &reason);
+        enum failure_code code = option_parse_memory(
+            option_result_text(result, "store_memory"), &bytes, &settings->memory_percent, &reason);
         (void)option_result_settle(result, "store_memory", code, &reason);
     }
-    return memory;
+    settings->memory = bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX;
 }
 
-static void read_limits(struct option_result *result, struct store_limits *out_limits) {
-    struct store_memory memory = read_memory(result);
-    *out_limits = store_memory_limits(&memory, memory_limit_read(""));
-    read_limit(result, "maximum_key_bytes", &out_limits->key_bytes);
-    read_limit(result, "maximum_value_bytes", &out_limits->value_bytes);
-    read_limit(result, "maximum_keys_per_request", &out_limits->keys_per_request);
-    read_limit(result, "maximum_request_bytes", &out_limits->request_bytes);
-    read_limit(result, "maximum_queued_bytes", &out_limits->queued_reply_bytes);
-    read_limit(result, "maximum_connections", &out_limits->connections);
-}
-
-static void check_numbers(struct option_result *result) {
+static void read_address(
+    struct option_result *result, struct muster_store_server_settings *settings) {
     int64_t port = option_result_value(result, "port")->integer;
     if (port < 0 || port > 65535) {
         option_result_reject(result, "port", "must be 0 to 65535");
-    }
-    if (option_result_value(result, "silence_timeout")->number < 2) {
-        option_result_reject(result, "silence_timeout", "must be 2 or more");
     }
     const struct option_value *fd = option_result_value(result, "fd");
     if (fd->is_set && (fd->integer < 0 || fd->integer > INT32_MAX)) {
         option_result_reject(result, "fd", "must be a descriptor");
     }
+    settings->host = option_result_value(result, "host")->text;
+    settings->port = (int)port;
+    settings->has_fd = fd->is_set;
+    settings->fd = (int)fd->integer;
 }
 
-static enum failure_code open_port(
-    const struct option_result *result, int *out_fd, int *out_port, struct failure *failure) {
-    const struct option_value *fd = option_result_value(result, "fd");
-    if (fd->is_set) {
-        *out_fd = (int)fd->integer;
-        return tcp_listener_adopt(*out_fd, out_port, failure);
+static void read_settings(
+    struct option_result *result, struct muster_store_server_settings *settings) {
+    settings->is_polled = 1;
+    settings->key_maximum = read_limit(result, "maximum_key_bytes");
+    settings->value_maximum = read_limit(result, "maximum_value_bytes");
+    settings->request_keys = read_limit(result, "maximum_keys_per_request");
+    settings->request_maximum = read_limit(result, "maximum_request_bytes");
+    settings->reply_maximum = read_limit(result, "maximum_queued_bytes");
+    settings->connection_maximum = read_limit(result, "maximum_connections");
+    settings->silence_timeout = option_result_value(result, "silence_timeout")->number;
+    settings->token_file = option_result_value(result, "token_file")->text;
+    read_memory(result, settings);
+    read_address(result, settings);
+    if (settings->silence_timeout < 2) {
+        option_result_reject(result, "silence_timeout", "must be 2 or more");
     }
-    return tcp_listener_open(option_result_value(result, "host")->text,
-        (int)option_result_value(result, "port")->integer, out_fd, out_port, failure);
 }
 
 /* The state of the service. */
 struct service {
-    const struct option_result *options;
-    const struct store_limits *limits;
-    struct job_token *token;     /* or NULL */
-    struct store_server *server; /* NULL until it was created */
+    struct muster_store_server_settings settings;
+    const struct log *log;
+    struct muster_store_server *server; /* NULL until it was created */
+    struct event_descriptor *watch;
 };
 
+static void write_log(void *context, int level, const char *origin, const char *message) {
+    const struct service *service = context;
+    command_service_log(service->log, level, origin, message);
+}
+
+static void process(void *context) {
+    const struct service *service = context;
+    (void)muster_store_server_process(service->server, NULL); /* cannot fail here */
+}
+
+/* The server has a loop of its own, which this one polls, as any program's does. */
 static enum failure_code start(
     void *context, struct event_loop *loop, const struct log *log, struct failure *failure) {
     struct service *service = context;
-    const struct option_result *options = service->options;
-    int fd;
-    int port;
-    const char *token_file = option_result_value(options, "token_file")->text;
-    enum failure_code code = token_file == NULL
-                                 ? FAILURE_NONE
-                                 : job_token_open(NULL, token_file, &service->token, failure);
-    if (code == FAILURE_NONE) {
-        code = open_port(options, &fd, &port, failure);
+    struct muster_failure reason;
+    service->log = log;
+    service->settings.log = write_log;
+    service->settings.context = service;
+    if (muster_store_server_new(&service->settings, &service->server, &reason) != MUSTER_OK) {
+        return failure_set(failure, FAILURE_SYSTEM, "%s", reason.message);
     }
-    if (code == FAILURE_NONE) {
-        struct store_server_settings settings = {
-            .limits = service->limits,
-            .log = log,
-            .key = job_token_key(service->token),
-            .silence_timeout =
-                duration_from_seconds(option_result_value(options, "silence_timeout")->number),
-        };
-        code = store_server_new(loop, fd, &settings, &service->server, failure);
-    }
-    if (code != FAILURE_NONE) {
-        return code;
-    }
-    if (printf("PORT %d\n", port) < 0 || fflush(stdout) != 0) {
+    enum failure_code code = event_descriptor_new(
+        loop, muster_store_server_fd(service->server), process, service, &service->watch, failure);
+    if (code == FAILURE_NONE &&
+        (printf("PORT %d\n", muster_store_server_port(service->server)) < 0 ||
+            fflush(stdout) != 0)) {
         return failure_set(failure, FAILURE_SYSTEM, "cannot print the port");
     }
-    return FAILURE_NONE;
+    return code;
 }
 
 static void stop(void *context) {
     struct service *service = context;
-    store_server_free(service->server);
-    job_token_free(service->token);
+    event_descriptor_free(service->watch);
+    muster_store_server_free(service->server);
 }
 
-static int serve(const struct option_result *options, const struct store_limits *limits,
-    const struct text_list *environment) {
-    struct service service = {.options = options, .limits = limits};
+static int serve(
+    const struct muster_store_server_settings *settings, const struct text_list *environment) {
+    struct service service = {.settings = *settings};
     const struct command_service command = {program, start, stop, &service};
     return command_service_run(&command, environment);
 }
 
 int store_serve(const struct text_list *arguments, const struct text_list *environment) {
     struct option_result result;
-    struct store_limits limits;
+    struct muster_store_server_settings settings = MUSTER_STORE_SERVER_SETTINGS;
     option_parse(&table, program, arguments, environment, &result);
     if (result.outcome == OPTION_OUTCOME_VALUES) {
-        check_numbers(&result);
-        read_limits(&result, &limits);
+        read_settings(&result, &settings);
     }
-    int status = result.outcome == OPTION_OUTCOME_VALUES ? serve(&result, &limits, environment)
+    int status = result.outcome == OPTION_OUTCOME_VALUES ? serve(&settings, environment)
                                                          : command_print(&result);
     option_result_clear(&result);
     return status;

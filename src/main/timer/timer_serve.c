@@ -36,7 +36,7 @@ struct service {
 
 static void write_log(void *context, int level, const char *origin, const char *message) {
     const struct service *service = context;
-    log_record(service->log, (enum log_level)(level / 10 - 1), origin, "%s", message);
+    command_service_log(service->log, level, origin, message);
 }
 
 static void take_event(void *context, const struct muster_timer_event *event) {
