@@ -7,25 +7,17 @@ import shutil
 import subprocess
 
 import pytest
+from support.small_job import SMALL_JOB, check_small_job
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SUITES = ["bullseye", "bookworm", "trixie", "forky"]
 LIBRARIES_OF_GLIBC = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6",
                       "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-JOB = ["run", "--nproc-per-node", "2", "--max-restarts", "1", "--no-python", "/bin/sh", "-c",
-       'echo "rank $RANK of $WORLD_SIZE, attempt $TORCHELASTIC_RESTART_COUNT"; '
-       'test "$TORCHELASTIC_RESTART_COUNT" = 1 || exit "$RANK"']
 
 
 def dynamic_section(binary):
     return subprocess.run(["readelf", "--dynamic", "--version-info", "--wide", binary], check=True,
                           capture_output=True, text=True).stdout
-
-
-def check_job(result):
-    assert result.returncode == 0, result.stderr
-    lines = set(result.stdout.splitlines())
-    assert lines >= {"rank 0 of 2, attempt 1", "rank 1 of 2, attempt 1"}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -43,7 +35,7 @@ def test_a_job_runs_where_there_is_only_the_c_library(portable, bare_tree, suite
         pytest.skip("a job in a bare tree needs root, for chroot")
     tree = bare_tree(suite, "amd64")
     shutil.copy(portable("x86_64"), tree / "muster")
-    check_job(subprocess.run(["chroot", tree, "/muster", *JOB], capture_output=True, text=True, timeout=600))
+    check_small_job(subprocess.run(["chroot", tree, "/muster", *SMALL_JOB], capture_output=True, text=True, timeout=600))
 
 
 def test_a_job_of_the_other_architecture_runs_under_an_emulator(portable, bare_tree):
@@ -52,5 +44,5 @@ def test_a_job_of_the_other_architecture_runs_under_an_emulator(portable, bare_t
         pytest.skip("qemu-aarch64-static is missing (Debian: apt install qemu-user-static)")
     # Its workers are of this machine's architecture.
     tree = bare_tree("bullseye", "arm64")
-    check_job(subprocess.run([emulator, "-L", tree, portable("aarch64"), *JOB], capture_output=True, text=True,
-                             timeout=600))
+    check_small_job(subprocess.run([emulator, "-L", tree, portable("aarch64"), *SMALL_JOB], capture_output=True, text=True,
+                                   timeout=600))
