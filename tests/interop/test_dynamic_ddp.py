@@ -10,6 +10,7 @@ import signal
 import pytest
 
 from support.binary import ROOT, Muster
+from support.etcd import Etcd, require_etcd
 from support.mixed_nodes import MixedJob
 from support.leaks import ScratchDirectory
 
@@ -201,3 +202,43 @@ def test_hosts_of_their_own_lose_one_of_them(make_training, undisturbed, hosts, 
     training.go_on()
     training.finish({1: 0, 2: 0, 3: 0} if returns else {1: 0, 2: 0})
     assert abs(training.loss() - undisturbed(3 if returns else 2)) < (TOLERANCE if returns else 1)
+
+
+@pytest.fixture
+def make_etcd(tmp_path):
+    require_etcd()
+    made = []
+
+    def make(members, **how):
+        made.append(Etcd(tmp_path, members, **how))
+        return made[-1]
+
+    yield make
+    for etcd in made:
+        etcd.end()
+
+
+@pytest.mark.timeout(600)
+def test_every_host_of_its_own_is_cut_off_where_etcd_is_the_register(make_training, undisturbed, hosts, make_etcd):
+    """The first one hosts the store and has rank 0; each comes back. The last host is killed, and replaced."""
+    six = hosts(6)
+    etcd = make_etcd(3, hosts=six[3:])
+    training = make_training(nodes="2:3", backend="etcd", endpoint=etcd.endpoints)
+    for number, host in enumerate(six[:3], 1):
+        node = training.start("muster", number, on=host)
+        if number == 1:
+            training.wait_until(lambda: "this node hosts the store" in node.running.err(), "the first host")
+    world = training.wait_for_world({1: 1, 2: 1, 3: 1})
+    for number, host in enumerate(six[:3], 1):
+        host.unplug()
+        others = dict.fromkeys({1, 2, 3} - {number}, 1)
+        world = training.wait_for_world(others, after=world, without=[number])
+        host.plug()
+        world = training.wait_for_world({1: 1, 2: 1, 3: 1}, after=world)
+    training.nodes[0].running.kill()
+    training.start("muster", 4, on=six[0])
+    world = training.wait_for_world({2: 1, 3: 1, 4: 1}, after=world)
+    assert world.TORCHELASTIC_RESTART_COUNT == ["0"] * 3
+    training.go_on()
+    training.finish({1: -signal.SIGKILL, 2: 0, 3: 0, 4: 0})
+    assert abs(training.loss() - undisturbed(3)) < TOLERANCE
