@@ -142,7 +142,6 @@ static void read_address(
 
 static void read_settings(
     struct option_result *result, struct muster_store_server_settings *settings) {
-    settings->is_polled = 1;
     settings->key_maximum = read_limit(result, "maximum_key_bytes");
     settings->value_maximum = read_limit(result, "maximum_value_bytes");
     settings->request_keys = read_limit(result, "maximum_keys_per_request");
@@ -163,7 +162,6 @@ struct service {
     struct muster_store_server_settings settings;
     const struct log *log;
     struct muster_store_server *server; /* NULL until it was created */
-    struct event_descriptor *watch;
 };
 
 static void write_log(void *context, int level, const char *origin, const char *message) {
@@ -171,35 +169,26 @@ static void write_log(void *context, int level, const char *origin, const char *
     command_service_log(service->log, level, origin, message);
 }
 
-static void process(void *context) {
-    const struct service *service = context;
-    (void)muster_store_server_process(service->server, NULL); /* cannot fail here */
-}
-
-/* The server has a loop of its own, which this one polls, as any program's does. */
+/* The server has a thread of its own, and this loop waits for signals only. */
 static enum failure_code start(
     void *context, struct event_loop *loop, const struct log *log, struct failure *failure) {
     struct service *service = context;
     struct muster_failure reason;
+    (void)loop;
     service->log = log;
     service->settings.log = write_log;
     service->settings.context = service;
     if (muster_store_server_new(&service->settings, &service->server, &reason) != MUSTER_OK) {
         return failure_set(failure, FAILURE_SYSTEM, "%s", reason.message);
     }
-    enum failure_code code = event_descriptor_new(
-        loop, muster_store_server_fd(service->server), process, service, &service->watch, failure);
-    if (code == FAILURE_NONE &&
-        (printf("PORT %d\n", muster_store_server_port(service->server)) < 0 ||
-            fflush(stdout) != 0)) {
+    if (printf("PORT %d\n", muster_store_server_port(service->server)) < 0 || fflush(stdout) != 0) {
         return failure_set(failure, FAILURE_SYSTEM, "cannot print the port");
     }
-    return code;
+    return FAILURE_NONE;
 }
 
 static void stop(void *context) {
     struct service *service = context;
-    event_descriptor_free(service->watch);
     muster_store_server_free(service->server);
 }
 
