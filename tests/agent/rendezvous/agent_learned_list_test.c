@@ -5,82 +5,47 @@
 
 #include "agent/rendezvous/agent_learned_list.h"
 #include "base/memory.h"
-#include "host/store/store_thread.h"
-#include "host/network/tcp_listener.h"
+#include "shared_store_fixture.h"
 
-/* Two nodes and the store they share, on one loop. */
 struct fixture {
-    struct event_loop *loop;
-    struct store_thread *store;
-    struct rendezvous_backend *backends[2];
+    struct shared_store shared;
     struct agent_learned_list *lists[2];
     struct text found;
     bool is_answered;
 };
-
-static void connected(void *context, bool has_presence) {
-    (void)has_presence;
-    event_loop_stop(((struct fixture *)context)->loop);
-}
-
-static void told(void *context, const struct rendezvous_event *event) {
-    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
-        connected(context, event->connected.has_presence);
-    }
-}
 
 static void answered(void *context, struct slice text) {
     struct fixture *fixture = context;
     fixture->is_answered = true;
     text_clear(&fixture->found);
     text_append_bytes(&fixture->found, (const char *)text.data, text.length);
-    event_loop_stop(fixture->loop);
+    event_loop_stop(fixture->shared.loop);
 }
 
-static void add_node(struct fixture *fixture, int index) {
-    struct rendezvous_backend_settings settings = {
-        .run_id = "job",
-        .minimum_nodes = 1,
-        .maximum_nodes = 2,
-        .answer_timeout = duration_from_seconds(20),
-        .observer = {.told = told, .context = fixture},
-    };
+static void add_list(struct fixture *fixture, int index) {
     struct agent_learned_list_settings list = {
         .run_id = "job",
         .answer_timeout = duration_from_seconds(20),
         .answered = answered,
         .context = fixture,
     };
-    fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
-    rendezvous_backend_connect(fixture->backends[index],
-        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
-            .port = store_thread_port(fixture->store),
-            .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
-    event_loop_run(fixture->loop);
-    fixture->lists[index] = agent_learned_list_new(fixture->backends[index], &list);
+    fixture->lists[index] = agent_learned_list_new(fixture->shared.backends[index], &list);
 }
 
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){0};
-    struct store_server_settings settings = {0};
-    int fd;
-    int port;
-    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(
-        store_thread_start(fixture->loop, fd, &settings, &fixture->store, NULL), FAILURE_NONE);
-    add_node(fixture, 0);
-    add_node(fixture, 1);
+    shared_store_open(&fixture->shared, "job", "job");
+    add_list(fixture, 0);
+    add_list(fixture, 1);
 }
 
 static void tear_down(struct fixture *fixture) {
+    shared_store_disconnect(&fixture->shared);
     for (int i = 0; i < 2; i++) {
-        rendezvous_backend_free(fixture->backends[i]);
         agent_learned_list_free(fixture->lists[i]);
     }
-    store_thread_stop(fixture->store);
     text_clear(&fixture->found);
-    assert_true(event_loop_free(fixture->loop));
+    shared_store_close(&fixture->shared);
 }
 
 /* Looks, and waits for the answer. */
@@ -88,7 +53,7 @@ static void expect(struct fixture *fixture, int index, const char *text) {
     fixture->is_answered = false;
     agent_learned_list_look(fixture->lists[index]);
     while (!fixture->is_answered) {
-        event_loop_run(fixture->loop);
+        event_loop_run(fixture->shared.loop);
     }
     assert_string_equal(text_string(&fixture->found), text);
 }
@@ -150,7 +115,7 @@ static void a_list_that_is_too_long_is_not_believed(void **state) {
         .is_raw = true,
         .timeout = duration_from_seconds(20),
     };
-    assert_true(rendezvous_backend_ask(fixture.backends[0], &call));
+    assert_true(rendezvous_backend_ask(fixture.shared.backends[0], &call));
     expect(&fixture, 0, "");
     free(longer);
     tear_down(&fixture);
@@ -160,7 +125,7 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    rendezvous_backend_disconnect(fixture.backends[0]);
+    rendezvous_backend_disconnect(fixture.shared.backends[0]);
     agent_learned_list_publish(fixture.lists[0], slice_from_string("json\t\n"));
     expect(&fixture, 0, "");
     expect(&fixture, 1, "");

@@ -5,17 +5,14 @@
 
 #include "agent/rendezvous/agent_neighbours.h"
 #include "base/memory.h"
-#include "host/network/tcp_listener.h"
 #include "host/remembered_log.h"
-#include "host/store/store_thread.h"
+#include "shared_store_fixture.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-/* Two jobs of one node each, and the store they share, on one loop. */
+/* Two jobs of one node each. */
 struct fixture {
-    struct event_loop *loop;
-    struct store_thread *store;
+    struct shared_store shared;
     struct remembered_log logs[2];
-    struct rendezvous_backend *backends[2];
     struct agent_neighbours *neighbours[2];
     struct duration rest;
     int64_t heartbeat; /* that was written last */
@@ -23,42 +20,17 @@ struct fixture {
 
 static const char *const run_ids[] = {"one", "two"};
 
-static void told(void *context, const struct rendezvous_event *event) {
-    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
-        event_loop_stop(((struct fixture *)context)->loop);
-    }
-}
-
 static void add_job(struct fixture *fixture, int index) {
-    struct rendezvous_backend_settings settings = {
-        .run_id = run_ids[index],
-        .minimum_nodes = 1,
-        .maximum_nodes = 2,
-        .answer_timeout = duration_from_seconds(20),
-        .observer = {.told = told, .context = fixture},
-    };
     remembered_log_init(&fixture->logs[index]);
     struct agent_neighbours_settings own = {
         run_ids[index], &fixture->logs[index].log, duration_from_seconds(20), fixture->rest};
-    fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
-    rendezvous_backend_connect(fixture->backends[index],
-        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
-            .port = store_thread_port(fixture->store),
-            .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
-    event_loop_run(fixture->loop);
     fixture->neighbours[index] =
-        agent_neighbours_new(fixture->loop, fixture->backends[index], &own);
+        agent_neighbours_new(fixture->shared.loop, fixture->shared.backends[index], &own);
 }
 
 static void set_up_with_rest(struct fixture *fixture, struct duration rest) {
     *fixture = (struct fixture){.rest = rest};
-    struct store_server_settings settings = {0};
-    int fd;
-    int port;
-    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(
-        store_thread_start(fixture->loop, fd, &settings, &fixture->store, NULL), FAILURE_NONE);
+    shared_store_open(&fixture->shared, run_ids[0], run_ids[1]);
     add_job(fixture, 0);
     add_job(fixture, 1);
 }
@@ -68,18 +40,17 @@ static void set_up(struct fixture *fixture) {
 }
 
 static void tear_down(struct fixture *fixture) {
+    shared_store_disconnect(&fixture->shared);
     for (int i = 0; i < 2; i++) {
-        rendezvous_backend_free(fixture->backends[i]);
         agent_neighbours_free(fixture->neighbours[i]);
         text_clear(&fixture->logs[i].text);
     }
-    store_thread_stop(fixture->store);
-    assert_true(event_loop_free(fixture->loop));
+    shared_store_close(&fixture->shared);
 }
 
 static void answered(void *context, const struct store_client_result *result) {
     assert_int_equal(result->code, FAILURE_NONE);
-    event_loop_stop(((struct fixture *)context)->loop);
+    event_loop_stop(((struct fixture *)context)->shared.loop);
 }
 
 /* Requests of a node are answered in order, so everything before this one has been answered, too.
@@ -92,8 +63,8 @@ static void ask(struct fixture *fixture, int index, struct store_request request
         .done = answered,
         .context = fixture,
     };
-    assert_true(rendezvous_backend_ask(fixture->backends[index], &call));
-    event_loop_run(fixture->loop);
+    assert_true(rendezvous_backend_ask(fixture->shared.backends[index], &call));
+    event_loop_run(fixture->shared.loop);
 }
 
 /* What is under way goes on meanwhile. */
@@ -236,13 +207,13 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     set_up(&fixture);
     write_record(&fixture, 0, false);
     look(&fixture, 0);
-    rendezvous_backend_disconnect(fixture.backends[0]);
+    rendezvous_backend_disconnect(fixture.shared.backends[0]);
     agent_neighbours_look(fixture.neighbours[0]);
     agent_neighbours_look(NULL);
     agent_neighbours_free(NULL);
     agent_neighbours_look(fixture.neighbours[1]);
     ask_anything(&fixture, 1);
-    rendezvous_backend_disconnect(fixture.backends[1]); /* amid the look */
+    rendezvous_backend_disconnect(fixture.shared.backends[1]); /* amid the look */
     assert_string_equal(said(&fixture, 1), "");
     tear_down(&fixture);
 }

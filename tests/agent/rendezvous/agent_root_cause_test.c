@@ -3,31 +3,16 @@
 
 #include "agent/rendezvous/agent_root_cause.h"
 #include "base/memory.h"
-#include "host/store/store_thread.h"
-#include "host/network/tcp_listener.h"
+#include "shared_store_fixture.h"
 
-/* Two nodes and the store they share, on one loop. */
 struct fixture {
-    struct event_loop *loop;
-    struct store_thread *store;
-    struct rendezvous_backend *backends[2];
+    struct shared_store shared;
     struct agent_root_cause *root_causes[2];
     struct text learnt; /* hosts */
     int looked_count;
     struct text records; /* of the log */
     struct log log;
 };
-
-static void connected(void *context, bool has_presence) {
-    (void)has_presence;
-    event_loop_stop(((struct fixture *)context)->loop);
-}
-
-static void told(void *context, const struct rendezvous_event *event) {
-    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
-        connected(context, event->connected.has_presence);
-    }
-}
 
 static void learnt(void *context, const struct failure_account *account) {
     struct fixture *fixture = context;
@@ -37,7 +22,7 @@ static void learnt(void *context, const struct failure_account *account) {
 static void looked(void *context) {
     struct fixture *fixture = context;
     fixture->looked_count++;
-    event_loop_stop(fixture->loop);
+    event_loop_stop(fixture->shared.loop);
 }
 
 static void keep_record(
@@ -48,14 +33,7 @@ static void keep_record(
     text_append_format(&fixture->records, "%s;", message);
 }
 
-static void add_node(struct fixture *fixture, int index) {
-    struct rendezvous_backend_settings settings = {
-        .run_id = "job",
-        .minimum_nodes = 1,
-        .maximum_nodes = 2,
-        .answer_timeout = duration_from_seconds(20),
-        .observer = {.told = told, .context = fixture},
-    };
+static void add_root_cause(struct fixture *fixture, int index) {
     struct agent_root_cause_settings root_cause = {
         .run_id = "job",
         .log = &fixture->log,
@@ -64,37 +42,25 @@ static void add_node(struct fixture *fixture, int index) {
         .looked = looked,
         .context = fixture,
     };
-    fixture->backends[index] = rendezvous_backend_new(fixture->loop, &settings);
-    rendezvous_backend_connect(fixture->backends[index],
-        &(struct rendezvous_backend_trying){.host = "127.0.0.1",
-            .port = store_thread_port(fixture->store),
-            .deadline = instant_after(event_loop_now(fixture->loop), duration_from_seconds(20))});
-    event_loop_run(fixture->loop);
-    fixture->root_causes[index] = agent_root_cause_new(fixture->backends[index], &root_cause);
+    fixture->root_causes[index] =
+        agent_root_cause_new(fixture->shared.backends[index], &root_cause);
 }
 
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){.log = {LOG_LEVEL_WARNING, keep_record, fixture}};
-    struct store_server_settings settings = {0};
-    int fd;
-    int port;
-    assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &fd, &port, NULL), FAILURE_NONE);
-    assert_int_equal(
-        store_thread_start(fixture->loop, fd, &settings, &fixture->store, NULL), FAILURE_NONE);
-    add_node(fixture, 0);
-    add_node(fixture, 1);
+    shared_store_open(&fixture->shared, "job", "job");
+    add_root_cause(fixture, 0);
+    add_root_cause(fixture, 1);
 }
 
 static void tear_down(struct fixture *fixture) {
+    shared_store_disconnect(&fixture->shared);
     for (int i = 0; i < 2; i++) {
-        rendezvous_backend_free(fixture->backends[i]);
         agent_root_cause_free(fixture->root_causes[i]);
     }
-    store_thread_stop(fixture->store);
     text_clear(&fixture->learnt);
     text_clear(&fixture->records);
-    assert_true(event_loop_free(fixture->loop));
+    shared_store_close(&fixture->shared);
 }
 
 /* Looks, and waits for the answer. */
@@ -102,7 +68,7 @@ static void look(struct fixture *fixture, int index, int64_t round) {
     int before = fixture->looked_count;
     agent_root_cause_look(fixture->root_causes[index], round);
     while (fixture->looked_count == before) {
-        event_loop_run(fixture->loop);
+        event_loop_run(fixture->shared.loop);
     }
     assert_int_equal(fixture->looked_count, before + 1);
 }
@@ -145,7 +111,7 @@ static void without_a_connection_nothing_is_waited_for(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    rendezvous_backend_disconnect(fixture.backends[0]);
+    rendezvous_backend_disconnect(fixture.shared.backends[0]);
     publish(&fixture, 0, "first");
     agent_root_cause_look(fixture.root_causes[0], 7);
     assert_int_equal(fixture.looked_count, 1); /* from inside */
@@ -167,7 +133,7 @@ static void the_answer_to_an_earlier_look_does_not_end_a_later_one(void **state)
 static void marker_answered(void *context, const struct store_client_result *result) {
     struct fixture *fixture = context;
     assert_int_equal(result->code, FAILURE_NONE);
-    event_loop_stop(fixture->loop);
+    event_loop_stop(fixture->shared.loop);
 }
 
 /* Runs until what was asked for before is answered, and what followed from it is under way. */
@@ -180,8 +146,8 @@ static void await_answer(struct fixture *fixture, int index) {
         .done = marker_answered,
         .context = fixture,
     };
-    assert_true(rendezvous_backend_ask(fixture->backends[index], &marker));
-    event_loop_run(fixture->loop);
+    assert_true(rendezvous_backend_ask(fixture->shared.backends[index], &marker));
+    event_loop_run(fixture->shared.loop);
 }
 
 /* It would be reported as the cause of what happened in the later round. */
@@ -207,7 +173,7 @@ static void look_at(struct fixture *fixture, const char *account) {
         .is_raw = true,
         .timeout = duration_from_seconds(20),
     };
-    assert_true(rendezvous_backend_ask(fixture->backends[0], &call));
+    assert_true(rendezvous_backend_ask(fixture->shared.backends[0], &call));
     look(fixture, 0, 7);
 }
 
