@@ -4,9 +4,11 @@
  * plays thousands of nodes whose agents it could not start. It prints one line of JSON: how long
  * they take to be one world when all join at once, and to be the next one after a worker failed.
  *
- *     bare_members PORT MEMBERS PROCESSES DELEGATION
+ *     bare_members PORT MEMBERS PROCESSES DELEGATION [REST]
  *
- * DELEGATION is true or false. One process hosts the store and is one of the members. */
+ * DELEGATION is true or false. One process hosts the store and is one of the members. With REST the
+ * world is left alone for so many seconds instead, with the settings of a job that has none of its
+ * own, and the line says what the host's process took meanwhile. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +28,7 @@
 #define RUN_ID "bench"
 #define PATIENCE_SECONDS 120
 #define REGROUPS_MOST 3
+#define SETTLING_SECONDS 10 /* before the rest: the work of the start is over */
 #define NAP ((struct timespec){.tv_nsec = 1000000})
 
 struct options {
@@ -33,6 +36,7 @@ struct options {
     int members;
     int processes;
     bool delegates;
+    int rest; /* seconds; 0: none */
 };
 
 /* What the processes share. */
@@ -43,6 +47,7 @@ struct board {
     atomic_int members_of[1 + REGROUPS_MOST]; /* the world of this round */
     _Atomic int64_t last_of[1 + REGROUPS_MOST];
     atomic_bool is_broken;
+    atomic_bool rests; /* nobody is to look here any more */
 };
 
 struct member {
@@ -234,7 +239,7 @@ static void make_member(struct process *process, int index) {
         .run_id = RUN_ID,
         .minimum_nodes = rendezvous->minimum_nodes,
         .maximum_nodes = rendezvous->maximum_nodes,
-        .silence_timeout = {INT64_C(1000000000) * PATIENCE_SECONDS},
+        .silence_timeout = rendezvous->silence_timeout,
         .answer_timeout = {INT64_C(1000000000) * PATIENCE_SECONDS},
         .delegates = rendezvous->delegates,
         .observer = {.told = told, .context = member},
@@ -266,7 +271,9 @@ static void look(void *context) {
         process->regroups++;
         fail_worker(&process->members[process->count - 1]);
     }
-    event_timer_set(process->look, instant_after(clock_now(), duration_from_milliseconds(1)));
+    if (!atomic_load(&board->rests)) {
+        event_timer_set(process->look, instant_after(clock_now(), duration_from_milliseconds(1)));
+    }
 }
 
 /* The first process has the host alone, as on a machine of its own. */
@@ -281,7 +288,9 @@ static void configure(struct process *process) {
     rendezvous_settings_init(rendezvous);
     rendezvous->minimum_nodes = rendezvous->maximum_nodes = process->options->members;
     rendezvous->delegates = process->options->delegates;
-    rendezvous->silence_timeout = (struct duration){INT64_C(1000000000) * PATIENCE_SECONDS};
+    if (process->options->rest == 0) {
+        rendezvous->silence_timeout = (struct duration){INT64_C(1000000000) * PATIENCE_SECONDS};
+    }
     process->config.minimum_nodes = process->config.maximum_nodes = process->options->members;
     process->config.is_local = true; /* it listens on loopback only */
     process->config.dynamic.port = process->options->port;
@@ -322,6 +331,47 @@ static double await_world(
     return (double)(atomic_load(&board->last_of[round]) - since) / 1e6;
 }
 
+/* All threads of the host's process. */
+static double host_milliseconds(pid_t host) {
+    clockid_t clock;
+    struct timespec used = {0};
+    if (clock_getcpuclockid(host, &clock) == 0) {
+        (void)clock_gettime(clock, &used);
+    }
+    return (double)used.tv_sec * 1e3 + (double)used.tv_nsec / 1e6;
+}
+
+static double host_mebibytes(pid_t host) {
+    char path[64];
+    long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)host);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        (void)!fscanf(file, "%*d %ld", &pages);
+        fclose(file);
+    }
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1024 * 1024);
+}
+
+static void pass_seconds(int seconds) {
+    nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+}
+
+static int rest(struct board *board, const struct options *options, pid_t host) {
+    int64_t began = clock_now().nanoseconds;
+    atomic_store(&board->may_join, true);
+    double joined = await_world(board, options, 0, began);
+    atomic_store(&board->rests, true);
+    pass_seconds(SETTLING_SECONDS);
+    double before = host_milliseconds(host);
+    pass_seconds(options->rest);
+    printf("{\"members\": %d, \"join_milliseconds\": %.1f, \"rest_seconds\": %d, "
+           "\"host_milliseconds\": %.1f, \"host_mebibytes\": %.1f}\n",
+        options->members, joined, options->rest, host_milliseconds(host) - before,
+        host_mebibytes(host));
+    return joined < 0 || atomic_load(&board->is_broken) ? 1 : 0;
+}
+
 static int measure(struct board *board, const struct options *options) {
     int64_t began = clock_now().nanoseconds;
     atomic_store(&board->may_join, true);
@@ -342,14 +392,15 @@ static int measure(struct board *board, const struct options *options) {
 
 static struct options read_options(int argument_count, char **arguments) {
     struct options options = {0};
-    if (argument_count == 5) {
+    if (argument_count == 5 || argument_count == 6) {
         options.port = atoi(arguments[1]);
         options.members = atoi(arguments[2]);
         options.processes = atoi(arguments[3]);
         options.delegates = strcmp(arguments[4], "true") == 0;
+        options.rest = argument_count == 6 ? atoi(arguments[5]) : 0;
     }
     if (options.port < 1 || options.processes < 2 || options.members < options.processes) {
-        fprintf(stderr, "usage: bare_members PORT MEMBERS PROCESSES DELEGATION\n"
+        fprintf(stderr, "usage: bare_members PORT MEMBERS PROCESSES DELEGATION [REST]\n"
                         "at least 2 processes, and as many members\n");
         exit(2);
     }
@@ -376,7 +427,7 @@ int main(int argument_count, char **arguments) {
     while (atomic_load(&board->ready) < options.processes && !atomic_load(&board->is_broken)) {
         nanosleep(&NAP, NULL);
     }
-    int status = measure(board, &options);
+    int status = options.rest > 0 ? rest(board, &options, pids[0]) : measure(board, &options);
     for (int i = 0; i < options.processes; i++) {
         kill(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);

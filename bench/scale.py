@@ -54,6 +54,7 @@ WANTED_AT = 1000  # agents
 BARE = (1000, 4000)
 BARE_PROCESSES = 4
 BARE_ROUNDS = 3
+REST = 20  # seconds; the figure is that of a minute
 SIMULATED = (100, 1000, 4000, 10000)
 TRAFFIC = {
     "start": "all start",
@@ -349,7 +350,25 @@ class Bench:
                     found = row(name, "ms", "less", wanted if count == BARE[-1] else "", {side: figures}, bound=BOUND * 1000)
                     rows.append({**found, "bare": count})
                     print(f"  {name}: {measure.median(figures):.4g} ms ({len(figures)})", flush=True)
+            rows += self.rest_of_bare(program, side, count)
         return rows
+
+    def rest_of_bare(self, program, side, count):
+        """What the host's process takes while nothing happens."""
+        words = [program, free_port(), count, BARE_PROCESSES, side.split("=")[1], REST]
+        end = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+        if end.returncode != 0:
+            print(f"  {count} bare members at rest: {end.stderr.strip()[-500:]}", flush=True)
+            return
+        found = json.loads(end.stdout)
+        figures = (
+            ("processor time of the host in 60 s of rest", "ms", found["host_milliseconds"] * 60 / REST, "10,000 members: at most 100 ms"),
+            ("memory of the host", "MiB", found["host_mebibytes"], "10,000 members: at most 64 MB"),
+        )
+        for told, unit, figure, wanted in figures:
+            name = f"{count:,} bare members, {told}"
+            yield {**row(name, unit, "less", wanted if count == BARE[-1] else "", {side: [figure]}), "bare": count}
+            print(f"  {name}: {figure:.4g} {unit}", flush=True)
 
     def rows(self):
         rows = []

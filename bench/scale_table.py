@@ -45,14 +45,14 @@ def shown(value, unit, bound):
         return f"over {bound / 1000:,.0f} s"
     if unit == "ms":
         return f"{value / 1000:.2f} s" if value >= 1000 else f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
-    return f"{value / 1000:,.1f} KB"
+    return f"{value / 1000:,.1f} KB" if unit == "bytes" else f"{value:.1f} {unit}"
 
 
 def cell(measured, side):
     figures = measured["sides"].get(side) if measured else None
     if not figures:
         return ""
-    least, middle, most = (shown(figure, measured["unit"], measured["bound"]) for figure in figures)
+    least, middle, most = (shown(figure, measured["unit"], measured.get("bound")) for figure in figures)
     return middle if least == most else f"{middle} ({least} to {most})"
 
 
