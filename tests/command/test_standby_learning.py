@@ -2,6 +2,8 @@
 """What the hook of standby workers learns in a worker, and where it does nothing."""
 
 import ast
+import io
+import tokenize
 
 import pytest
 
@@ -16,6 +18,29 @@ def test_the_hook_is_python_3_8_in_small_files(path):
     text = path.read_text(encoding="utf-8")
     ast.parse(text, feature_version=(3, 8))
     assert len(text.splitlines()) <= 200
+
+
+def code_lines(path):
+    """How many lines have code: no blank line, comment or text of documentation has."""
+    text, lines, begins = path.read_text(encoding="utf-8"), set(), True
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_layout = token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+        if not is_layout and token.type not in (tokenize.COMMENT, tokenize.ENDMARKER):
+            if not (begins and token.type == tokenize.STRING):
+                lines.update(range(token.start[0], token.end[0] + 1))
+        if token.type != tokenize.COMMENT:
+            begins = is_layout
+    return len(lines)
+
+
+def test_little_of_the_hook_runs_in_a_worker_that_is_started_cold(keeper, scratch):
+    write(scratch, {"script.py": ""})
+    told = keeper.recorded(["-X", "importtime", "script.py"]).err.decode()
+    imported = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    parts = {f"muster_standby.{path.stem}" for path in HOOK.glob("muster_standby/*.py") if path.stem != "__init__"}
+    assert imported & parts == {"muster_standby.record"}
+    files = ("sitecustomize.py", "muster_standby/__init__.py", "muster_standby/record.py")
+    assert sum(code_lines(HOOK / name) for name in files) <= 200
 
 
 def test_what_is_learned_has_the_order_in_which_imports_began(keeper, scratch, library):
