@@ -27,7 +27,7 @@ test: ## install, build, run every test; the last line is the count
 	@tools/build $(BUILD)
 	@$(PYTHON) tools/run_tests.py --build $(BUILD)
 
-peers: ## install what the interop tests and the bench compare with: PyTorch, Slurm
+peers: ## install what the interop tests and the bench compare with: PyTorch, Slurm, Kubernetes' schemas
 	@tools/install-dependencies peers
 	@tools/install-peers
 

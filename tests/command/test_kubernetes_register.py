@@ -89,18 +89,6 @@ def test_kubernetes_keeps_a_register(make_kubernetes):
     assert lease["spec"]["holderIdentity"] == "node"
 
 
-def test_objects_have_the_fields_of_their_kinds(make_kubernetes):
-    """Those of the models of Kubernetes' own Python client."""
-    pytest.importorskip("kubernetes.client", reason="python3-kubernetes is missing (Debian: apt install python3-kubernetes)")
-    from support.kubernetes_schema import complaints
-
-    kubernetes = make_kubernetes()
-    conform(kubernetes, READ)
-    conform(kubernetes, "renewal_changes_each_time_and_only_then")
-    assert complaints(kubernetes.find("configmaps", "ml", "train"), "V1ConfigMap", "ConfigMap") == []
-    assert complaints(kubernetes.find("leases", "ml", "train"), "V1Lease", "Lease") == []
-
-
 def test_replies_of_the_server_may_be_lost(make_kubernetes):
     """The change is made; who asked for it does not hear so."""
     kubernetes = make_kubernetes()

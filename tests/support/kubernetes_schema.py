@@ -1,103 +1,123 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether a manifest has only fields that its kind has, with values of their types, and all that are required.
 
-The kinds of Kubernetes itself are taken from the models of its Python client, which are generated from the schema that
-Kubernetes publishes. Debian's client is of Kubernetes 1.22, so what came later is added here. JobSet, TrainJob and PyTorchJob
-are not in it. Their fields, as far as the examples use them, are listed here by name and type, as the types say that those projects
-publish and make their schemas from: JobSet's v1alpha2, v1alpha1 of the Kubeflow Trainer, v1 of Kubeflow's training operator. They
-were read in 2026, and not tried on a cluster."""
+The kinds of Kubernetes itself, and their parts in other kinds, are judged by the schemas that Kubernetes publishes
+(kubernetes_validate.js, with a package that `make peers` installs). No such package has JobSet, TrainJob and PyTorchJob. Their
+fields, as far as the examples use them, are listed here by name and type, as the schemas say that those projects publish:
+JobSet's v1alpha2, v1alpha1 of the Kubeflow Trainer, v1 of Kubeflow's training operator. They were read in 2026."""
 
-import kubernetes.client.models as models
-from kubernetes.client import Configuration
+import json
+import os
+import pathlib
+import shutil
+import subprocess
 
-# What is newer than the client: {type: {field: its type}}. A name without a model is one of the types below.
-NEWER = {"V1JobSpec": {"podFailurePolicy": "PodFailurePolicy"}}
+import pytest
+
+from support.peers import DEFAULT_ROOT
+
+PROGRAM = pathlib.Path(__file__).with_suffix("").with_name("kubernetes_validate.js")
+
+CORE, BATCH, ACCESS, META = "IoK8sApiCoreV1", "IoK8sApiBatchV1", "IoK8sApiRbacV1", "IoK8sApimachineryPkgApisMetaV1"
+HEAD = {"apiVersion": "str", "kind": "str", "metadata": f"{META}ObjectMeta"}
 
 # {type: ({field: its type}, the fields that are required)}
 BY_HAND = {
-    "PodFailurePolicy": ({"rules": "list[PodFailurePolicyRule]"}, {"rules"}),
-    "PodFailurePolicyRule": ({"action": "one of Ignore FailIndex FailJob Count", "onExitCodes": "OnExitCodes", "onPodConditions": "list[OnPodCondition]"}, {"action"}),
-    "OnExitCodes": ({"containerName": "str", "operator": "one of In NotIn", "values": "list[int]"}, {"operator", "values"}),
-    "OnPodCondition": ({"type": "str", "status": "str"}, {"type", "status"}),
-    "JobSet": ({"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "JobSetSpec"}, {"metadata", "spec"}),
+    "JobSet": ({**HEAD, "spec": "JobSetSpec"}, {"metadata", "spec"}),
     "JobSetSpec": ({"replicatedJobs": "list[ReplicatedJob]", "network": "JobSetNetwork", "failurePolicy": "JobSetFailurePolicy"},
                    {"replicatedJobs"}),
-    "ReplicatedJob": ({"name": "str", "replicas": "int", "template": "V1JobTemplateSpec"}, {"name", "template"}),
+    "ReplicatedJob": ({"name": "str", "replicas": "int", "template": f"{BATCH}JobTemplateSpec"}, {"name", "template"}),
     "JobSetNetwork": ({"enableDNSHostnames": "bool", "subdomain": "str", "publishNotReadyAddresses": "bool"}, set()),
     "JobSetFailurePolicy": ({"maxRestarts": "int"}, set()),
-    "TrainJob": ({"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "TrainJobSpec"}, {"metadata", "spec"}),
+    "TrainJob": ({**HEAD, "spec": "TrainJobSpec"}, {"metadata", "spec"}),
     "TrainJobSpec": ({"runtimeRef": "RuntimeRef", "trainer": "Trainer"}, {"runtimeRef"}),
     "RuntimeRef": ({"name": "str", "apiGroup": "str", "kind": "str"}, {"name"}),
-    "Trainer": ({"image": "str", "command": "list[str]", "args": "list[str]", "env": "list[V1EnvVar]", "numNodes": "int",
-                 "numProcPerNode": "int", "resourcesPerNode": "V1ResourceRequirements"}, set()),
-    "PyTorchJob": ({"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "PyTorchJobSpec"}, {"metadata", "spec"}),
+    "Trainer": ({"image": "str", "command": "list[str]", "args": "list[str]", "env": f"list[{CORE}EnvVar]", "numNodes": "int",
+                 "numProcPerNode": "int", "resourcesPerNode": f"{CORE}ResourceRequirements"}, set()),
+    "PyTorchJob": ({**HEAD, "spec": "PyTorchJobSpec"}, {"metadata", "spec"}),
     "PyTorchJobSpec": ({"pytorchReplicaSpecs": "dict(str, ReplicaSpec)", "elasticPolicy": "ElasticPolicy", "nprocPerNode": "str"},
                        {"pytorchReplicaSpecs"}),
     "ReplicaSpec": ({"replicas": "int", "restartPolicy": "one of Always OnFailure Never ExitCode",
-                     "template": "V1PodTemplateSpec"}, set()),
+                     "template": f"{CORE}PodTemplateSpec"}, set()),
     "ElasticPolicy": ({"rdzvBackend": "one of c10d etcd etcd-v2", "minReplicas": "int", "maxReplicas": "int", "maxRestarts": "int"}, set()),
 }
 
 KINDS = {
-    ("v1", "Service"): "V1Service",
-    ("v1", "PersistentVolumeClaim"): "V1PersistentVolumeClaim",
-    ("v1", "ServiceAccount"): "V1ServiceAccount",
-    ("rbac.authorization.k8s.io/v1", "Role"): "V1Role",
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "V1RoleBinding",
-    ("batch/v1", "Job"): "V1Job",
+    ("v1", "Service"): f"{CORE}Service",
+    ("v1", "PersistentVolumeClaim"): f"{CORE}PersistentVolumeClaim",
+    ("v1", "ServiceAccount"): f"{CORE}ServiceAccount",
+    ("v1", "ConfigMap"): f"{CORE}ConfigMap",
+    ("coordination.k8s.io/v1", "Lease"): "IoK8sApiCoordinationV1Lease",
+    ("rbac.authorization.k8s.io/v1", "Role"): f"{ACCESS}Role",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): f"{ACCESS}RoleBinding",
+    ("batch/v1", "Job"): f"{BATCH}Job",
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobSet",
     ("trainer.kubeflow.org/v1alpha1", "TrainJob"): "TrainJob",
     ("kubeflow.org/v1", "PyTorchJob"): "PyTorchJob",
 }
 
-PLAIN = {"str": str, "int": int, "bool": bool, "float": (int, float), "datetime": str}
+PLAIN = {"str": str, "int": int, "bool": bool}
 
 
-def fields_of(kind):
-    """({field: its type}, the fields that are required)."""
-    if kind in BY_HAND:
-        return BY_HAND[kind]
-    model = getattr(models, kind)
-    fields = {model.attribute_map[name]: type_ for name, type_ in model.openapi_types.items()}
-    empty = model.__new__(model)
-    empty.local_vars_configuration = Configuration()
-    required = set()
-    for name, field in model.attribute_map.items():
-        try:
-            setattr(empty, name, None)
-        except ValueError:  # "must not be None"
-            required.add(field)
-    return {**fields, **NEWER.get(kind, {})}, required
+def find_modules():
+    """Where `make peers` has put the compiled schemas, or why they cannot be had: (path, None) or (None, why)."""
+    modules = pathlib.Path(os.environ.get("PEER_ROOT", DEFAULT_ROOT)).parent / "kubernetes" / "node_modules"
+    if shutil.which("node") is None:
+        return None, "node is missing; run `make peers`"
+    if not (modules / "kubernetes-models").exists():
+        return None, f"Kubernetes' schemas are not in {modules}; run `make peers`"
+    return modules, None
 
 
-def complaints(value, kind, where):
-    """A line for each field that is wrong."""
-    if kind in PLAIN:
-        is_right = isinstance(value, PLAIN[kind]) and (kind == "bool" or not isinstance(value, bool))
-        return [] if is_right else [f"{where} is {value!r}, which is no {kind}"]
-    if kind.startswith("one of "):
-        return [] if value in kind.split()[2:] else [f"{where} is {value!r}, which is not {kind}"]
-    if kind == "object":
-        return []
-    if kind.startswith(("list[", "dict(")):
-        return complaints_of_many(value, kind, where)
-    if not isinstance(value, dict):
-        return [f"{where} is {value!r}, which is no {kind}"]
-    fields, required = fields_of(kind)
-    found = [f"{where}.{name} is missing" for name in sorted(required - set(value))]
-    for name, part in value.items():
-        found += complaints(part, fields[name], f"{where}.{name}") if name in fields else [f"{where}.{name} is unknown"]
-    return found
+class Schemas:
+    """A running kubernetes_validate.js. End it with end()."""
 
+    def __init__(self):
+        modules, obstacle = find_modules()
+        if obstacle is not None and os.environ.get("CI") == "true":
+            pytest.fail(f"{obstacle} (not skipped: CI=true)")
+        if obstacle is not None:
+            pytest.skip(obstacle)
+        self.program = subprocess.Popen(["node", PROGRAM, modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-def complaints_of_many(value, kind, where):
-    container, inner = (list, kind[5:-1]) if kind.startswith("list[") else (dict, kind[5:-1].split(", ")[1])
-    if not isinstance(value, container):
-        return [f"{where} is {value!r}, which is no {container.__name__}"]
-    parts = enumerate(value) if container is list else value.items()
-    return [line for key, part in parts for line in complaints(part, inner, f"{where}[{key}]")]
+    def end(self):
+        self.program.stdin.close()
+        self.program.wait(60)
 
+    def complaints_of(self, document):
+        """A line for each thing that is wrong."""
+        kind = KINDS.get((document.get("apiVersion"), document.get("kind")))
+        return [f"unknown kind {document.get('kind')}"] if kind is None else self.complaints(document, kind, document["kind"])
 
-def complaints_of_document(document):
-    kind = KINDS.get((document.get("apiVersion"), document.get("kind")))
-    return [f"unknown kind {document.get('kind')}"] if kind is None else complaints(document, kind, document["kind"])
+    def complaints(self, value, kind, where):
+        if kind.startswith("IoK8s"):
+            return [where + complaint for complaint in self.ask(kind, value)]
+        if kind in PLAIN:
+            is_right = isinstance(value, PLAIN[kind]) and (kind == "bool" or not isinstance(value, bool))
+            return [] if is_right else [f"{where} is not of the type {kind}"]
+        if kind.startswith("one of "):
+            return [] if value in kind.split()[2:] else [f"{where} is not {kind}"]
+        if kind.startswith(("list[", "dict(")):
+            return self.complaints_of_many(value, kind, where)
+        return self.complaints_of_object(value, kind, where)
+
+    def complaints_of_many(self, value, kind, where):
+        container, inner = (list, kind[5:-1]) if kind.startswith("list[") else (dict, kind[5:-1].split(", ")[1])
+        if not isinstance(value, container):
+            return [f"{where} is not of the type {container.__name__}"]
+        parts = enumerate(value) if container is list else value.items()
+        return [line for key, part in parts for line in self.complaints(part, inner, f"{where}/{key}")]
+
+    def complaints_of_object(self, value, kind, where):
+        if not isinstance(value, dict):
+            return [f"{where} is not of the type {kind}"]
+        fields, required = BY_HAND[kind]
+        found = [f"{where}/{name} is missing" for name in sorted(required - set(value))]
+        for name, part in value.items():
+            found += self.complaints(part, fields[name], f"{where}/{name}") if name in fields else [f"{where}/{name} is unknown"]
+        return found
+
+    def ask(self, schema, value):
+        self.program.stdin.write(json.dumps([schema, value]) + "\n")
+        self.program.stdin.flush()
+        return json.loads(self.program.stdout.readline())
