@@ -149,7 +149,7 @@ static void perform_agents(struct agent *agent, const struct agent_effect *effec
         break;
     case AGENT_EFFECT_SIGNAL_WORKERS:
         if (effect->is_relayed) {
-            signal_passing_note(agent->passing, effect->signal);
+            signal_passing_note(agent->passing, effect->signal, true);
         }
         signal_workers(agent, effect->signal);
         break;
@@ -353,7 +353,7 @@ void agent_signal_received(void *context, int signal) {
 
 void agent_signal_came(void *context, int signal) {
     struct agent *agent = context;
-    signal_passing_note(agent->passing, signal);
+    signal_passing_note(agent->passing, signal, false);
     agent_signal_received(agent, signal);
 }
 

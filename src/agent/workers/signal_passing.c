@@ -9,6 +9,10 @@
 
 /* Who signals a whole tree of processes needs far less to come from one to the next. */
 #define WITNESS_PATIENCE_MILLISECONDS 250
+/* Who signals many nodes needs less, as a rule, to come to the last one. */
+#define RELAY_PATIENCE_MILLISECONDS 1000
+/* The witness answers as soon as the machine lets it run. One that is stopped does not. */
+#define ANSWER_PATIENCE_MILLISECONDS 2000
 /* Between two signals that are one. Whoever signals a tree looks first which processes are in it;
  * workers that are younger may have been missed. */
 #define SAME_SIGNAL_MILLISECONDS 1000
@@ -35,6 +39,9 @@ struct signal_passing {
     bool is_starting;
     struct arrival started; /* the last start was over */
     struct sending waiting;
+    int patience_milliseconds; /* with the signal that came last */
+    bool is_asked;             /* the witness, about what waits */
+    size_t unanswered_count;   /* of all questions */
 };
 
 static void send_now(const struct sending *sending) {
@@ -70,25 +77,51 @@ static void leave_out(struct signal_passing *passing) {
     event_timer_stop(passing->patience);
 }
 
-static void witness_saw(void *context, int signal) {
-    struct signal_passing *passing = context;
-    if (signal > SIGNAL_NUMBER_REAL_TIME_LAST) {
-        return;
-    }
-    passing->seen[signal] = (struct arrival){true, event_loop_now(passing->loop)};
-    if (passing->waiting.signal == signal && is_seen(passing, signal)) {
-        leave_out(passing);
+static void send_what_waits(struct signal_passing *passing) {
+    struct sending sending = passing->waiting;
+    passing->waiting.signal = 0;
+    event_timer_stop(passing->patience);
+    send_now(&sending);
+}
+
+static void witness_answered(struct signal_passing *passing) {
+    passing->unanswered_count--;
+    if (passing->waiting.signal != 0 && passing->is_asked && passing->unanswered_count == 0) {
+        send_what_waits(passing);
     }
 }
 
+static void witness_saw(void *context, int signal) {
+    struct signal_passing *passing = context;
+    if (signal == SIGNAL_WITNESS_ANSWER) {
+        witness_answered(passing);
+    } else if (signal <= SIGNAL_NUMBER_REAL_TIME_LAST) {
+        passing->seen[signal] = (struct arrival){true, event_loop_now(passing->loop)};
+        if (passing->waiting.signal == signal) {
+            leave_out(passing);
+        }
+    }
+}
+
+static void wait_until(struct signal_passing *passing, struct instant since, int milliseconds) {
+    event_timer_set(
+        passing->patience, instant_after(since, duration_from_milliseconds(milliseconds)));
+}
+
+/* The witness may have got the signal, and wait for the machine to let it run. So it is asked. */
 static void patience_is_over(void *context) {
     struct signal_passing *passing = context;
-    (void)signal_witness_listen(passing->witness); /* the loop may have stood still */
-    if (passing->waiting.signal != 0) {
-        struct sending sending = passing->waiting;
-        passing->waiting.signal = 0;
-        send_now(&sending);
+    bool is_there = signal_witness_listen(passing->witness); /* the loop may have stood still */
+    if (passing->waiting.signal == 0) {
+        return;
     }
+    if (!is_there || passing->is_asked || !signal_witness_ask(passing->witness)) {
+        send_what_waits(passing);
+        return;
+    }
+    passing->is_asked = true;
+    passing->unanswered_count++;
+    wait_until(passing, event_loop_now(passing->loop), ANSWER_PATIENCE_MILLISECONDS);
 }
 
 struct signal_passing *signal_passing_new(struct event_loop *loop, const struct log *log) {
@@ -113,9 +146,11 @@ void signal_passing_free(struct signal_passing *passing) {
     }
 }
 
-void signal_passing_note(struct signal_passing *passing, int signal) {
+void signal_passing_note(struct signal_passing *passing, int signal, bool is_relayed) {
     if (passing != NULL) {
         passing->came[signal] = (struct arrival){true, event_loop_now(passing->loop)};
+        passing->patience_milliseconds =
+            is_relayed ? RELAY_PATIENCE_MILLISECONDS : WITNESS_PATIENCE_MILLISECONDS;
     }
 }
 
@@ -138,6 +173,7 @@ void signal_passing_send(struct signal_passing *passing, struct agent_workers *w
     struct sending sending = {workers, group, log, signal};
     if (passing != NULL) {
         passing->waiting.signal = 0;
+        passing->is_asked = false;
         event_timer_stop(passing->patience);
     }
     if (!may_have_it(passing, signal)) {
@@ -149,9 +185,7 @@ void signal_passing_send(struct signal_passing *passing, struct agent_workers *w
         leave_out(passing);
         return;
     }
-    event_timer_set(
-        passing->patience, instant_after(passing->came[signal].when,
-                               duration_from_milliseconds(WITNESS_PATIENCE_MILLISECONDS)));
+    wait_until(passing, passing->came[signal].when, passing->patience_milliseconds);
 }
 
 pid_t signal_passing_witness(const struct signal_passing *passing) {

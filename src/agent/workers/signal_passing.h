@@ -21,9 +21,9 @@ struct signal_passing *signal_passing_new(struct event_loop *loop, const struct 
  * forgotten. */
 void signal_passing_free(struct signal_passing *passing);
 
-/* `signal` has come to the agent from outside, or to another node that has told of it: then it may
- * be on its way to this one. Call it before what follows from that. */
-void signal_passing_note(struct signal_passing *passing, int signal);
+/* `signal` has come to the agent from outside, or, relayed, to another node that has told of it:
+ * then it may be on its way to this one. Call it before what follows from that. */
+void signal_passing_note(struct signal_passing *passing, int signal, bool is_relayed);
 
 /* Workers are being started, or have been. One that has just been started may have missed what the
  * witness got. */

@@ -31,25 +31,36 @@ struct signal_witness {
 
 /* In the witness. All signals are blocked. */
 
-static void tell_next_signal(void) {
+static void tell(unsigned char number) {
+    ssize_t sent = send(SOCKET_FILENO, &number, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent; /* an agent that does not read is told later that the socket has ended */
+}
+
+static void tell_signals(void) {
     struct signalfd_siginfo info;
-    if (read(SIGNALS_FILENO, &info, sizeof info) == (ssize_t)sizeof info) {
-        unsigned char number = (unsigned char)info.ssi_signo;
-        ssize_t sent = send(SOCKET_FILENO, &number, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)sent; /* an agent that does not read is told later that the socket has ended */
+    while (read(SIGNALS_FILENO, &info, sizeof info) == (ssize_t)sizeof info) {
+        tell((unsigned char)info.ssi_signo);
     }
 }
 
-/* The agent closes its end, or has ended; what it writes would be nothing that is understood. */
+/* False: the agent has closed its end, or has ended. */
+static bool take_question(void) {
+    unsigned char question;
+    return recv(SOCKET_FILENO, &question, 1, 0) == 1;
+}
+
+/* Signals come after a question and before its answer. */
 static void tell_until_the_agent_ends(void) {
     struct pollfd polled[] = {
         {.fd = SOCKET_FILENO, .events = POLLIN}, {.fd = SIGNALS_FILENO, .events = POLLIN}};
-    while (polled[0].revents == 0) {
-        if (poll(polled, 2, -1) < 0) {
+    while (poll(polled, 2, -1) > 0) {
+        bool is_asked = polled[0].revents != 0;
+        if (is_asked && !take_question()) {
             return;
         }
-        if (polled[1].revents != 0) {
-            tell_next_signal();
+        tell_signals();
+        if (is_asked) {
+            tell(SIGNAL_WITNESS_ANSWER);
         }
     }
 }
@@ -63,7 +74,7 @@ static _Noreturn void run(pid_t agent, int fd) {
     }
     (void)setsid(); /* cannot fail in a process that has just been forked */
     process_name_take(SIGNAL_WITNESS_NAME);
-    int signals = signalfd(-1, &all, SFD_CLOEXEC);
+    int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     /* neither of the two may be where the other one goes */
     int socket_aside = fcntl(fd, F_DUPFD_CLOEXEC, SIGNALS_FILENO + 1);
     int signals_aside = fcntl(signals, F_DUPFD_CLOEXEC, SIGNALS_FILENO + 1);
@@ -111,6 +122,12 @@ bool signal_witness_listen(struct signal_witness *witness) {
         stop_listening(witness);
     }
     return witness->watch != NULL;
+}
+
+bool signal_witness_ask(struct signal_witness *witness) {
+    static const unsigned char question = 0;
+    return witness->watch != NULL &&
+           send(witness->fd, &question, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 static void readable(void *context) {

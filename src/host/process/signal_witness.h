@@ -14,6 +14,9 @@
 
 #define SIGNAL_WITNESS_NAME "muster-witness"
 
+/* In the place of a signal: it has answered signal_witness_ask. */
+#define SIGNAL_WITNESS_ANSWER 0
+
 struct signal_witness;
 
 /* Starts the witness. `seen` is called on the loop, and by signal_witness_listen, for each signal;
@@ -29,6 +32,10 @@ void signal_witness_free(struct signal_witness *witness);
 /* Takes what the witness has told and the loop has not taken yet. False: it has ended, and tells
  * nothing any more. */
 bool signal_witness_listen(struct signal_witness *witness);
+
+/* Asks for an answer, which comes after all signals that reached the witness before the question.
+ * False: it cannot be asked. */
+bool signal_witness_ask(struct signal_witness *witness);
 
 /* For tests. */
 pid_t signal_witness_pid(const struct signal_witness *witness);

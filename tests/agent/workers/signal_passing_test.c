@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "agent/workers/signal_passing.h"
 #include "agent_fixture.h"
@@ -81,7 +82,7 @@ static void what_the_agent_alone_got_is_sent(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     send_to_workers(&fixture, SIGTERM);
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
@@ -91,7 +92,7 @@ static void what_the_witness_got_is_not_sent(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     signal_witness(&fixture, SIGTERM);
     send_to_workers(&fixture, SIGTERM);
     pass_time(&fixture);
@@ -106,9 +107,72 @@ static void what_the_witness_got_long_ago_is_not_sent(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     signal_witness(&fixture, SIGTERM);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     pass_time(&fixture);
     send_to_workers(&fixture, SIGTERM);
+    pass_time(&fixture);
+    send_to_workers(&fixture, SIGKILL);
+    assert_int_equal(ended_by(&fixture), SIGKILL);
+    tear_down(&fixture);
+}
+
+static void wait_until_stopped(struct fixture *fixture) {
+    int status;
+    pid_t witness = signal_passing_witness(fixture->passing);
+    assert_int_equal(waitpid(witness, &status, WUNTRACED), witness);
+    assert_true(WIFSTOPPED(status));
+}
+
+/* As when the machine lets it run late. */
+static void what_the_witness_tells_late_is_not_sent(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    kill(signal_passing_witness(fixture.passing), SIGSTOP);
+    wait_until_stopped(&fixture);
+    kill(signal_passing_witness(fixture.passing), SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
+    send_to_workers(&fixture, SIGTERM);
+    pass_time(&fixture);
+    signal_witness(&fixture, SIGCONT);
+    while (!signal_passing_has_seen(fixture.passing, SIGTERM)) {
+        turn(&fixture);
+    }
+    pass_time(&fixture);
+    send_to_workers(&fixture, SIGKILL);
+    assert_int_equal(ended_by(&fixture), SIGKILL);
+    tear_down(&fixture);
+}
+
+static void a_witness_that_does_not_answer_is_not_waited_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    kill(signal_passing_witness(fixture.passing), SIGSTOP);
+    wait_until_stopped(&fixture);
+    signal_passing_note(fixture.passing, SIGTERM, false);
+    send_to_workers(&fixture, SIGTERM);
+    assert_int_equal(ended_by(&fixture), SIGTERM);
+    tear_down(&fixture);
+}
+
+/* The answer to the question about the first signal is none about the second. */
+static void an_answer_is_about_the_signal_that_was_asked_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    kill(signal_passing_witness(fixture.passing), SIGSTOP);
+    wait_until_stopped(&fixture);
+    signal_passing_note(fixture.passing, SIGUSR1, false);
+    send_to_workers(&fixture, SIGUSR1);
+    pass_time(&fixture);
+    signal_passing_note(fixture.passing, SIGTERM, true);
+    send_to_workers(&fixture, SIGTERM);
+    kill(signal_passing_witness(fixture.passing), SIGCONT);
+    while (!signal_passing_has_seen(fixture.passing, SIGCONT)) {
+        turn(&fixture);
+    }
+    signal_witness(&fixture, SIGTERM);
     pass_time(&fixture);
     send_to_workers(&fixture, SIGKILL);
     assert_int_equal(ended_by(&fixture), SIGKILL);
@@ -120,7 +184,7 @@ static void another_signal_than_the_witness_got_is_sent(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     signal_witness(&fixture, SIGUSR1);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     send_to_workers(&fixture, SIGTERM);
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
@@ -142,7 +206,7 @@ static void workers_that_have_just_started_may_have_missed_it(void **state) {
     set_up(&fixture);
     signal_passing_note_start(fixture.passing, true);
     signal_witness(&fixture, SIGTERM);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     send_to_workers(&fixture, SIGTERM);
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
@@ -153,14 +217,14 @@ static void everything_is_sent_without_a_witness(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     kill(signal_passing_witness(fixture.passing), SIGKILL);
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     send_to_workers(&fixture, SIGTERM);
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
     set_up(&fixture);
     signal_passing_free(fixture.passing);
     fixture.passing = NULL;
-    signal_passing_note(fixture.passing, SIGTERM);
+    signal_passing_note(fixture.passing, SIGTERM, false);
     send_to_workers(&fixture, SIGTERM);
     assert_int_equal(ended_by(&fixture), SIGTERM);
     tear_down(&fixture);
@@ -171,6 +235,9 @@ int main(void) {
         cmocka_unit_test(what_the_agent_alone_got_is_sent),
         cmocka_unit_test(what_the_witness_got_is_not_sent),
         cmocka_unit_test(what_the_witness_got_long_ago_is_not_sent),
+        cmocka_unit_test(what_the_witness_tells_late_is_not_sent),
+        cmocka_unit_test(a_witness_that_does_not_answer_is_not_waited_for),
+        cmocka_unit_test(an_answer_is_about_the_signal_that_was_asked_for),
         cmocka_unit_test(another_signal_than_the_witness_got_is_sent),
         cmocka_unit_test(what_came_to_nobody_from_outside_is_sent_at_once),
         cmocka_unit_test(workers_that_have_just_started_may_have_missed_it),

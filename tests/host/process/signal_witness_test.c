@@ -84,6 +84,24 @@ static void nothing_of_the_agent_stays_open_in_it(void **state) {
     tear_down(&fixture);
 }
 
+/* Also those that it had got and could not tell of. */
+static void an_answer_comes_after_what_it_had_got(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    pid_t pid = signal_witness_pid(fixture.witness);
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(signal_witness_ask(fixture.witness));
+    kill(pid, SIGUSR1);
+    kill(pid, SIGCONT);
+    wait_until_seen(&fixture, 3);
+    assert_int_equal(fixture.seen[2], SIGNAL_WITNESS_ANSWER);
+    assert_int_equal(fixture.seen[0] + fixture.seen[1], SIGUSR1 + SIGCONT);
+    tear_down(&fixture);
+}
+
 static void one_that_has_ended_tells_so(void **state) {
     (void)state;
     struct fixture fixture;
@@ -91,6 +109,7 @@ static void one_that_has_ended_tells_so(void **state) {
     kill(signal_witness_pid(fixture.witness), SIGKILL);
     while (signal_witness_listen(fixture.witness)) {
     }
+    assert_false(signal_witness_ask(fixture.witness));
     tear_down(&fixture);
 }
 
@@ -115,6 +134,7 @@ int main(void) {
         cmocka_unit_test(signals_are_told_and_do_not_end_it),
         cmocka_unit_test(signals_to_the_group_do_not_reach_it),
         cmocka_unit_test(nothing_of_the_agent_stays_open_in_it),
+        cmocka_unit_test(an_answer_comes_after_what_it_had_got),
         cmocka_unit_test(one_that_has_ended_tells_so),
         cmocka_unit_test(one_that_is_stopped_holds_up_no_end),
         cmocka_unit_test(nobody_can_be_freed),
