@@ -145,18 +145,18 @@ static void find_expected_nodes(struct agent *agent) {
 
 static void tell_while_joining(struct agent *agent) {
     enum membership_kind kind = agent->node_settings.node.membership.kind;
-    const struct agent_joining_settings settings = {
+    struct agent_joining_settings settings = {
         .fixed = kind == MEMBERSHIP_FIXED ? agent->config : NULL,
         .rendezvous = &agent->config->dynamic.settings,
         .expected = &agent->expected_nodes,
         .log = agent->log,
         .sink = agent->sink,
         .state = seen_record,
-        .waited = has_waited,
-        .ended = waits_no_longer,
         .context = agent,
     };
-    if (kind == MEMBERSHIP_CHANGING) {
+    if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
+        settings.waited = has_waited;
+        settings.ended = waits_no_longer;
         find_expected_nodes(agent);
     }
     if (kind != MEMBERSHIP_ALONE) {

@@ -160,9 +160,11 @@ def test_a_fixed_node_says_what_is_needed(muster):
     running = muster.start(command.replace("29438", port).split())
     (line,) = transcript(command)
     running.wait_until(lambda: "two nodes have the same (timeout: 900 s)\n" in running.err(), "what it waits for", 100)
-    running.signal(signal.SIGTERM)
-    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", said_line) for said_line in said(running.finish())]
+    other = muster.start(command.replace("29438", port).replace("--node-rank 0", "--node-rank 1").split())
+    ends = [running.finish(), other.finish()]
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", said_line) for said_line in said(ends[0])]
     assert line.replace("29438", port) in lines, running.err()
+    assert [end.status for end in ends] == [0, 0], ends  # it was worth the waiting
 
 
 def test_nodes_without_a_place_to_meet_are_told_at_once(muster):
