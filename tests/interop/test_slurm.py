@@ -4,6 +4,7 @@
 import pytest
 
 from support.binary import ROOT
+from support.slurm import require_freezer
 
 pytestmark = pytest.mark.timeout(900)  # a machine under load, and seconds that Slurm itself waits
 
@@ -179,10 +180,16 @@ while [ ! -e done ]; do sleep 0.1 & wait $!; done
 
 @pytest.mark.parametrize(
     "proctrack, words",
-    [("linuxproc", "the workers have got SIGUSR1 beside this agent"), ("pgid", "closing signal SIGUSR1")],
-    ids=["linuxproc", "pgid"],
+    [
+        ("linuxproc", "the workers have got SIGUSR1 beside this agent"),
+        ("pgid", "closing signal SIGUSR1"),
+        ("cgroup", "closing signal SIGUSR1"),
+    ],
+    ids=["linuxproc", "pgid", "cgroup"],
 )
 def test_a_worker_handles_a_signal_once_whoever_slurm_signals(make_slurm, muster, proctrack, words):
+    if proctrack == "cgroup":
+        require_freezer()
     cluster = make_slurm(3, proctrack=proctrack)
     job = Lasting(cluster, muster, "--signals-to-handle", "SIGTERM,SIGUSR1", worker=NOTING_WORKER, env={"LOGLEVEL": "INFO"})
     job.wait_for_world(*ALL)
@@ -190,6 +197,7 @@ def test_a_worker_handles_a_signal_once_whoever_slurm_signals(make_slurm, muster
     cluster.wait_for_output(muster, job.job, words, count=3)  # each agent has decided
     job.wait_for_signal("USR1", *ALL)
     assert job.finish() == 1
+    cluster.wait_until_idle()
     assert len(job.lines("signals")) == 3, job.lines("signals")
 
 

@@ -10,12 +10,15 @@ Nothing of a Slurm that this machine may be part of is touched: its configuratio
 `scratch`, and its ports are those of the hosts.
 """
 
+import contextlib
+import fcntl
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -27,6 +30,10 @@ PROGRAMS = ("slurmctld", "slurmd", "srun", "salloc", "sbatch", "scancel", "scont
 PACKAGES = "slurmctld slurmd slurm-client munge"
 # Where Debian keeps daemons, which is not on every user's PATH.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+# Where proctrack/cgroup keeps each node's processes apart from others, in directories named after the nodes.
+FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
+CGROUPS = "CgroupAutomount=no\nCgroupMountpoint=/sys/fs/cgroup\nCgroupPlugin=cgroup/v1\n"
 
 # For all daemons together, after SIGKILL: seconds.
 END_TIMEOUT = 60
@@ -71,6 +78,20 @@ PartitionName=high Nodes={nodes} MaxTime=INFINITE State=UP PriorityTier=10 OverS
 """
 
 
+@contextlib.contextmanager
+def freezer_of(nodes):
+    """Nodes of these names for one cluster at a time. No directory stays behind but one that is still in use."""
+    with open(pathlib.Path(tempfile.gettempdir()) / "muster-tests-slurm-freezer", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            for node in nodes:
+                for place, _, _ in os.walk(FREEZER / f"slurm_{node.name}", topdown=False):
+                    with contextlib.suppress(OSError):
+                        os.rmdir(place)
+
+
 def ends_until(process, deadline):
     try:
         process.wait(max(0, deadline - time.monotonic()))
@@ -100,16 +121,26 @@ def require_slurm():
     pytest.skip(obstacle)
 
 
+def require_freezer():
+    """For proctrack/cgroup. (Slurm's plugin for cgroups of version 2 needs systemd.)"""
+    if not (FREEZER / "release_agent").exists():
+        pytest.skip(f"no freezer of cgroups of version 1 in {FREEZER}")
+
+
 class Slurm:
     """A cluster of the network's hosts. End it with end(), also when making it failed."""
 
     def __init__(self, scratch, network, credential_seconds=120, proctrack="linuxproc"):
         """`credential_seconds`: for as long a job that was requeued waits until it starts again. `proctrack`: which
-        processes of a step get its signals; linuxproc: all of them, pgid: those of the agent's process group."""
+        processes of a step get its signals; linuxproc: all of them, pgid: those of the agent's process group, cgroup:
+        the agent."""
         self.directory = pathlib.Path(scratch) / "slurm"
         self.controller = network.hosts[-1]
         self.nodes = network.hosts[:-1]
         self.daemons = {}
+        self.at_end = contextlib.ExitStack()
+        if proctrack == "cgroup":
+            self.at_end.enter_context(freezer_of(self.nodes))
         for name in ("", "state", "munge"):
             (self.directory / name).mkdir(mode=0o755)
         self.path = self.directory / "slurm.conf"
@@ -122,7 +153,7 @@ class Slurm:
             nodes=f"node[1-{len(self.nodes)}]",
         )
         self.path.write_text(text, encoding="ascii")
-        (self.directory / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="ascii")
+        (self.directory / "cgroup.conf").write_text(CGROUPS, encoding="ascii")
         self.environment = {**clean_environment(SCRATCH_OF_TEST=scratch), "SLURM_CONF": str(self.path), "PATH": SEARCH_PATH}
         try:
             self.start_munge()
@@ -242,4 +273,5 @@ class Slurm:
             daemon.kill()
         deadline = time.monotonic() + END_TIMEOUT
         left = [name for name, daemon in self.daemons.items() if not ends_until(daemon, deadline)]
+        self.at_end.close()
         assert not left, f"of Slurm's daemons are left {END_TIMEOUT} s after SIGKILL: {', '.join(left)}"
