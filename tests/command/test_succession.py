@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from support.network import require_network
 from support.nodes import wait_until
 from support.store import COMPARE_SET, RawClient, request
 
@@ -204,3 +205,23 @@ def test_a_register_that_is_not_there_is_one_clear_error(muster):
          "--local-addr", "127.0.0.1", "--no-python", "true"]  # fmt: skip
     )
     assert end.status == 1 and str(muster.scratch / "nowhere") in end.err, end.err
+
+
+@pytest.mark.parametrize(
+    "mount, expected",
+    [
+        ("mount -t tmpfs -o size=16k none register; cat /dev/zero >register/filling 2>&- || true",
+         "cannot write in it (the file system is full: remove something): No space left on device"),
+        ("mount -t tmpfs -o ro none register", "(it must be mounted for writing): Read-only file system"),
+    ],
+    ids=["full", "read-only"],
+)  # fmt: skip
+def test_a_register_that_takes_nothing_is_one_clear_error(muster, mount, expected):
+    require_network()
+    (muster.scratch / "register").mkdir()
+    words = ["run", "--nnodes", "2", "--rdzv-backend", "dir", "--rdzv-endpoint", muster.scratch / "register", "--rdzv-id", "job",
+             "--local-addr", "127.0.0.1", "--no-python", "true"]  # fmt: skip
+    enter = ["--mount", "sh", "-ec", f'{mount}; exec "$@"', "sh", muster.binary]
+    end = muster.start([*enter, *words], program="unshare").finish()
+    assert end.status == 1 and f"the directory of --rdzv-endpoint, {muster.scratch}/register: " in end.err, end.err
+    assert end.err.count(expected) == 1, end.err

@@ -39,8 +39,11 @@ static struct instant answer_deadline(const struct agent_register *reg) {
 
 /* What the register says. */
 
+/* A node that has found no entry yet ends with a failure that is final, and says it then. */
 static void fail(struct agent_register *reg, const char *reason, bool is_final) {
-    log_warning(reg->settings.agent->log, "the job's register: %s", reason);
+    if (!is_final || reg->known.number > 0) {
+        log_warning(reg->settings.agent->log, "the job's register: %s", reason);
+    }
     post(reg,
         (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {reason, is_final}});
 }
