@@ -8,6 +8,7 @@
  *     succession_simulation 50000           so many seeds of each kind
  *     succession_simulation 50000 'a_storm*'
  *     succession_simulation 1000 'hosts*' 1000   100 seeds, in each of which 1,000 hosts are killed
+ *     succession_simulation 50000 '*' 20 70000   seeds from 70,000 on
  *     SIMULATION_SEED=17 succession_simulation 1 'a_storm*'     one seed, with its transcript */
 #include "unit.h"
 
@@ -22,6 +23,7 @@
 
 static uint64_t seed_count = 1000;
 static uint64_t hosts_killed = 20; /* in one job */
+static uint64_t first_seed;
 static uint64_t only_seed;
 static bool is_one_seed;
 
@@ -400,7 +402,7 @@ static void expect_no_complaint(uint64_t seed, void (*story)(struct simulation *
 static void play(void (*story)(struct simulation *simulation), uint64_t share) {
     uint64_t count = is_one_seed ? 1 : seed_count / share;
     for (uint64_t i = 0; i < count; i++) {
-        expect_no_complaint(is_one_seed ? only_seed : i, story);
+        expect_no_complaint(is_one_seed ? only_seed : first_seed + i, story);
     }
 }
 
@@ -496,6 +498,9 @@ int main(int argument_count, char **arguments) {
     }
     if (argument_count > 3) {
         hosts_killed = strtoull(arguments[3], NULL, 10);
+    }
+    if (argument_count > 4) {
+        first_seed = strtoull(arguments[4], NULL, 10);
     }
     is_one_seed = seed != NULL;
     only_seed = seed != NULL ? strtoull(seed, NULL, 10) : 0;
