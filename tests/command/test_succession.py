@@ -2,8 +2,10 @@
 """Jobs whose register is a directory: any node may die, the one that hosts the job's store included."""
 
 import base64
+import contextlib
 import json
 import signal
+import subprocess
 
 import pytest
 
@@ -18,12 +20,25 @@ QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
 def make_register_job(make_job, scratch):
     """make_register_job("2:3"): nodes of this machine, whose register is a directory of the test's."""
 
-    def make(nnodes, *options, **how):
-        register = scratch / "register"
-        register.mkdir()
+    def make(nnodes, *options, register=None, **how):
+        if register is None:
+            register = scratch / "register"
+            register.mkdir()
         return make_job(nnodes, "--rdzv-backend", "dir", *options, path=register, **how)
 
     return make
+
+
+@pytest.fixture
+def small_disk(scratch):
+    """A mounted file system with room for next to nothing."""
+    path = scratch / "small"
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", path], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"needs a small file system, and mounting one failed: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
 
 
 def start_nodes(job, count):
@@ -225,3 +240,20 @@ def test_a_register_that_takes_nothing_is_one_clear_error(muster, mount, expecte
     end = muster.start([*enter, *words], program="unshare").finish()
     assert end.status == 1 and f"the directory of --rdzv-endpoint, {muster.scratch}/register: " in end.err, end.err
     assert end.err.count(expected) == 1, end.err
+
+
+def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_until_it_is_not(make_register_job, small_disk):
+    job = make_register_job("2", register=small_disk)
+    world = start_nodes(job, 2)
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    world.of("node2").end(3)
+    job.started[0].wait_for_log("succession <- register_failed", count=3)
+    (small_disk / "filling").unlink()
+    world = job.wait_for_world("node1", "node2")
+    assert world.restarts == {1} and len(job.worlds()) == 2, job.tell()
+    world.end()
+    assert job.succeeds()
+    said = [line for line in job.started[0].err().splitlines() if line.startswith("W") and "the file system is full" in line]
+    assert len(said) == 1, said

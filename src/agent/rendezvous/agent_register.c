@@ -10,6 +10,8 @@
 
 /* How long the register may take for one answer. */
 #define ANSWER_SECONDS 5
+/* What stays wrong is asked again several times a second, and said again after so long. */
+#define SAID_AGAIN_SECONDS 30
 
 struct agent_register {
     struct event_loop *loop;
@@ -22,6 +24,8 @@ struct agent_register {
     uint64_t reading;               /* the same */
     char *place;                    /* of this node */
     char *name;                     /* of this node, as a host */
+    char *said;                     /* the last failure that was logged, and when; NULL: none */
+    struct instant said_at;
 };
 
 static void post(struct agent_register *reg, struct succession_event event) {
@@ -39,10 +43,22 @@ static struct instant answer_deadline(const struct agent_register *reg) {
 
 /* What the register says. */
 
+static void warn(struct agent_register *reg, const char *reason) {
+    struct instant now = event_loop_now(reg->loop);
+    struct instant again = instant_after(reg->said_at, duration_from_seconds(SAID_AGAIN_SECONDS));
+    if (reg->said != NULL && text_equals(reg->said, reason) && instant_is_before(now, again)) {
+        return;
+    }
+    log_warning(reg->settings.agent->log, "the job's register: %s", reason);
+    free(reg->said);
+    reg->said = memory_duplicate_string(reason);
+    reg->said_at = now;
+}
+
 /* A node that has found no entry yet ends with a failure that is final, and says it then. */
 static void fail(struct agent_register *reg, const char *reason, bool is_final) {
     if (!is_final || reg->known.number > 0) {
-        log_warning(reg->settings.agent->log, "the job's register: %s", reason);
+        warn(reg, reason);
     }
     post(reg,
         (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {reason, is_final}});
@@ -257,5 +273,6 @@ void agent_register_free(struct agent_register *reg) {
     register_entry_clear(&reg->appended);
     free(reg->place);
     free(reg->name);
+    free(reg->said);
     free(reg);
 }
