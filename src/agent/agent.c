@@ -118,6 +118,11 @@ static const struct rendezvous_state *seen_record(void *context) {
     return rendezvous_machine_state(node_machine_rendezvous(agent->node));
 }
 
+static void write_obstacle(void *context, struct text *out) {
+    const struct agent *agent = context;
+    agent_rendezvous_write_obstacle(agent->rendezvous, out);
+}
+
 /* The name of a job that has a world is right, and its spare nodes wait for nobody. */
 static void has_waited(void *context) {
     const struct agent *agent = context;
@@ -153,6 +158,7 @@ static void tell_while_joining(struct agent *agent) {
         .sink = agent->sink,
         .state = seen_record,
         .context = agent,
+        .obstacle = write_obstacle,
     };
     if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
         settings.waited = has_waited;

@@ -167,6 +167,18 @@ def test_a_fixed_node_says_what_is_needed(muster):
     assert [end.status for end in ends] == [0, 0], ends  # it was worth the waiting
 
 
+def test_a_node_that_does_not_reach_the_store_says_why(muster):
+    command = "run --nnodes 2 --node-rank 1 --master-addr 127.0.0.1 --master-port 29440 train.py"
+    port = str(free_port())
+    muster.script("train.py", "")
+    running = muster.start(command.replace("29440", port).split())
+    running.wait_until(lambda: "(timeout: 900 s)\n" in running.err(), "what it waits for", 100)
+    running.signal(signal.SIGTERM)
+    (line,) = transcript(command)
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", re.sub(r"\d+ attempts", "14 attempts", said_line)) for said_line in said(running.finish())]
+    assert line.replace("29440", port) in lines, running.err()
+
+
 def test_nodes_without_a_place_to_meet_are_told_at_once(muster):
     """With a port of its own, which is the one thing that is not in the page's words."""
     port = str(free_port())

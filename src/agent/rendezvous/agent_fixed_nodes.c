@@ -149,3 +149,9 @@ void agent_fixed_nodes_write_address(const struct agent_fixed_nodes *nodes, stru
         store_client_write_address(nodes->asker, out);
     }
 }
+
+void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out) {
+    if (nodes->asker != NULL) {
+        store_client_write_obstacle(nodes->asker, out);
+    }
+}

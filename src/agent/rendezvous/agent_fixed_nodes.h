@@ -37,6 +37,8 @@ void agent_fixed_nodes_answered(
 /* Appends this node's address as the store sees it, where it has proved itself to a store on
  * another machine. */
 void agent_fixed_nodes_write_address(const struct agent_fixed_nodes *nodes, struct text *out);
+/* Appends why the store is not reached, while it is tried (store_client_write_obstacle). */
+void agent_fixed_nodes_write_obstacle(const struct agent_fixed_nodes *nodes, struct text *out);
 
 /* On the host of the store: deletes every key but the agents'. STORE_OPENED follows. */
 void agent_fixed_nodes_renew_store(struct agent_fixed_nodes *nodes);

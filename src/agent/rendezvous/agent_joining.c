@@ -22,12 +22,20 @@ static void set_timer(struct agent_joining *joining) {
 static void describe(
     const struct agent_joining *joining, struct duration waited, struct text *out) {
     const struct agent_joining_settings *settings = &joining->settings;
-    if (settings->fixed != NULL) {
-        rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
-        return;
+    struct text obstacle = {0};
+    if (settings->obstacle != NULL) {
+        settings->obstacle(settings->context, &obstacle);
     }
-    rendezvous_waiting_describe(
-        settings->state(settings->context), settings->rendezvous, settings->expected, waited, out);
+    if (obstacle.length > 0) {
+        rendezvous_waiting_describe_obstacle(
+            settings->fixed, settings->rendezvous, text_string(&obstacle), waited, out);
+    } else if (settings->fixed != NULL) {
+        rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
+    } else {
+        rendezvous_waiting_describe(settings->state(settings->context), settings->rendezvous,
+            settings->expected, waited, out);
+    }
+    text_clear(&obstacle);
 }
 
 /* Whole seconds, on which the line is renewed. */

@@ -24,6 +24,9 @@ struct agent_joining_settings {
     /* The record as this node has seen it last. */
     const struct rendezvous_state *(*state)(void *context);
     void *context;
+    /* Appends why the store is not reached; nothing when it is, or need not be. NULL: nobody knows.
+     */
+    void (*obstacle)(void *context, struct text *out);
     /* Called at each of these moments. NULL: nobody wants to know. */
     void (*waited)(void *context);
     /* Called when the node joins no longer. NULL, too. */

@@ -70,6 +70,9 @@ void agent_rendezvous_perform(
  * and go, nobody wants it. */
 void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, struct slice text);
 
+/* Appends why the store where nodes meet is not reached, while this node tries to reach it. */
+void agent_rendezvous_write_obstacle(const struct agent_rendezvous *rendezvous, struct text *out);
+
 /* Where nodes come and go: this node has waited for a while. Says in the log which other jobs wait
  * at the same store. */
 void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous);

@@ -145,3 +145,16 @@ void rendezvous_waiting_describe_fixed(
     text_append(out, line.data);
     text_clear(&line);
 }
+
+void rendezvous_waiting_describe_obstacle(const struct launch_config *config,
+    const struct rendezvous_settings *settings, const char *obstacle, struct duration waited,
+    struct text *out) {
+    struct duration limit = config != NULL ? config->store_timeout : settings->join_timeout;
+    struct text line = {0};
+    text_append_format(&line, "waiting for the job's store for %.0f s: %s (%s: %.0f s)",
+        duration_seconds(waited), obstacle, config != NULL ? "timeout" : "join_timeout",
+        duration_seconds(limit));
+    utf8_make_line_printable(line.data);
+    text_append(out, line.data);
+    text_clear(&line);
+}

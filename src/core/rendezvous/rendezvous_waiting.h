@@ -35,4 +35,10 @@ bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,
 void rendezvous_waiting_describe_fixed(
     const struct launch_config *config, struct duration waited, struct text *out);
 
+/* In the place of the lines above: the store where the nodes meet is not reached, and why. `config`
+ * is that of fixed nodes; NULL: nodes come and go, as `settings` say. */
+void rendezvous_waiting_describe_obstacle(const struct launch_config *config,
+    const struct rendezvous_settings *settings, const char *obstacle, struct duration waited,
+    struct text *out);
+
 #endif

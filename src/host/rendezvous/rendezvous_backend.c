@@ -197,6 +197,13 @@ void rendezvous_backend_write_address(const struct rendezvous_backend *backend, 
     }
 }
 
+void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend, struct text *out) {
+    const struct rendezvous_lanes *lanes = &backend->lanes;
+    if (!rendezvous_lanes_are_dropped(lanes)) {
+        store_access_write_obstacle(lanes->accesses[RENDEZVOUS_LANE_ASKER], out);
+    }
+}
+
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
     return rendezvous_lanes_are_dropped(lanes) ? 0 : (size_t)lanes->connected_count;

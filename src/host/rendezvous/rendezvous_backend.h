@@ -77,6 +77,8 @@ size_t rendezvous_backend_connection_count(const struct rendezvous_backend *back
 /* Appends this node's address as the store sees it, where it has proved itself to a store on
  * another machine. */
 void rendezvous_backend_write_address(const struct rendezvous_backend *backend, struct text *out);
+/* Appends why the TCPStore is not reached, while it is tried (store_client_write_obstacle). */
+void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend, struct text *out);
 /* Drops every connection. No callback is called. */
 void rendezvous_backend_disconnect(struct rendezvous_backend *backend);
 

@@ -54,3 +54,9 @@ void store_access_write_address(const struct store_access *access, struct text *
         store_client_write_address(access->client, out);
     }
 }
+
+void store_access_write_obstacle(const struct store_access *access, struct text *out) {
+    if (access->client != NULL) {
+        store_client_write_obstacle(access->client, out);
+    }
+}

@@ -33,5 +33,7 @@ struct duration store_access_silence(const struct store_access *access);
 
 /* As store_client_write_address. Nothing for a file. */
 void store_access_write_address(const struct store_access *access, struct text *out);
+/* As store_client_write_obstacle. Nothing for a file. */
+void store_access_write_obstacle(const struct store_access *access, struct text *out);
 
 #endif

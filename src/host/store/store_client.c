@@ -463,6 +463,15 @@ void store_client_write_address(const struct store_client *client, struct text *
     }
 }
 
+void store_client_write_obstacle(const struct store_client *client, struct text *out) {
+    const struct store_addresses *addresses = &client->addresses;
+    bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
+    if (is_dialling && addresses->attempts > 0) {
+        text_append_format(out, "no store at %s port %d, ", addresses->host, addresses->port);
+        store_addresses_describe(addresses, out);
+    }
+}
+
 void store_client_free(struct store_client *client) {
     if (client == NULL || client->is_freed) {
         return;

@@ -104,4 +104,7 @@ struct duration store_client_silence(const struct store_client *client);
 /* As store_link_write_address, of the connection that there is. */
 void store_client_write_address(const struct store_client *client, struct text *out);
 
+/* While it tries to connect, and has tried: appends where, how often, and what came of it. */
+void store_client_write_obstacle(const struct store_client *client, struct text *out);
+
 #endif

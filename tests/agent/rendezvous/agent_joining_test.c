@@ -11,6 +11,7 @@ struct fixture {
     struct text_list expected;
     struct rendezvous_state state;
     struct agent_joining *joining;
+    const char *obstacle;
     int waited;
     int ended;
 };
@@ -19,6 +20,14 @@ static const struct rendezvous_state *state_of(void *context) {
     struct fixture *fixture = context;
     event_loop_stop(fixture->loop); /* it is asked for when something is said */
     return &fixture->state;
+}
+
+static void write_obstacle(void *context, struct text *out) {
+    struct fixture *fixture = context;
+    if (fixture->obstacle != NULL) {
+        event_loop_stop(fixture->loop);
+        text_append(out, fixture->obstacle);
+    }
 }
 
 static void has_waited(void *context) {
@@ -42,7 +51,7 @@ static void set_up(struct fixture *fixture) {
     fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
     text_list_add(&fixture->expected, "node1");
     struct agent_joining_settings settings = {NULL, &fixture->rendezvous, &fixture->expected,
-        &fixture->log.log, NULL, state_of, fixture, has_waited, has_ended, soon};
+        &fixture->log.log, NULL, state_of, fixture, write_obstacle, has_waited, has_ended, soon};
     fixture->joining = agent_joining_new(fixture->loop, &settings);
 }
 
@@ -66,6 +75,19 @@ static void what_is_waited_for_is_said(void **state) {
     tear_down(&fixture);
 }
 
+static void a_store_that_is_not_reached_is_said(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.obstacle = "no store at node1 port 29400, and why";
+    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture.loop);
+    assert_non_null(strstr(text_string(&fixture.log.text),
+        "waiting for the job's store for 0 s: no store at node1 port 29400, and why "
+        "(join_timeout: 600 s)"));
+    tear_down(&fixture);
+}
+
 static void who_has_joined_says_nothing(void **state) {
     (void)state;
     struct fixture fixture;
@@ -83,6 +105,7 @@ static void who_has_joined_says_nothing(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_waited_for_is_said),
+    cmocka_unit_test(a_store_that_is_not_reached_is_said),
     cmocka_unit_test(who_has_joined_says_nothing),
 };
 

@@ -126,6 +126,11 @@ static void fixed_nodes_are_told_what_they_need(void **unused) {
         "waiting for other nodes for 15 s: this one has rank 2 of 0 to 3 (--node-rank), and all "
         "meet at node1:29500; a rank is missing, or two nodes have the same (timeout: 900 s)");
     text_clear(&out);
+    rendezvous_waiting_describe_obstacle(
+        &config, NULL, "no store there, and why", duration_from_seconds(15), &out);
+    assert_string_equal(text_string(&out),
+        "waiting for the job's store for 15 s: no store there, and why (timeout: 900 s)");
+    text_clear(&out);
 }
 
 static const struct CMUnitTest tests[] = {
