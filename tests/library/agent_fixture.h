@@ -21,7 +21,8 @@ struct fixture {
     struct muster_agent *agent;
     struct muster_failure failure;
     struct text story;   /* "AGENT:RENDEZVOUS WORKER:START …" */
-    struct text metrics; /* their names */
+    struct text metrics; /* "workers.default.run_total=1 …", without the values of durations */
+    double since;        /* the time of the last metric */
     int ended;           /* how often */
     int rendezvous_events;
 };
@@ -41,7 +42,14 @@ static inline void note_event(void *context, const struct muster_agent_event *ev
 static inline void note_metric(void *context, const struct muster_metric *metric) {
     struct fixture *fixture = context;
     assert_string_equal(metric->group_name, "torchelastic");
-    text_append_format(&fixture->metrics, "%s ", metric->name);
+    assert_true(metric->timestamp >= fixture->since);
+    fixture->since = metric->timestamp;
+    if (strstr(metric->name, ".duration.ms") != NULL) {
+        assert_true(metric->value >= 0);
+        text_append_format(&fixture->metrics, "%s ", metric->name);
+    } else {
+        text_append_format(&fixture->metrics, "%s=%lld ", metric->name, (long long)metric->value);
+    }
 }
 
 static inline void note_end(void *context, const struct muster_run_result *result) {

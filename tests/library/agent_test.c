@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "host/loop/number_directory.h"
 #include "host/process/process_table.h"
@@ -26,10 +27,52 @@ static void job_of_succeeding_workers_succeeds(void **state) {
     assert_string_equal(text_string(&fixture.story),
         BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
     assert_true(fixture.rendezvous_events > 0);
-    assert_non_null(strstr(text_string(&fixture.metrics), "workers.default.run_total "));
-    assert_non_null(
-        strstr(text_string(&fixture.metrics), "SimpleElasticAgent._rendezvous.success "));
     tear_down(&fixture);
+}
+
+#define TAKEN(name) name ".success=1 " name ".duration.ms "
+#define STARTED                                                                                    \
+    TAKEN("SimpleElasticAgent._rendezvous")                                                        \
+    TAKEN("SimpleElasticAgent._assign_worker_ranks")                                               \
+    TAKEN("LocalElasticAgent._start_workers")                                                      \
+    TAKEN("SimpleElasticAgent._initialize_workers")
+#define LOOKED(remaining, state)                                                                   \
+    TAKEN("LocalElasticAgent._monitor_workers")                                                    \
+    "workers.trainer.remaining_restarts=" remaining " workers.trainer." state "=1 "
+#define RECORD(flakiness, success_with, success_without, failed_with, failed_without)              \
+    "workers.trainer.flakiness=" flakiness " workers.trainer.run_total=1 "                         \
+    "workers.trainer.run_success_with_retries=" success_with " "                                   \
+    "workers.trainer.run_success_no_retries=" success_without " "                                  \
+    "workers.trainer.run_failed_with_retries=" failed_with " "                                     \
+    "workers.trainer.run_failed_no_retries=" failed_without " "
+
+static void assert_metrics(int restarts, const char *command, const char *expected) {
+    struct fixture fixture;
+    set_up(&fixture, 1, command);
+    fixture.settings.role = "trainer";
+    fixture.settings.max_restarts = restarts;
+    fixture.since = (double)time(NULL);
+    start(&fixture);
+    wait_for_end(&fixture);
+    assert_string_equal(text_string(&fixture.metrics), expected);
+    assert_true(fixture.since <= (double)time(NULL) + 1);
+    tear_down(&fixture);
+}
+
+static void metrics_have_torchelastics_names_and_values(void **state) {
+    (void)state;
+    assert_metrics(0, "exit 0",
+        STARTED LOOKED("0", "healthy") LOOKED("0", "succeeded") RECORD("0", "0", "1", "0", "0")
+            TAKEN("SimpleElasticAgent.run"));
+    assert_metrics(1, "test $TORCHELASTIC_RESTART_COUNT = 1",
+        STARTED LOOKED("1", "healthy") LOOKED("1", "failed") TAKEN(
+            "LocalElasticAgent._stop_workers") STARTED TAKEN("SimpleElasticAgent._restart_workers")
+            LOOKED("0", "healthy") LOOKED("0", "succeeded") RECORD("50", "1", "0", "0", "0")
+                TAKEN("SimpleElasticAgent.run"));
+    assert_metrics(0, "exit 3",
+        STARTED LOOKED("0", "healthy") LOOKED("0", "failed")
+            TAKEN("LocalElasticAgent._stop_workers") RECORD("100", "0", "0", "0", "1")
+                TAKEN("SimpleElasticAgent.run"));
 }
 
 static void failure_is_told_with_what_the_worker_wrote(void **state) {
@@ -65,8 +108,6 @@ static void failed_workers_are_restarted(void **state) {
     assert_int_equal(result->restarts, 1);
     assert_string_equal(text_string(&fixture.story),
         BEGINNING BEGINNING "WORKER:SUCCEEDED WORKER:SUCCEEDED AGENT:SUCCEEDED ");
-    assert_non_null(
-        strstr(text_string(&fixture.metrics), "SimpleElasticAgent._restart_workers.success "));
     tear_down(&fixture);
 }
 
@@ -329,6 +370,7 @@ static void function_that_crashes_is_a_failure_with_its_signal(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(job_of_succeeding_workers_succeeds),
+    cmocka_unit_test(metrics_have_torchelastics_names_and_values),
     cmocka_unit_test(failure_is_told_with_what_the_worker_wrote),
     cmocka_unit_test(failed_workers_are_restarted),
     cmocka_unit_test(program_that_cannot_be_run_is_a_failure_of_the_job),

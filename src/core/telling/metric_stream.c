@@ -92,6 +92,14 @@ static void leave_running(const struct moment *moment, const struct agent_machin
     }
 }
 
+/* _stop_workers is what precedes a restart or a failure. After a success TorchElastic stops
+ * nothing, and a signal takes another way there. */
+static void leave_stop(const struct moment *moment, const struct agent_machine *machine) {
+    if (machine->stop_reason != AGENT_STOP_CLEAN_UP && machine->stop_reason != AGENT_STOP_SIGNAL) {
+        profile(moment, stop, moment->stream->since, !machine->has_abandoned_processes);
+    }
+}
+
 static void change_phase(struct metric_stream *stream, const struct moment *moment,
     enum agent_phase before, const struct agent_machine *machine, const struct agent_event *event) {
     if (before == AGENT_IDLE) {
@@ -103,7 +111,7 @@ static void change_phase(struct metric_stream *stream, const struct moment *mome
     } else if (before == AGENT_RUNNING) {
         leave_running(moment, machine, event);
     } else if (before == AGENT_STOPPING) {
-        profile(moment, stop, stream->since, !machine->has_abandoned_processes);
+        leave_stop(moment, machine);
     }
     if (machine->phase == AGENT_JOINING) {
         stream->is_restarting = before != AGENT_IDLE;

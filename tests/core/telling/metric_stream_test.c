@@ -100,6 +100,29 @@ static void restart_takes_the_stop_and_the_start(void **state) {
     tear_down(&fixture);
 }
 
+static void success_stops_no_workers(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 2);
+    run_workers(&fixture);
+    text_clear(&fixture.told);
+    end_worker(&fixture, 0);
+    assert_int_equal(fixture.machine.phase, AGENT_DONE);
+    assert_told(&fixture, LOOKED("2", "succeeded"));
+    tear_down(&fixture);
+}
+
+static void failure_without_restarts_stops_the_workers(void **state) {
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, 0);
+    run_workers(&fixture);
+    text_clear(&fixture.told);
+    end_worker(&fixture, 1);
+    assert_told(&fixture, LOOKED("0", "failed") TAKEN("LocalElasticAgent._stop_workers", "1000"));
+    tear_down(&fixture);
+}
+
 static void end(struct fixture *fixture, enum agent_outcome_kind kind) {
     const struct agent_outcome outcome = {.kind = kind};
     text_clear(&fixture->told);
@@ -150,6 +173,8 @@ static void agent_without_a_result_fails_to_run(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(start_is_told_by_the_functions_it_takes),
     cmocka_unit_test(restart_takes_the_stop_and_the_start),
+    cmocka_unit_test(success_stops_no_workers),
+    cmocka_unit_test(failure_without_restarts_stops_the_workers),
     cmocka_unit_test(end_tells_whether_restarts_were_needed),
     cmocka_unit_test(agent_without_a_result_fails_to_run),
 };
