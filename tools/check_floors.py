@@ -64,10 +64,14 @@ STANDARD_HEADERS = {
 }
 # Third-party headers, and the only files that may see them.
 FOREIGN_HEADERS = {"uthash.h": re.compile(r"base/table\.c"), "jansson.h": re.compile(r"wire/.*\.c")}
-# What stands behind the headers of libmuster. The commands reach it through these alone, so that they cannot rot.
-BEHIND_HEADERS = {"agent/watchdog", "core/store", "core/watchdog", "host/network", "host/store", "host/watchdog",
-                  "library", "wire/store", "wire/watchdog"}
-HEADERLESS = {"main/timer/timer_list.c"}  # the list of a server in another process is in no header
+# The commands that stand on the headers of libmuster, as any program does, so that these cannot rot. Of the house they
+# include `base`, `options` and what is named here: it is about the machine, and none of libmuster's classes.
+ON_HEADERS = {"main/rendezvous", "main/store", "main/timer"}
+BESIDE_HEADERS = {"core/workers/signal_name.h", "host/loop/clock.h", "host/telling/job_directory.h"}
+# What stands behind the headers, for the files of the command beside these rooms.
+BEHIND_HEADERS = {"agent/rendezvous", "agent/watchdog", "core/rendezvous", "core/store", "core/watchdog", "host/network",
+                  "host/rendezvous", "host/store", "host/watchdog", "library", "wire/rendezvous", "wire/store",
+                  "wire/watchdog"}  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -83,6 +87,13 @@ def is_open(room, other):
     """Whether files of ROOM may include those of OTHER, as far as rooms of one floor go."""
     floor = room.split("/")[0]
     return room in (floor, other) or floor != other.split("/")[0] or other in ROOM_ARROWS.get(room, ())
+
+
+def goes_behind_headers(name, included):
+    """Whether a file of the command includes what libmuster has a header for."""
+    if room_of(name) in ON_HEADERS:
+        return included.split("/")[0] not in {"base", "options", "main"} and included not in BESIDE_HEADERS
+    return name.split("/")[0] == "main" and room_of(included) in BEHIND_HEADERS
 
 
 def complaints_about(source, name, includes):
@@ -104,7 +115,7 @@ def complaints_about(source, name, includes):
             yield f'src/{name}: "{included}" is on a higher floor'
         elif (floor, other) in BLIND:
             yield f'src/{name}: {floor} and {other} do not see each other ("{included}")'
-        elif floor == "main" and room_of(included) in BEHIND_HEADERS and name not in HEADERLESS:
+        elif goes_behind_headers(name, included):
             yield f'src/{name}: "{included}" is behind a header of libmuster; include <muster/...>'
         elif not is_open(room_of(name), room_of(included)):
             yield (

@@ -17,7 +17,7 @@
  * The differences from FileTimerServer: there is no thread, and the program's own loop is used. A
  * deadline is noticed when it is due, not at the end of an interval. A process that got the pid of
  * a dead one is not ended, timers end with their process, and their number has a limit. The timers
- * are shown to whoever connects to the socket beside the FIFO (`muster timer list`).
+ * are shown to other processes of this user (muster_timer_server_list, `muster timer list`).
  *
  * Callbacks come from inside muster_timer_server_process, _start and _stop. From inside one the
  * server may be freed; it must not be processed. Times are seconds since 1970 (time(2)), by the
@@ -112,6 +112,25 @@ enum muster_error muster_timer_server_last_progress_time(
 /* How many timers are held. */
 enum muster_error muster_timer_server_count(
     const struct muster_timer_server *server, size_t *out_count, struct muster_failure *failure);
+
+/* A timer that is held: FileTimerRequest. Borrowed for the callback. Fields may be added at the
+ * end. */
+struct muster_timer_request {
+    long pid;
+    const char *scope;
+    double expiration;
+    int signal;       /* 0: the process gets none */
+    const char *json; /* the line that would acquire it, without its newline: to_json */
+};
+
+/* Calls `visit` for each timer that the server of the FIFO `path` holds: that of an agent, of
+ * `muster timer serve`, or of another program of this user. Waits for the server, at most ten
+ * seconds for each part of its answer; so the thread that processes a server must not ask it.
+ * MUSTER_ERROR_SYSTEM when nobody serves, MUSTER_ERROR_LIMIT for an answer with a line of more than
+ * 1 MiB. */
+enum muster_error muster_timer_server_list(const char *path,
+    void (*visit)(void *context, const struct muster_timer_request *timer), void *context,
+    struct muster_failure *failure);
 
 #ifdef __cplusplus
 }

@@ -18,9 +18,6 @@
 #include "library/library_server.h"
 #include "library/library_settings.h"
 
-/* The kernel knows no longer paths, and the socket's name is longer than the FIFO's. */
-#define PATH_MAXIMUM 4000
-
 struct muster_timer_server {
     struct muster_timer_server_settings settings;
     struct embedded_loop *embedded;
@@ -143,7 +140,7 @@ enum muster_error muster_timer_server_new(const struct muster_timer_server_setti
     enum muster_error error =
         library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
     if (error == MUSTER_OK) {
-        error = library_text_check("path", own.path, PATH_MAXIMUM, out_failure);
+        error = library_text_check("path", own.path, TIMER_SERVER_PATH_MAXIMUM, out_failure);
     }
     if (error != MUSTER_OK) {
         return error;

@@ -14,6 +14,8 @@ import pytest
 
 from support.binary import ROOT
 from support.own_library import LIBRARY
+from support.records import node_of, records, spelled, state_of  # noqa: F401 (a fixture)
+from support.store import Server
 
 EXAMPLES = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")).resolve() / "examples"
 
@@ -47,6 +49,24 @@ def test_a_changed_interface_is_noticed(scratch):
     assert list(check_library.complaints_of_abidiff(ROOT / "src/library/libmuster.abi", LIBRARY)) == []
     complaints = list(check_library.complaints_of_abidiff(changed, LIBRARY))
     assert len(complaints) == 1 and "muster_store_new_tcp" in complaints[0]
+
+
+@pytest.mark.parametrize("name, included, is_fine", [
+    ("main/timer/timer_list.c", "host/watchdog/snapshot_socket.h", False),
+    ("main/rendezvous/rendezvous_show.c", "wire/rendezvous/rendezvous_state_pickle.h", False),
+    ("main/store/store_session.c", "agent/agent_job.h", False),
+    ("main/muster.c", "core/rendezvous/rendezvous_state.h", False),
+    ("main/timer/timer_list.c", "base/python_repr.h", True),
+    ("main/timer/timer_list.c", "core/workers/signal_name.h", True),
+    ("main/run_command.c", "agent/agent_job.h", True),
+])  # fmt: skip
+def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fine):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_floors
+
+    complaints = list(check_floors.complaints_about(ROOT / "src", name, [('"', included)]))
+    assert (complaints == []) == is_fine, complaints
+    assert is_fine or "behind a header of libmuster" in complaints[0]
 
 
 def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
@@ -110,6 +130,23 @@ def test_probes_are_answered_in_a_loop_of_the_program():
         assert status_of(port) == 200
     finally:
         end_input(program)
+
+
+def test_program_says_how_a_job_stands(muster, records):  # noqa: F811
+    server = Server(muster)
+    words = [EXAMPLES / "job_status", "127.0.0.1", str(server.port), "job"]
+    end = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert end.returncode == 1 and "no record of job 'job'" in end.stderr, end
+    one, two, three = (node_of(records, number) for number in (1, 2, 3))
+    state = state_of(records, round=4, complete=True, participants={two: 0, one: 1}, redundancy_list={three})
+    with server.client() as client:
+        client.set(b"/torch.rendezvous.job", spelled(state))
+        client.ping()
+    end = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert end.returncode == 0, end
+    lines = end.stdout.splitlines()
+    assert lines[0] == "round 4: 2 nodes take part, 0 wait, 1 are spares"
+    assert sorted(lines[1:]) == ["rank 0: node2", "rank 1: node1"]
 
 
 def test_children_are_ended_when_their_time_is_over():

@@ -10,6 +10,7 @@
 #include <muster/local_timer.h>
 #include <muster/metrics.h>
 #include <muster/rendezvous.h>
+#include <muster/rendezvous_state.h>
 #include <muster/store.h>
 #include <muster/store_server.h>
 #include <muster/timer_server.h>
@@ -120,6 +121,9 @@ static void rendezvous(void **state) {
     assert_int_equal(muster_rendezvous_fd(NULL), -1);
     assert_null(muster_rendezvous_run_id(NULL));
     muster_rendezvous_free(NULL);
+    ASSERT_INVALID(muster_rendezvous_state_get(NULL, NULL, NULL, failure));
+    ASSERT_INVALID(muster_rendezvous_state_read(NULL, 0, NULL, failure));
+    muster_rendezvous_state_free(NULL);
 }
 
 static void stores(void **state) {
@@ -175,6 +179,7 @@ static void timer_servers(void **state) {
     ASSERT_INVALID(muster_timer_server_clear(NULL, 1, failure));
     ASSERT_INVALID(muster_timer_server_last_progress_time(NULL, NULL, failure));
     ASSERT_INVALID(muster_timer_server_count(NULL, NULL, failure));
+    ASSERT_INVALID(muster_timer_server_list(NULL, NULL, NULL, failure));
     assert_int_equal(muster_timer_server_fd(NULL), -1);
     muster_timer_server_free(NULL);
 }

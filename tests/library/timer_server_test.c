@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -224,6 +225,70 @@ static void timers_are_dropped_when_the_program_says_so(void **state) {
     tear_down(&fixture);
 }
 
+/* What another process is told of the timers. */
+struct told {
+    int count;
+    bool is_right;
+};
+
+static void take_timer(void *context, const struct muster_timer_request *timer) {
+    struct told *told = context;
+    char json[256];
+    snprintf(json, sizeof json,
+        "{\"version\": 1, \"pid\": %d, \"scope_id\": \"a step\", \"expiration_time\": "
+        "4000000000.000000, \"signal\": 15}",
+        (int)getppid());
+    told->count++;
+    told->is_right = timer->pid == getppid() && strcmp(timer->scope, "a step") == 0 &&
+                     timer->expiration == FAR_SECONDS && timer->signal == SIGTERM &&
+                     strcmp(timer->json, json) == 0;
+}
+
+static int list_in_child(const char *path) {
+    struct told told = {0};
+    if (muster_timer_server_list(path, take_timer, &told, NULL) != MUSTER_OK) {
+        return 2;
+    }
+    return told.count == 1 && told.is_right ? 0 : 1;
+}
+
+static void timers_are_shown_to_another_process(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    start(&fixture);
+    ask(&fixture, "a step", FAR_SECONDS, SIGTERM);
+    while (count(&fixture) == 0) {
+        turn(&fixture);
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(list_in_child(fixture.path));
+    }
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        assert_int_equal(muster_timer_server_process(fixture.server, NULL), MUSTER_OK);
+    }
+    assert_int_equal(status, 0);
+    tear_down(&fixture);
+}
+
+static void where_nobody_serves_nothing_is_listed(void **state) {
+    (void)state;
+    struct told told = {0};
+    struct muster_failure failure = {0};
+    char path[5000] = {0};
+    memset(path, 'x', sizeof path - 1);
+    assert_int_equal(muster_timer_server_list("/nowhere/timers", take_timer, &told, &failure),
+        MUSTER_ERROR_SYSTEM);
+    assert_int_equal(failure.system_error, ENOENT);
+    assert_non_null(strstr(failure.message, "nobody answers"));
+    assert_int_equal(muster_timer_server_list(path, take_timer, &told, NULL), MUSTER_ERROR_LIMIT);
+    assert_int_equal(muster_timer_server_list("/nowhere", NULL, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(told.count, 0);
+}
+
 static void server_may_be_freed_from_inside_its_callback(void **state) {
     (void)state;
     struct fixture fixture;
@@ -335,6 +400,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timer_without_a_signal_is_only_told),
     cmocka_unit_test(who_may_not_ask_gets_no_timer),
     cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
+    cmocka_unit_test(timers_are_shown_to_another_process),
+    cmocka_unit_test(where_nobody_serves_nothing_is_listed),
     cmocka_unit_test(server_may_be_freed_from_inside_its_callback),
     cmocka_unit_test(bad_arguments_are_errors),
     cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),

@@ -20,6 +20,8 @@
 
 /* The socket is at the FIFO's path with this behind it. */
 #define TIMER_SERVER_SOCKET_SUFFIX ".list"
+/* The kernel knows no longer paths, and the socket's name is longer than the FIFO's. */
+#define TIMER_SERVER_PATH_MAXIMUM 4000
 
 struct timer_server;
 

@@ -228,25 +228,41 @@ static int connect_to(const char *path) {
     return is_connected ? fd : -1;
 }
 
-enum failure_code snapshot_socket_read(
-    const char *path, struct text *out, struct failure *failure) {
+/* Takes the whole lines out of what has come. */
+static void take_lines(
+    struct bytes *come, void (*take)(void *context, struct slice line), void *context) {
+    struct slice rest = bytes_slice(come);
+    const uint8_t *end;
+    while (rest.length > 0 && (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        size_t length = (size_t)(end - rest.data);
+        take(context, (struct slice){rest.data, length});
+        rest = slice_from(rest, length + 1);
+    }
+    bytes_consume(come, come->length - rest.length);
+}
+
+enum failure_code snapshot_socket_read(const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure) {
     char chunk[65536];
-    size_t size = 0;
     ssize_t length;
+    struct bytes come = {0};
+    bool has_room = true;
     int fd = connect_to(path);
     if (fd < 0) {
         return failure_set_system(failure, errno, "nobody answers at %s", path);
     }
-    while ((length = read(fd, chunk, sizeof chunk)) > 0 && size <= SNAPSHOT_MAXIMUM_SIZE) {
-        size += (size_t)length;
-        text_append_bytes(out, chunk, (size_t)length);
+    bytes_init(&come, SNAPSHOT_LINE_MAXIMUM + sizeof chunk);
+    while (has_room && (length = read(fd, chunk, sizeof chunk)) > 0) {
+        has_room = bytes_append(&come, chunk, (size_t)length) == FAILURE_NONE;
+        take_lines(&come, take, context);
+        has_room = has_room && come.length <= SNAPSHOT_LINE_MAXIMUM;
     }
     int error = errno;
     close(fd);
-    if (length < 0) {
-        return failure_set_system(failure, error, "cannot read from %s", path);
+    bytes_clear(&come);
+    if (!has_room) {
+        return failure_set(failure, FAILURE_LIMIT, "%s has a line that is too long", path);
     }
-    return size <= SNAPSHOT_MAXIMUM_SIZE
-               ? FAILURE_NONE
-               : failure_set(failure, FAILURE_LIMIT, "%s has too much to tell", path);
+    return length < 0 ? failure_set_system(failure, error, "cannot read from %s", path)
+                      : FAILURE_NONE;
 }

@@ -4,6 +4,7 @@
 #ifndef MUSTER_HOST_WATCHDOG_SNAPSHOT_SOCKET_H
 #define MUSTER_HOST_WATCHDOG_SNAPSHOT_SOCKET_H
 
+#include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
 #include "host/loop/event_loop.h"
@@ -21,12 +22,12 @@ __attribute__((warn_unused_result)) enum failure_code snapshot_socket_new(struct
 /* Removes the socket, unless something else is at its path by now. Accepts NULL. */
 void snapshot_socket_free(struct snapshot_socket *socket);
 
-/* The client's side: connects and appends the text to `out`. It blocks, but no longer than some
- * seconds without a byte. FAILURE_SYSTEM when there is no server, FAILURE_LIMIT for a text of more
- * than SNAPSHOT_MAXIMUM_SIZE bytes. */
-__attribute__((warn_unused_result)) enum failure_code snapshot_socket_read(
-    const char *path, struct text *out, struct failure *failure);
+/* The client's side: connects, and calls `take` for each line of the text as it comes, without its
+ * newline. It blocks, but no longer than some seconds without a byte. FAILURE_SYSTEM when there is
+ * no server, FAILURE_LIMIT for a text with a line of more than SNAPSHOT_LINE_MAXIMUM bytes. */
+__attribute__((warn_unused_result)) enum failure_code snapshot_socket_read(const char *path,
+    void (*take)(void *context, struct slice line), void *context, struct failure *failure);
 
-#define SNAPSHOT_MAXIMUM_SIZE ((size_t)1 << 30)
+#define SNAPSHOT_LINE_MAXIMUM ((size_t)1 << 20)
 
 #endif

@@ -10,10 +10,10 @@
 #include "base/utf8.h"
 #include "core/workers/signal_name.h"
 
-static void write_time(struct wall_time time, struct wall_time now, struct text *out) {
+static void write_time(double time, time_t now, struct text *out) {
     char date[32] = "";
-    time_t seconds = (time_t)(time.nanoseconds / NANOSECONDS_PER_SECOND);
-    int64_t ahead = (int64_t)seconds - now.nanoseconds / NANOSECONDS_PER_SECOND;
+    time_t seconds = (time_t)time;
+    int64_t ahead = (int64_t)seconds - (int64_t)now;
     struct tm parts;
     if (gmtime_r(&seconds, &parts) != NULL) {
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", &parts);
@@ -22,39 +22,37 @@ static void write_time(struct wall_time time, struct wall_time now, struct text 
         ahead > 0 ? ahead : -ahead, ahead > 0 ? "" : " ago");
 }
 
-static void write_name(const struct node_identity *identity, struct text *out) {
-    char address[NODE_ADDRESS_SIZE];
-    memcpy(address, identity->address, sizeof address);
-    utf8_make_line_printable(address);
-    text_append_format(out, "%s, process %" PRId64, address, identity->pid);
-    text_append(out, node_identity_is_muster(identity) ? "" : ", torchrun's");
+static void write_printable(const char *text, struct text *out) {
+    char *printable = text_format("%s", text);
+    utf8_make_line_printable(printable);
+    text_append(out, printable);
+    free(printable);
 }
 
-static void write_node(const struct rendezvous_node *node, struct wall_time now, struct text *out) {
-    write_name(&node->identity, out);
-    if (node->has_heartbeat) {
+static void write_node(const struct muster_rendezvous_node *node, time_t now, struct text *out) {
+    write_printable(node->addr, out);
+    text_append_format(out, ", process %" PRId64, node->pid);
+    text_append(out, node->is_muster ? "" : ", torchrun's");
+    if (node->last_heartbeat != 0) {
         text_append(out, ", last heartbeat ");
-        write_time(node->heartbeat, now, out);
+        write_time(node->last_heartbeat, now, out);
     }
     text_append(out, "\n");
 }
 
-static void write_reason(const struct rendezvous_state *state, struct text *out) {
-    char reason[RENDEZVOUS_REASON_SIZE];
-    memcpy(reason, state->reason, sizeof reason);
-    utf8_make_line_printable(reason);
-    if (reason[0] != '\0') {
-        text_append_format(
-            out, "%s: %s\n", state->is_closed ? "closed because" : "begun because", reason);
+static void write_reason(const struct muster_rendezvous_state *state, struct text *out) {
+    if (state->reason[0] != '\0') {
+        text_append(out, state->is_closed ? "closed because: " : "begun because: ");
+        write_printable(state->reason, out);
+        text_append(out, "\n");
     }
 }
 
-static void write_phase(
-    const struct rendezvous_state *state, struct wall_time now, struct text *out) {
+static void write_phase(const struct muster_rendezvous_state *state, time_t now, struct text *out) {
     text_append_format(out, "round %" PRId64 ": ", state->round);
     if (state->is_complete) {
         text_append(out, "complete, its participants have their ranks\n");
-    } else if (state->has_deadline) {
+    } else if (state->deadline != 0) {
         text_append(out, "open, there are enough participants; more may come until ");
         write_time(state->deadline, now, out);
         text_append(out, "\n");
@@ -70,8 +68,9 @@ static void write_phase(
 
 /* By rank; those without ranks in the order in which they came. */
 static int compare(const void *left, const void *right) {
-    const struct rendezvous_node *one = *(const struct rendezvous_node *const *)left;
-    const struct rendezvous_node *other = *(const struct rendezvous_node *const *)right;
+    const struct muster_rendezvous_node *one = *(const struct muster_rendezvous_node *const *)left;
+    const struct muster_rendezvous_node *other =
+        *(const struct muster_rendezvous_node *const *)right;
     if (one->rank != other->rank) {
         return one->rank < other->rank ? -1 : 1;
     }
@@ -79,10 +78,11 @@ static int compare(const void *left, const void *right) {
 }
 
 static void write_participants(
-    const struct rendezvous_state *state, struct wall_time now, struct text *out) {
+    const struct muster_rendezvous_state *state, time_t now, struct text *out) {
     size_t count = 0;
-    const struct rendezvous_node **nodes = memory_allocate((state->count + 1) * sizeof *nodes);
-    for (size_t i = 0; i < state->count; i++) {
+    const struct muster_rendezvous_node **nodes =
+        memory_allocate((state->node_count + 1) * sizeof *nodes);
+    for (size_t i = 0; i < state->node_count; i++) {
         if (state->nodes[i].is_participant) {
             nodes[count++] = &state->nodes[i];
         }
@@ -99,14 +99,13 @@ static void write_participants(
     free(nodes);
 }
 
-static void write_others(const struct rendezvous_state *state, bool is_wait_list,
-    struct wall_time now, struct text *out) {
-    size_t count =
-        is_wait_list ? rendezvous_state_waiting(state) : rendezvous_state_redundant(state);
+static void write_others(
+    const struct muster_rendezvous_state *state, bool is_wait_list, time_t now, struct text *out) {
+    size_t count = is_wait_list ? state->waiting_count : state->redundant_count;
     text_append_format(out, "%s: %zu\n",
         is_wait_list ? "wait list, for the next round" : "redundancy list, the spares", count);
-    for (size_t i = 0; i < state->count; i++) {
-        const struct rendezvous_node *node = &state->nodes[i];
+    for (size_t i = 0; i < state->node_count; i++) {
+        const struct muster_rendezvous_node *node = &state->nodes[i];
         if (is_wait_list ? node->is_waiting : node->is_redundant) {
             text_append(out, "  ");
             write_node(node, now, out);
@@ -115,7 +114,7 @@ static void write_others(const struct rendezvous_state *state, bool is_wait_list
 }
 
 /* What only Muster's nodes write and read; a record of torchrun's has none of it. */
-static void write_marks(const struct rendezvous_state *state, struct text *out) {
+static void write_marks(const struct muster_rendezvous_state *state, struct text *out) {
     if (state->restarts > 0) {
         text_append_format(out, "restarts used: %" PRId64 "\n", state->restarts);
     }
@@ -141,14 +140,13 @@ static void write_marks(const struct rendezvous_state *state, struct text *out) 
     if (state->is_doubted) {
         text_append(out, "doubted: a participant doubts a failure, so all are asked to answer\n");
     }
-    if (rendezvous_state_is_ranked(state)) {
+    if (state->is_ranked) {
         text_append(
             out, "ranked: the host of the store tells each node the ranks of its workers\n");
     }
 }
 
-void record_words_write(
-    const struct rendezvous_state *state, struct wall_time now, struct text *out) {
+void record_words_write(const struct muster_rendezvous_state *state, time_t now, struct text *out) {
     write_phase(state, now, out);
     write_participants(state, now, out);
     write_others(state, true, now, out);

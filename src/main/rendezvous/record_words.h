@@ -4,13 +4,14 @@
 #ifndef MUSTER_MAIN_RENDEZVOUS_RECORD_WORDS_H
 #define MUSTER_MAIN_RENDEZVOUS_RECORD_WORDS_H
 
-#include "base/duration.h"
+#include <time.h>
+
+#include <muster/rendezvous_state.h>
+
 #include "base/text.h"
-#include "core/rendezvous/rendezvous_state.h"
 
 /* Appends lines. Times are told as they are in the record, by the clocks of its nodes, and as
  * seconds from `now`, which is this machine's. */
-void record_words_write(
-    const struct rendezvous_state *state, struct wall_time now, struct text *out);
+void record_words_write(const struct muster_rendezvous_state *state, time_t now, struct text *out);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* `muster rendezvous show`, as a program of libmuster would do it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <muster/rendezvous_state.h>
+
 #include "base/utf8.h"
-#include "core/rendezvous/rendezvous_key.h"
 #include "main/command_family.h"
 #include "main/exit_status.h"
 #include "main/rendezvous/record_words.h"
@@ -14,7 +16,6 @@
 #include "main/store/store_session.h"
 #include "options/argparse/option_parser.h"
 #include "options/launch/endpoint.h"
-#include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* The port that torchrun's c10d rendezvous takes where the endpoint says none. */
 #define DEFAULT_PORT 29400
@@ -78,16 +79,16 @@ __attribute__((format(printf, 2, 3))) static void fail(struct show *show, const 
 
 /* Which records there are. */
 
-/* The beginning of the keys of all records. What else lies below it has a '/' behind. */
+/* The beginning of the keys of all records, as the store has them. What else lies below it has a
+ * '/' behind. */
 static void take_keys(void *context, const struct muster_store_result *result) {
+    static const char beginning[] = "/" MUSTER_RENDEZVOUS_STATE_KEY;
+    const size_t skipped = sizeof beginning - 1;
     struct text_list *ids = context;
-    struct text beginning = {0};
-    rendezvous_key_write_record("", &beginning);
     for (size_t i = 0; i < result->count; i++) {
         const struct muster_slice *key = &result->values[i];
         const char *data = key->data;
-        size_t skipped = beginning.length;
-        if (key->length > skipped && memcmp(data, text_string(&beginning), skipped) == 0 &&
+        if (key->length > skipped && memcmp(data, beginning, skipped) == 0 &&
             memchr(data + skipped, '/', key->length - skipped) == NULL &&
             memchr(data + skipped, '\0', key->length - skipped) == NULL) {
             char *id = text_format("%.*s", (int)(key->length - skipped), data + skipped);
@@ -95,7 +96,6 @@ static void take_keys(void *context, const struct muster_store_result *result) {
             free(id);
         }
     }
-    text_clear(&beginning);
 }
 
 static bool list_ids(struct show *show, struct text_list *out_ids) {
@@ -127,7 +127,8 @@ static bool choose_id(struct show *show, struct text_list *ids) {
     if (!list_ids(show, ids)) {
         show->status = EXIT_FAILURE;
     } else if (ids->count == 0) {
-        fail(show, "the store has no record of a rendezvous (no key torch.rendezvous.ID)");
+        fail(show,
+            "the store has no record of a rendezvous (no key " MUSTER_RENDEZVOUS_STATE_KEY "ID)");
     } else if (ids->count > 1) {
         say_several(ids);
         show->status = EXIT_STATUS_USAGE;
@@ -139,63 +140,30 @@ static bool choose_id(struct show *show, struct text_list *ids) {
 
 /* The record. */
 
-static void print_state(const struct show *show, const struct rendezvous_state *state) {
-    struct timespec time;
+static void print_state(const struct show *show, const struct muster_rendezvous_state *state) {
     struct text words = {0};
-    clock_gettime(CLOCK_REALTIME, &time);
-    struct wall_time now = {(int64_t)time.tv_sec * NANOSECONDS_PER_SECOND + time.tv_nsec};
     char *id = text_format("%s", show->run_id);
     utf8_make_line_printable(id);
-    record_words_write(state, now, &words);
+    record_words_write(state, time(NULL), &words);
     printf("job '%s'\n%s", id, text_string(&words));
     free(id);
     text_clear(&words);
 }
 
-static void say_absent(struct show *show) {
-    fail(show,
-        "the store has no record of job '%s' (key torch.rendezvous.%s); without --rdzv-id the "
-        "records that it has are shown",
-        show->run_id, show->run_id);
-}
-
-static void take_record(void *context, const struct muster_store_result *result) {
-    struct show *show = context;
-    struct slice value = {result->value.data, result->value.length};
-    struct rendezvous_state state = {0};
-    struct text why = {0};
-    bool is_absent = value.length == 0;
-    if (value.length > 0 &&
-        rendezvous_state_read_text(value, &is_absent, &state, &why) != FAILURE_NONE) {
-        fail(show, "the record of job '%s' (key torch.rendezvous.%s) cannot be read: %s",
-            show->run_id, show->run_id, text_string(&why));
-    } else if (is_absent) {
-        say_absent(show);
+static void show_record(struct show *show, bool is_named) {
+    struct muster_rendezvous_state *state = NULL;
+    struct muster_failure failure;
+    enum muster_error error = muster_rendezvous_state_get(
+        store_session_store(show->session), show->run_id, &state, &failure);
+    if (error == MUSTER_OK) {
+        print_state(show, state);
     } else {
-        print_state(show, &state);
+        fail(show, "%s%s", failure.message,
+            error == MUSTER_ERROR_MISSING && is_named
+                ? "; without --rdzv-id the records that it has are shown"
+                : "");
     }
-    rendezvous_state_clear(&state);
-    text_clear(&why);
-}
-
-static void show_record(struct show *show) {
-    struct text key = {0};
-    rendezvous_key_write_record(show->run_id, &key);
-    const char *keys[] = {text_string(&key)};
-    int is_there = store_session_ask_whether(show->session,
-        &(struct store_session_question){
-            .request = {.operation = MUSTER_STORE_CHECK, .keys = keys, .count = 1, .is_raw = 1}});
-    if (is_there == 0) {
-        say_absent(show);
-    } else if (is_there < 0 ||
-               !store_session_ask(show->session,
-                   &(struct store_session_question){
-                       .request = {.operation = MUSTER_STORE_GET, .key = keys[0], .is_raw = 1},
-                       .take = take_record,
-                       .context = show})) {
-        show->status = EXIT_FAILURE;
-    }
-    text_clear(&key);
+    muster_rendezvous_state_free(state);
 }
 
 static int show_at(const struct store_place *place, const struct option_result *options) {
@@ -206,8 +174,9 @@ static int show_at(const struct store_place *place, const struct option_result *
     if (show.session == NULL) {
         return EXIT_FAILURE;
     }
+    bool is_named = show.run_id != NULL;
     if (choose_id(&show, &ids)) {
-        show_record(&show);
+        show_record(&show, is_named);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail(&show, "cannot write the answer");

@@ -87,6 +87,10 @@ void store_session_free(struct store_session *session) {
     }
 }
 
+struct muster_store *store_session_store(const struct store_session *session) {
+    return session->store;
+}
+
 /* Hands a good answer on. */
 static void take_answer(void *context, const struct muster_store_result *result) {
     const struct store_session_question *question = context;

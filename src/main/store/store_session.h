@@ -27,6 +27,9 @@ struct store_session *store_session_new(
 /* Accepts NULL. */
 void store_session_free(struct store_session *session);
 
+/* What it asks; belongs to the session. */
+struct muster_store *store_session_store(const struct store_session *session);
+
 /* One question. */
 struct store_session_question {
     /* Its size need not be set. */

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <inttypes.h>
+/* `muster timer list`, as a program of libmuster would do it. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "agent/watchdog/timer_server.h"
+#include <muster/timer_server.h>
+
+#include "base/python_repr.h"
 #include "core/workers/signal_name.h"
-#include "host/watchdog/snapshot_socket.h"
 #include "main/command_family.h"
 #include "main/timer/timer_command.h"
 #include "main/timer/timer_options.h"
-#include "base/python_repr.h"
-#include "base/utf8.h"
-#include "wire/watchdog/timer_request_json.h"
 
 static const char program[] = "muster timer list";
 
@@ -36,53 +33,48 @@ static const struct option_table table = {
     .definition_count = sizeof definitions / sizeof definitions[0],
 };
 
-static void print_timer(void *context, const struct watchdog_request *timer) {
-    const struct timespec *now = context;
+struct listing {
+    bool as_json;
+    bool has_header;
+};
+
+static void print_header(struct listing *listing) {
+    if (!listing->as_json && !listing->has_header) {
+        printf("%10s %12s %-9s %s\n", "PID", "SECONDS LEFT", "SIGNAL", "SCOPE");
+    }
+    listing->has_header = true;
+}
+
+static void print_row(const struct muster_timer_request *timer) {
+    struct timespec now;
     struct text scope = {0};
-    double left =
-        ((double)timer->expiration.nanoseconds - (double)now->tv_nsec) / 1e9 - (double)now->tv_sec;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double left = timer->expiration - (double)now.tv_sec - (double)now.tv_nsec / 1e9;
     const char *signal = timer->signal > 0 ? signal_name_from_number(timer->signal) : "-";
     python_repr_append(&scope, timer->scope);
-    printf("%10" PRId64 " %12.3f %-9s %s\n", timer->pid, left, signal, text_string(&scope));
+    printf("%10ld %12.3f %-9s %s\n", timer->pid, left, signal, text_string(&scope));
     text_clear(&scope);
 }
 
-static void ignore(void *context, const char *reason) {
-    (void)context;
-    (void)reason;
-}
-
-static void print_table(const struct text *snapshot) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const struct timer_request_visitor visitor = {print_timer, ignore, &now};
-    printf("%10s %12s %-9s %s\n", "PID", "SECONDS LEFT", "SIGNAL", "SCOPE");
-    const char *line = text_string(snapshot);
-    for (const char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        timer_request_json_each(
-            (struct slice){(const uint8_t *)line, (size_t)(end - line)}, &visitor);
+static void print_timer(void *context, const struct muster_timer_request *timer) {
+    struct listing *listing = context;
+    print_header(listing);
+    if (listing->as_json) {
+        printf("%s\n", timer->json);
+    } else {
+        print_row(timer);
     }
 }
 
 static int list(const char *path, bool as_json) {
-    struct text snapshot = {0};
-    struct failure failure;
-    int status = EXIT_SUCCESS;
-    char *socket_path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, path);
-    if (snapshot_socket_read(socket_path, &snapshot, &failure) != FAILURE_NONE) {
+    struct listing listing = {.as_json = as_json};
+    struct muster_failure failure;
+    if (muster_timer_server_list(path, print_timer, &listing, &failure) != MUSTER_OK) {
         fprintf(stderr, "%s: error: %s\n", program, failure.message);
-        status = EXIT_FAILURE;
-    } else if (as_json) {
-        if (snapshot.length > 0) {
-            utf8_make_string_printable(snapshot.data); /* changes nothing that an agent sends */
-        }
-        fputs(text_string(&snapshot), stdout);
-    } else {
-        print_table(&snapshot);
+        return EXIT_FAILURE;
     }
-    free(socket_path);
-    text_clear(&snapshot);
-    return fflush(stdout) == 0 ? status : EXIT_FAILURE;
+    print_header(&listing);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int timer_list(const struct text_list *arguments, const struct text_list *environment) {

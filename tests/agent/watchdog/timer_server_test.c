@@ -192,6 +192,10 @@ static void what_was_asked_before_the_beginning_is_forgotten(void **state) {
     tear_down(&fixture);
 }
 
+static void append_line(void *context, struct slice line) {
+    text_append_bytes(context, (const char *)line.data, line.length);
+}
+
 static void timers_are_shown_to_whoever_asks(void **state) {
     (void)state;
     struct fixture fixture;
@@ -204,10 +208,10 @@ static void timers_are_shown_to_whoever_asks(void **state) {
         struct text text = {0};
         struct failure failure;
         char *path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, fixture.path);
-        enum failure_code code = snapshot_socket_read(path, &text, &failure);
+        enum failure_code code = snapshot_socket_read(path, append_line, &text, &failure);
         bool is_shown = code == FAILURE_NONE &&
                         strstr(text_string(&text), "\"scope_id\": \"mine\", \"expiration_time\": "
-                                                   "5000000000.000000, \"signal\": 9}\n") != NULL;
+                                                   "5000000000.000000, \"signal\": 9}") != NULL;
         _exit(is_shown ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {

@@ -42,15 +42,19 @@ static void tear_down(struct fixture *fixture) {
     temporary_tree_clear(&fixture->tree);
 }
 
+static void count_line(void *context, struct slice line) {
+    size_t *count = context;
+    *count += slice_equals(line, slice_from_string("0123456789"));
+}
+
 /* A child reads while this process serves; its status is 0 when it got all of the text. */
 static void expect_reader(struct fixture *fixture) {
     int status;
     pid_t child = fork();
     if (child == 0) {
-        struct text text = {0};
-        struct failure failure;
-        enum failure_code code = snapshot_socket_read(fixture->path, &text, &failure);
-        _exit(code == FAILURE_NONE && text.length == fixture->repetitions * 11 ? 0 : 1);
+        size_t lines = 0;
+        enum failure_code code = snapshot_socket_read(fixture->path, count_line, &lines, NULL);
+        _exit(code == FAILURE_NONE && lines == fixture->repetitions ? 0 : 1);
     }
     while (waitpid(child, &status, WNOHANG) == 0) {
         event_loop_run_ready(fixture->loop);
@@ -77,19 +81,50 @@ static void whoever_connects_gets_the_state(void **state) {
     tear_down(&fixture);
 }
 
+static void append_long_line(void *context, struct text *out) {
+    (void)context;
+    append_state(context, out);
+    for (size_t i = 0; i <= SNAPSHOT_LINE_MAXIMUM; i++) {
+        text_append_bytes(out, "x", 1);
+    }
+}
+
+static void a_line_that_is_too_long_is_not_kept(void **state) {
+    (void)state;
+    struct fixture fixture;
+    int status;
+    set_up(&fixture);
+    assert_int_equal(snapshot_socket_new(fixture.loop, fixture.path, append_long_line, &fixture,
+                         &fixture.socket, NULL),
+        FAILURE_NONE);
+    pid_t child = fork();
+    if (child == 0) {
+        size_t lines = 0;
+        struct failure failure;
+        enum failure_code code = snapshot_socket_read(fixture.path, count_line, &lines, &failure);
+        _exit(code == FAILURE_LIMIT && lines == 1 ? 0 : 1);
+    }
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        event_loop_run_ready(fixture.loop);
+    }
+    assert_int_equal(status, 0);
+    tear_down(&fixture);
+}
+
 static void the_socket_is_gone_afterwards(void **state) {
     (void)state;
     struct fixture fixture;
     struct failure failure;
-    struct text text = {0};
+    size_t lines = 0;
     set_up(&fixture);
     assert_int_equal(open_socket(&fixture, NULL), FAILURE_NONE);
     snapshot_socket_free(fixture.socket);
     fixture.socket = NULL;
     assert_false(temporary_tree_has(&fixture.tree, "socket"));
-    assert_int_equal(snapshot_socket_read(fixture.path, &text, &failure), FAILURE_SYSTEM);
+    assert_int_equal(
+        snapshot_socket_read(fixture.path, count_line, &lines, &failure), FAILURE_SYSTEM);
     assert_non_null(strstr(failure.message, "nobody answers"));
-    text_clear(&text);
+    assert_int_equal(lines, 0);
     tear_down(&fixture);
 }
 
@@ -129,6 +164,7 @@ static void its_path_may_be_long(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(whoever_connects_gets_the_state),
+    cmocka_unit_test(a_line_that_is_too_long_is_not_kept),
     cmocka_unit_test(the_socket_is_gone_afterwards),
     cmocka_unit_test(an_old_socket_is_replaced_and_no_other_file),
     cmocka_unit_test(its_path_may_be_long),

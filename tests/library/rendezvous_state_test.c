@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* muster/rendezvous_state.h as a program sees it: records of real nodes, and what is no record. */
+#include "unit.h"
+
+#include <unistd.h>
+
+#include <muster/rendezvous_state.h>
+#include <muster/store.h>
+
+#include "library/rendezvous_fixture.h"
+
+static struct muster_store *open_store(const struct fixture *fixture) {
+    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
+    struct muster_store *store = NULL;
+    settings.host = "127.0.0.1";
+    settings.port = muster_store_server_port(fixture->server);
+    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
+    return store;
+}
+
+static struct muster_rendezvous_state *state_in(struct muster_store *store) {
+    struct muster_rendezvous_state *state = NULL;
+    struct muster_failure failure = {0};
+    if (muster_rendezvous_state_get(store, "job", &state, &failure) != MUSTER_OK) {
+        fail_msg("%s", failure.message);
+    }
+    return state;
+}
+
+static void assert_complete_with_two(const struct muster_rendezvous_state *state) {
+    assert_true(state->is_complete && !state->is_closed && !state->has_failed);
+    assert_int_equal(state->node_count, 2);
+    assert_int_equal(state->participant_count, 2);
+    assert_int_equal(state->waiting_count + state->redundant_count, 0);
+    assert_int_equal(state->nodes[0].rank + state->nodes[1].rank, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(state->nodes[i].addr, "127.0.0.1");
+        assert_int_equal(state->nodes[i].pid, getpid());
+        assert_true(state->nodes[i].is_muster && state->nodes[i].is_participant);
+        assert_true(!state->nodes[i].is_waiting && !state->nodes[i].is_redundant);
+    }
+}
+
+static void record_of_a_job_is_read_from_its_store(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct muster_store *store = open_store(&fixture);
+    ask(add(&fixture, 2, 2));
+    ask(add(&fixture, 2, 2));
+    await_round(&fixture, &fixture.nodes[0], 1);
+    await_round(&fixture, &fixture.nodes[1], 1);
+    struct muster_rendezvous_state *record = state_in(store);
+    assert_complete_with_two(record);
+    muster_rendezvous_state_free(record);
+    assert_int_equal(muster_rendezvous_set_closed(fixture.nodes[0].rendezvous, NULL), MUSTER_OK);
+    record = state_in(store);
+    assert_true(record->is_closed);
+    muster_rendezvous_state_free(record);
+    muster_store_free(store);
+    tear_down(&fixture);
+}
+
+static void record_of_a_backend_is_read_from_its_bytes(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_rendezvous_state *record = NULL;
+    set_up(&fixture);
+    ask(add_by_backend(&fixture, 2, 2));
+    while (fixture.memory.version == 0) {
+        turn(&fixture);
+    }
+    assert_int_equal(
+        muster_rendezvous_state_read(fixture.memory.state, fixture.memory.length, &record, NULL),
+        MUSTER_OK);
+    assert_true(!record->is_complete && record->deadline == 0);
+    assert_int_equal(record->participant_count, 1);
+    assert_int_equal(record->nodes[0].rank, -1);
+    muster_rendezvous_state_free(record);
+    ask(add_by_backend(&fixture, 2, 2));
+    await_round(&fixture, &fixture.nodes[0], 1);
+    await_round(&fixture, &fixture.nodes[1], 1);
+    assert_int_equal(
+        muster_rendezvous_state_read(fixture.memory.state, fixture.memory.length, &record, NULL),
+        MUSTER_OK);
+    assert_complete_with_two(record);
+    muster_rendezvous_state_free(record);
+    tear_down(&fixture);
+}
+
+static void what_is_no_record_is_an_error(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        enum muster_error error;
+    } cases[] = {{"", MUSTER_ERROR_MISSING}, {"Y2FuaW1hZGFt", MUSTER_ERROR_MISSING},
+        {"!! no base64", MUSTER_ERROR_PROTOCOL}, {"AAAA", MUSTER_ERROR_PROTOCOL}};
+    struct fixture fixture;
+    struct muster_failure failure = {0};
+    struct muster_rendezvous_state *record = NULL;
+    set_up(&fixture);
+    struct muster_store *store = open_store(&fixture);
+    assert_int_equal(
+        muster_rendezvous_state_get(store, "job", &record, &failure), MUSTER_ERROR_MISSING);
+    assert_non_null(strstr(failure.message, "no record of job 'job'"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(muster_store_set(store, MUSTER_RENDEZVOUS_STATE_KEY "job", cases[i].value,
+                             strlen(cases[i].value), NULL),
+            MUSTER_OK);
+        assert_int_equal(
+            muster_rendezvous_state_get(store, "job", &record, &failure), cases[i].error);
+        assert_int_equal(failure.error, cases[i].error);
+        assert_non_null(strstr(failure.message, MUSTER_RENDEZVOUS_STATE_KEY "job"));
+        assert_int_equal(muster_rendezvous_state_get(store, "job", &record, NULL), cases[i].error);
+    }
+    assert_null(record);
+    muster_store_free(store);
+    tear_down(&fixture);
+}
+
+static void bad_arguments_are_errors(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct muster_rendezvous_state *record = NULL;
+    char run_id[9000] = {0};
+    memset(run_id, 'x', sizeof run_id - 1);
+    set_up(&fixture);
+    struct muster_store *store = open_store(&fixture);
+    assert_int_equal(muster_rendezvous_state_get(store, NULL, &record, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_rendezvous_state_get(store, "", &record, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_rendezvous_state_get(store, "job", NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(muster_rendezvous_state_get(store, run_id, &record, NULL), MUSTER_ERROR_LIMIT);
+    run_id[8185] = '\0'; /* with the beginning it is too long for a key */
+    assert_int_equal(muster_rendezvous_state_get(store, run_id, &record, NULL), MUSTER_ERROR_LIMIT);
+    assert_int_equal(muster_rendezvous_state_read("", 0, &record, NULL), MUSTER_ERROR_MISSING);
+    assert_int_equal(muster_rendezvous_state_read("x", 1, &record, NULL), MUSTER_ERROR_PROTOCOL);
+    assert_int_equal(muster_rendezvous_state_read("x", 1, NULL, NULL), MUSTER_ERROR_INVALID);
+    assert_int_equal(
+        muster_rendezvous_state_read("x", SIZE_MAX, &record, NULL), MUSTER_ERROR_LIMIT);
+    assert_null(record);
+    muster_store_free(store);
+    tear_down(&fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(record_of_a_job_is_read_from_its_store),
+    cmocka_unit_test(record_of_a_backend_is_read_from_its_bytes),
+    cmocka_unit_test(what_is_no_record_is_an_error),
+    cmocka_unit_test(bad_arguments_are_errors),
+};
+
+TEST_MAIN(tests)
