@@ -47,6 +47,24 @@ def test_a_node_says_whom_it_waits_for(muster):
     assert line in lines, running.err()
 
 
+def test_during_the_last_call_a_node_says_when_it_ends(muster):
+    command = "run --nnodes 2:4 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29441 --rdzv-id job --local-addr node2 train.py"
+    (line,) = transcript(command)
+    # On a machine that has much to do it may be said only after 60 s.
+    patient = command.replace("29441", str(free_port())).replace("run ", "run --rdzv-conf last_call_timeout=300 ")
+    muster.script("train.py", "")
+    nodes = [muster.start(patient.replace("node2", node).split()) for node in ("node1", "node2")]
+    for running in nodes:
+        running.wait_until(lambda running=running: "begin without others" in running.err(), "the last call", 100)
+    for running in nodes:
+        running.signal(signal.SIGTERM)
+    for running in nodes:
+        told = "\n".join(said(running.finish())).replace("node2, node1", "node1, node2")
+        told = re.sub(r"for \d+ s: ", "for 5 s: ", told)
+        told = re.sub(r"in \d+ s \(last_call_timeout: 300 s\)", "in 25 s (last_call_timeout: 30 s)", told)
+        assert line in told.splitlines(), told
+
+
 def slurm_step(nodes):
     """Slurm's variables on the first node of a step, and the port that follows from its number."""
     first, count, others = 20000, 9391, 41 * 97

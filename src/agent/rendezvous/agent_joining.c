@@ -33,7 +33,7 @@ static void describe(
         rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
     } else {
         rendezvous_waiting_describe(settings->state(settings->context), settings->rendezvous,
-            settings->expected, waited, out);
+            settings->expected, waited, event_loop_wall_time(joining->loop), out);
     }
     text_clear(&obstacle);
 }

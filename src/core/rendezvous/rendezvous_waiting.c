@@ -84,9 +84,22 @@ static void append_sizes(const struct rendezvous_settings *settings, struct text
     }
 }
 
+/* The last call ends by the clock of the node that began it. */
+static void append_what_follows(const struct rendezvous_state *state,
+    const struct rendezvous_settings *settings, struct wall_time now, struct text *out) {
+    struct duration left = {state->deadline.nanoseconds - now.nanoseconds};
+    if (!state->is_complete && state->has_deadline && left.nanoseconds > 0) {
+        text_append_format(out, "; they begin without others in %.0f s (last_call_timeout: %.0f s)",
+            duration_seconds(left), duration_seconds(settings->last_call_timeout));
+    } else {
+        text_append_format(
+            out, " (join_timeout: %.0f s)", duration_seconds(settings->join_timeout));
+    }
+}
+
 void rendezvous_waiting_describe(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct text_list *expected,
-    struct duration waited, struct text *out) {
+    struct duration waited, struct wall_time now, struct text *out) {
     struct text names = {0};
     struct text line = {0};
     size_t count = list_participants(state, &names);
@@ -106,7 +119,7 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     if (!state->is_complete && state->crowd.participants == 0) {
         append_missing(state, expected, &line);
     }
-    text_append_format(&line, " (join_timeout: %.0f s)", duration_seconds(settings->join_timeout));
+    append_what_follows(state, settings, now, &line);
     utf8_make_line_printable(line.data);
     text_append(out, line.data);
     text_clear(&line);

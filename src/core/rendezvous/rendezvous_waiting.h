@@ -16,12 +16,12 @@
  * and then each minute. */
 struct duration rendezvous_waiting_moment(int count);
 
-/* Appends one line without an end. `expected` holds the names of all nodes that will come; it is
- * empty where they are not known. A node is the expected one if its address is that name, or a
- * qualified form of it. */
+/* Appends one line without an end: who is here, and what follows when nobody else comes. `expected`
+ * holds the names of all nodes that will come; it is empty where they are not known. A node is the
+ * expected one if its address is that name, or a qualified form of it. */
 void rendezvous_waiting_describe(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct text_list *expected,
-    struct duration waited, struct text *out);
+    struct duration waited, struct wall_time now, struct text *out);
 
 /* Another job at the same store, as its record says. Where it waits for nodes, too, one of both may
  * have been given a wrong name: appends a line that says so. Returns false where it does not wait.

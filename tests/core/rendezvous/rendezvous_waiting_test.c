@@ -7,6 +7,7 @@ static struct rendezvous_node nodes[40];
 static struct rendezvous_state state;
 static struct rendezvous_settings settings;
 static struct text_list expected;
+static const struct wall_time now = {INT64_C(1000000000000)};
 
 static int begin(void **unused) {
     (void)unused;
@@ -31,7 +32,7 @@ static void add(const char *address) {
 
 static void expect(const char *line) {
     struct text out = {0};
-    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), &out);
+    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_string_equal(text_string(&out), line);
     text_clear(&out);
 }
@@ -65,6 +66,24 @@ static void who_is_missing_is_said_where_it_is_known(void **unused) {
     add("node10.example.org");
     expect("waiting for other nodes for 5 s: 1 of 3 is here: node10.example.org; missing: node1, "
            "node2 "
+           "(join_timeout: 600 s)");
+}
+
+static void during_the_last_call_it_is_said_when_it_ends(void **unused) {
+    (void)unused;
+    add("node1");
+    add("node2");
+    settings.minimum_nodes = 2;
+    state.has_deadline = true;
+    state.deadline.nanoseconds = now.nanoseconds + INT64_C(24600000000);
+    expect("waiting for other nodes for 5 s: 2 of 2 to 3 are here: node1, node2; they begin "
+           "without others in 25 s (last_call_timeout: 30 s)");
+    state.deadline = now; /* by another clock, or on its way to be complete */
+    expect("waiting for other nodes for 5 s: 2 of 2 to 3 are here: node1, node2 (join_timeout: 600 "
+           "s)");
+    state.deadline.nanoseconds++;
+    state.is_complete = true;
+    expect("waiting for other nodes for 5 s: 2 nodes are at work without this one: node1, node2 "
            "(join_timeout: 600 s)");
 }
 
@@ -103,7 +122,7 @@ static void long_lists_are_cut_and_foreign_names_stay_one_line(void **unused) {
     }
     settings.minimum_nodes = settings.maximum_nodes = 64;
     struct text out = {0};
-    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), &out);
+    rendezvous_waiting_describe(&state, &settings, &expected, duration_from_seconds(5), now, &out);
     assert_null(strchr(text_string(&out), '\n'));
     assert_non_null(strstr(text_string(&out), "20 of 64 are here: "));
     assert_non_null(strstr(text_string(&out), ", n and 4 more (join_timeout"));
@@ -138,6 +157,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
     cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),
     cmocka_unit_test_setup_teardown(who_is_missing_is_said_where_it_is_known, begin, end),
+    cmocka_unit_test_setup_teardown(during_the_last_call_it_is_said_when_it_ends, begin, end),
     cmocka_unit_test_setup_teardown(another_job_is_told_of_while_it_waits, begin, end),
     cmocka_unit_test_setup_teardown(who_waits_beside_a_world_is_told_of_it, begin, end),
     cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
