@@ -60,7 +60,7 @@ ROOM_ARROWS = {
 }
 STANDARD_HEADERS = {
     "assert.h", "ctype.h", "errno.h", "float.h", "inttypes.h", "limits.h", "math.h", "stdalign.h",
-    "stdarg.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+    "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
 }
 # Third-party headers, and the only files that may see them.
 FOREIGN_HEADERS = {"uthash.h": re.compile(r"base/table\.c"), "jansson.h": re.compile(r"wire/.*\.c")}

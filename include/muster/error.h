@@ -17,9 +17,12 @@
  *   goes when it ends or executes a program. All descriptors are closed when a program is executed.
  * - Signals, SIGCHLD, the environment, the standard streams and the locale are left alone. No
  *   thread is started unless the header says so.
- * - Memory for what the caller hands in is asked for first; where there is none the error is
- *   MUSTER_ERROR_MEMORY. Where memory for small things is exhausted the program is ended by
- *   abort(3).
+ * - Where there is not enough memory the error is MUSTER_ERROR_MEMORY, and the call may be made
+ *   again. Each function that does something asks first: for what is handed in, and for 1 MiB for
+ *   small things, which the library then keeps, without using it, until there is nothing else. What
+ *   another process has sent is asked for by its length: a connection whose data finds no memory
+ *   ends. Functions that free ask for nothing. An agent (muster/agent.h) is ended instead, and so
+ * is the process of a store's server with more than about 300,000 keys whose table cannot grow.
  *
  * Link with -lmuster. */
 #ifndef MUSTER_ERROR_H
@@ -37,7 +40,7 @@ enum muster_error {
     MUSTER_ERROR_LIMIT = 2,        /* something is larger than it may be */
     MUSTER_ERROR_STATE = 3,        /* not now: from inside a callback, or in the wrong order */
     MUSTER_ERROR_FORKED = 4,       /* the object belongs to another process */
-    MUSTER_ERROR_MEMORY = 5,       /* there is no memory for what was handed in */
+    MUSTER_ERROR_MEMORY = 5,       /* there is not enough memory for it now */
     MUSTER_ERROR_MISSING = 6,      /* the named thing does not exist */
     MUSTER_ERROR_UNSUPPORTED = 7,  /* this kind of object cannot do that */
     MUSTER_ERROR_TIMEOUT = 8,      /* the time was up */

@@ -24,7 +24,7 @@
  * and only of the process that has made it. Functions return 0, or -1 with errno set; those that
  * return a number of things return 0 with errno set. EINVAL when NULL was given where it may not
  * be, or a server in a child that was forked; nothing else happens then. SIGPIPE is not raised.
- * When memory is exhausted, the program is ended.
+ * ENOMEM where there is not enough memory.
  *
  * Link with -lmuster. */
 #ifndef MUSTER_LOCAL_TIMER_H

@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
+
+/* What the reserve has for the pieces of a step. */
+#define SMALL_BYTES ((size_t)65536)
 
 struct slice slice_from_string(const char *string) {
     return (struct slice){(const uint8_t *)string, strlen(string)};
@@ -33,12 +37,21 @@ void bytes_clear(struct bytes *bytes) {
     *bytes = (struct bytes){.ceiling = bytes->ceiling};
 }
 
+/* Whether there is no memory to double a buffer that becomes this large. */
+static bool is_missing(size_t capacity) {
+    return capacity > SMALL_BYTES &&
+           !spare_memory_is_there(capacity > SIZE_MAX / 2 ? SIZE_MAX : 2 * capacity);
+}
+
 enum failure_code bytes_reserve(struct bytes *bytes, size_t length) {
     if (length > SIZE_MAX - bytes->length) {
         return FAILURE_LIMIT;
     }
     size_t needed = bytes->length + length;
     if (bytes->ceiling != 0 && needed > bytes->ceiling) {
+        return FAILURE_LIMIT;
+    }
+    if (bytes->ceiling != 0 && is_missing(needed > bytes->capacity ? needed : 0)) {
         return FAILURE_LIMIT;
     }
     bytes->data = memory_reserve(bytes->data, &bytes->capacity, needed, 1);
@@ -50,6 +63,9 @@ enum failure_code bytes_grow(struct bytes *bytes, size_t capacity) {
         return FAILURE_LIMIT;
     }
     if (capacity > bytes->capacity) {
+        if (is_missing(capacity)) {
+            return FAILURE_LIMIT;
+        }
         bytes->data = memory_reallocate(bytes->data, capacity);
         bytes->capacity = capacity;
     }

@@ -34,15 +34,16 @@ struct bytes {
 void bytes_init(struct bytes *bytes, size_t ceiling);
 /* Frees the memory; the buffer is empty and usable again, with its ceiling. */
 void bytes_clear(struct bytes *bytes);
-/* Appends a copy of the bytes. FAILURE_LIMIT when the buffer would grow beyond its ceiling; the
- * buffer is then unchanged. */
+/* Appends a copy of the bytes. FAILURE_LIMIT when the buffer would grow beyond its ceiling, or when
+ * it has a ceiling, becomes large, and there is no memory; the buffer is then unchanged. */
 __attribute__((warn_unused_result)) enum failure_code bytes_append(
     struct bytes *bytes, const void *data, size_t length);
 /* Makes room for `length` more bytes at data + length. FAILURE_LIMIT when the ceiling does not
  * allow it. */
 __attribute__((warn_unused_result)) enum failure_code bytes_reserve(
     struct bytes *bytes, size_t length);
-/* Gives the buffer exactly this capacity when it has less. FAILURE_LIMIT as above. */
+/* Gives the buffer exactly this capacity when it has less. FAILURE_LIMIT as above, also without a
+ * ceiling. */
 __attribute__((warn_unused_result)) enum failure_code bytes_grow(
     struct bytes *bytes, size_t capacity);
 /* Drops the first `length` bytes. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spare_memory.h"
+
 static void *checked(void *pointer) {
     if (pointer == NULL) {
         abort();
@@ -13,11 +15,21 @@ static void *checked(void *pointer) {
 }
 
 void *memory_allocate(size_t size) {
-    return checked(calloc(1, size == 0 ? 1 : size));
+    size_t least = size == 0 ? 1 : size;
+    void *memory = calloc(1, least);
+    if (memory == NULL && spare_memory_give_up_reserve()) {
+        memory = calloc(1, least);
+    }
+    return checked(memory);
 }
 
 void *memory_reallocate(void *old, size_t size) {
-    return checked(realloc(old, size == 0 ? 1 : size));
+    size_t least = size == 0 ? 1 : size;
+    void *memory = realloc(old, least);
+    if (memory == NULL && spare_memory_give_up_reserve()) {
+        memory = realloc(old, least);
+    }
+    return checked(memory);
 }
 
 void *memory_duplicate(const void *source, size_t size) {

@@ -14,6 +14,7 @@
 #include "agent/agent_job.h"
 #include "agent/workers/worker_value.h"
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "core/telling/run_result.h"
 #include "host/failure/error_file.h"
 #include "host/loop/abort_notice.h"
@@ -21,6 +22,7 @@
 #include "library/agent_reading.h"
 #include "library/agent_settings.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "wire/failure/error_file_json.h"
 #include "wire/telling/agent_line.h"
 
@@ -29,6 +31,8 @@
  * own loop waiting. */
 #define MOST_CHUNKS 16
 #define SIGNAL_MAXIMUM 64
+/* A line that is read takes no more than so many times its length. */
+#define LINE_FACTOR 8
 
 struct muster_agent {
     struct muster_agent_settings settings; /* callbacks and contexts */
@@ -123,7 +127,10 @@ enum muster_error muster_agent_start(const struct muster_agent_settings *setting
     if (out_agent == NULL) {
         return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no place for the agent");
     }
-    enum muster_error error = agent_order_read(settings, &order, out_failure);
+    enum muster_error error = library_memory_check(out_failure);
+    if (error == MUSTER_OK) {
+        error = agent_order_read(settings, &order, out_failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
@@ -300,6 +307,12 @@ static void take_end(struct muster_agent *agent) {
     agent_reading_end(&agent->reading);
 }
 
+/* Whether there is memory to take a chunk, and to read a line that ends with it. Else it waits in
+ * the socket. */
+static bool has_memory(const struct muster_agent *agent) {
+    return spare_memory_is_enough_for(agent->line.length + CHUNK_SIZE, LINE_FACTOR);
+}
+
 /* False: there is no more for now. */
 static bool take_chunk(struct muster_agent *agent, char chunk[CHUNK_SIZE]) {
     ssize_t length = recv(agent->process.fd, chunk, CHUNK_SIZE, MSG_DONTWAIT);
@@ -319,10 +332,13 @@ enum muster_error muster_agent_process(struct muster_agent *agent, struct muster
     if (agent->is_busy) {
         return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
     }
+    if (!has_memory(agent)) {
+        return library_fail(failure, MUSTER_ERROR_MEMORY, "there is no memory for what it says");
+    }
     char *chunk = memory_allocate(CHUNK_SIZE);
     agent->is_busy = true;
     for (int i = 0; i < MOST_CHUNKS && !agent->has_ended && !agent->is_freed; i++) {
-        if (!take_chunk(agent, chunk)) {
+        if (!has_memory(agent) || !take_chunk(agent, chunk)) {
             break;
         }
     }
@@ -348,7 +364,10 @@ static void take_own_line(void *context, const char *lines) {
 enum muster_error muster_agent_run(
     const struct muster_agent_settings *settings, int *out_status, struct muster_failure *failure) {
     struct agent_order order;
-    enum muster_error error = agent_order_read(settings, &order, failure);
+    enum muster_error error = library_memory_check(failure);
+    if (error == MUSTER_OK) {
+        error = agent_order_read(settings, &order, failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }

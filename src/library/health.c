@@ -9,6 +9,7 @@
 #include "host/loop/embedded_loop.h"
 #include "host/network/health_endpoint.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_server.h"
 #include "library/library_settings.h"
 
@@ -94,6 +95,9 @@ enum muster_error muster_health_server_new(const struct muster_health_settings *
     if (error == MUSTER_OK) {
         error = check_settings(&own, &timeout, out_failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
@@ -131,9 +135,5 @@ int muster_health_server_fd(const struct muster_health_server *server) {
 
 enum muster_error muster_health_server_process(
     struct muster_health_server *server, struct muster_failure *failure) {
-    enum muster_error error = check_server(server, failure);
-    if (error == MUSTER_OK) {
-        embedded_loop_process(server->embedded);
-    }
-    return error;
+    return library_server_process(server == NULL ? NULL : server->embedded, failure);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "library/library_failure.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -96,6 +97,9 @@ enum muster_error library_fail(
 enum muster_error library_pass_on(
     struct muster_failure *out_failure, const struct failure *failure) {
     enum muster_error error = library_error(failure->code);
+    if (error == MUSTER_ERROR_SYSTEM && failure->system_error == ENOMEM) {
+        error = MUSTER_ERROR_MEMORY;
+    }
     if (out_failure != NULL) {
         fill_in(out_failure, error, failure->system_error);
         snprintf(out_failure->message, sizeof out_failure->message, "%s", failure->message);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 
 enum muster_error library_server_check(
     const struct embedded_loop *loop, struct muster_failure *out_failure) {
@@ -22,6 +23,18 @@ enum muster_error library_server_check_outside(
     enum muster_error error = library_server_check(loop, out_failure);
     if (error == MUSTER_OK && embedded_loop_is_running(loop)) {
         return library_fail(out_failure, MUSTER_ERROR_STATE, "not from inside a callback");
+    }
+    return error;
+}
+
+enum muster_error library_server_process(
+    struct embedded_loop *loop, struct muster_failure *out_failure) {
+    enum muster_error error = library_server_check_outside(loop, out_failure);
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
+    if (error == MUSTER_OK) {
+        embedded_loop_process(loop);
     }
     return error;
 }

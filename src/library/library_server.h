@@ -16,4 +16,9 @@ enum muster_error library_server_check(
 enum muster_error library_server_check_outside(
     const struct embedded_loop *loop, struct muster_failure *out_failure);
 
+/* The same, and then does what there is to do; MUSTER_ERROR_MEMORY where that needs more than there
+ * is. */
+enum muster_error library_server_process(
+    struct embedded_loop *loop, struct muster_failure *out_failure);
+
 #endif

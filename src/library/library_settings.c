@@ -2,15 +2,12 @@
 #include "library/library_settings.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "library/library_failure.h"
 
 /* A struct cannot be that large: its initialiser was forgotten. */
 #define LARGEST_STRUCT 65536
-/* Less than this is not asked for first. */
-#define SMALL_BYTES 65536
 
 static bool is_zero(const unsigned char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -64,14 +61,4 @@ enum muster_error library_time_read(double seconds, struct duration zero, struct
         *out = seconds > 0 ? (struct duration){1} : zero;
     }
     return MUSTER_OK;
-}
-
-bool library_has_memory(size_t bytes) {
-    if (bytes <= SMALL_BYTES) {
-        return true;
-    }
-    /* Otherwise the compiler may leave both calls out. */
-    void *volatile memory = malloc(bytes);
-    free(memory);
-    return memory != NULL;
 }

@@ -26,7 +26,4 @@ enum muster_error library_text_check(
 enum muster_error library_time_read(
     double seconds, struct duration zero, struct duration *out, struct muster_failure *out_failure);
 
-/* Whether there is memory for so many bytes, which the house's modules then take. */
-bool library_has_memory(size_t bytes);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of muster/local_timer.h, and what children put into it. */
+#include "library/library_memory.h"
 #include "library/local_timer_queue.h"
 
 #include <errno.h>
@@ -39,6 +40,9 @@ static struct muster_local_timer_queue *hold(struct timer_queue *requests) {
 struct muster_local_timer_queue *muster_local_timer_queue_new(void) {
     struct timer_queue *requests;
     struct failure failure;
+    if (!library_memory_is_there()) {
+        return NULL;
+    }
     if (timer_queue_new(&requests, &failure) != FAILURE_NONE) {
         errno = failure.system_error;
         return NULL;
@@ -111,6 +115,9 @@ struct muster_local_timer_queue *muster_local_timer_queue_open(const char *name)
         errno = ENOENT;
         return NULL;
     }
+    if (!library_memory_is_there()) {
+        return NULL;
+    }
     if (!read_number(text, ':', INT_MAX, &number, &text) ||
         !read_number(text, '\0', UINTMAX_MAX, &inode, &text)) {
         errno = EINVAL;
@@ -158,6 +165,9 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
         errno = EINVAL;
         return 0;
     }
+    if (!library_memory_is_there()) {
+        return 0;
+    }
     struct visit visiting = {visit, context};
     return timer_queue_get(
         queue->requests, count, duration_from_seconds(timeout), visit_request, &visiting);
@@ -178,10 +188,22 @@ static int put(struct muster_local_timer_queue *queue, struct watchdog_request *
                                                         : failure.system_error);
 }
 
+/* Whether a request may have this scope; sets errno. */
+static bool can_name(const char *scope) {
+    if (strnlen(scope, MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1) > MUSTER_LOCAL_TIMER_SCOPE_SIZE) {
+        errno = EMSGSIZE;
+        return false;
+    }
+    return library_memory_is_there();
+}
+
 int muster_local_timer_acquire(
     struct muster_local_timer_queue *queue, const char *scope, double seconds) {
     if (queue == NULL || scope == NULL || !(seconds >= 0 && seconds <= MAXIMUM_SECONDS)) {
         return local_timer_failed(EINVAL);
+    }
+    if (!can_name(scope)) {
+        return -1;
     }
     struct watchdog_request request = {
         .kind = WATCHDOG_ACQUIRE,
@@ -196,6 +218,9 @@ int muster_local_timer_acquire(
 int muster_local_timer_release(struct muster_local_timer_queue *queue, const char *scope) {
     if (queue == NULL || scope == NULL) {
         return local_timer_failed(EINVAL);
+    }
+    if (!can_name(scope)) {
+        return -1;
     }
     struct watchdog_request request = {
         .kind = WATCHDOG_RELEASE,

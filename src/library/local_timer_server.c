@@ -14,6 +14,7 @@
 #include "core/watchdog/watchdog.h"
 #include "host/loop/clock.h"
 #include "host/process/process_table.h"
+#include "library/library_memory.h"
 #include "library/local_timer_queue.h"
 
 /* About the year 2262; struct wall_time cannot hold later times. */
@@ -48,6 +49,9 @@ struct muster_local_timer_server *muster_local_timer_server_new(
     struct muster_local_timer_queue *queue) {
     if (queue == NULL || timer_queue_read_end(queue->requests) < 0) {
         errno = EINVAL;
+        return NULL;
+    }
+    if (!library_memory_is_there()) {
         return NULL;
     }
     struct muster_local_timer_server *server = memory_allocate(sizeof *server);
@@ -148,6 +152,9 @@ int muster_local_timer_register(
     if (strlen(request->scope) > MUSTER_LOCAL_TIMER_SCOPE_SIZE) {
         return local_timer_failed(EMSGSIZE);
     }
+    if (!library_memory_is_there()) {
+        return -1;
+    }
     bool releases = !(request->expiration >= 0 && request->expiration <= NEVER_SECONDS);
     struct watchdog_request taken = {
         .kind = releases ? WATCHDOG_RELEASE : WATCHDOG_ACQUIRE,
@@ -183,7 +190,8 @@ int muster_local_timer_expired(
         errno = EINVAL;
         return 0;
     }
-    if (!watchdog_take_expired(server->registry, clock_wall_time(), &expiry)) {
+    if (!library_memory_is_there() ||
+        !watchdog_take_expired(server->registry, clock_wall_time(), &expiry)) {
         return 0;
     }
     set_alarm(server);

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_settings.h"
 #include "library/rendezvous_object.h"
 #include "library/rendezvous_wording.h"
@@ -29,9 +30,16 @@ static enum muster_error check(
     return MUSTER_OK;
 }
 
-static enum muster_error check_not_over(
+/* What functions ask that do something. */
+static enum muster_error check_able(
     const struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
     enum muster_error error = check(rendezvous, failure);
+    return error == MUSTER_OK ? library_memory_check(failure) : error;
+}
+
+static enum muster_error check_not_over(
+    const struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
+    enum muster_error error = check_able(rendezvous, failure);
     if (error == MUSTER_OK && rendezvous->is_shut_down) {
         return library_fail(failure, MUSTER_ERROR_STATE, "the rendezvous was shut down");
     }
@@ -41,7 +49,7 @@ static enum muster_error check_not_over(
 /* What functions ask that wait, or call back. */
 static enum muster_error check_outside(
     const struct muster_rendezvous *rendezvous, struct muster_failure *failure) {
-    enum muster_error error = check(rendezvous, failure);
+    enum muster_error error = check_able(rendezvous, failure);
     if (error == MUSTER_OK && rendezvous->busy > 0) {
         return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
     }
@@ -115,6 +123,9 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
         library_settings_read(settings, sizeof own, &own, sizeof own, failure);
     if (error == MUSTER_OK && own.backend != NULL) {
         error = read_backend(own.backend, &backend, failure);
+    }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(failure);
     }
     if (error == MUSTER_OK) {
         error = rendezvous_wording_read(&own, &config, failure);
@@ -252,7 +263,7 @@ enum muster_error muster_rendezvous_next(struct muster_rendezvous *rendezvous, d
 /* Takes in what has come meanwhile, unless that is under way. */
 static enum muster_error look(
     struct muster_rendezvous *rendezvous, const void *out, struct muster_failure *failure) {
-    enum muster_error error = check(rendezvous, failure);
+    enum muster_error error = check_able(rendezvous, failure);
     if (error != MUSTER_OK) {
         return error;
     }

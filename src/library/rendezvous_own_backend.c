@@ -5,6 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "core/rendezvous/node_table.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
@@ -13,6 +14,8 @@
 /* For how long a record that was reached once is tried, before the machine is told that it is lost.
  */
 #define PATIENCE_SECONDS 30
+/* A record that is read and written takes no more than so many times its length. */
+#define MEMORY_FACTOR 16
 
 struct rendezvous_own_backend {
     struct muster_rendezvous_backend backend;
@@ -70,6 +73,7 @@ static void close_message(struct muster_failure *failure) {
 /* Returns false when the machine was told what is wrong instead. */
 static bool read_record(struct rendezvous_own_backend *own,
     const struct muster_rendezvous_record *record, struct rendezvous_state *out_state) {
+    static const struct muster_failure no_memory = {.message = "there is no memory for its record"};
     struct text reason = {0};
     if (!record->exists) {
         bytes_clear(&own->token);
@@ -80,6 +84,10 @@ static bool read_record(struct rendezvous_own_backend *own,
         record->state_length > MUSTER_RENDEZVOUS_STATE_MAXIMUM) {
         tell_trouble(own, RENDEZVOUS_EVENT_BROKEN,
             "its record lacks a state or a token, or one of them is too long");
+        return false;
+    }
+    if (!spare_memory_is_enough_for(record->state_length, MEMORY_FACTOR)) {
+        take_error(own, MUSTER_ERROR_MEMORY, &no_memory);
         return false;
     }
     if (rendezvous_state_read_pickle((struct slice){record->state, record->state_length}, out_state,

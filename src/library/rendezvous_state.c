@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_settings.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
@@ -89,7 +91,7 @@ static enum muster_error read_state(struct slice input, bool is_text, const char
     struct text why = {0};
     bool is_absent = input.length == 0;
     enum failure_code code = FAILURE_NONE;
-    if (!library_has_memory(input.length * MEMORY_FACTOR)) {
+    if (!spare_memory_is_enough_for(input.length, MEMORY_FACTOR)) {
         return library_fail(failure, MUSTER_ERROR_MEMORY, "there is no memory for the record");
     }
     if (!is_absent && is_text) {
@@ -119,6 +121,10 @@ enum muster_error muster_rendezvous_state_read(const void *state, size_t length,
     if (length > RENDEZVOUS_STATE_TEXT_MAXIMUM) {
         return library_fail(failure, MUSTER_ERROR_LIMIT, "the record is longer than %zu bytes",
             RENDEZVOUS_STATE_TEXT_MAXIMUM);
+    }
+    enum muster_error error = library_memory_check(failure);
+    if (error != MUSTER_OK) {
+        return error;
     }
     return read_state((struct slice){state, length}, false, "the record", out_state, failure);
 }
@@ -184,6 +190,9 @@ enum muster_error muster_rendezvous_state_get(struct muster_store *store, const 
     }
     enum muster_error error =
         library_text_check("run id", run_id, MUSTER_STORE_KEY_MAXIMUM, failure);
+    if (error == MUSTER_OK) {
+        error = library_memory_check(failure);
+    }
     if (error == MUSTER_OK) {
         char *key = text_format(MUSTER_RENDEZVOUS_STATE_KEY "%s", run_id);
         error = get_state(store, key, run_id, out_state, failure);

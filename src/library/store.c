@@ -3,6 +3,7 @@
  * answer is in store_calls.c. */
 #include <muster/store.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_settings.h"
 #include "library/store_connection.h"
 #include "library/store_wording.h"
@@ -122,6 +124,9 @@ enum muster_error muster_store_new_tcp(const struct muster_tcp_store_settings *s
     if (error == MUSTER_OK) {
         error = check_tcp(&own, &timeout, out_failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
     if (error == MUSTER_OK && own.token_file != NULL &&
         job_token_open(NULL, own.token_file, &token, &failure) != FAILURE_NONE) {
         error = library_pass_on(out_failure, &failure);
@@ -161,6 +166,9 @@ enum muster_error muster_store_new_file(const struct muster_file_store_settings 
     if (error == MUSTER_OK) {
         error = library_time_read(own.timeout, DEFAULT_TIMEOUT, &timeout, out_failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
@@ -196,10 +204,17 @@ static enum muster_error check_store(
     return MUSTER_OK;
 }
 
+/* What functions ask that do something. */
+static enum muster_error check_able(
+    const struct muster_store *store, struct muster_failure *failure) {
+    enum muster_error error = check_store(store, failure);
+    return error == MUSTER_OK ? library_memory_check(failure) : error;
+}
+
 /* What functions ask that let the loop run. */
 static enum muster_error check_idle(
     const struct muster_store *store, struct muster_failure *failure) {
-    enum muster_error error = check_store(store, failure);
+    enum muster_error error = check_able(store, failure);
     if (error == MUSTER_OK && embedded_loop_is_running(store_connection_loop(store->connection))) {
         return library_fail(failure, MUSTER_ERROR_STATE, "not from inside a callback");
     }
@@ -208,7 +223,7 @@ static enum muster_error check_idle(
 
 enum muster_error muster_store_new_prefix(struct muster_store *base, const char *prefix,
     struct muster_store **out_store, struct muster_failure *failure) {
-    enum muster_error error = check_store(base, failure);
+    enum muster_error error = check_able(base, failure);
     if (error != MUSTER_OK) {
         return error;
     }
@@ -293,6 +308,9 @@ static void answer(void *context, const struct store_client_result *result, int 
         values = memory_allocate(store_wording_value_count(result->reply) * sizeof *values);
         store_wording_of_reply(result->reply, values, &told);
     }
+    if (told.error == MUSTER_ERROR_SYSTEM && system_error == ENOMEM) {
+        told.error = MUSTER_ERROR_MEMORY;
+    }
     if (asked->done != NULL) {
         asked->done(asked->context, &told);
     }
@@ -305,7 +323,7 @@ enum muster_error muster_store_submit(struct muster_store *store,
     void (*done)(void *context, const struct muster_store_result *result), void *context,
     struct muster_failure *failure) {
     struct store_wording wording;
-    enum muster_error error = check_store(store, failure);
+    enum muster_error error = check_able(store, failure);
     if (error == MUSTER_OK) {
         error = store_wording_of_request(
             request, store->prefix, store->value_maximum, store->timeout, &wording, failure);

@@ -171,10 +171,9 @@ static void unlink_pending(struct store_connection *connection, struct pending *
 static void answered(void *context, const struct store_client_result *result) {
     struct pending *pending = context;
     struct store_connection *connection = pending->connection;
-    int system_error = result->is_over ? connection->over.system_error : 0;
     unlink_pending(connection, pending);
     if (pending->done != NULL) {
-        pending->done(pending->context, result, system_error);
+        pending->done(pending->context, result, result->system_error);
     }
     free(pending);
 }

@@ -14,6 +14,7 @@
 #include "host/store/store_server.h"
 #include "host/store/store_thread.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_server.h"
 #include "library/library_settings.h"
 
@@ -127,6 +128,9 @@ enum muster_error muster_store_server_new(const struct muster_store_server_setti
     if (error == MUSTER_OK) {
         error = check_settings(&own, out_failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
@@ -182,8 +186,5 @@ int muster_store_server_fd(const struct muster_store_server *server) {
 enum muster_error muster_store_server_process(
     struct muster_store_server *server, struct muster_failure *failure) {
     enum muster_error error = check_polled(server, failure);
-    if (error == MUSTER_OK) {
-        embedded_loop_process(server->embedded);
-    }
-    return error;
+    return error == MUSTER_OK ? library_server_process(server->embedded, failure) : error;
 }

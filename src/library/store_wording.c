@@ -7,7 +7,11 @@
 #include "base/memory.h"
 #include "core/store/store_limits.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_settings.h"
+
+/* What is kept of one of several keys, beside its bytes. */
+#define PLACE_BYTES 128
 
 /* Which fields of a request an operation has. */
 struct fields {
@@ -134,8 +138,10 @@ static enum muster_error check(const struct muster_store_request *given, const c
     if (error == MUSTER_OK && given->operation == MUSTER_STORE_BARRIER && given->number < 1) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "a barrier needs 1 or more");
     }
-    /* The request is spelled out in a buffer that doubles, beside the keys with their prefixes. */
-    if (error == MUSTER_OK && !library_has_memory(3 * *bytes)) {
+    /* The request is spelled out in a buffer that doubles, beside the keys with their prefixes, and
+     * their places. */
+    size_t places = fields_of[number].has_keys ? given->count * PLACE_BYTES : 0;
+    if (error == MUSTER_OK && !library_has_memory(3 * *bytes + places)) {
         return library_fail(failure, MUSTER_ERROR_MEMORY, "there is no memory for the request");
     }
     return error;

@@ -7,6 +7,7 @@
 #include "agent/watchdog/timer_server.h"
 #include "host/watchdog/snapshot_socket.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_settings.h"
 #include "wire/watchdog/timer_request_json.h"
 
@@ -56,6 +57,10 @@ enum muster_error muster_timer_server_list(const char *path,
     }
     if (visit == NULL) {
         return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no function to call");
+    }
+    error = library_memory_check(out_failure);
+    if (error != MUSTER_OK) {
+        return error;
     }
     char *socket_path = text_format("%s" TIMER_SERVER_SOCKET_SUFFIX, path);
     enum failure_code code = snapshot_socket_read(socket_path, take_line, &listing, &failure);

@@ -15,6 +15,7 @@
 #include "host/process/process_table.h"
 #include "host/watchdog/timer_fifo.h"
 #include "library/library_failure.h"
+#include "library/library_memory.h"
 #include "library/library_server.h"
 #include "library/library_settings.h"
 
@@ -142,6 +143,9 @@ enum muster_error muster_timer_server_new(const struct muster_timer_server_setti
     if (error == MUSTER_OK) {
         error = library_text_check("path", own.path, TIMER_SERVER_PATH_MAXIMUM, out_failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_memory_check(out_failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
@@ -169,6 +173,13 @@ static enum muster_error check_server(
     return error;
 }
 
+/* What functions ask that do something. */
+static enum muster_error check_able(
+    const struct muster_timer_server *server, struct muster_failure *failure) {
+    enum muster_error error = check_server(server, failure);
+    return error == MUSTER_OK ? library_memory_check(failure) : error;
+}
+
 void muster_timer_server_free(struct muster_timer_server *server) {
     if (check_server(server, NULL) != MUSTER_OK) {
         return;
@@ -191,7 +202,7 @@ static void leave(struct muster_timer_server *server) {
 
 static enum muster_error set_serving(
     struct muster_timer_server *server, bool serves, struct muster_failure *failure) {
-    enum muster_error error = check_server(server, failure);
+    enum muster_error error = check_able(server, failure);
     if (error != MUSTER_OK) {
         return error;
     }
@@ -226,7 +237,7 @@ int muster_timer_server_fd(const struct muster_timer_server *server) {
 
 enum muster_error muster_timer_server_process(
     struct muster_timer_server *server, struct muster_failure *failure) {
-    enum muster_error error = check_server(server, failure);
+    enum muster_error error = check_able(server, failure);
     if (error != MUSTER_OK) {
         return error;
     }
@@ -241,7 +252,7 @@ enum muster_error muster_timer_server_process(
 
 enum muster_error muster_timer_server_clear(
     struct muster_timer_server *server, long pid, struct muster_failure *failure) {
-    enum muster_error error = check_server(server, failure);
+    enum muster_error error = check_able(server, failure);
     if (error != MUSTER_OK) {
         return error;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 
 #define ALLOCATION_SIZE 16   /* about what malloc adds to each allocation */
 #define LEAST_CAPACITY 24    /* every counter fits, so ADD never reallocates */
@@ -34,7 +35,7 @@ void store_entries_clear(struct store_entries *entries) {
 bool store_entries_have_room(const struct store_entries *entries, size_t size) {
     size_t limit = entries->memory_limit - (entries->is_owners ? 0 : entries->owner_reserve);
     size_t left = entries->reserved < limit ? limit - entries->reserved : 0;
-    return size <= left && entries->memory <= left - size;
+    return size <= left && entries->memory <= left - size && spare_memory_is_enough_for(size, 2);
 }
 
 struct store_entry *store_entries_find(const struct store_entries *entries, struct slice key) {

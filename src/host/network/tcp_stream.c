@@ -9,9 +9,14 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 
 /* The receive buffer. A long message is received in pieces of this size, one per turn. */
 #define READ_SIZE ((size_t)65536)
+/* What the owner makes of a message takes no more than so many times its length, and as much again
+ * for the places of its parts, which are so many bytes at most where the parts are short. */
+#define MESSAGE_FACTOR 3
+#define PARTS_BYTES ((size_t)2 << 20)
 
 void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_owner *owner,
     size_t queue_ceiling, size_t buffer_ceiling) {
@@ -120,6 +125,19 @@ static void end_by_memory(struct tcp_stream *stream) {
     end(stream, &failure);
 }
 
+static void end_by_exhaustion(struct tcp_stream *stream) {
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_SYSTEM, "there is no memory for what it sends");
+    failure.system_error = ENOMEM;
+    end(stream, &failure);
+}
+
+/* Whether there is memory to receive and to handle a message of so many bytes. */
+static bool has_memory(size_t length) {
+    size_t parts = length < PARTS_BYTES ? length : PARTS_BYTES;
+    return length <= SIZE_MAX - parts && spare_memory_is_enough_for(length + parts, MESSAGE_FACTOR);
+}
+
 static void watch(struct tcp_stream *stream);
 
 /* Passes input on and stores what the owner did not consume. */
@@ -173,6 +191,10 @@ static size_t missing(const struct tcp_stream *stream) {
  * number; 0 when there were none or the stream has ended. */
 static size_t receive(struct tcp_stream *stream, size_t wanted) {
     uint8_t *buffer = stream->pool->read_buffer;
+    if (!has_memory(stream->input.length + READ_SIZE)) {
+        end_by_exhaustion(stream);
+        return 0;
+    }
     ssize_t length = recv(stream->fd, buffer, wanted < READ_SIZE ? wanted : READ_SIZE, 0);
     if (length < 0) {
         if (errno != EAGAIN && errno != EINTR) {

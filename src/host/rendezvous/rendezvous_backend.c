@@ -4,9 +4,13 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "host/loop/random_seed.h"
 #include "host/rendezvous/rendezvous_lanes.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
+
+/* A record that is read and written takes no more than so many times its length. */
+#define RECORD_FACTOR 16
 
 struct rendezvous_backend {
     struct event_loop *loop;
@@ -119,11 +123,19 @@ static void carry_out_call(
 
 /* Calls from the loop. */
 
+static bool has_memory_for(const struct store_reply *reply) {
+    size_t length = reply->kind == STORE_REPLY_BLOB ? reply->blob.length : 0;
+    return spare_memory_is_enough_for(length, RECORD_FACTOR);
+}
+
 static void answered(void *context, const struct store_client_result *result) {
     struct pending_call pending = *(struct pending_call *)context;
     struct record_effects effects = {0};
     free(context);
-    if (result->code == FAILURE_NONE) {
+    if (result->code == FAILURE_NONE && !has_memory_for(result->reply)) {
+        rendezvous_record_store_take_failure(pending.backend->store, pending.tag, FAILURE_SYSTEM,
+            "there is no memory for the record", &effects);
+    } else if (result->code == FAILURE_NONE) {
         rendezvous_record_store_take_reply(
             pending.backend->store, pending.tag, result->reply, &effects);
     } else {

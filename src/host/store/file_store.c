@@ -120,11 +120,13 @@ static void fail_pending(struct file_store *store, enum failure_code code, const
     for (const struct store_call *each = store->queue.first; each != NULL; each = each->next) {
         count++;
     }
+    const struct store_client_result result = {
+        .code = code, .message = message, .system_error = store->end.system_error};
     if (store->active != NULL) {
-        finish(take_active(store), code, message);
+        store_call_finish(take_active(store), &result);
     }
     for (; count > 0 && store->queue.first != NULL; count--) {
-        finish(store_call_queue_pop(&store->queue), code, message);
+        store_call_finish(store_call_queue_pop(&store->queue), &result);
     }
 }
 

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "wire/store/file_store_codec.h"
 
 #define FILE_MODE 0644 /* as PyTorch */
 #define CHUNK_SIZE ((size_t)64 << 10)
+/* What is kept of a chunk takes no more than so many times its length. */
+#define CHUNK_FACTOR 4
 /* The most bytes that one visit reads before the loop runs again; they take some milliseconds. */
 #define VISIT_SIZE ((size_t)8 << 20)
 /* The most memory that each buffer keeps after a visit. */
@@ -137,6 +140,10 @@ static enum failure_code take_records(struct file_store_file *file, struct failu
 static enum failure_code read_chunk(
     struct file_store_file *file, size_t *out_length, struct failure *failure) {
     struct bytes *unread = &file->unread;
+    if (!spare_memory_is_enough_for(unread->length + CHUNK_SIZE, CHUNK_FACTOR)) {
+        return failure_set_system(
+            failure, ENOMEM, "there is no memory for the FileStore %s", file->path);
+    }
     (void)!bytes_reserve(unread, CHUNK_SIZE); /* no ceiling: the longest record needs one chunk */
     ssize_t length;
     do {

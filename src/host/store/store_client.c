@@ -97,9 +97,10 @@ static void leave(struct store_client *client) {
 
 static void finish_with_failure(struct store_client *client, struct store_call *call_taken,
     enum failure_code code, const char *message) {
-    store_call_finish(
-        call_taken, &(struct store_client_result){
-                        .code = code, .is_over = client->phase == PHASE_OVER, .message = message});
+    store_call_finish(call_taken, &(struct store_client_result){.code = code,
+                                      .is_over = client->phase == PHASE_OVER,
+                                      .message = message,
+                                      .system_error = client->end.system_error});
 }
 
 static void finish_active(struct store_client *client, const struct store_client_result *result) {
@@ -116,8 +117,10 @@ static void fail_pending(struct store_client *client, enum failure_code code, co
         count++;
     }
     if (client->active != NULL) {
-        finish_active(client,
-            &(struct store_client_result){.code = code, .is_over = true, .message = message});
+        finish_active(client, &(struct store_client_result){.code = code,
+                                  .is_over = true,
+                                  .message = message,
+                                  .system_error = client->end.system_error});
     }
     /* If a callback frees the client, that call fails the rest. */
     for (; count > 0 && client->queue.first != NULL; count--) {

@@ -61,6 +61,7 @@ struct store_client_result {
     bool is_over; /* there is no connection: this and every later request fails */
     const struct store_reply *reply; /* NULL unless the code is FAILURE_NONE */
     const char *message;             /* the reason, unless the code is FAILURE_NONE */
+    int system_error;                /* errno of why there is no connection, or 0 */
 };
 
 /* One request to send. Everything is copied before store_client_send returns. */

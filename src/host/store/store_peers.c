@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/store_peers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "base/text.h"
 #include "host/network/tcp_silence.h"
 #include "host/store/store_debtors.h"
@@ -14,6 +16,10 @@
 
 /* What one client may send in one turn of the loop. One request is never divided. */
 #define TURN_REQUEST_BYTES ((size_t)4096)
+/* What there has to be for one more connection: libuv, which knows no reserve, keeps its list of
+ * all in one piece. Asking for much more would make the heap larger. */
+#define CONNECTION_BYTES ((size_t)65536)
+#define CONNECTION_PLACE_BYTES ((size_t)32)
 
 struct client_log *store_peers_log(struct store_peers *peers) {
     return &peers->client_log;
@@ -35,6 +41,8 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
             duration_seconds(peer->peers->silence_timeout), failure->message);
         client_log_say(&peer->peers->client_log, &peer->address, silence);
         free(silence);
+    } else if (failure->system_error == ENOMEM) {
+        client_log_say(&peer->peers->client_log, &peer->address, failure->message);
     } else if (failure->code == FAILURE_LIMIT) {
         report_limit(peer, failure->message);
     }
@@ -152,6 +160,12 @@ static void link_peer(struct store_peers *peers, struct store_peer *peer) {
 }
 
 void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address) {
+    if (!spare_memory_keep_reserve() ||
+        !spare_memory_is_there(CONNECTION_BYTES + peers->open_count * CONNECTION_PLACE_BYTES)) {
+        close(fd_taken);
+        client_log_say(&peers->client_log, address, "turned away: there is no memory for it");
+        return;
+    }
     if (peers->open_count >= peers->limits.connections) {
         close(fd_taken);
         char reason[128];

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/spare_memory.h"
+#include "library/process_look.h"
+
+static void reserve_is_kept_until_it_is_given_up(void **state) {
+    (void)state;
+    (void)spare_memory_give_up_reserve();
+    assert_true(spare_memory_keep_reserve());
+    assert_true(spare_memory_keep_reserve());
+    assert_true(spare_memory_give_up_reserve());
+    assert_false(spare_memory_give_up_reserve());
+    assert_true(spare_memory_keep_reserve());
+    assert_true(spare_memory_give_up_reserve());
+}
+
+static void more_than_there_can_be_is_not_there(void **state) {
+    (void)state;
+    assert_true(spare_memory_is_there(100));
+    assert_true(spare_memory_is_enough_for(100, 16));
+    assert_false(spare_memory_is_enough_for(SIZE_MAX / 2, 16)); /* which no size can hold */
+    if (!process_has_memory_of_others()) {                      /* which end the process for it */
+        assert_false(spare_memory_is_there(SIZE_MAX / 2));
+        assert_false(spare_memory_is_enough_for(SIZE_MAX / 2, 1));
+    }
+    (void)spare_memory_give_up_reserve();
+}
+
+static size_t mapped_bytes(void) {
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+struct filler {
+    struct filler *next;
+};
+
+static struct filler *take_all(struct filler *fillers) {
+    for (size_t size = 1 << 20; size >= sizeof *fillers; size /= 2) {
+        struct filler *filler;
+        while ((filler = malloc(size)) != NULL) {
+            filler->next = fillers;
+            fillers = filler;
+        }
+    }
+    return fillers;
+}
+
+static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
+    struct rlimit before;
+    struct filler *fillers;
+    (void)state;
+    if (PROCESS_IS_SANITIZED) {
+        SKIP_BECAUSE("a sanitizer has memory of its own");
+    }
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    assert_true(spare_memory_keep_reserve());
+    struct rlimit none = {mapped_bytes(), before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    fillers = take_all(NULL);
+    char *allocated = memory_allocate(1000);
+    bool was_given_up = !spare_memory_give_up_reserve();
+    fillers = take_all(fillers);
+    bool can_be_kept = spare_memory_keep_reserve();
+    (void)setrlimit(RLIMIT_AS, &before);
+    while (fillers != NULL) {
+        struct filler *next = fillers->next;
+        free(fillers);
+        fillers = next;
+    }
+    assert_non_null(allocated);
+    assert_true(was_given_up);
+    assert_false(can_be_kept);
+    free(allocated);
+    assert_true(spare_memory_keep_reserve());
+    (void)spare_memory_give_up_reserve();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(reserve_is_kept_until_it_is_given_up),
+    cmocka_unit_test(reserve_is_what_is_left_when_there_is_nothing_else),
+    cmocka_unit_test(more_than_there_can_be_is_not_there),
+};
+
+TEST_MAIN(tests)
