@@ -60,8 +60,8 @@ static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
     struct rlimit before;
     struct filler *fillers;
     (void)state;
-    if (PROCESS_IS_SANITIZED) {
-        SKIP_BECAUSE("a sanitizer has memory of its own");
+    if (process_has_memory_of_others()) {
+        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
     }
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     assert_true(spare_memory_keep_reserve());

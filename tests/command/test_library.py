@@ -37,6 +37,26 @@ def test_worker_says_what_is_missing(muster, binary):
 
 
 @pytest.mark.plain_build
+@pytest.mark.parametrize("words", [[], ["--static"]], ids=["shared", "static"])
+def test_a_program_is_built_with_what_pkg_config_says(scratch, words):
+    if shutil.which("pkg-config") is None or shutil.which("cc") is None:
+        pytest.skip("pkg-config or cc is missing")
+    build = EXAMPLES.parent
+    (scratch / "lib").mkdir()
+    library = "libmuster.a" if words else "libmuster.so"
+    (scratch / "lib" / library).symlink_to(build / "src/library/libmuster.a" if words else LIBRARY)
+    told = subprocess.run(
+        ["pkg-config", *words, f"--define-variable=libdir={scratch}/lib", f"--define-variable=includedir={ROOT}/include",
+         "--cflags", "--libs", "libmuster"], check=True, capture_output=True, text=True,
+        env={**os.environ, "PKG_CONFIG_PATH": str(build / "meson-private")})  # fmt: skip
+    program = scratch / "store_worker"
+    subprocess.run(["cc", "-o", program, ROOT / "examples/library/store_worker.c", *told.stdout.split()], check=True)
+    end = subprocess.run([program], capture_output=True, text=True, check=False,
+                         env={"LD_LIBRARY_PATH": str(pathlib.Path(LIBRARY).parent)})  # fmt: skip
+    assert end.returncode == 2 and "store_worker: MASTER_ADDR is not set" in end.stderr, end
+
+
+@pytest.mark.plain_build
 def test_a_changed_interface_is_noticed(scratch):
     if shutil.which("abidiff") is None:
         pytest.skip("abidiff is missing (Debian: apt install abigail-tools)")

@@ -100,8 +100,8 @@ static int end(void **state) {
 
 #define SKIP_WHERE_MEMORY_IS_ANOTHERS                                                              \
     do {                                                                                           \
-        if (PROCESS_IS_SANITIZED) {                                                                \
-            SKIP_BECAUSE("a sanitizer has memory of its own");                                     \
+        if (process_has_memory_of_others()) {                                                      \
+            SKIP_BECAUSE("a sanitizer or valgrind has the memory");                                \
         }                                                                                          \
     } while (false)
 

@@ -179,9 +179,15 @@ static void two_jobs_and_two_stores_live_in_one_process(void **state) {
 static int misuse_in_child(const struct fixture *fixture) {
     const struct muster_rendezvous_info *info;
     struct muster_rendezvous *rendezvous = fixture->nodes[0].rendezvous;
+    int is_closed;
+    size_t count;
     int wrong = 0;
     wrong += muster_rendezvous_process(rendezvous, NULL) != MUSTER_ERROR_FORKED;
     wrong += muster_rendezvous_next(rendezvous, 1, &info, NULL) != MUSTER_ERROR_FORKED;
+    wrong +=
+        muster_rendezvous_submit_next(rendezvous, take_round, NULL, NULL) != MUSTER_ERROR_FORKED;
+    wrong += muster_rendezvous_is_closed(rendezvous, &is_closed, NULL) != MUSTER_ERROR_FORKED;
+    wrong += muster_rendezvous_num_nodes_waiting(rendezvous, &count, NULL) != MUSTER_ERROR_FORKED;
     wrong += muster_rendezvous_set_closed(rendezvous, NULL) != MUSTER_ERROR_FORKED;
     wrong += muster_rendezvous_shutdown(rendezvous, NULL) != MUSTER_ERROR_FORKED;
     wrong += muster_rendezvous_fd(rendezvous) != -1;

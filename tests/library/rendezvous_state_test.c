@@ -7,7 +7,13 @@
 #include <muster/rendezvous_state.h>
 #include <muster/store.h>
 
+#include "library/process_look.h"
 #include "library/rendezvous_fixture.h"
+
+#define CYCLES 10000
+#define WARM_CYCLES 1000
+/* Less than a byte for each further cycle would be more than this. */
+#define GROWTH_BYTES (1 << 20)
 
 static struct muster_store *open_store(const struct fixture *fixture) {
     struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
@@ -142,11 +148,35 @@ static void bad_arguments_are_errors(void **state) {
     tear_down(&fixture);
 }
 
+static void ten_thousand_leave_nothing_behind(void **state) {
+    (void)state;
+    struct fixture fixture;
+    long warm = 0;
+    set_up(&fixture);
+    ask(add_by_backend(&fixture, 1, 1));
+    await_round(&fixture, &fixture.nodes[0], 1);
+    for (int i = 0; i < CYCLES; i++) {
+        struct muster_rendezvous_state *record = NULL;
+        assert_int_equal(muster_rendezvous_state_read(
+                             fixture.memory.state, fixture.memory.length, &record, NULL),
+            MUSTER_OK);
+        muster_rendezvous_state_free(record);
+        if (i == WARM_CYCLES) {
+            warm = process_resident_bytes();
+        }
+    }
+    if (!PROCESS_IS_SANITIZED) { /* which keep what was freed */
+        assert_true(process_resident_bytes() - warm < GROWTH_BYTES);
+    }
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(record_of_a_job_is_read_from_its_store),
     cmocka_unit_test(record_of_a_backend_is_read_from_its_bytes),
     cmocka_unit_test(what_is_no_record_is_an_error),
     cmocka_unit_test(bad_arguments_are_errors),
+    cmocka_unit_test(ten_thousand_leave_nothing_behind),
 };
 
 TEST_MAIN(tests)

@@ -8,7 +8,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,6 +227,74 @@ static void timers_are_dropped_when_the_program_says_so(void **state) {
     tear_down(&fixture);
 }
 
+static void two_servers_have_timers_of_their_own(void **state) {
+    (void)state;
+    struct fixture fixtures[2];
+    for (int i = 0; i < 2; i++) {
+        set_up(&fixtures[i]);
+        start(&fixtures[i]);
+    }
+    ask(&fixtures[0], "far", FAR_SECONDS, SIGTERM);
+    ask(&fixtures[1], "near", 1, SIGTERM);
+    while (fixtures[1].signalled == 0) {
+        turn(&fixtures[1]);
+    }
+    while (count(&fixtures[0]) == 0) {
+        turn(&fixtures[0]);
+    }
+    assert_int_equal(count(&fixtures[1]), 0);
+    assert_int_equal(fixtures[0].killed, 0);
+    assert_string_equal(fixtures[1].scopes, "near ");
+    tear_down(&fixtures[0]);
+    tear_down(&fixtures[1]);
+}
+
+/* It connects, and is gone before it was answered. */
+static void look_and_go(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s.list", path);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+}
+
+static void a_reader_that_goes_raises_no_signal(void **state) {
+    (void)state;
+    struct fixture fixture;
+    assert_ptr_equal(signal(SIGPIPE, SIG_DFL), SIG_DFL);
+    set_up(&fixture);
+    start(&fixture);
+    ask(&fixture, "batch", FAR_SECONDS, SIGTERM);
+    while (count(&fixture) == 0) {
+        turn(&fixture);
+    }
+    for (int i = 0; i < 10; i++) {
+        look_and_go(fixture.path);
+        turn(&fixture);
+    }
+    assert_int_equal(count(&fixture), 1);
+    tear_down(&fixture);
+}
+
+/* With a request that nobody has read, with a timer, and with one that cannot be ended. */
+static void server_is_freed_in_every_state(void **state) {
+    (void)state;
+    for (int stage = 0; stage < 4; stage++) {
+        struct fixture fixture;
+        set_up(&fixture);
+        fixture.refusals = 100;
+        if (stage > 0) {
+            start(&fixture);
+            ask(&fixture, "batch", stage == 3 ? 1 : FAR_SECONDS, SIGTERM);
+        }
+        while (stage > 1 && count(&fixture) == 0 && fixture.killed == 0) {
+            turn(&fixture);
+        }
+        tear_down(&fixture);
+        assert_int_equal(fixture.signalled, 0);
+    }
+}
+
 /* What another process is told of the timers. */
 struct told {
     int count;
@@ -400,6 +470,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timer_without_a_signal_is_only_told),
     cmocka_unit_test(who_may_not_ask_gets_no_timer),
     cmocka_unit_test(timers_are_dropped_when_the_program_says_so),
+    cmocka_unit_test(two_servers_have_timers_of_their_own),
+    cmocka_unit_test(a_reader_that_goes_raises_no_signal),
+    cmocka_unit_test(server_is_freed_in_every_state),
     cmocka_unit_test(timers_are_shown_to_another_process),
     cmocka_unit_test(where_nobody_serves_nothing_is_listed),
     cmocka_unit_test(server_may_be_freed_from_inside_its_callback),
