@@ -14,6 +14,7 @@ import random
 import re
 import socket
 import ssl
+import struct
 import threading
 import uuid
 
@@ -149,6 +150,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if failure.reason == "HTTP_REQUEST":  # as a server written in Go answers
                 answer = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
                 socket.socket.send(self.connection, answer)
+                # It has not read the rest of the request, so the kernel resets the connection.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
         except OSError:
             pass  # the client is gone
 

@@ -20,6 +20,7 @@ struct watched_socket {
     uv_poll_t poll; /* the first member */
     struct http_client *client;
     curl_socket_t socket;
+    int events; /* of libuv's, that curl waits for */
     struct watched_socket *next;
 };
 
@@ -78,12 +79,18 @@ static enum failure_code explain(
             : "");
 }
 
+/* A server that refuses a request without having read all of it resets the connection behind its
+ * answer: what has come of that counts. */
+static bool is_answered(CURLcode code, long status) {
+    return code == CURLE_OK || (code == CURLE_RECV_ERROR && status >= 400);
+}
+
 static void finish(struct http_exchange *exchange, CURLcode code) {
     struct failure failure = {0};
-    struct http_result result = {.why = &failure, .is_answered = code == CURLE_OK};
+    struct http_result result = {.why = &failure};
+    exchange->client->curl->easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &result.status);
+    result.is_answered = is_answered(code, result.status);
     if (result.is_answered) {
-        exchange->client->curl->easy_getinfo(
-            exchange->easy, CURLINFO_RESPONSE_CODE, &result.status);
         result.body = bytes_slice(&exchange->body);
     } else {
         explain(exchange, code, &failure);
@@ -134,9 +141,15 @@ static int set_timer(CURLM *multi, long milliseconds, void *context) {
     return 0;
 }
 
+/* A connection that was reset may still hold an answer. So curl reads, and finds the error where
+ * there is none; of an error alone it would not. Libuv has stopped to look at the socket. */
 static void socket_ready(uv_poll_t *poll, int status, int events) {
     const struct watched_socket *watched = (const struct watched_socket *)(void *)poll;
-    int ready = status < 0 ? CURL_CSELECT_ERR : 0;
+    int ready = 0;
+    if (status < 0) {
+        ready = CURL_CSELECT_ERR | CURL_CSELECT_IN | CURL_CSELECT_OUT;
+        (void)uv_poll_start(poll, watched->events, socket_ready);
+    }
     ready |= (events & UV_READABLE) != 0 ? CURL_CSELECT_IN : 0;
     ready |= (events & UV_WRITABLE) != 0 ? CURL_CSELECT_OUT : 0;
     act(watched->client, watched->socket, ready);
@@ -188,9 +201,9 @@ static int set_socket(
     if (watched == NULL) {
         return -1;
     }
-    int events = (wanted & CURL_POLL_IN) != 0 ? UV_READABLE : 0;
-    events |= (wanted & CURL_POLL_OUT) != 0 ? UV_WRITABLE : 0;
-    return uv_poll_start(&watched->poll, events, socket_ready) == 0 ? 0 : -1;
+    watched->events = (wanted & CURL_POLL_IN) != 0 ? UV_READABLE : 0;
+    watched->events |= (wanted & CURL_POLL_OUT) != 0 ? UV_WRITABLE : 0;
+    return uv_poll_start(&watched->poll, watched->events, socket_ready) == 0 ? 0 : -1;
 }
 
 /* The client. */
