@@ -133,6 +133,13 @@ def test_a_server_that_cannot_answer_now_is_asked_again(make_kubernetes, refusal
     assert not kubernetes.refusals
 
 
+def test_a_server_that_has_just_started_may_know_no_token_and_no_role_yet(make_kubernetes):
+    kubernetes = make_kubernetes()
+    kubernetes.refusals = [(401, {}), (403, {}), (403, {})]
+    conform(kubernetes, READ)
+    assert not kubernetes.refusals
+
+
 def test_others_that_change_the_config_map_do_not_matter(make_kubernetes):
     """What they have put there stays."""
     kubernetes = make_kubernetes()

@@ -62,6 +62,9 @@ static void race_goes_on(void *context, const struct register_event *event) {
     struct racer *racer = context;
     struct race *race = racer->race;
     const struct register_entry *tried = &race->attempts[racer->index];
+    if (event->kind == REGISTER_FAILED) {
+        fail_msg("%s", event->failure->message);
+    }
     if (event->kind == REGISTER_WON) {
         note_entry(race, tried->number, tried->nonce);
         race->win_counts[tried->number]++;

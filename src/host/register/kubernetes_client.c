@@ -80,6 +80,11 @@ static const char *advice_for(const struct kubernetes_question *question, long s
     }
 }
 
+/* A server that has just started knows no accounts and no roles for a moment. */
+static bool is_about_access(long status) {
+    return status == 401 || status == 403;
+}
+
 static bool is_transient(long status) {
     return status == 408 || status == 429 || status >= 500;
 }
@@ -97,6 +102,7 @@ static void take_refusal(struct kubernetes_question *question, const struct http
     text_clear(&words);
     answer_failed(question, &failure,
         (struct kubernetes_answer){.is_final = !is_transient(result->status),
+            .may_pass = is_about_access(result->status),
             .is_undone = result->status < 500 && result->status != 408,
             .pause = duration_from_milliseconds(seconds * 1000)});
 }

@@ -32,8 +32,9 @@ struct kubernetes_answer {
     struct kubernetes_object *object; /* the caller's from now on */
     const struct failure *why;        /* it names the server */
     bool is_final;                    /* it will be the same until somebody has done something */
-    bool is_undone;                   /* the server has not done what it was asked */
-    struct duration pause;            /* how long it wants to be left alone; 0: it does not say */
+    bool may_pass;         /* all the same: a server that has just started says so, too */
+    bool is_undone;        /* the server has not done what it was asked */
+    struct duration pause; /* how long it wants to be left alone; 0: it does not say */
 };
 
 /* Called on the loop, never from inside a call of this module. */

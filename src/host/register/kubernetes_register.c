@@ -19,6 +19,8 @@
 #define ABSENCE_PAUSE_MILLISECONDS 100
 #define CONFLICT_PAUSE_MILLISECONDS 10
 #define LONGEST_PAUSE_MILLISECONDS 500
+/* For so long a server is asked again that does not let this account in. */
+#define REFUSALS_MILLISECONDS 3000
 
 struct kubernetes_register {
     struct event_loop *loop;
@@ -43,7 +45,8 @@ struct work {
     enum kubernetes_verb verb; /* of the question */
     int64_t attempts;
     int64_t conflicts;
-    bool may_have_happened; /* of an append: the server was asked, and has not said no */
+    struct instant refused_at; /* for the first time; 0: never */
+    bool may_have_happened;    /* of an append: the server was asked, and has not said no */
 };
 
 static void answered(void *context, const struct kubernetes_answer *answer);
@@ -304,10 +307,22 @@ static void take_conflict(struct work *work) {
     work->conflicts++;
 }
 
+static bool stays_wrong(struct work *work, const struct kubernetes_answer *answer) {
+    struct instant now = event_loop_now(work->state->loop);
+    if (!answer->is_final || !answer->may_pass) {
+        return answer->is_final;
+    }
+    if (work->refused_at.nanoseconds == 0) {
+        work->refused_at = now;
+    }
+    struct duration patience = duration_from_milliseconds(REFUSALS_MILLISECONDS);
+    return !instant_is_before(now, instant_after(work->refused_at, patience));
+}
+
 static void take_failure(struct work *work, const struct kubernetes_answer *answer) {
     bool is_append = work->request->kind == REGISTER_REQUEST_APPEND;
     work->may_have_happened |= is_append && work->verb != KUBERNETES_GET && !answer->is_undone;
-    if (answer->is_final) {
+    if (stays_wrong(work, answer)) {
         finish_failed(work, answer->why);
         return;
     }
