@@ -3,9 +3,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "host/register/register_directory.h"
 #include "temporary_place.h"
+
+/* As a network file system may fail: the reply is lost, and the server has made the link or not. */
+static struct {
+    int error; /* 0: none */
+    bool is_made;
+} lost_reply;
+
+/* In the place of the C library's. */
+int linkat(int from, const char *old, int to, const char *new, int flags) {
+    bool is_made = lost_reply.error == 0 || lost_reply.is_made;
+    long result = is_made ? syscall(SYS_linkat, from, old, to, new, flags) : 0;
+    if (lost_reply.error != 0) {
+        errno = lost_reply.error;
+        return -1;
+    }
+    return (int)result;
+}
 
 struct fixture {
     char *path;
@@ -120,6 +139,44 @@ static void number_without_the_one_before_is_refused(void **state) {
     assert_true(fixture.finding.is_final);
     assert_non_null(strstr(fixture.finding.why.message, "entry.000000000001 is gone"));
     expect_read(&fixture, "");
+    tear_down(&fixture);
+}
+
+static void link_that_was_made_is_won_though_its_reply_was_lost(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    lost_reply.error = EIO;
+    lost_reply.is_made = true;
+    expect_won(&fixture, 1, "one");
+    lost_reply.error = 0;
+    expect_read(&fixture, "one");
+    tear_down(&fixture);
+}
+
+static void link_without_a_reply_may_still_be_made(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    lost_reply.error = ETIMEDOUT;
+    lost_reply.is_made = false;
+    assert_int_equal(append(&fixture, 1, "one"), FAILURE_SYSTEM);
+    lost_reply.error = 0;
+    assert_true(fixture.finding.is_unknown && !fixture.finding.has_won);
+    assert_false(fixture.finding.is_final);
+    tear_down(&fixture);
+}
+
+static void file_system_without_hard_links_is_refused(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    lost_reply.error = EOPNOTSUPP;
+    lost_reply.is_made = false;
+    assert_int_equal(append(&fixture, 1, "one"), FAILURE_SYSTEM);
+    lost_reply.error = 0;
+    assert_true(fixture.finding.is_final && !fixture.finding.is_unknown);
+    assert_non_null(strstr(fixture.finding.why.message, "hard links"));
     tear_down(&fixture);
 }
 
@@ -254,6 +311,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(number_is_won_once),
     cmocka_unit_test(loser_learns_the_last_entry),
     cmocka_unit_test(number_without_the_one_before_is_refused),
+    cmocka_unit_test(link_that_was_made_is_won_though_its_reply_was_lost),
+    cmocka_unit_test(link_without_a_reply_may_still_be_made),
+    cmocka_unit_test(file_system_without_hard_links_is_refused),
     cmocka_unit_test(old_entries_are_emptied_but_never_won_again),
     cmocka_unit_test(nothing_half_written_is_left),
     cmocka_unit_test(what_only_looks_like_an_entry_is_none),
