@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/failure.h"
 #include "core/rendezvous/rendezvous_delegates.h"
 #include "core/rendezvous/rendezvous_delegating.h"
 #include "core/rendezvous/rendezvous_failure.h"
@@ -22,7 +23,7 @@
 #include "core/rendezvous/rendezvous_view.h"
 #include "core/rendezvous/rendezvous_warming.h"
 
-#define RENDEZVOUS_MESSAGE_SIZE 512
+#define RENDEZVOUS_MESSAGE_SIZE FAILURE_MESSAGE_SIZE
 
 enum rendezvous_goal {
     RENDEZVOUS_GOAL_NONE, /* the agent has not asked to join yet */

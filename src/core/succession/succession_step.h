@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/failure.h"
 #include "core/succession/succession_machine.h"
 #include "core/succession/succession_majority.h"
 #include "core/succession/succession_silence.h"
 
-#define SUCCESSION_REASON_SIZE 256
+/* A failure of the register is told as it is, with what may help at its end. */
+#define SUCCESSION_REASON_SIZE FAILURE_MESSAGE_SIZE
 /* A host that has lost its term without an append of its own learns it by a read. */
 #define SUCCESSION_RENEWALS_PER_READ 8
 
