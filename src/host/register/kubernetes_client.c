@@ -60,7 +60,11 @@ static void take_silence(struct kubernetes_question *question, const struct http
             .is_final = result->is_trust_failure, .is_undone = result->is_unheard});
 }
 
-static const char *advice_for(const struct kubernetes_question *question, long status) {
+/* The server refuses for other causes with the same statuses, which its words tell. */
+static const char *advice_for(
+    const struct kubernetes_question *question, long status, const char *words) {
+    bool lacks_role = strstr(words, " cannot ") != NULL;
+    bool is_too_long = strstr(words, "Too long") != NULL;
     switch (status) {
     case 400:
         return question->client->settings->trust.is_tls
@@ -70,11 +74,13 @@ static const char *advice_for(const struct kubernetes_question *question, long s
         return "; it does not accept the token of the service account: look at the token file and "
                "at the server's name";
     case 403:
-        return "; " ROLE;
+        return lacks_role ? "; " ROLE : "";
     case 413:
     case 422:
-        return "; a ConfigMap holds 1 MiB: remove the entries of jobs that are over, or give this "
-               "job another name in --rdzv-endpoint";
+        return status == 413 || is_too_long
+                   ? "; a ConfigMap holds 1 MiB: remove the entries of jobs that are over, or give "
+                     "this job another name in --rdzv-endpoint"
+                   : "";
     default:
         return "";
     }
@@ -98,7 +104,7 @@ static void take_refusal(struct kubernetes_question *question, const struct http
     bool is_known = words.length > 0;
     failure_set(&failure, FAILURE_SYSTEM, "%s (HTTP status %ld)%s",
         is_known ? text_string(&words) : "the server gives no reason as an API server does",
-        result->status, advice_for(question, result->status));
+        result->status, advice_for(question, result->status, text_string(&words)));
     text_clear(&words);
     answer_failed(question, &failure,
         (struct kubernetes_answer){.is_final = !is_transient(result->status),

@@ -161,27 +161,32 @@ static void what_will_be_the_same_again_is_final(void **state) {
     (void)state;
     static const struct {
         int status;
+        const char *why;
         const char *words;
     } refusals[] = {
-        {400, "why (HTTP status 400); for a server with TLS, write https://"},
-        {401, "why (HTTP status 401); it does not accept the token"},
-        {403, "why (HTTP status 403); apply the Role and RoleBinding of examples/kubernetes"},
-        {422, "why (HTTP status 422); a ConfigMap holds 1 MiB"},
-        {405, "why (HTTP status 405)"},
+        {400, "why", "why (HTTP status 400); for a server with TLS, write https://"},
+        {401, "why", "why (HTTP status 401); it does not accept the token"},
+        {403, "ann cannot get it", "it (HTTP status 403); apply the Role and RoleBinding"},
+        {403, "it is being terminated", "it is being terminated (HTTP status 403)"},
+        {422, "Too long: 1", "Too long: 1 (HTTP status 422); a ConfigMap holds 1 MiB"},
+        {422, "it is immutable", "it is immutable (HTTP status 422)"},
+        {405, "why", "why (HTTP status 405)"},
     };
     struct fixture fixture;
     if (!set_up(&fixture)) {
         SKIP_BECAUSE("libcurl is not installed");
     }
-    char *body = status_of("why");
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        char *body = status_of(refusals[i].why);
         play(&fixture, KUBERNETES_UPDATE, refusals[i].status, "", body);
         bool is_about_access = refusals[i].status == 401 || refusals[i].status == 403;
         assert_true(fixture.answer.is_final && fixture.answer.is_undone);
         assert_int_equal(fixture.answer.may_pass, is_about_access);
         expect_words(&fixture, refusals[i].words);
+        bool has_advice = strchr(fixture.why.message, ';') != NULL;
+        assert_int_equal(has_advice, strchr(refusals[i].words, ';') != NULL);
+        free(body);
     }
-    free(body);
     tear_down(&fixture);
 }
 
