@@ -6,12 +6,18 @@
 #include "base/utf8.h"
 #include "main/exit_status.h"
 
+/* The mistake has been said. */
+static int end_with_usage(const struct command_family *family) {
+    fprintf(stderr, "usage: muster %s COMMAND [OPTION]…; muster %s --help shows every command\n",
+        family->name, family->name);
+    return EXIT_STATUS_USAGE;
+}
+
 int command_family_run(const struct command_family *family, const struct text_list *arguments,
     const struct text_list *environment) {
     if (arguments->count == 0) {
-        family->print_usage(stderr);
         fprintf(stderr, "muster %s: error: a command is missing\n", family->name);
-        return EXIT_STATUS_USAGE;
+        return end_with_usage(family);
     }
     const char *name = arguments->items[0];
     if (text_equals(name, "--help") || text_equals(name, "-h") || text_equals(name, "help")) {
@@ -24,9 +30,8 @@ int command_family_run(const struct command_family *family, const struct text_li
     }
     int status;
     if (!family->run(name, &rest, environment, &status)) {
-        family->print_usage(stderr);
         fprintf(stderr, "muster %s: error: unknown command '%s'\n", family->name, name);
-        status = EXIT_STATUS_USAGE;
+        status = end_with_usage(family);
     }
     text_list_clear(&rest);
     return status;

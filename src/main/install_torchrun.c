@@ -101,9 +101,9 @@ int install_torchrun_command(
         return EXIT_SUCCESS;
     }
     if (directory == NULL || directory[0] == '\0' || directory[0] == '-') {
-        fputs(usage, stderr);
-        fprintf(
-            stderr, "muster install-torchrun: error: expected one directory (for example ~/bin)\n");
+        fprintf(stderr,
+            "muster install-torchrun: error: expected one directory (for example ~/bin)\n%s",
+            usage);
         return EXIT_STATUS_USAGE;
     }
     return install_into(directory, text_list_variable(environment, "PATH"));

@@ -57,10 +57,10 @@ static int dispatch(
         fputs(usage, stdout);
         return EXIT_SUCCESS;
     }
-    fputs(usage, stderr);
     fprintf(stderr,
         "muster: error: unknown command '%s' (expected run, store, rendezvous, timer or "
-        "install-torchrun)\n",
+        "install-torchrun)\n"
+        "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
         command);
     return EXIT_STATUS_USAGE;
 }

@@ -71,4 +71,4 @@ def test_a_directory_that_is_not_there_is_said(muster, own):
 def test_it_takes_one_directory(muster, arguments):
     result = muster.run(["install-torchrun", *arguments])
     assert result.status == 2
-    assert result.err.endswith("expected one directory (for example ~/bin)\n")
+    assert result.err.startswith("muster install-torchrun: error: expected one directory (for example ~/bin)\nusage: ")

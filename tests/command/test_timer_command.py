@@ -166,7 +166,9 @@ def test_a_process_of_another_user_gets_no_timer(server):
 def test_mistakes_are_told(muster, scratch, words, part):
     end = muster.run(["timer", *words], env={"TORCHELASTIC_TIMER_FILE": scratch / "timers"})
     assert end.status == 2
-    assert part in end.err
+    first, second = end.err.splitlines()
+    assert "error: " in first and part in first
+    assert second.startswith("usage: muster timer")
     assert muster.run(["timer", "list"]).err.count("TORCHELASTIC_TIMER_FILE") == 1
 
 
