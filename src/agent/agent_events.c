@@ -35,6 +35,7 @@ static void start_workers(struct agent *agent) {
     agent_watchdog_begin(agent->watchdog);
     agent_stuck_watch_begin(agent->stuck_watch);
     signal_passing_note_start(agent->passing, false);
+    agent_guardian_speak(agent->guardian); /* other nodes may have come since the last sign */
     agent_workers_start(agent->workers, &node_machine_knowledge(agent->node)->placement);
     agent_announcement_tell(agent->announcement, &node_machine_knowledge(agent->node)->placement);
 }

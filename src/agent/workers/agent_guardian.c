@@ -69,6 +69,12 @@ static void give_sign_of_life(void *context) {
         instant_after(guardian->last_sign, pause));
 }
 
+void agent_guardian_speak(struct agent_guardian *guardian) {
+    if (guardian != NULL && guardian->timer != NULL) {
+        give_sign_of_life(guardian);
+    }
+}
+
 static void begin_signs_of_life(struct agent_guardian *guardian) {
     guardian->timer = event_timer_new(guardian->loop, give_sign_of_life, guardian);
     event_timer_set(guardian->timer, event_loop_now(guardian->loop));

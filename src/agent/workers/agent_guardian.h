@@ -39,6 +39,10 @@ void agent_guardian_free(struct agent_guardian *guardian);
 /* Takes what the guardian has said: call it before the end of a worker is told. Accepts NULL. */
 void agent_guardian_listen(const struct agent_guardian *guardian);
 
+/* Gives a sign of life now, with the patience that holds from now on: call it before workers start.
+ * Accepts NULL. */
+void agent_guardian_speak(struct agent_guardian *guardian);
+
 /* For those who tell it something. NULL for NULL. */
 struct guardian *agent_guardian_process(const struct agent_guardian *guardian);
 

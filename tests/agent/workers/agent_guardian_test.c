@@ -101,16 +101,34 @@ static void signs_of_life_come_from_the_loop(void **state) {
     tear_down(&fixture);
 }
 
+/* The loop stands still before it has given one. */
+static void a_sign_of_life_is_given_when_it_is_asked_for(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture, true);
+    struct guardian *process = agent_guardian_process(fixture.guardian);
+    struct process worker =
+        processes_start_shell("exec sleep 1000", -1, guardian_descriptor(process));
+    fixture.sign_count = 3;
+    agent_guardian_speak(fixture.guardian);
+    assert_int_equal(WTERMSIG(processes_wait(&worker)), SIGKILL);
+    agent_guardian_listen(fixture.guardian);
+    assert_int_equal(fixture.fence_count, 1);
+    tear_down(&fixture);
+}
+
 static void nobody_is_a_guardian_too(void **state) {
     (void)state;
     agent_guardian_free(NULL);
     agent_guardian_listen(NULL);
+    agent_guardian_speak(NULL);
     assert_null(agent_guardian_process(NULL));
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_replaced_guardian_is_said_with_both_processes),
     cmocka_unit_test(signs_of_life_come_from_the_loop),
+    cmocka_unit_test(a_sign_of_life_is_given_when_it_is_asked_for),
     cmocka_unit_test(nobody_is_a_guardian_too),
 };
 
