@@ -55,6 +55,9 @@ class Finished:
         return f"status {self.status} after {self.seconds:.2f} s\n-- stdout\n{self.out}\n-- stderr\n{self.err}"
 
 
+CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
+
+
 class Running:
     """A started process whose output goes to files, so that no pipe can fill."""
 
@@ -154,5 +157,8 @@ class Muster:
         return path
 
     def end(self):
+        """A test may not look at how each of its programs ended; it fails all the same where one crashed."""
         for running in self.started:
             running.kill()
+        crashes = [(running.process.args, running.err()) for running in self.started if -running.process.returncode in CRASHES]
+        assert not crashes, crashes
