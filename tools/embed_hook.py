@@ -13,7 +13,7 @@ def main():
     directory, output, *names = sys.argv[1:]
     arrays, entries, directories = [], [], set()
     for at, name in enumerate(names):
-        for parent in reversed(pathlib.PurePath(name).parents[:-1]):
+        for parent in reversed(list(pathlib.PurePath(name).parents)[:-1]):
             if parent not in directories:
                 directories.add(parent)
                 entries.append(f'    {{"{parent}", NULL, 0}},')
