@@ -21,8 +21,10 @@
  *   again. Each function that does something asks first: for what is handed in, and for 1 MiB for
  *   small things, which the library then keeps, without using it, until there is nothing else. What
  *   another process has sent is asked for by its length: a connection whose data finds no memory
- *   ends. Functions that free ask for nothing. An agent (muster/agent.h) is ended instead, and so
- * is the process of a store's server with more than about 300,000 keys whose table cannot grow.
+ *   ends. Functions that free ask for nothing.
+ * - Two things are ended by abort(3) instead where memory is exhausted: an agent (muster/agent.h),
+ *   and a process with a store's server (muster/store_server.h) of more than about 100,000 keys or
+ *   8,000 clients, where a list of them has to grow.
  *
  * Link with -lmuster. */
 #ifndef MUSTER_ERROR_H

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -88,6 +89,9 @@ static void relieve(void) {
 
 static int begin(void **state) {
     (void)state;
+#ifdef M_PERTURB
+    (void)mallopt(M_PERTURB, 0); /* meson has all memory written to, also what is only asked for */
+#endif
     large = calloc(1, LARGE_BYTES);
     return large == NULL;
 }
@@ -169,6 +173,99 @@ static void answer_that_finds_no_memory_is_told_as_such(void **state) {
     assert_null(value.data);
     muster_store_free(store);
     tear_down(&fixture);
+}
+
+#define VERY_MANY 100000
+
+/* In this process's own loop: a thread has an arena of its own, which the limit does not reach. */
+struct loop {
+    struct muster_store_server *server;
+    struct muster_store *stores[2];
+    enum muster_error error; /* of the last answer */
+    int answers;
+};
+
+static void take_result(void *context, const struct muster_store_result *result) {
+    struct loop *loop = context;
+    loop->error = result->error;
+    loop->answers++;
+}
+
+static void ask_and_wait(
+    struct loop *loop, int number, const struct muster_store_request *request) {
+    int expected = loop->answers + 1;
+    if (muster_store_submit(loop->stores[number], request, take_result, loop, NULL) != MUSTER_OK) {
+        loop->error = MUSTER_ERROR_MEMORY;
+        return;
+    }
+    for (int turns = 0; turns < 10000 && loop->answers < expected; turns++) {
+        (void)muster_store_server_process(loop->server, NULL);
+        (void)muster_store_process(loop->stores[number], NULL);
+    }
+}
+
+static void open_loop(struct loop *loop) {
+    struct muster_store_server_settings settings = MUSTER_STORE_SERVER_SETTINGS;
+    struct muster_tcp_store_settings client = MUSTER_TCP_STORE_SETTINGS;
+    const struct muster_store_request ping = MUSTER_STORE_REQUEST;
+    *loop = (struct loop){0};
+    settings.host = "127.0.0.1";
+    settings.is_polled = 1;
+    assert_int_equal(muster_store_server_new(&settings, &loop->server, NULL), MUSTER_OK);
+    client.host = "127.0.0.1";
+    client.port = muster_store_server_port(loop->server);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(muster_store_new_tcp(&client, &loop->stores[i], NULL), MUSTER_OK);
+        ask_and_wait(loop, i, &ping);
+        assert_int_equal(loop->error, MUSTER_OK);
+    }
+}
+
+static void close_loop(struct loop *loop) {
+    muster_store_free(loop->stores[0]);
+    muster_store_free(loop->stores[1]);
+    muster_store_server_free(loop->server);
+}
+
+static void fill(struct loop *loop) {
+    struct muster_store_request set = MUSTER_STORE_REQUEST;
+    const char **keys = calloc(VERY_MANY, sizeof *keys);
+    struct muster_slice *values = calloc(VERY_MANY, sizeof *values);
+    char(*names)[8] = calloc(VERY_MANY, sizeof *names);
+    assert_true(keys != NULL && values != NULL && names != NULL);
+    for (int i = 0; i < VERY_MANY; i++) {
+        snprintf(names[i], sizeof names[i], "%d", i);
+        keys[i] = names[i];
+    }
+    set.operation = MUSTER_STORE_MULTI_SET;
+    set.keys = keys;
+    set.values = values;
+    set.count = VERY_MANY;
+    ask_and_wait(loop, 0, &set);
+    assert_int_equal(loop->error, MUSTER_OK);
+    free(names);
+    free(values);
+    free(keys);
+}
+
+static void server_without_memory_for_a_list_drops_only_who_asks(void **state) {
+    struct loop loop;
+    struct muster_store_request request = MUSTER_STORE_REQUEST;
+    (void)state;
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
+    open_loop(&loop);
+    fill(&loop);
+    ask_and_wait(&loop, 0, &request); /* all of them are there */
+    request.operation = MUSTER_STORE_LIST_KEYS;
+    exhaust(256 << 10);
+    ask_and_wait(&loop, 0, &request);
+    enum muster_error error = loop.error;
+    relieve();
+    assert_int_equal(error, MUSTER_ERROR_DISCONNECTED);
+    request.operation = MUSTER_STORE_NUM_KEYS;
+    ask_and_wait(&loop, 1, &request);
+    assert_int_equal(loop.error, MUSTER_OK);
+    close_loop(&loop);
 }
 
 /* Making objects. */
@@ -305,7 +402,7 @@ static void store_and_its_server_live_on_what_there_is(void **state) {
         struct muster_bytes value = {0};
         set_up(&fixture);
         struct muster_store *store = open_store(&fixture);
-        assert_int_equal(muster_store_set_timeout(store, 5, NULL), MUSTER_OK);
+        assert_int_equal(muster_store_set_timeout(store, 60, NULL), MUSTER_OK);
         exhaust(steps[i] << 10);
         use(store, errors);
         relieve();
@@ -321,6 +418,35 @@ static void store_and_its_server_live_on_what_there_is(void **state) {
         muster_bytes_clear(&value);
         muster_store_free(store);
         tear_down(&fixture);
+    }
+}
+
+static void set(struct loop *loop, const char *key, size_t length) {
+    struct muster_store_request request = MUSTER_STORE_REQUEST;
+    request.operation = MUSTER_STORE_SET;
+    request.key = key;
+    request.value = (struct muster_slice){large, length};
+    ask_and_wait(loop, 0, &request);
+}
+
+static void server_in_a_loop_lives_on_what_there_is(void **state) {
+    (void)state;
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
+    for (size_t i = 0; i < STEPS; i++) {
+        struct loop loop;
+        struct muster_store_request request = MUSTER_STORE_REQUEST;
+        open_loop(&loop);
+        exhaust(steps[i] << 10);
+        set(&loop, "small", 5);
+        set(&loop, "large", LARGE_BYTES);
+        request.operation = MUSTER_STORE_LIST_KEYS;
+        ask_and_wait(&loop, 0, &request);
+        relieve();
+        assert_true(i < STEPS - 1 || loop.error == MUSTER_OK);
+        request.operation = MUSTER_STORE_NUM_KEYS;
+        ask_and_wait(&loop, 1, &request);
+        assert_int_equal(loop.error, MUSTER_OK);
+        close_loop(&loop);
     }
 }
 
@@ -381,9 +507,11 @@ static void local_timers_are_asked_for_again(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(store_is_useless_without_memory_and_useful_again),
     cmocka_unit_test(answer_that_finds_no_memory_is_told_as_such),
+    cmocka_unit_test(server_without_memory_for_a_list_drops_only_who_asks),
     cmocka_unit_test(nothing_is_made_without_memory),
     cmocka_unit_test(what_is_made_is_whole),
     cmocka_unit_test(store_and_its_server_live_on_what_there_is),
+    cmocka_unit_test(server_in_a_loop_lives_on_what_there_is),
     cmocka_unit_test(node_takes_part_when_there_is_memory_again),
     cmocka_unit_test(local_timers_are_asked_for_again),
 };

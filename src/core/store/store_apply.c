@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_apply.h"
 
+#include "base/spare_memory.h"
+
 /* Values and counters. */
 
 void store_apply_set(const struct store_step *step) {
@@ -124,6 +126,11 @@ static bool collect_key(void *context, struct slice key, void *value) {
 
 void store_apply_list_keys(const struct store_step *step) {
     size_t count = step->entries->value_count;
+    if (!spare_memory_is_enough_for(count, 2 * sizeof(struct slice))) { /* room may be doubled */
+        store_effects_close(
+            step->effects, step->connection, "there is no memory for the list of all keys");
+        return;
+    }
     struct slice *keys = store_effects_blobs(step->effects, count);
     struct slice *end = keys;
     table_each(step->entries->table, collect_key, &end);
