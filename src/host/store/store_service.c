@@ -72,11 +72,16 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
+/* Who has proved to be of the job is Muster's: torchrun's nodes cannot prove anything. */
+static bool is_agent(const struct store_peer *peer) {
+    return peer->is_agent || peer->reader.proof.stage == STORE_PROOF_STAGE_PROVEN;
+}
+
 /* A node that would join the job, and does not speak as an agent of Muster's does. */
 static bool is_stranger(const struct store_peer *peer, const struct store_request *request) {
     const struct store_peers *peers = peer->peers;
     bool asks = request->operation == STORE_GET || request->operation == STORE_COMPARE_SET;
-    return peers->stranger_answer != NULL && !peer->is_agent && asks &&
+    return peers->stranger_answer != NULL && !is_agent(peer) && asks &&
            slice_equals(request->key, slice_from_string(peers->watched_key));
 }
 
