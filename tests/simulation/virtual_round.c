@@ -113,6 +113,8 @@ static void perform(struct job *job, struct node *node, const struct round_effec
     case ROUND_EFFECT_CLEAR:
         clear_rounds(job, effect);
         break;
+    case ROUND_EFFECT_FORGET:
+        break;
     case ROUND_EFFECT_CANCEL_WAIT:
         break_connection(job, &node->waiter);
         break;

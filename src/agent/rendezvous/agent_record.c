@@ -326,6 +326,9 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         rendezvous_backend_fetch(backend);
         break;
     case RENDEZVOUS_EFFECT_WRITE:
+        if (record->succession != NULL) {
+            agent_succession_see(record->succession, effect->write.state);
+        }
         rendezvous_backend_write(backend, effect->write.state, effect->write.is_quiet);
         break;
     case RENDEZVOUS_EFFECT_TELL_WATCHERS:

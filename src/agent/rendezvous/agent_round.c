@@ -326,6 +326,10 @@ void agent_round_perform(struct agent_round *round, const struct round_effect *e
         drop_kept(round, true);
         rendezvous_backend_cancel_waits(round->backend);
         break;
+    case ROUND_EFFECT_FORGET:
+        stop_asking_again(round);
+        drop_kept(round, false);
+        break;
     case ROUND_EFFECT_ARM_TIMER:
         event_timer_set(round->timer, effect->deadline);
         break;

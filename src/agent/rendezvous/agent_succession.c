@@ -29,8 +29,9 @@ struct agent_succession {
     struct event_timer *timer;
     struct rendezvous_backend *backend;
     struct agent_hosted_store *store; /* stands by, or is served */
-    struct rendezvous_state gathered; /* as host: whose nodes are awaited */
+    struct rendezvous_state gathered; /* as host: whose nodes are awaited … */
     struct event_timer *gathering;
+    bool is_gathering; /* … now */
     bool is_connected;
     struct instant dial_end;
     struct event_timer *leaving;
@@ -104,6 +105,7 @@ static void stranger_wrote(void *context) {
 /* Nodes of the world that have not come to this host by now are lost. */
 static void gathered(void *context) {
     struct agent_succession *succession = context;
+    succession->is_gathering = false;
     for (size_t i = 0; i < succession->gathered.count; i++) {
         const struct node_identity *identity = &succession->gathered.nodes[i].identity;
         if (!agent_hosted_store_knows(succession->store, identity)) {
@@ -122,18 +124,39 @@ static bool was_host(const struct succession_effect *effect, const struct node_i
     return was;
 }
 
-static void gather(struct agent_succession *succession, const struct succession_effect *effect) {
-    const struct rendezvous_state *record = effect->host.record;
+static void await_nodes(
+    struct agent_succession *succession, const struct rendezvous_state *record) {
     struct duration silence = succession->settings->config->dynamic.settings.silence_timeout;
     rendezvous_state_copy(record, &succession->gathered);
+    if (!succession->is_gathering) {
+        succession->is_gathering = true;
+        event_timer_set(succession->gathering,
+            instant_after(instant_after(event_loop_now(succession->loop), silence),
+                duration_from_seconds(GATHERING_SLACK_SECONDS)));
+    }
+}
+
+static void gather(struct agent_succession *succession, const struct succession_effect *effect) {
+    const struct rendezvous_state *record = effect->host.record;
     for (size_t i = 0; i < record->count; i++) {
         if (was_host(effect, &record->nodes[i].identity)) {
             post_gone(succession, &record->nodes[i].identity, false);
         }
     }
-    event_timer_set(succession->gathering,
-        instant_after(instant_after(event_loop_now(succession->loop), silence),
-            duration_from_seconds(GATHERING_SLACK_SECONDS)));
+    await_nodes(succession, record);
+}
+
+/* Who holds a later record than the committed one writes it again, with nodes that this host has
+ * never seen. */
+void agent_succession_see(
+    struct agent_succession *succession, const struct rendezvous_state *record) {
+    bool are_known = true;
+    for (size_t i = 0; i < record->count && are_known; i++) {
+        are_known = agent_hosted_store_knows(succession->store, &record->nodes[i].identity);
+    }
+    if (!are_known && agent_hosted_store_is_serving(succession->store)) {
+        await_nodes(succession, record);
+    }
 }
 
 static void host(struct agent_succession *succession, const struct succession_effect *effect) {
@@ -167,6 +190,7 @@ static void end_hosting(struct agent_succession *succession) {
     host_answer_write(&answer, &text);
     agent_hosted_store_stand_by(succession->store, text_string(&text), NULL, NULL);
     event_timer_stop(succession->gathering);
+    succession->is_gathering = false;
     post_membership(succession, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING_OVER});
     host_answer_clear(&answer);
     text_clear(&text);
@@ -226,6 +250,9 @@ bool agent_succession_take(
         }
         lose(succession, loss_of(succession, event));
         return true;
+    }
+    if (event->kind == RENDEZVOUS_EVENT_RECORD && event->state != NULL) {
+        agent_succession_see(succession, event->state);
     }
     return false;
 }

@@ -25,9 +25,13 @@ void agent_succession_use(struct agent_succession *succession, struct rendezvous
 void agent_succession_perform(
     struct agent_succession *succession, const struct succession_effect *effect);
 
-/* Takes what the backend tells of its connection; false: it is no such event. */
+/* Takes what the backend tells of its connection; false: it is no such event, and for the
+ * rendezvous machine. */
 bool agent_succession_take(
     struct agent_succession *succession, const struct rendezvous_event *event);
+/* The record that this node writes. As the host, it waits for the nodes in it. */
+void agent_succession_see(
+    struct agent_succession *succession, const struct rendezvous_state *record);
 /* The host's machine is silent on the connection, or it is heard again. */
 void agent_succession_doubt(struct agent_succession *succession, bool is_doubted);
 /* This node stood still, and has given up its connection. */

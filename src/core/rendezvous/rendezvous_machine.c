@@ -242,10 +242,21 @@ static void lose_record(struct rendezvous_step *step, bool was_open) {
     }
 }
 
+/* Unless its nodes have exchanged what their workers need, the round may never have been committed,
+ * and the next host, which knows nothing of it, may begin another one of its number. So no two
+ * rounds are taken for one, it is given up. */
+static void give_up_begun_world(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    if (!machine->place.is_placed && machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
+        rendezvous_end_world(step, "the host of the job's store was lost when the round began");
+    }
+}
+
 /* The world goes on. Who was gone is known to the host, and the next one finds out anew. */
 static void seek_host(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     rendezvous_losses_forget_all(&machine->losses);
+    give_up_begun_world(step);
     rendezvous_finish_forget_count(&machine->finish);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_NONE &&
         machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {

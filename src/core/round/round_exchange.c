@@ -104,6 +104,9 @@ static void abandon(struct round_step *step) {
     if (exchange->is_waiting) {
         round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_CANCEL_WAIT});
     }
+    if (exchange->settings.has_succession && exchange->phase != ROUND_IDLE) {
+        round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_FORGET});
+    }
     round_step_disarm_timer(step);
     forget_round(exchange);
 }

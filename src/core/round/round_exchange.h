@@ -185,7 +185,8 @@ enum round_effect_kind {
     ROUND_EFFECT_GET,
     ROUND_EFFECT_WAIT, /* on the waiting connection */
     ROUND_EFFECT_CANCEL_WAIT,
-    ROUND_EFFECT_CLEAR, /* delete the keys of earlier rounds */
+    ROUND_EFFECT_FORGET, /* what was said and asked for this round: the next host is not told */
+    ROUND_EFFECT_CLEAR,  /* delete the keys of earlier rounds */
     ROUND_EFFECT_ARM_TIMER,
     ROUND_EFFECT_DISARM_TIMER,
     /* told to the agent */

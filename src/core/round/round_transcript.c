@@ -35,6 +35,7 @@ static const char *const effect_names[ROUND_EFFECT_KIND_COUNT] = {
     [ROUND_EFFECT_GET] = "get",
     [ROUND_EFFECT_WAIT] = "wait",
     [ROUND_EFFECT_CANCEL_WAIT] = "cancel_wait",
+    [ROUND_EFFECT_FORGET] = "forget",
     [ROUND_EFFECT_CLEAR] = "clear",
     [ROUND_EFFECT_ARM_TIMER] = "arm_timer",
     [ROUND_EFFECT_DISARM_TIMER] = "disarm_timer",
@@ -205,6 +206,7 @@ void round_effect_describe(const struct round_effect *effect, struct text *out) 
         break;
     case ROUND_EFFECT_CONNECT:
     case ROUND_EFFECT_CANCEL_WAIT:
+    case ROUND_EFFECT_FORGET:
     case ROUND_EFFECT_DISARM_TIMER:
     case ROUND_EFFECT_BARRIER_PASSED:
     case ROUND_EFFECT_KIND_COUNT:

@@ -17,10 +17,16 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void seek_host(struct bench *bench) {
+static void lose_host(struct bench *bench) {
     bench->held = RENDEZVOUS_EFFECT_KIND_COUNT;
     bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
                           .lost = {.reason = "no host", .is_host_sought = true}});
+}
+
+/* The workers of this node run. */
+static void seek_host(struct bench *bench) {
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    lose_host(bench);
 }
 
 static void a_world_runs_on_while_its_host_is_sought(void **state) {
@@ -30,6 +36,20 @@ static void a_world_runs_on_while_its_host_is_sought(void **state) {
     bench_expect(bench, SOUGHT);
     bench_connect(bench, true, false);
     bench_expect(bench, "present " ME);
+}
+
+/* The next host, which does not know of it, has begun another one of its number. */
+static void a_round_that_has_just_begun_is_given_up_with_its_host(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    lose_host(bench);
+    bench_expect(
+        bench, "round_over the host of the job's store was lost when the round began; " SOUGHT);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_place_round(bench, 1, "bcm");
+    bench_connect(bench, true, false);
+    assert_int_equal(bench->record.round, 2);
+    assert_null(strstr(text_string(&bench->log), "world round 1"));
 }
 
 static void a_lost_host_that_was_in_the_world_costs_one_round(void **state) {
@@ -104,6 +124,7 @@ static void a_host_that_nobody_follows_is_given_up(void **state) {
 
 static const struct CMUnitTest tests[] = {
     WITH_SUCCESSION(a_world_runs_on_while_its_host_is_sought),
+    WITH_SUCCESSION(a_round_that_has_just_begun_is_given_up_with_its_host),
     WITH_SUCCESSION(a_lost_host_that_was_in_the_world_costs_one_round),
     WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name),
     WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again),

@@ -341,6 +341,16 @@ static struct scene scene_with_succession(void) {
     return (struct scene){.exchange = round_exchange_new(&settings)};
 }
 
+static void what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host(void **state) {
+    (void)state;
+    struct scene scene = scene_with_succession();
+    begin(
+        &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
+    step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "cancel_wait; forget; disarm_timer");
+    step(&scene, plain(&scene, ROUND_EVENT_ABANDON), "");
+    scene_clear(&scene);
+}
+
 static void a_round_begins_when_the_register_has_it_where_there_is_one(void **state) {
     (void)state;
     struct scene scene = scene_with_succession();
@@ -397,6 +407,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_new_round_ends_the_one_before),
     cmocka_unit_test(answers_for_another_round_are_ignored),
     cmocka_unit_test(a_store_is_opened_anew_in_each_round),
+    cmocka_unit_test(what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host),
     cmocka_unit_test(a_round_begins_when_the_register_has_it_where_there_is_one),
     cmocka_unit_test(a_round_that_is_not_committed_in_time_says_so),
 };
