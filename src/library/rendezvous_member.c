@@ -88,6 +88,7 @@ static void tell(struct rendezvous_member *node, const struct rendezvous_effect 
     case RENDEZVOUS_EFFECT_ANSWER_ROLL:
     case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_TELL_STANDINGS:
+    case RENDEZVOUS_EFFECT_CUT_OFF:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
         observer->perform(observer->context, effect);
         break;

@@ -41,6 +41,12 @@ def small_disk(scratch):
     subprocess.run(["umount", "--lazy", path], check=True)
 
 
+@pytest.fixture(params=[[], ["delegation=true"]], ids=["alone", "delegating"])
+def make_job_of_each_kind(make_register_job, request):
+    """The same, whose nodes write the record themselves, or have it written by their host."""
+    return lambda *arguments, conf=(), **how: make_register_job(*arguments, conf=[*conf, *request.param], **how)
+
+
 def start_nodes(job, count):
     """Nodes node1, node2, …, of which the first hosts the store."""
     for number in range(1, count + 1):
@@ -64,8 +70,8 @@ def port_of_first_host(job):
     return int(entry["addresses"].split()[0])
 
 
-def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_register_job):
-    job = make_register_job("2:3")
+def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_job_of_each_kind):
+    job = make_job_of_each_kind("2:3")
     start_nodes(job, 3)
     job.started[0].kill()
     world = job.wait_for_world("node2", "node3")
@@ -75,8 +81,8 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
     assert job.succeeds()
 
 
-def test_every_host_in_turn_may_be_killed(make_register_job):
-    job = make_register_job("1:4")
+def test_every_host_in_turn_may_be_killed(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:4")
     start_nodes(job, 4)
     job.started[0].kill()
     job.wait_for_world("node2", "node3", "node4")
@@ -88,9 +94,9 @@ def test_every_host_in_turn_may_be_killed(make_register_job):
     assert job.succeeds()
 
 
-def test_host_and_successor_may_be_killed_one_after_the_other(make_register_job):
+def test_host_and_successor_may_be_killed_one_after_the_other(make_job_of_each_kind):
     """Of neither is a sign of life awaited: with these settings that would take ten minutes."""
-    job = make_register_job("2:4", conf=["silence_timeout=600"])
+    job = make_job_of_each_kind("2:4", conf=["silence_timeout=600"])
     start_nodes(job, 4)
     hosts_the_second_term(job, job.started[0]).kill()
     world = job.wait_for_world(*(node.name for node in job.started if not node.was_killed))
@@ -100,8 +106,8 @@ def test_host_and_successor_may_be_killed_one_after_the_other(make_register_job)
 
 
 @pytest.mark.parametrize("options", [[], ["--settling-time", "0"]], ids=["default", "0"])
-def test_others_go_on_when_the_host_is_told_to_end(make_register_job, options):
-    job = make_register_job("2:3", *options)
+def test_others_go_on_when_the_host_is_told_to_end(make_job_of_each_kind, options):
+    job = make_job_of_each_kind("2:3", *options)
     start_nodes(job, 3)
     job.started[0].signal(signal.SIGTERM)
     world = job.wait_for_world("node2", "node3")
@@ -109,6 +115,16 @@ def test_others_go_on_when_the_host_is_told_to_end(make_register_job, options):
     assert world.restarts == {0} and "may be on its way" not in job.tell(), job.tell()
     world.end()
     assert [node.finish().status for node in job.started[1:]] == [0, 0], job.tell()
+
+
+def test_a_signal_to_all_ends_a_job_whose_nodes_delegate_with_its_first_host(make_register_job):
+    job = make_register_job("2:6", conf=["delegation=true"])
+    start_nodes(job, 6)
+    assert all(any("standing to wish" in line for line in node.err().splitlines()) for node in job.started[1:]), job.tell()
+    for node in job.started:
+        node.signal(signal.SIGTERM)
+    assert {node.finish().status for node in job.started} == {1}, job.tell()
+    assert not any("hosts the store" in node.err() for node in job.started[1:]), job.tell()
 
 
 def test_a_spare_takes_the_place_of_a_killed_host(make_register_job):
@@ -147,8 +163,8 @@ def test_a_job_that_is_over_is_not_begun_again(make_register_job):
     assert end.status == 1 and "is over: its record is closed" in end.err, job.tell()
 
 
-def test_a_host_that_stood_still_is_deposed_and_follows(make_register_job):
-    job = make_register_job("2:3", conf=QUICK)
+def test_a_host_that_stood_still_is_deposed_and_follows(make_job_of_each_kind):
+    job = make_job_of_each_kind("2:3", conf=QUICK)
     start_nodes(job, 3)
     stopped = job.started[0]
     stopped.signal(signal.SIGSTOP)

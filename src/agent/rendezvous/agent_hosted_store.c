@@ -83,6 +83,14 @@ void agent_hosted_store_tell(
     }
 }
 
+void agent_hosted_store_cut_off(
+    struct agent_hosted_store *store, const struct node_identity *identity) {
+    struct text name = {0};
+    node_identity_describe(identity, &name);
+    store_thread_drop(store->thread, text_string(&name));
+    text_clear(&name);
+}
+
 /* The item of a queue, which is there as long as nobody takes it. */
 static void offer_delegation(struct agent_hosted_store *store) {
     struct text key = {0};
@@ -270,6 +278,9 @@ void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_see
     void (*done)(void *context), void *context) {
     begin_change(store, true, done, context);
     store_thread_serve(store->thread, seeds_taken, change_done, store);
+    if (store->settings.wished != NULL) {
+        offer_delegation(store);
+    }
 }
 
 void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *answer,
@@ -345,7 +356,7 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
     if (!settings->stands_by) {
         begin_to_serve(store);
     }
-    if (settings->wished != NULL) {
+    if (!settings->stands_by && settings->wished != NULL) {
         offer_delegation(store);
     }
     *out_store = store;

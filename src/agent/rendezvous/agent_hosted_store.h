@@ -71,6 +71,9 @@ bool agent_hosted_store_knows(
 /* Tells nodes that delegate how they stand: TELL_STANDINGS. */
 void agent_hosted_store_tell(
     struct agent_hosted_store *store, const struct rendezvous_effect *effect);
+/* Ends the connection on which this node is present: CUT_OFF. */
+void agent_hosted_store_cut_off(
+    struct agent_hosted_store *store, const struct node_identity *identity);
 
 /* Calls `done`, perhaps at once, when there are no more than this node's `own` connections or
  * `patience` is over. */

@@ -183,7 +183,7 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .maximum_nodes = config->maximum_nodes,
         .silence_timeout = config->dynamic.settings.silence_timeout,
         .answer_timeout = answer_timeout(record),
-        .delegates = config->dynamic.settings.delegates && config->dynamic.register_engine == NULL,
+        .delegates = config->dynamic.settings.delegates,
         .observer = {.told = told,
             .doubted = record->succession != NULL ? doubted : NULL,
             .context = record},
@@ -307,6 +307,14 @@ static void connect_to_store(struct agent_record *record, const struct rendezvou
                                                 });
 }
 
+static void serve_others(struct agent_record *record, const struct rendezvous_effect *effect) {
+    if (record->succession != NULL) {
+        agent_succession_serve(record->succession, effect);
+    } else {
+        agent_store_host_tell(record->host, effect);
+    }
+}
+
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect) {
     struct rendezvous_backend *backend = record->backend;
     switch (effect->kind) {
@@ -317,7 +325,8 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         rendezvous_backend_present(backend, effect);
         break;
     case RENDEZVOUS_EFFECT_TELL_STANDINGS:
-        agent_store_host_tell(record->host, effect);
+    case RENDEZVOUS_EFFECT_CUT_OFF:
+        serve_others(record, effect);
         break;
     case RENDEZVOUS_EFFECT_BEAT:
         rendezvous_backend_beat(backend);

@@ -95,6 +95,14 @@ static void node_silent(void *context, const struct node_identity *identity) {
         (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT, .silent = *identity});
 }
 
+static void node_wished(
+    void *context, const struct node_identity *identity, const struct rendezvous_wish *wish) {
+    struct agent_succession *succession = context;
+    agent_mailbox_post(&succession->settings->mailbox,
+        &(struct node_event){.part = NODE_RENDEZVOUS,
+            .rendezvous = {.kind = RENDEZVOUS_EVENT_WISHED, .wished = {*identity, *wish}}});
+}
+
 static void stranger_wrote(void *context) {
     struct agent_succession *succession = context;
     agent_mailbox_post(&succession->settings->mailbox,
@@ -238,7 +246,8 @@ bool agent_succession_take(
     struct agent_succession *succession, const struct rendezvous_event *event) {
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         succession->is_connected = true;
-        post_kind(succession, SUCCESSION_EVENT_CONNECTED);
+        post(succession, (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED,
+                             .offers_delegation = event->connected.offers_delegation});
         return true;
     }
     if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
@@ -314,6 +323,18 @@ void agent_succession_perform(
     }
 }
 
+void agent_succession_serve(
+    struct agent_succession *succession, const struct rendezvous_effect *effect) {
+    if (!agent_hosted_store_is_serving(succession->store)) {
+        return; /* another node hosts it by now */
+    }
+    if (effect->kind == RENDEZVOUS_EFFECT_TELL_STANDINGS) {
+        agent_hosted_store_tell(succession->store, effect);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_CUT_OFF) {
+        agent_hosted_store_cut_off(succession->store, &effect->cut_off);
+    }
+}
+
 void agent_succession_linger(struct agent_succession *succession, struct duration patience,
     void (*done)(void *context), void *context) {
     if (!agent_hosted_store_is_serving(succession->store)) {
@@ -370,6 +391,7 @@ static enum failure_code stand_by(struct agent_succession *succession, struct fa
         .gone = node_gone,
         .silent = node_silent,
         .record_written = stranger_wrote,
+        .wished = settings->config->dynamic.settings.delegates ? node_wished : NULL,
         .context = succession,
     };
     enum failure_code code = agent_hosted_store_open(succession->loop, &store,

@@ -37,6 +37,10 @@ void agent_succession_doubt(struct agent_succession *succession, bool is_doubted
 /* This node stood still, and has given up its connection. */
 void agent_succession_give_up(struct agent_succession *succession);
 
+/* What this node, as the host, wants for those that delegate to it: TELL_STANDINGS and CUT_OFF. */
+void agent_succession_serve(
+    struct agent_succession *succession, const struct rendezvous_effect *effect);
+
 /* Calls `done`, perhaps at once, when nothing is being appended, and no other node is connected to
  * this node's store, or `patience` is over. */
 void agent_succession_linger(struct agent_succession *succession, struct duration patience,

@@ -7,11 +7,15 @@ bool node_succession_event(const struct succession_machine *succession,
     case SUCCESSION_EFFECT_TELL_CONNECTED:
         *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
             .connected = {.has_presence = true,
-                .is_host = succession_machine_state(succession) == SUCCESSION_HOST}};
+                .is_host = succession_machine_state(succession) == SUCCESSION_HOST,
+                .is_same_store = effect->connected.is_same_term,
+                .offers_delegation = effect->connected.offers_delegation}};
         return true;
     case SUCCESSION_EFFECT_TELL_LOST:
         *out_event = (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTION_LOST,
-            .lost = {.reason = "the host of the job's store is sought", .is_host_sought = true}};
+            .lost = {.reason = "the host of the job's store is sought",
+                .is_host_sought = true,
+                .keeps_hosting = effect->keeps_hosting}};
         return true;
     case SUCCESSION_EFFECT_FENCED:
         *out_event =

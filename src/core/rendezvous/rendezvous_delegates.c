@@ -5,6 +5,10 @@
 
 #include "base/memory.h"
 
+/* A signal to all nodes does not come to all at once. And while a host that alone is told to end
+ * stays for so long, the others begin their next round at its store. */
+#define LEAVING_MILLISECONDS 250
+
 /* Of a told standing. */
 enum {
     TOLD_COMPLETE = 1,
@@ -81,6 +85,25 @@ struct node_role rendezvous_delegates_role(
                   delegate->wish.kind == RENDEZVOUS_WISH_JOIN;
     return is_new ? (struct node_role){delegate->wish.role, delegate->wish.local_world_size}
                   : (struct node_role){0};
+}
+
+void rendezvous_delegates_note_leaving(struct rendezvous_delegates *delegates, struct instant now) {
+    if (delegates->count > 0) {
+        moment_set_after(
+            &delegates->leaving_until, now, duration_from_milliseconds(LEAVING_MILLISECONDS));
+    }
+}
+
+bool rendezvous_delegates_are_leaving(
+    const struct rendezvous_delegates *delegates, struct instant now) {
+    bool are_leaving =
+        delegates->leaving_until.is_set && !moment_has_come(&delegates->leaving_until, now);
+    for (size_t i = 0; i < delegates->count && !are_leaving; i++) {
+        const struct rendezvous_delegate *delegate = &delegates->items[i];
+        are_leaving = delegate->wish.kind == RENDEZVOUS_WISH_LEAVE &&
+                      delegate->told.answered != delegate->wish.sequence;
+    }
+    return are_leaving;
 }
 
 void rendezvous_delegates_begin(struct rendezvous_delegates *delegates) {

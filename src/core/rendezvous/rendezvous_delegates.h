@@ -57,6 +57,7 @@ struct rendezvous_delegates {
     struct rendezvous_ranking ranking; /* of the last round for which this node has computed it */
     bool is_record_news;               /* the record was seen or written since all were told last */
     bool are_released;                 /* all were told that this node serves them no more */
+    struct moment leaving_until;       /* so long others that leave may follow the last one */
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates);
@@ -74,6 +75,13 @@ struct node_role rendezvous_delegates_role(
 /* The delegate, or NULL. */
 const struct rendezvous_delegate *rendezvous_delegates_find(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity);
+
+/* One of them, or the node that they delegate to, wishes to leave. */
+void rendezvous_delegates_note_leaving(struct rendezvous_delegates *delegates, struct instant now);
+/* Whether some wish to leave and were not told that they have left, or others may follow the last
+ * one of them. */
+bool rendezvous_delegates_are_leaving(
+    const struct rendezvous_delegates *delegates, struct instant now);
 
 /* A step begins: nothing is to be told yet. */
 void rendezvous_delegates_begin(struct rendezvous_delegates *delegates);

@@ -99,6 +99,7 @@ static void answer_roll(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     if (machine->purpose.goal != RENDEZVOUS_GOAL_LEAVE &&
+        machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
         rendezvous_view_is_participant(&machine->view) &&
         rendezvous_failure_answer_roll(&machine->failure, seen)) {
         rendezvous_step_push(
@@ -221,16 +222,24 @@ static void idle(struct rendezvous_step *step) {
     (void)step;
 }
 
+/* Its part is over. Others may need it. */
+static void serve(struct rendezvous_step *step) {
+    if (rendezvous_serving_outlasts(step->machine)) {
+        (void)(rendezvous_take_out_losses(step) || rendezvous_admit(step) ||
+               rendezvous_serve(step));
+    }
+}
+
 static void (*const handlers[RENDEZVOUS_SITUATION_COUNT][RENDEZVOUS_GOAL_COUNT])(
     struct rendezvous_step *step) = {
     /* goals: NONE, TAKE_PART, CLOSE, LEAVE, OVER */
     [RENDEZVOUS_SITUATION_CLOSED] = {idle, end_with_job, rendezvous_settle, rendezvous_settle,
         idle},
-    [RENDEZVOUS_SITUATION_UNKNOWN] = {idle, join, close_record, rendezvous_leave_lists, idle},
-    [RENDEZVOUS_SITUATION_OPEN] = {idle, join, close_record, rendezvous_leave_lists, idle},
-    [RENDEZVOUS_SITUATION_COMPLETE] = {idle, run, close_record, rendezvous_leave_round, idle},
-    [RENDEZVOUS_SITUATION_WAITING] = {idle, wait, close_record, rendezvous_leave_lists, idle},
-    [RENDEZVOUS_SITUATION_SPARE] = {idle, wait, close_record, rendezvous_leave_lists, idle},
+    [RENDEZVOUS_SITUATION_UNKNOWN] = {idle, join, close_record, rendezvous_leave_lists, serve},
+    [RENDEZVOUS_SITUATION_OPEN] = {idle, join, close_record, rendezvous_leave_lists, serve},
+    [RENDEZVOUS_SITUATION_COMPLETE] = {idle, run, close_record, rendezvous_leave_round, serve},
+    [RENDEZVOUS_SITUATION_WAITING] = {idle, wait, close_record, rendezvous_leave_lists, serve},
+    [RENDEZVOUS_SITUATION_SPARE] = {idle, wait, close_record, rendezvous_leave_lists, serve},
 };
 
 static void take_note(struct rendezvous_step *step) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "core/rendezvous/rendezvous_connection.h"
 #include "core/rendezvous/rendezvous_evaluation.h"
 #include "core/rendezvous/rendezvous_regroup.h"
 #include "core/rendezvous/rendezvous_serving.h"
@@ -19,8 +20,6 @@ static void note_placed(struct rendezvous_step *step);
 static void ask_done(struct rendezvous_step *step);
 static void ask_close(struct rendezvous_step *step);
 static void ask_leave(struct rendezvous_step *step);
-static void take_connected(struct rendezvous_step *step);
-static void take_lost(struct rendezvous_step *step);
 static void take_record(struct rendezvous_step *step);
 static void take_written(struct rendezvous_step *step);
 static void take_changed(struct rendezvous_step *step);
@@ -42,8 +41,8 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_DONE_ASKED] = ask_done,
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = ask_close,
     [RENDEZVOUS_EVENT_LEAVE_ASKED] = ask_leave,
-    [RENDEZVOUS_EVENT_CONNECTED] = take_connected,
-    [RENDEZVOUS_EVENT_CONNECTION_LOST] = take_lost,
+    [RENDEZVOUS_EVENT_CONNECTED] = rendezvous_connection_take,
+    [RENDEZVOUS_EVENT_CONNECTION_LOST] = rendezvous_connection_lose,
     [RENDEZVOUS_EVENT_RECORD] = take_record,
     [RENDEZVOUS_EVENT_WRITTEN] = take_written,
     [RENDEZVOUS_EVENT_CHANGED] = take_changed,
@@ -172,126 +171,11 @@ static void ask_close(struct rendezvous_step *step) {
 
 static void ask_leave(struct rendezvous_step *step) {
     step->machine->purpose.signal = step->event->signal;
+    rendezvous_delegates_note_leaving(&step->machine->delegates, step->event->now);
     rendezvous_end_part(step, RENDEZVOUS_GOAL_LEAVE);
 }
 
 /* Told by the backend. */
-
-/* After a new connection the node has a new name. Where no host serves presence, only this node
- * knows that the node of its old name is gone. A host may be told so before it is connected. */
-static void rename_node(struct rendezvous_machine *machine) {
-    if (!machine->link.has_presence || machine->link.is_host) {
-        rendezvous_losses_note(&machine->losses, &machine->view.me, false);
-    }
-    rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
-    rendezvous_place_give_up(&machine->place, RENDEZVOUS_NO_ROUND);
-}
-
-/* The store of another host has what is committed. This node is in the same world, as far as it
- * knows. What it has seen since, it holds against a record that is earlier. */
-static void stay_in_job(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
-    rendezvous_failure_forget_roll(&machine->failure, step->event->now,
-        rendezvous_failure_patience(&machine->settings, machine->link.has_presence));
-    if (machine->place.is_in_world) {
-        rendezvous_patience_end(&machine->patience);
-    }
-}
-
-static void take_connected(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
-    const struct rendezvous_event *event = step->event;
-    bool had_connection = machine->link.was_open;
-    if (machine->purpose.goal == RENDEZVOUS_GOAL_OVER ||
-        !rendezvous_link_open(&machine->link, event->connected.has_presence,
-            event->connected.is_host, event->now, machine->settings.keep_alive_interval)) {
-        return;
-    }
-    if (had_connection && machine->has_succession) {
-        stay_in_job(step);
-    } else {
-        rendezvous_view_begin(&machine->view);
-        if (had_connection) {
-            rename_node(machine);
-        }
-    }
-    rendezvous_wishing_begin(step);
-    rendezvous_step_present(step);
-}
-
-/* A host that was heard while the node tried is not gone, although the node could not connect until
- * the deadline. It is gone if it has refused: then the deadline has not come yet. */
-static bool is_host_there(const struct rendezvous_step *step) {
-    const struct rendezvous_machine *machine = step->machine;
-    struct instant now = step->event->now;
-    return step->event->lost.was_heard && machine->link.was_open &&
-           !instant_is_before(now, machine->link.given_up_at) &&
-           instant_is_before(now, machine->patience.join_deadline.at);
-}
-
-static void lose_record(struct rendezvous_step *step, bool was_open) {
-    struct rendezvous_machine *machine = step->machine;
-    const char *reason = step->event->lost.reason;
-    rendezvous_end_world(step, reason);
-    rendezvous_patience_begin(&machine->patience, step->event->now, machine->settings.join_timeout);
-    bool may_be_there = !machine->link.is_host || step->event->lost.is_own_doing;
-    if ((was_open || is_host_there(step)) && may_be_there) {
-        rendezvous_connect_again(step);
-    } else {
-        rendezvous_fail(step, reason);
-    }
-}
-
-/* Unless its nodes have exchanged what their workers need, the round may never have been committed,
- * and the next host, which knows nothing of it, may begin another one of its number. So no two
- * rounds are taken for one, it is given up. */
-static void give_up_begun_world(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
-    if (!machine->place.is_placed && machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
-        rendezvous_end_world(step, "the host of the job's store was lost when the round began");
-    }
-}
-
-/* The world goes on. Who was gone is known to the host, and the next one finds out anew. */
-static void seek_host(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
-    rendezvous_losses_forget_all(&machine->losses);
-    give_up_begun_world(step);
-    rendezvous_finish_forget_count(&machine->finish);
-    if (machine->purpose.goal != RENDEZVOUS_GOAL_NONE &&
-        machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
-        rendezvous_patience_begin(
-            &machine->patience, step->event->now, machine->settings.join_timeout);
-        rendezvous_connect_again(step);
-    }
-}
-
-static void take_lost(struct rendezvous_step *step) {
-    struct rendezvous_machine *machine = step->machine;
-    bool was_open = rendezvous_link_close(&machine->link);
-    if (step->event->lost.is_host_sought) {
-        seek_host(step);
-        return;
-    }
-    rendezvous_failure_end(&machine->failure);
-    if (!machine->link
-             .is_host) { /* a host is told of each loss once, whatever its own connection */
-        rendezvous_losses_forget_all(&machine->losses);
-    }
-    switch (machine->purpose.goal) {
-    case RENDEZVOUS_GOAL_TAKE_PART:
-        lose_record(step, was_open);
-        break;
-    case RENDEZVOUS_GOAL_CLOSE:
-    case RENDEZVOUS_GOAL_LEAVE:
-        rendezvous_settle(step);
-        break;
-    case RENDEZVOUS_GOAL_NONE:
-    case RENDEZVOUS_GOAL_OVER:
-    case RENDEZVOUS_GOAL_COUNT:
-        break;
-    }
-}
 
 /* Whether this node has the task to tell the watchers of changes that their writers have not
  * announced. It is the host of a store that serves presence, or, without presence, the first node
@@ -304,7 +188,9 @@ static bool tells_for_others(const struct rendezvous_machine *machine) {
 /* A node that was taken out of the record is known to be gone under the name that it had. */
 static void rename_if_taken_out(struct rendezvous_step *step, bool was_listed) {
     struct rendezvous_machine *machine = step->machine;
-    if (machine->has_succession && was_listed && rendezvous_view_self(&machine->view) == NULL &&
+    bool may_be_gone = was_listed || machine->view.is_name_kept;
+    machine->view.is_name_kept = false;
+    if (machine->has_succession && may_be_gone && rendezvous_view_self(&machine->view) == NULL &&
         machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
         rendezvous_view_rename(&machine->view, rendezvous_link_draw_local_id(&machine->link));
         rendezvous_step_present(step);
@@ -454,19 +340,26 @@ static void use_link(struct rendezvous_step *step) {
     }
 }
 
+/* Whether there is anything left to do for this node, or for others. */
+static bool is_to_act(const struct rendezvous_machine *machine) {
+    return machine->purpose.goal != RENDEZVOUS_GOAL_OVER || rendezvous_serving_outlasts(machine);
+}
+
 static void arm_timer(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct instant now = step->event->now;
     struct moment next = {0};
-    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+    bool is_active = is_to_act(machine);
+    if (is_active) {
         rendezvous_link_wake(&machine->link, now, &next);
     }
-    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER && rendezvous_link_is_open(&machine->link)) {
+    if (is_active && rendezvous_link_is_open(&machine->link)) {
         rendezvous_patience_wake(&machine->patience, now, &next);
         rendezvous_failure_wake(&machine->failure, now, &next);
         rendezvous_warming_wake(&machine->warming, now, &next);
         rendezvous_growth_wake(&machine->growth, now, &next);
         rendezvous_gathering_wake(&machine->delegates.gathering, now, &next);
+        moment_wake(&machine->delegates.leaving_until, now, &next);
     }
     if (next.is_set) {
         rendezvous_step_push(step,
@@ -485,7 +378,7 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
     }
     let_time_pass(&step);
     rendezvous_serving_tell(&step);
-    if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER) {
+    if (is_to_act(machine)) {
         beat(&step);
         rendezvous_tell_waiting(&step);
         if (!step.is_held) {

@@ -71,7 +71,8 @@
  * when the world that it has found does not run any more.
  * - Where this node hosts the store and offers delegation, it gets WISHED for each presence that
  * has a wish. TELL_STANDINGS puts a message into the queue of each node, in place of an earlier one
- *   that the node has not taken yet. A node that delegates gets it as STANDING.
+ *   that the node has not taken yet. A node that delegates gets it as STANDING. CUT_OFF ends the
+ *   connection on which the node is present. It connects again, and has another name then.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
  * - The machine has one timer. ARM_TIMER replaces it.
@@ -150,10 +151,13 @@ struct rendezvous_event {
              * node needs: it is there, and the network is bad. */
             bool was_heard;
             bool is_host_sought; /* another node may come to host the store */
+            bool keeps_hosting;  /* this node serves its store on, and connects to it again */
         } lost;
         struct {
             bool has_presence;
             bool is_host; /* this node gets NODE_GONE */
+            /* Where the host may change: it is that of the connection before, with its store. */
+            bool is_same_store;
             bool offers_delegation;
         } connected;
         const struct rendezvous_state *state; /* RECORD; borrowed; NULL: there is no record yet */
@@ -193,6 +197,7 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_ANSWER_ROLL,    /* this node is still in the round */
     RENDEZVOUS_EFFECT_WARM,           /* make the standby workers ready, before this node joins */
     RENDEZVOUS_EFFECT_TELL_STANDINGS, /* to nodes that delegate to this one */
+    RENDEZVOUS_EFFECT_CUT_OFF,        /* ends the connection of a node that delegates to this one */
     RENDEZVOUS_EFFECT_ARM_TIMER,
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
@@ -227,6 +232,7 @@ struct rendezvous_effect {
             size_t count;
             bool is_withdrawn; /* they are to write the record themselves */
         } standings;
+        struct node_identity cut_off; /* CUT_OFF */
         struct {
             const struct rendezvous_state *state; /* the machine's; good until the next step */
             bool is_quiet;                        /* no watcher needs to know */

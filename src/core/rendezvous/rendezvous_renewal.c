@@ -136,6 +136,10 @@ static void leave(struct rendezvous_step *step, bool is_of_round) {
     const struct rendezvous_machine *machine = step->machine;
     const struct node_identity *me = &machine->view.me;
     if (has_nothing_to_leave(machine)) {
+        if (rendezvous_serving_holds_back(step)) {
+            (void)(rendezvous_take_out_losses(step) || rendezvous_serve(step));
+            return;
+        }
         bool is_told = rendezvous_delegating_may_settle(&machine->delegating);
         if (is_told || rendezvous_view_self(&machine->view) != NULL) {
             rendezvous_settle(step);

@@ -13,11 +13,19 @@ static bool is_over(const struct rendezvous_machine *machine) {
     return machine->purpose.goal == RENDEZVOUS_GOAL_OVER;
 }
 
-/* Whether the delegates are to write the record themselves. */
+/* Whether the delegates are to write the record themselves. Where another node comes to host the
+ * store, this one serves them as long as it hosts. */
 static bool is_withdrawn(const struct rendezvous_machine *machine) {
     const struct rendezvous_state *seen = &machine->view.seen;
-    return (is_over(machine) && !(machine->view.has_record && seen->is_closed)) ||
-           rendezvous_state_has_foreign_node(seen);
+    bool ends_before_them = is_over(machine) && !machine->has_succession &&
+                            !(machine->view.has_record && seen->is_closed);
+    return ends_before_them || rendezvous_state_has_foreign_node(seen);
+}
+
+bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine) {
+    return is_over(machine) && machine->has_succession && machine->link.is_host &&
+           rendezvous_link_is_open(&machine->link) && machine->view.has_record &&
+           !machine->view.seen.is_closed;
 }
 
 /* Telling. */
@@ -37,8 +45,12 @@ static void push_tellings(struct rendezvous_step *step, const struct rendezvous_
     }
 }
 
+/* A node that is about to host has seen the record of another host, perhaps a part of it. */
 static bool has_word(const struct rendezvous_machine *machine) {
-    return is_over(machine) || (machine->view.has_record && !machine->view.is_lost);
+    const struct rendezvous_view *view = &machine->view;
+    bool is_heard = !machine->has_succession || rendezvous_link_is_open(&machine->link);
+    bool is_last_word = is_over(machine) && !machine->has_succession;
+    return is_heard && (is_last_word || (view->has_record && !view->is_lost));
 }
 
 /* What a pass over the delegates tells. */
@@ -100,15 +112,21 @@ void rendezvous_serving_tell(struct rendezvous_step *step) {
     }
 }
 
-/* A node that joins is told when it is in the record, so that it is told once. */
+/* A node that joins is told when it is in the record, so that it is told once. It is there already
+ * when it comes from another host. */
 static void answer(struct rendezvous_step *step, struct rendezvous_delegate *delegate) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     bool wants_own = delegate->wish.kind == RENDEZVOUS_WISH_OWN;
-    bool awaits_write =
-        delegate->wish.kind == RENDEZVOUS_WISH_JOIN || delegate->wish.kind == RENDEZVOUS_WISH_CLOSE;
     bool withdraws = wants_own || is_withdrawn(machine);
-    if (!has_word(machine) || (awaits_write && !withdraws && !seen->is_closed)) {
+    if (!has_word(machine)) {
+        return;
+    }
+    bool may_be_there = machine->has_succession && !delegate->told.is_anything;
+    bool is_to_come = delegate->wish.kind == RENDEZVOUS_WISH_JOIN &&
+                      !(may_be_there && rendezvous_state_find(seen, &delegate->identity) != NULL);
+    bool awaits_write = is_to_come || delegate->wish.kind == RENDEZVOUS_WISH_CLOSE;
+    if (awaits_write && !withdraws && !seen->is_closed) {
         return;
     }
     struct rendezvous_crowd crowd = rendezvous_state_crowd(seen);
@@ -119,11 +137,24 @@ static void answer(struct rendezvous_step *step, struct rendezvous_delegate *del
     push_tellings(step, &crowd, first, withdraws);
 }
 
+/* A node that came too late to a new host, or was a host before, is gone under the name that it has
+ * kept. */
+static void turn_away(struct rendezvous_step *step) {
+    const struct rendezvous_event *event = step->event;
+    if (step->machine->has_succession && event->wished.wish.kind != RENDEZVOUS_WISH_NONE) {
+        rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CUT_OFF,
+                                       .cut_off = event->wished.identity});
+    }
+}
+
 bool rendezvous_serving_hear(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
     size_t count = machine->delegates.count;
     bool is_gone = rendezvous_losses_include(&machine->losses, &event->wished.identity);
+    if (is_gone) {
+        turn_away(step);
+    }
     struct rendezvous_delegate *delegate = is_gone
                                                ? NULL
                                                : rendezvous_delegates_hear(&machine->delegates,
@@ -132,6 +163,9 @@ bool rendezvous_serving_hear(struct rendezvous_step *step) {
         rendezvous_gathering_hear(&machine->delegates.gathering,
             count < machine->delegates.count && delegate->wish.kind == RENDEZVOUS_WISH_JOIN,
             &machine->view.seen, event->now);
+        if (delegate->wish.kind == RENDEZVOUS_WISH_LEAVE) {
+            rendezvous_delegates_note_leaving(&machine->delegates, event->now);
+        }
         answer(step, delegate);
     }
     return delegate != NULL;
@@ -326,6 +360,12 @@ bool rendezvous_serve(struct rendezvous_step *step) {
                        end_round_for_them(&pass) || let_in_and_mark(&pass);
     node_table_clear(&pass.places);
     return has_written;
+}
+
+bool rendezvous_serving_holds_back(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    return machine->has_succession && machine->link.is_host &&
+           rendezvous_delegates_are_leaving(&machine->delegates, step->event->now);
 }
 
 bool rendezvous_serves_first(const struct rendezvous_machine *machine) {

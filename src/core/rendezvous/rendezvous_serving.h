@@ -4,7 +4,8 @@
  * itself: torchrun's (rendezvous_decision) for a node that comes, Muster's (rendezvous_regroup) for
  * the rest. Afterwards each is told how it stands, if that is news to it. Where a node of torchrun
  * is in the record, and when this node's part is over and the record is not closed, the delegates
- * are told to write the record themselves. */
+ * are told to write the record themselves. Where another node comes to host the store then, this
+ * one serves them until it ends. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_SERVING_H
 #define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_SERVING_H
 
@@ -20,6 +21,12 @@ bool rendezvous_serve(struct rendezvous_step *step);
  * roles: computes their ranks, and marks the round so. Of every other round the nodes exchange what
  * they need, which is also their barrier. */
 void rendezvous_serving_rank(struct rendezvous_step *step);
+/* Whether this node serves others on, although its own part is over: another node will host the
+ * store only when this one has ended. */
+bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine);
+/* Whether this node, which leaves, stays for others that leave with it: else each of them would
+ * need a next host. */
+bool rendezvous_serving_holds_back(const struct rendezvous_step *step);
 /* Whether the first node of the round seen delegates to this node, so that this node has its tasks.
  */
 bool rendezvous_serves_first(const struct rendezvous_machine *machine);

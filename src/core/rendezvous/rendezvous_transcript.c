@@ -40,6 +40,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_ANSWER_ROLL] = "answer_roll",
     [RENDEZVOUS_EFFECT_WARM] = "warm",
     [RENDEZVOUS_EFFECT_TELL_STANDINGS] = "tell_standings",
+    [RENDEZVOUS_EFFECT_CUT_OFF] = "cut_off",
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
@@ -141,12 +142,14 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_CONNECTED:
         text_append(out, event->connected.has_presence ? " presence" : "");
         text_append(out, event->connected.is_host ? " host" : "");
+        text_append(out, event->connected.is_same_store ? " again" : "");
         text_append(out, event->connected.offers_delegation ? " offer" : "");
         break;
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
         text_append(out, event->lost.is_silent ? " silent" : "");
         text_append(out, event->lost.was_heard ? " heard" : "");
         text_append(out, event->lost.is_host_sought ? " host_sought" : "");
+        text_append(out, event->lost.keeps_hosting ? " still_host" : "");
         describe_reason(event->lost.reason, out);
         break;
     case RENDEZVOUS_EVENT_RECORD:
@@ -200,6 +203,9 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
     case RENDEZVOUS_EFFECT_TELL_STANDINGS:
         text_append_format(out, " %zu%s", effect->standings.count,
             effect->standings.is_withdrawn ? " withdrawn" : "");
+        break;
+    case RENDEZVOUS_EFFECT_CUT_OFF:
+        describe_node(&effect->cut_off, false, out);
         break;
     case RENDEZVOUS_EFFECT_WRITE:
         text_append(out, effect->write.is_quiet ? " quietly" : "");

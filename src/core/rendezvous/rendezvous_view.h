@@ -23,6 +23,8 @@ struct rendezvous_view {
     /* There is no record any more, and this node does not hold it: its next draft begins another
      * one. */
     bool is_anew;
+    /* The name is of a connection to another host, and no record of this one was seen yet. */
+    bool is_name_kept;
     struct rendezvous_state seen;
     struct rendezvous_state draft;
     /* Above the ordinal of every complete round that this node has ever seen. */

@@ -14,14 +14,11 @@ static bool may_be_ranked(const struct rendezvous_machine *machine) {
            machine->place.world.round == RENDEZVOUS_NO_ROUND;
 }
 
-/* Where another node may come to host the store, nobody delegates: what is committed is for the
- * register to say, and not for a host alone. */
 void rendezvous_wishing_begin(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_event *event = step->event;
     bool delegates = machine->settings.delegates && event->connected.offers_delegation &&
-                     event->connected.has_presence && !event->connected.is_host &&
-                     !machine->has_succession;
+                     event->connected.has_presence && !event->connected.is_host;
     rendezvous_delegating_begin(&machine->delegating, delegates, may_be_ranked(machine));
     if (machine->delegating.is_on) {
         rendezvous_link_skip_fetch(&machine->link);

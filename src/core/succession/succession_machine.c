@@ -312,7 +312,11 @@ static void take_connected(struct succession_step *step) {
     machine->was_connected = true;
     machine->is_fenced = false;
     hear(step);
-    succession_push_kind(step, SUCCESSION_EFFECT_TELL_CONNECTED);
+    succession_push(
+        step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_CONNECTED,
+                  .connected = {.is_same_term = machine->connected_term == machine->entry.term,
+                      .offers_delegation = step->event->offers_delegation}});
+    machine->connected_term = machine->entry.term;
     if (machine->state == SUCCESSION_HOST) {
         succession_tell_committed(step);
     }

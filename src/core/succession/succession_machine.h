@@ -146,6 +146,7 @@ struct succession_event {
             const char *reason;
             bool is_final; /* it will be the same until the user has done something */
         } failed;
+        bool offers_delegation; /* CONNECTED: the host writes the record for others */
     };
 };
 
@@ -189,8 +190,13 @@ struct succession_effect {
             bool is_self;
             struct instant deadline;
         } dial;
-        int64_t term;            /* RENEW, LOOK */
-        int64_t round;           /* TELL_COMMITTED */
+        int64_t term;       /* RENEW, LOOK */
+        int64_t round;      /* TELL_COMMITTED */
+        bool keeps_hosting; /* TELL_LOST: this node lost its own store's connection, not its term */
+        struct {
+            bool is_same_term; /* as at the connection before, so it is to the same store */
+            bool offers_delegation;
+        } connected;             /* TELL_CONNECTED */
         struct instant deadline; /* ARM_TIMER */
         const char *reason;      /* FENCED, GAVE_UP: the machine's */
     };

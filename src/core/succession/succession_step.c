@@ -61,7 +61,8 @@ void succession_retry_later(struct succession_step *step) {
 
 static void tell_lost(struct succession_step *step) {
     step->machine->is_connected = false;
-    succession_push_kind(step, SUCCESSION_EFFECT_TELL_LOST);
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_LOST,
+                              .keeps_hosting = step->machine->state == SUCCESSION_HOST});
 }
 
 /* The store of another term is not the job's any more. SEEK follows. */

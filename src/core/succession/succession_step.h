@@ -58,6 +58,7 @@ struct succession_machine {
     bool is_dialing;
     bool is_connected;
     bool was_connected;
+    int64_t connected_term; /* of the connection, or of the last one */
     struct succession_suspicion suspicion;
     struct succession_silence silence; /* begins before the suspicion */
     struct moment renew_at;

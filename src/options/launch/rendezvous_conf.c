@@ -55,7 +55,7 @@ static const struct {
     {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
     {"timeout", SETTING_SECONDS, BACKEND_STATIC | BACKEND_ETCD, INT_MAX},
     {"is_host", SETTING_BOOLEAN, BACKEND_C10D, 0},
-    {"delegation", SETTING_BOOLEAN, BACKEND_C10D, 0},
+    {"delegation", SETTING_BOOLEAN, BACKEND_C10D | BACKEND_REGISTER, 0},
     {"store_type", SETTING_STORE_TYPE, BACKEND_C10D, 0},
     {"protocol", SETTING_PROTOCOL, BACKEND_ETCD, 0},
     {"ca_cert", SETTING_TEXT, BACKEND_ETCD, 0},

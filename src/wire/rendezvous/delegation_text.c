@@ -28,7 +28,8 @@ enum {
     MARK_CHARGED = 32,
     MARK_GAPS = 64,
     MARK_RANKED = 128,
-    MARKS = 255,
+    MARK_RANKED_BY_ANOTHER = 256,
+    MARKS = 511,
 };
 
 enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
@@ -140,6 +141,12 @@ void delegation_standing_clear(struct delegation_standing *standing) {
     rendezvous_state_clear(&standing->state);
 }
 
+/* A host before this one has ranked the round, and told the ranks to some. */
+static bool is_ranked_by_another(
+    const struct rendezvous_state *record, const struct rendezvous_node *node, bool is_ranked) {
+    return !is_ranked && node->is_participant && rendezvous_state_is_ranked(record);
+}
+
 static int marks_of(const struct rendezvous_state *record, bool has_gaps, bool is_ranked) {
     return (record->is_complete ? MARK_COMPLETE : 0) | (record->is_closed ? MARK_CLOSED : 0) |
            (record->has_failed ? MARK_FAILED : 0) | (record->is_draining ? MARK_DRAINING : 0) |
@@ -177,7 +184,9 @@ void delegation_standing_write(const struct rendezvous_state *record,
         within(record->base, NUMBER_MAXIMUM), within(record->next_base, NUMBER_MAXIMUM),
         within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
         within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
-        within(record->signal, SIGNAL_LARGEST), marks_of(record, crowd->has_gaps, is_ranked),
+        within(record->signal, SIGNAL_LARGEST),
+        marks_of(record, crowd->has_gaps, is_ranked) |
+            (is_ranked_by_another(record, node, is_ranked) ? MARK_RANKED_BY_ANOTHER : 0),
         crowd->participants, crowd->waiting, crowd->redundant, list_of(node),
         within(node->rank, NUMBER_MAXIMUM));
     if (is_ranked) {
@@ -197,6 +206,7 @@ static bool take_marks(struct words *words, struct rendezvous_state *state) {
     state->is_doubted = (marks & MARK_DOUBTED) != 0;
     state->is_charged = (marks & MARK_CHARGED) != 0;
     state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
+    state->ranked = (marks & MARK_RANKED_BY_ANOTHER) != 0 ? state->round + 1 : 0;
     return (marks & MARK_RANKED) != 0;
 }
 
@@ -254,6 +264,10 @@ static void take_standing(struct words *words, struct delegation_standing *stand
     state->crowd.waiting = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.redundant = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     take_self(words, state, &nobody);
+    if (state->ranked > 0) {
+        words->is_sound = words->is_sound && !is_ranked && rendezvous_state_is_ranked(state) &&
+                          state->count == 1 && state->nodes[0].is_participant;
+    }
     if (is_ranked) {
         take_ranks(words, standing);
     }

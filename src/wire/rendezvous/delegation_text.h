@@ -16,7 +16,8 @@
  * then how many participants, waiting nodes and spares there are; then on which list this node is
  * (0: none, 1: participant, 2: waiting, 3: spare) and its rank. If the marks have that of a ranked
  * round, the ranks of its workers follow: the first global rank, the world size, the first rank
- * within the role, the size of the role. The reason may follow:
+ * within the role, the size of the role. Another mark says that the round was ranked, but by a host
+ * before this one. The reason may follow:
  *
  *     standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1
  *     withdrawn 2 */

@@ -273,6 +273,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
     case RENDEZVOUS_EFFECT_CONNECT:
     case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_TELL_STANDINGS: /* for those who serve it */
+    case RENDEZVOUS_EFFECT_CUT_OFF:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_ROUND_OVER:

@@ -151,6 +151,33 @@ static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
     text_clear(&text);
 }
 
+static void a_round_that_another_host_has_ranked_is_known_as_such(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "standing 1 1 0 0 0 0 0 0 0 385 2 0 0 1 1 1 2 1 2", /* and by this one */
+        "standing 1 1 0 0 0 0 0 0 0 256 2 0 0 1 1",         /* an open round */
+        "standing 1 1 0 0 0 0 0 0 0 257 2 0 0 0 0",         /* in no list */
+    };
+    struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
+    struct rendezvous_telling telling = {.place = 0, .answers = 1};
+    struct node_identity identity = {.pid = 1};
+    struct delegation_standing read;
+    struct text text = {0};
+    rendezvous_state_obtain(&record, &identity)->is_participant = true;
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
+    assert_string_equal(text_string(&text), "standing 1 8 0 0 0 0 0 0 0 257 1 0 0 1 0");
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_state_is_ranked(&read.state) && read.ranks.world_size == 0);
+    delegation_standing_clear(&read);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
+    }
+    rendezvous_state_clear(&record);
+    text_clear(&text);
+}
+
 static void a_standing_has_the_same_size_for_any_number_of_nodes(void **state) {
     (void)state;
     struct rendezvous_state record = {0};
@@ -203,6 +230,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_values_are_no_wish),
     cmocka_unit_test(a_standing_lists_this_node_alone),
     cmocka_unit_test(a_standing_of_a_ranked_round_has_the_ranks),
+    cmocka_unit_test(a_round_that_another_host_has_ranked_is_known_as_such),
     cmocka_unit_test(a_standing_has_the_same_size_for_any_number_of_nodes),
     cmocka_unit_test(a_standing_that_no_record_has_is_refused),
 };
