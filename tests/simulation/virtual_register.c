@@ -33,10 +33,12 @@ static const char *objection(const struct virtual_entry *last, const struct virt
         return "somebody commits who does not host the term";
     }
     /* A round that was over before it was committed has no entry, and nobody ran workers in it. */
-    if (after->round < before->round) {
+    if (rendezvous_state_ordinal(after) < rendezvous_state_ordinal(before)) {
         return "a round is lost";
     }
-    if (after->restarts < before->restarts) {
+    /* One may be given back, when it is found that a lost node was the cause. */
+    int64_t refunded = before->is_charged && !after->is_charged ? 1 : 0;
+    if (after->restarts < before->restarts - refunded) {
         return "restarts have fallen";
     }
     if (before->is_closed && !after->is_closed) {

@@ -1,0 +1,916 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Performs what the machines of a node want, as agent/rendezvous does. */
+#include "moving_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "core/succession/succession_step.h"
+
+#define GATHERING_SECONDS (MOVING_SILENCE_SECONDS + 1)
+#define REFUSAL_MILLISECONDS 5
+#define REGISTER_AWAY_SECONDS 2.0
+#define WALL_BASE INT64_C(1700000000000000000)
+
+/* Facts. */
+
+static struct wall_time wall(const struct moving_job *job) {
+    return (struct wall_time){WALL_BASE + job->now.nanoseconds};
+}
+
+void moving_node_post(
+    struct moving_job *job, struct moving_node *node, const struct node_event *event) {
+    if (node->is_alive) {
+        node_machine_post(node->machine, event, job->now, wall(job));
+    }
+}
+
+void moving_tell_agent(struct moving_job *job, struct moving_node *node, struct agent_event event) {
+    moving_node_post(job, node, &(struct node_event){.part = NODE_AGENT, .agent = event});
+}
+
+static void tell_rendezvous(
+    struct moving_job *job, struct moving_node *node, struct rendezvous_event event) {
+    moving_node_post(job, node, &(struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = event});
+}
+
+static void tell_round(struct moving_job *job, struct moving_node *node, struct round_event event) {
+    moving_node_post(job, node, &(struct node_event){.part = NODE_ROUND, .round = event});
+}
+
+static void tell_membership(
+    struct moving_job *job, struct moving_node *node, enum membership_event_kind kind) {
+    moving_node_post(
+        job, node, &(struct node_event){.part = NODE_MEMBERSHIP, .membership = {.kind = kind}});
+}
+
+static void tell_succession(
+    struct moving_job *job, struct moving_node *node, struct succession_event event) {
+    moving_node_post(job, node, &(struct node_event){.part = NODE_SUCCESSION, .succession = event});
+}
+
+/* Timers: one of each machine's. */
+
+static void timer_fires(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    struct node_event told = {.part = (enum node_part)event->number};
+    if (event->ticket != node->timer_tickets[event->number]) {
+        return;
+    }
+    switch (told.part) {
+    case NODE_AGENT:
+        told.agent.kind = AGENT_EVENT_TIMER_FIRED;
+        break;
+    case NODE_MEMBERSHIP:
+        told.membership.kind = MEMBERSHIP_EVENT_TIMER_FIRED;
+        break;
+    case NODE_RENDEZVOUS:
+        told.rendezvous.kind = RENDEZVOUS_EVENT_TIMER_FIRED;
+        break;
+    case NODE_ROUND:
+        told.round.kind = ROUND_EVENT_TIMER_FIRED;
+        told.round.round = node->begun_round;
+        break;
+    case NODE_SUCCESSION:
+        told.succession.kind = SUCCESSION_EVENT_TIMER_FIRED;
+        break;
+    case NODE_STANDBY:
+    case NODE_PART_COUNT:
+        return;
+    }
+    moving_node_post(job, node, &told);
+}
+
+static void arm_timer(struct moving_job *job, struct moving_node *node, enum node_part part,
+    struct instant deadline) {
+    struct moving_event *event = moving_add(job, deadline, node, timer_fires);
+    event->number = part;
+    event->ticket = ++node->timer_tickets[part];
+}
+
+/* Its worker. */
+
+void moving_worker_ends(
+    struct moving_job *job, struct moving_node *node, struct process_exit exit) {
+    node->is_running = false;
+    node->worker = 0;
+    moving_tell_agent(job, node,
+        (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
+            .worker_exited = {.exit = exit, .observed = wall(job)}});
+    moving_tell_agent(job, node, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE});
+}
+
+static void is_done(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    if (node->worker == event->number) {
+        moving_worker_ends(job, node, (struct process_exit){0});
+    }
+}
+
+static void is_started(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    if (node->worker == event->number && !node->is_running) {
+        node->is_running = true;
+        moving_tell_agent(job, node, (struct agent_event){.kind = AGENT_EVENT_WORKERS_STARTED});
+        if (job->is_finishing) {
+            moving_add(job, moving_later(job, moving_between(job, 0.01, 1)), node, is_done)
+                ->number = node->worker;
+        }
+    }
+}
+
+static void start_worker(struct moving_job *job, struct moving_node *node) {
+    moving_check_start(job, node);
+    node->worker = ++job->lives;
+    moving_add(job, moving_later(job, moving_between(job, 0.001, 0.03)), node, is_started)->number =
+        node->worker;
+}
+
+static void is_signalled(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    if (node->worker == event->number) {
+        moving_worker_ends(
+            job, node, (struct process_exit){.is_signal = true, .value = (int)event->ticket});
+    }
+}
+
+static void signal_worker(struct moving_job *job, struct moving_node *node, int signal) {
+    bool is_slow = signal != MOVING_KILL && moving_chance(job, 10);
+    double seconds = is_slow ? moving_between(job, 0.1, 3) : moving_between(job, 0.001, 0.05);
+    if (node->worker == 0) {
+        moving_tell_agent(job, node, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE});
+        return;
+    }
+    struct moving_event *event = moving_add(job, moving_later(job, seconds), node, is_signalled);
+    event->number = node->worker;
+    event->ticket = (uint64_t)signal;
+}
+
+static void perform_agent(
+    struct moving_job *job, struct moving_node *node, const struct agent_effect *effect) {
+    switch ((int)effect->kind) {
+    case AGENT_EFFECT_START_WORKERS:
+        start_worker(job, node);
+        break;
+    case AGENT_EFFECT_SIGNAL_WORKERS:
+        signal_worker(job, node, effect->signal);
+        break;
+    case AGENT_EFFECT_KILL_WORKERS:
+        signal_worker(job, node, MOVING_KILL);
+        break;
+    case AGENT_EFFECT_ARM_TIMER:
+        arm_timer(job, node, NODE_AGENT, effect->deadline);
+        break;
+    case AGENT_EFFECT_DISARM_TIMER:
+        node->timer_tickets[NODE_AGENT]++;
+        break;
+    case AGENT_EFFECT_ANNOUNCE_RESTART:
+        tell_membership(job, node, MEMBERSHIP_EVENT_RESTART_ASKED);
+        break;
+    case AGENT_EFFECT_DOUBT_FAILURE:
+        tell_membership(job, node, MEMBERSHIP_EVENT_DOUBT_ASKED);
+        break;
+    case AGENT_EFFECT_ANNOUNCE_FAILURE:
+        tell_membership(job, node, MEMBERSHIP_EVENT_FAILURE_ASKED);
+        break;
+    case AGENT_EFFECT_FINISH:
+        node->is_finished = true;
+        node->outcome = effect->outcome.kind;
+        tell_membership(job, node, MEMBERSHIP_EVENT_END_ASKED);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The record. */
+
+static void lose_connection(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_event *event) {
+    enum succession_loss loss =
+        node->is_connected ? event->lost.is_silent ? SUCCESSION_LOSS_SILENT : SUCCESSION_LOSS_ENDED
+        : instant_is_before(job->now, node->dial_end) ? SUCCESSION_LOSS_REFUSED
+                                                      : SUCCESSION_LOSS_SILENT;
+    node->heard_at = node->is_connected ? job->now : node->heard_at; /* it had no doubt until now */
+    node->is_connected = false;
+    tell_succession(job, node,
+        (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = loss});
+}
+
+static void say_again(struct moving_node *node);
+static void look_at_record(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record);
+
+static void take_told(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_event *event) {
+    if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+        node->is_connected = true;
+        node->is_calling_roll = false;
+        node->heard_at = job->now;
+        tell_succession(job, node,
+            (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED,
+                .offers_delegation = event->connected.offers_delegation});
+        say_again(node);
+    } else if (event->kind == RENDEZVOUS_EVENT_CONNECTION_LOST) {
+        node->is_calling_roll = false;
+        lose_connection(job, node, event);
+    } else {
+        if (event->kind == RENDEZVOUS_EVENT_BROKEN) {
+            moving_complain(job, "node %d finds the record broken: %s", node->index, event->reason);
+        }
+        node->is_calling_roll &= event->kind != RENDEZVOUS_EVENT_ROLL_ANSWERED;
+        job->records_read += event->kind == RENDEZVOUS_EVENT_RECORD && node->store == NULL ? 1 : 0;
+        if (event->kind == RENDEZVOUS_EVENT_RECORD && event->state != NULL && node->store != NULL) {
+            look_at_record(job, node, event->state);
+        }
+        tell_rendezvous(job, node, *event);
+    }
+}
+
+void moving_perform_record(
+    struct moving_job *job, struct moving_node *node, struct record_effects *effects) {
+    for (size_t i = 0; i < effects->count; i++) {
+        const struct record_effect *effect = &effects->items[i];
+        switch (effect->kind) {
+        case RECORD_EFFECT_OPEN:
+            moving_lanes_open(job, node, effect->deadline, effect->refusal_patience, effect->pause);
+            break;
+        case RECORD_EFFECT_DROP:
+            moving_lanes_drop(job, node, false);
+            break;
+        case RECORD_EFFECT_RENEW_WAITER:
+            moving_lane_renew(job, node, RENDEZVOUS_LANE_WAITER);
+            break;
+        case RECORD_EFFECT_SEND:
+            moving_lane_send(node, (int)effect->send.lane, &effect->send.own.request,
+                (struct moving_call){.kind = MOVING_CALL_RECORD, .tag = effect->send.tag});
+            break;
+        case RECORD_EFFECT_TELL:
+            take_told(job, node, &effect->told);
+            break;
+        }
+    }
+    record_effects_clear(effects);
+}
+
+static void cancel_waits(struct moving_job *job, struct moving_node *node) {
+    struct record_effects effects = {0};
+    rendezvous_record_store_cancel_waits(node->record, &effects);
+    moving_perform_record(job, node, &effects);
+}
+
+static void perform_rendezvous(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_effect *effect) {
+    struct record_effects effects = {0};
+    if (effect->kind == RENDEZVOUS_EFFECT_TELL_STANDINGS) {
+        moving_store_tell(job, node, effect);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_CUT_OFF) {
+        moving_store_cut_off(job, node, &effect->cut_off);
+    } else if (effect->kind == RENDEZVOUS_EFFECT_ARM_TIMER) {
+        arm_timer(job, node, NODE_RENDEZVOUS, effect->deadline);
+    } else {
+        node->is_calling_roll |= effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;
+        if (effect->kind == RENDEZVOUS_EFFECT_WRITE && node->store != NULL) {
+            look_at_record(job, node, effect->write.state);
+        }
+        rendezvous_record_store_ask(node->record, effect, &effects);
+        moving_perform_record(job, node, &effects);
+    }
+}
+
+/* The round. */
+
+static void free_asked(struct moving_asked *asked) {
+    owned_request_clear(&asked->request);
+    free(asked);
+}
+
+static void drop_asked(struct moving_node *node, bool only_waits) {
+    struct moving_asked **place = &node->asked;
+    while (*place != NULL) {
+        struct moving_asked *asked = *place;
+        if (only_waits && asked->question.kind != ROUND_EFFECT_WAIT) {
+            place = &asked->next;
+            continue;
+        }
+        *place = asked->next;
+        asked->is_dropped = true;
+        if (!asked->is_under_way) {
+            free_asked(asked);
+        }
+    }
+}
+
+/* A GET that waits would hold up what is waited for next. */
+static void stop_asking_again(struct moving_job *job, struct moving_node *node) {
+    for (const struct moving_asked *asked = node->asked; asked != NULL; asked = asked->next) {
+        if (asked->is_under_way && asked->is_asked_again) {
+            cancel_waits(job, node);
+            return; /* the list may have changed */
+        }
+    }
+}
+
+static void send_asked(struct moving_node *node, struct moving_asked *asked, bool is_again) {
+    const struct store_request *request = &asked->request.request;
+    bool waits_first = is_again && asked->question.kind == ROUND_EFFECT_GET;
+    asked->is_asked_again = waits_first;
+    bool is_wait = asked->question.kind == ROUND_EFFECT_WAIT || waits_first;
+    int lane = is_wait ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
+    if (!rendezvous_record_store_is_up(node->record)) {
+        return;
+    }
+    if (waits_first) {
+        struct slice one[] = {request->key};
+        moving_lane_send(node, lane,
+            &(struct store_request){.operation = STORE_WAIT,
+                .keys = request->count > 0 ? request->keys : one,
+                .count = request->count > 0 ? request->count : 1},
+            (struct moving_call){.kind = MOVING_CALL_OTHER});
+    }
+    asked->is_under_way = true;
+    moving_lane_send(
+        node, lane, request, (struct moving_call){.kind = MOVING_CALL_ROUND, .asked = asked});
+}
+
+static void say_again(struct moving_node *node) {
+    struct moving_asked *next;
+    for (struct moving_asked *asked = node->asked; asked != NULL; asked = next) {
+        next = asked->next;
+        if (!asked->is_under_way) {
+            send_asked(node, asked, true);
+        }
+    }
+}
+
+static void ask_for_round(struct moving_node *node, const struct round_effect *effect) {
+    struct moving_asked *asked = memory_allocate(sizeof *asked);
+    struct moving_asked **place = &node->asked;
+    asked->question = round_question_of(effect);
+    round_request_build(effect, MOVING_RUN_ID, &asked->request);
+    while (*place != NULL) {
+        place = &(*place)->next;
+    }
+    *place = asked;
+    send_asked(node, asked, false);
+}
+
+static void take_round_answer(struct moving_job *job, struct moving_node *node,
+    struct moving_asked *asked, enum failure_code code, const struct store_reply *reply) {
+    struct round_answer answer = {0};
+    bool wants_answer = round_effect_wants_answer(asked->question.kind);
+    asked->is_under_way = false;
+    if (code == FAILURE_NONE && wants_answer && !asked->is_dropped) {
+        if (round_answer_read(&asked->question, reply, &answer) != FAILURE_NONE) {
+            moving_complain(job, "node %d cannot read an answer to its round", node->index);
+        } else {
+            tell_round(job, node, answer.event);
+        }
+        round_answer_clear(&answer);
+    }
+    if (asked->is_dropped) {
+        free_asked(asked);
+    } else if (code == FAILURE_NONE && wants_answer) {
+        struct moving_asked **place = &node->asked;
+        while (*place != asked) {
+            place = &(*place)->next;
+        }
+        *place = asked->next;
+        free_asked(asked);
+    }
+}
+
+void moving_call_done(struct moving_job *job, struct moving_node *node,
+    const struct moving_call *call, enum failure_code code, const struct store_reply *reply) {
+    struct record_effects effects = {0};
+    if (call->kind == MOVING_CALL_ROUND) {
+        take_round_answer(job, node, call->asked, code, reply);
+    } else if (call->kind == MOVING_CALL_RECORD && code == FAILURE_NONE) {
+        rendezvous_record_store_take_reply(node->record, call->tag, reply, &effects);
+        moving_perform_record(job, node, &effects);
+    }
+}
+
+static void store_is_open(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    tell_round(job, node,
+        (struct round_event){.kind = ROUND_EVENT_STORE_OPENED,
+            .round = event->number,
+            .opened = {node->name, 1024 + ++job->ports % 60000}});
+}
+
+static void perform_round(
+    struct moving_job *job, struct moving_node *node, const struct round_effect *effect) {
+    if (node->begun_round != effect->round) {
+        stop_asking_again(job, node);
+        drop_asked(node, false);
+    }
+    node->begun_round = effect->round;
+    switch ((int)effect->kind) {
+    case ROUND_EFFECT_ARM_TIMER:
+        arm_timer(job, node, NODE_ROUND, effect->deadline);
+        break;
+    case ROUND_EFFECT_DISARM_TIMER:
+        node->timer_tickets[NODE_ROUND]++;
+        break;
+    case ROUND_EFFECT_OPEN_WORKER_STORE:
+        moving_add(job, moving_later(job, moving_between(job, 0.0001, 0.002)), node, store_is_open)
+            ->number = effect->round;
+        break;
+    case ROUND_EFFECT_CANCEL_WAIT:
+        drop_asked(node, true);
+        cancel_waits(job, node);
+        break;
+    case ROUND_EFFECT_FORGET:
+        stop_asking_again(job, node);
+        drop_asked(node, false);
+        break;
+    case ROUND_EFFECT_CLEAR:
+        break;
+    default:
+        ask_for_round(node, effect);
+        break;
+    }
+}
+
+/* The register. */
+
+static double register_delay(struct moving_job *job) {
+    return moving_between(job, 0.0005, 0.02);
+}
+
+static void leave_if_ready(struct moving_job *job, struct moving_node *node) {
+    bool is_alone = node->has_lingered || moving_store_connections(job, node) == 0;
+    if (node->is_leaving && is_alone && !node->is_register_busy) {
+        node->is_leaving = false;
+        tell_membership(job, node, MEMBERSHIP_EVENT_LEFT);
+    }
+}
+
+static void linger_on(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    node->has_lingered = node->has_lingered || event->number != 0;
+    leave_if_ready(job, node);
+    if (node->is_leaving) {
+        (void)moving_add(job, moving_later(job, 0.01), node, linger_on);
+    }
+}
+
+/* A store that is not served by this node is nobody's to wait for. */
+static void linger(struct moving_job *job, struct moving_node *node, struct duration patience) {
+    if (node->store == NULL) {
+        tell_membership(job, node, MEMBERSHIP_EVENT_LEFT);
+        return;
+    }
+    node->is_leaving = true;
+    node->has_lingered = patience.nanoseconds == 0;
+    (void)moving_add(job, job->now, node, linger_on);
+    moving_add(job, instant_after(job->now, patience), node, linger_on)->number = 1;
+}
+
+static void take_entry(struct moving_job *job, struct moving_node *node,
+    enum succession_event_kind kind, size_t count) {
+    struct succession_event told = {.kind = kind};
+    if (count > 0) {
+        const struct virtual_entry *entry = &job->reg.entries[count - 1];
+        told.is_there = true;
+        told.entry = entry->entry;
+        told.record = &entry->record;
+        if (entry->entry.number > node->known.entry.number) {
+            node->known.entry = entry->entry;
+        }
+    }
+    node->heard_at = job->now;
+    tell_succession(job, node, told);
+}
+
+static void is_answered(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    enum succession_event_kind kind = (enum succession_event_kind)event->number;
+    if (event->ticket != node->register_ticket) {
+        return;
+    }
+    node->is_register_busy = false;
+    if (kind == SUCCESSION_EVENT_READ || kind == SUCCESSION_EVENT_LOST) {
+        take_entry(job, node, kind, (size_t)event->entry.entry.number);
+    } else if (kind == SUCCESSION_EVENT_FAILED) {
+        tell_succession(job, node,
+            (struct succession_event){.kind = kind, .failed = {"the register is away", false}});
+    } else {
+        if (kind == SUCCESSION_EVENT_WON) {
+            node->known.entry = event->entry.entry;
+            node->heard_at = job->now;
+        }
+        tell_succession(job, node, (struct succession_event){.kind = kind});
+    }
+}
+
+static struct moving_event *answer(struct moving_job *job, struct moving_node *node,
+    enum succession_event_kind kind, double seconds) {
+    struct moving_event *event = moving_add(job, moving_later(job, seconds), node, is_answered);
+    event->number = kind;
+    event->ticket = node->register_ticket;
+    event->entry.entry.number = (int64_t)job->reg.count;
+    return event;
+}
+
+static void ask_read(struct moving_job *job, struct moving_node *node) {
+    node->register_ticket++;
+    node->is_register_busy = true;
+    (void)answer(job, node, job->is_register_down ? SUCCESSION_EVENT_FAILED : SUCCESSION_EVENT_READ,
+        job->is_register_down ? REGISTER_AWAY_SECONDS : register_delay(job));
+}
+
+/* Late, and whatever has become of its node. */
+static void takes_effect(struct moving_job *job, struct moving_event *event) {
+    (void)virtual_register_append(&job->reg, &event->entry, job->now);
+    rendezvous_state_clear(&event->entry.record);
+}
+
+static void append_unknown(
+    struct moving_job *job, struct moving_node *node, const struct virtual_entry *entry) {
+    if (moving_chance(job, 50)) {
+        struct moving_event *late =
+            moving_add(job, moving_later(job, moving_between(job, 0, 3)), NULL, takes_effect);
+        late->entry = *entry;
+        late->entry.record = (struct rendezvous_state){0};
+        rendezvous_state_copy(&entry->record, &late->entry.record);
+    }
+    (void)answer(job, node, SUCCESSION_EVENT_UNKNOWN, 0.5);
+}
+
+static void ask_append(
+    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
+    struct virtual_entry entry = {
+        .entry = {effect->append.number, effect->append.term, node->identity},
+        .record = *effect->append.record, /* borrowed */
+        .is_claim = effect->append.is_claim,
+    };
+    node->register_ticket++;
+    node->is_register_busy = true;
+    bool is_unknown = job->is_treacherous && moving_chance(job, 4);
+    if (job->is_register_down && !is_unknown) {
+        (void)answer(job, node, SUCCESSION_EVENT_FAILED, REGISTER_AWAY_SECONDS);
+        return;
+    }
+    if (is_unknown) {
+        append_unknown(job, node, &entry);
+        return;
+    }
+    if (job->is_treacherous && moving_chance(job, 3)) {
+        moving_kill(job, node->index); /* before it */
+        return;
+    }
+    bool has_won = virtual_register_append(&job->reg, &entry, job->now);
+    if (job->is_treacherous && moving_chance(job, 5)) {
+        moving_kill(job, node->index); /* after it, before anybody is told */
+        return;
+    }
+    answer(job, node, has_won ? SUCCESSION_EVENT_WON : SUCCESSION_EVENT_LOST, register_delay(job))
+        ->entry.entry =
+        has_won ? entry.entry : (struct succession_entry){.number = (int64_t)job->reg.count};
+}
+
+static void renewal_is_seen(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    char renewal[32];
+    (void)snprintf(renewal, sizeof renewal, "%lld", (long long)event->number);
+    if (event->ticket == node->look_ticket) {
+        tell_succession(job, node,
+            (struct succession_event){
+                .kind = SUCCESSION_EVENT_RENEWAL, .renewal = event->number < 0 ? NULL : renewal});
+    }
+}
+
+static void ask_look(struct moving_job *job, struct moving_node *node, int64_t term) {
+    const struct virtual_entry *last = virtual_register_last(&job->reg);
+    bool is_there = last != NULL && last->entry.term == term;
+    double seconds = job->is_register_down ? REGISTER_AWAY_SECONDS : register_delay(job);
+    struct moving_event *event = moving_add(job, moving_later(job, seconds), node, renewal_is_seen);
+    event->number = job->is_register_down ? -1 : is_there ? job->reg.renewals : 0;
+    event->ticket = ++node->look_ticket;
+}
+
+static void is_renewed(struct moving_job *job, struct moving_event *event) {
+    tell_succession(
+        job, &job->nodes[event->node], (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED});
+}
+
+static void ask_renew(struct moving_job *job, struct moving_node *node, int64_t term) {
+    const struct virtual_entry *last = virtual_register_last(&job->reg);
+    if (!job->is_register_down) {
+        job->reg.renewals += last != NULL && last->entry.term == term ? 1 : 0;
+        (void)moving_add(job, moving_later(job, register_delay(job)), node, is_renewed);
+    }
+}
+
+/* The store. */
+
+static void post_gone(
+    struct moving_job *job, struct moving_node *node, const struct node_identity *identity) {
+    tell_rendezvous(job, node,
+        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
+}
+
+/* Nodes of the world that have not come to this host by now are lost. */
+static void has_gathered(struct moving_job *job, struct moving_event *event) {
+    struct moving_node *node = &job->nodes[event->node];
+    if (node->store == NULL || event->subject != node->store) {
+        return;
+    }
+    node->is_gathering = false;
+    for (size_t i = 0; i < node->gathered.count; i++) {
+        const struct node_identity *identity = &node->gathered.nodes[i].identity;
+        if (!moving_store_knows(node, identity)) {
+            tell_succession(job, node,
+                (struct succession_event){
+                    .kind = SUCCESSION_EVENT_NODE_SILENT, .silent = *identity});
+            post_gone(job, node, identity);
+        }
+    }
+}
+
+static void await_nodes(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record) {
+    rendezvous_state_copy(record, &node->gathered);
+    if (!node->is_gathering) {
+        node->is_gathering = true;
+        moving_add(job, moving_later(job, GATHERING_SECONDS), node, has_gathered)->subject =
+            node->store;
+    }
+}
+
+static void look_at_record(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record) {
+    for (size_t i = 0; i < record->count; i++) {
+        if (!moving_store_knows(node, &record->nodes[i].identity)) {
+            await_nodes(job, node, record);
+            return;
+        }
+    }
+}
+
+static bool was_host(const struct succession_effect *effect, const struct node_identity *identity) {
+    bool was = false;
+    for (size_t i = 0; i < effect->host.former_count && !was; i++) {
+        was = succession_is_same_process(identity, &effect->host.formers[i]);
+    }
+    return was;
+}
+
+static void host(
+    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
+    const struct rendezvous_state *record = effect->host.record;
+    job->terms++;
+    moving_store_open(job, node, record);
+    tell_membership(job, node, MEMBERSHIP_EVENT_HOSTING);
+    for (size_t i = 0; i < record->count; i++) {
+        if (was_host(effect, &record->nodes[i].identity)) {
+            post_gone(job, node, &record->nodes[i].identity);
+        }
+    }
+    node->is_gathering = false;
+    await_nodes(job, node, record);
+}
+
+static void end_hosting(struct moving_job *job, struct moving_node *node) {
+    struct record_effects effects = {0};
+    rendezvous_record_store_disconnect(node->record, &effects);
+    moving_perform_record(job, node, &effects);
+    moving_store_end(job, node);
+    tell_membership(job, node, MEMBERSHIP_EVENT_HOSTING_OVER);
+}
+
+static void dial(
+    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
+    struct record_effects effects = {0};
+    node->is_connected = false;
+    node->dials_self = effect->dial.is_self;
+    node->dial_end = effect->dial.deadline;
+    rendezvous_record_store_ask(node->record,
+        &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
+            .refusal_patience = duration_from_milliseconds(REFUSAL_MILLISECONDS),
+            .deadline = effect->dial.deadline},
+        &effects);
+    moving_perform_record(job, node, &effects);
+}
+
+static void tell_committed(struct moving_node *node, int64_t round) {
+    struct round_key key = {.kind = ROUND_KEY_COMMITTED, .round = round};
+    struct text_list keys = {0};
+    if (!rendezvous_record_store_is_up(node->record)) {
+        return;
+    }
+    round_key_list(&key, MOVING_RUN_ID, &keys);
+    moving_lane_send(node, RENDEZVOUS_LANE_ASKER,
+        &(struct store_request){.operation = STORE_SET,
+            .key = slice_from_string(keys.items[0]),
+            .value = slice_from_string("1")},
+        (struct moving_call){.kind = MOVING_CALL_OTHER});
+    text_list_clear(&keys);
+}
+
+static void perform_succession(
+    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
+    switch ((int)effect->kind) {
+    case SUCCESSION_EFFECT_READ:
+        ask_read(job, node);
+        break;
+    case SUCCESSION_EFFECT_APPEND:
+        ask_append(job, node, effect);
+        break;
+    case SUCCESSION_EFFECT_RENEW:
+        ask_renew(job, node, effect->term);
+        break;
+    case SUCCESSION_EFFECT_LOOK:
+        ask_look(job, node, effect->term);
+        break;
+    case SUCCESSION_EFFECT_DIAL:
+        dial(job, node, effect);
+        break;
+    case SUCCESSION_EFFECT_HOST:
+        host(job, node, effect);
+        break;
+    case SUCCESSION_EFFECT_END_HOSTING:
+        end_hosting(job, node);
+        break;
+    case SUCCESSION_EFFECT_TELL_COMMITTED:
+        tell_committed(node, effect->round);
+        break;
+    case SUCCESSION_EFFECT_ARM_TIMER:
+        arm_timer(job, node, NODE_SUCCESSION, effect->deadline);
+        break;
+    default:
+        break; /* the node's own */
+    }
+}
+
+/* The membership. */
+
+static void perform_membership(
+    struct moving_job *job, struct moving_node *node, const struct membership_effect *effect) {
+    struct record_effects effects = {0};
+    switch ((int)effect->kind) {
+    case MEMBERSHIP_EFFECT_NOTE:
+        moving_note(job, node, "\"%s\"", effect->note.text);
+        break;
+    case MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE:
+        tell_membership(job, node, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED);
+        break;
+    case MEMBERSHIP_EFFECT_ARM_TIMER:
+        arm_timer(job, node, NODE_MEMBERSHIP, effect->deadline);
+        break;
+    case MEMBERSHIP_EFFECT_CANCEL_ROLL:
+        if (node->is_calling_roll) {
+            node->is_calling_roll = false;
+            cancel_waits(job, node);
+        }
+        break;
+    case MEMBERSHIP_EFFECT_DISCONNECT:
+        rendezvous_record_store_disconnect(node->record, &effects);
+        moving_perform_record(job, node, &effects);
+        break;
+    case MEMBERSHIP_EFFECT_LINGER:
+        linger(job, node, effect->patience);
+        break;
+    case MEMBERSHIP_EFFECT_SETTLED:
+        moving_exit(job, node);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Steps. */
+
+static void perform(
+    struct moving_job *job, struct moving_node *node, const struct node_effect *effect) {
+    switch (effect->part) {
+    case NODE_AGENT:
+        perform_agent(job, node, &effect->agent);
+        break;
+    case NODE_MEMBERSHIP:
+        perform_membership(job, node, &effect->membership);
+        break;
+    case NODE_RENDEZVOUS:
+        perform_rendezvous(job, node, &effect->rendezvous);
+        break;
+    case NODE_ROUND:
+        perform_round(job, node, &effect->round);
+        break;
+    case NODE_SUCCESSION:
+        perform_succession(job, node, &effect->succession);
+        break;
+    case NODE_STANDBY:
+    case NODE_PART_COUNT:
+        break;
+    }
+}
+
+static void say(const struct moving_job *job, const struct moving_node *node,
+    const struct text *event, const struct node_effects *effects) {
+    struct text line = {0};
+    text_append_format(&line, "%s ->", text_string(event));
+    for (size_t i = 0; i < effects->count; i++) {
+        text_append(&line, i == 0 ? " " : "; ");
+        node_effect_describe(&effects->items[i], &line);
+    }
+    moving_note(job, node, "%s", text_string(&line));
+    text_clear(&line);
+}
+
+static void step(struct moving_job *job, struct moving_node *node) {
+    struct node_effects effects;
+    struct text event = {0};
+    if (job->is_told) {
+        node_event_describe(node_machine_next(node->machine), &event);
+    }
+    node_machine_step(node->machine, &effects);
+    if (job->is_told) {
+        say(job, node, &event, &effects);
+    }
+    text_clear(&event);
+    int64_t life = node->life;
+    for (size_t i = 0; i < effects.count && node->is_alive && node->life == life; i++) {
+        if (!effects.items[i].is_internal) {
+            perform(job, node, &effects.items[i]);
+        }
+    }
+}
+
+void moving_node_run(struct moving_job *job, struct moving_node *node) {
+    if (node->is_performing || node->is_stopped) {
+        return;
+    }
+    node->is_performing = true;
+    moving_pump(job, node);
+    while (node->is_alive && node_machine_next(node->machine) != NULL) {
+        step(job, node);
+        if (node->is_alive) {
+            moving_pump(job, node);
+        }
+    }
+    node->is_performing = false;
+}
+
+/* Life. */
+
+static struct node_settings settings_of(struct moving_job *job, const struct moving_node *node) {
+    struct node_settings made = {
+        .agent = {.worker_count = 1,
+            .max_restarts = 1000,
+            .shutdown_timeout = duration_from_seconds(5),
+            .has_peers = true,
+            .may_lose_peers = true},
+        .membership = {.kind = MEMBERSHIP_CHANGING,
+            .run_id = MOVING_RUN_ID,
+            .role = "default",
+            .local_world_size = 1,
+            .address = node->name,
+            .where = "the register",
+            .settling_time = duration_from_seconds(2),
+            .is_hasty = true,
+            .has_succession = true},
+        .rendezvous = {.identity = node->identity,
+            .has_succession = true,
+            .seed = random_next(&job->random)},
+        .round = {.role = "default",
+            .local_world_size = 1,
+            .has_succession = true,
+            .timeout = duration_from_seconds(600),
+            .where = "the register",
+            .exit_barrier_timeout = duration_from_seconds(300)},
+        .succession = {.identity = node->identity,
+            .silence_timeout = duration_from_seconds(MOVING_SILENCE_SECONDS),
+            .fence_timeout = duration_from_seconds(MOVING_FENCE_SECONDS)},
+    };
+    rendezvous_settings_init(&made.rendezvous.rendezvous);
+    made.rendezvous.rendezvous.minimum_nodes = job->minimum;
+    made.rendezvous.rendezvous.maximum_nodes = MOVING_NODES_MAXIMUM;
+    made.rendezvous.rendezvous.delegates = job->delegates;
+    made.rendezvous.rendezvous.last_call_timeout = duration_from_seconds(1);
+    made.rendezvous.role = round_settings_role(&made.round);
+    return made;
+}
+
+void moving_node_begin(struct moving_job *job, struct moving_node *node) {
+    struct node_settings made = settings_of(job, node);
+    struct rendezvous_record_store_settings record = {
+        .run_id = MOVING_RUN_ID,
+        .minimum_nodes = job->minimum,
+        .maximum_nodes = MOVING_NODES_MAXIMUM,
+        .answer_timeout = duration_from_seconds(15),
+        .seed = random_next(&job->random),
+        .delegates = job->delegates,
+    };
+    node->machine = node_machine_new(&made);
+    node->record = rendezvous_record_store_new(&record);
+    moving_tell_agent(job, node, (struct agent_event){.kind = AGENT_EVENT_START});
+}
+
+void moving_node_forget(struct moving_job *job, struct moving_node *node) {
+    (void)job;
+    drop_asked(node, false);
+    rendezvous_state_clear(&node->gathered);
+}
