@@ -57,6 +57,18 @@ def test_nodes_whose_daemons_have_one_key_make_a_world(job, daemons):
     assert all("is open to whoever" not in node.err() for node in job.started)
 
 
+def test_nodes_that_prove_themselves_outlive_their_host(muster, scratch, daemons):
+    register = scratch / "register"
+    register.mkdir()
+    job = Job(muster, "1:2", *MUNGE, "--rdzv-backend", "dir", path=register)
+    job.start("node1", env=daemons().env, address="127.0.0.1").wait_for_log("this node hosts the store")
+    job.start("node2", env=daemons().env, address="127.0.0.1")
+    job.wait_for_world("node1", "node2")
+    job.started[0].kill()
+    job.wait_for_world("node2").end()
+    assert job.succeeds()
+
+
 def test_a_stranger_may_only_ping(job, daemons):
     node = job.start_host("node1", env=daemons().env)
     world = job.wait_for_world("node1")

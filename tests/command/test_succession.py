@@ -81,6 +81,15 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
     assert job.succeeds()
 
 
+def test_nodes_that_have_a_token_outlive_their_host(make_register_job):
+    """Each host asks all others for a proof."""
+    job = make_register_job("2:3", env={"MUSTER_JOB_TOKEN": "a secret of this job's nodes"})
+    start_nodes(job, 3)
+    job.started[0].kill()
+    job.wait_for_world("node2", "node3").end()
+    assert job.succeeds()
+
+
 def test_every_host_in_turn_may_be_killed(make_job_of_each_kind):
     job = make_job_of_each_kind("1:4")
     start_nodes(job, 4)

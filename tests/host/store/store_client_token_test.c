@@ -7,6 +7,8 @@
 #include "wire/store_proof_key.h"
 
 #define NO_TOKEN 0
+/* Strangers are told something else in its place. */
+#define RECORD "record"
 
 /* A server and a client; NO_TOKEN: it has none. */
 struct meeting {
@@ -27,6 +29,8 @@ static void meet(
     struct store_server_settings settings = {
         .log = &meeting->log.log,
         .key = server == NO_TOKEN ? NULL : &meeting->keys[0],
+        .watched_key = "/" RECORD,
+        .stranger_answer = "turned away",
         .own_prefix = guarded_prefix,
         .guards_only_own_keys = guarded_prefix != NULL,
     };
@@ -108,6 +112,22 @@ static void a_client_with_a_token_does_not_trust_a_store_without(void **state) {
 }
 
 /* As PyTorch's clients, which know nothing of tokens. */
+static void who_has_proved_itself_is_no_stranger(void **state) {
+    (void)state;
+    struct meeting meeting;
+    meet(&meeting, 7, 7, NULL);
+    struct answer answer;
+    struct store_request request = {.operation = STORE_SET,
+        .key = slice_from_string(RECORD),
+        .value = slice_from_string("the record")};
+    ask(&meeting.fixture, &request, LONG, &answer);
+    request.operation = STORE_GET;
+    ask(&meeting.fixture, &request, LONG, &answer);
+    assert_int_equal(answer.code, FAILURE_NONE);
+    assert_string_equal(answer.text, "the record");
+    part(&meeting);
+}
+
 static void strangers_may_only_ping(void **state) {
     (void)state;
     struct meeting meeting;
@@ -154,6 +174,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(another_token_ends_the_client_at_once),
     cmocka_unit_test(a_client_without_a_token_is_told_that_one_is_wanted),
     cmocka_unit_test(a_client_with_a_token_does_not_trust_a_store_without),
+    cmocka_unit_test(who_has_proved_itself_is_no_stranger),
     cmocka_unit_test(strangers_may_only_ping),
     cmocka_unit_test(strangers_may_use_other_keys_where_only_some_are_guarded),
 };
