@@ -19,12 +19,13 @@ static bool fail_late(struct rendezvous_step *step) {
     return true;
 }
 
-/* A node that adds itself to an open round does not wake the watchers. They have nothing to do
- * until the round is complete, and of many nodes that come at once each would wake all earlier
- * ones. */
-static bool concerns_no_watcher(
+/* Where many nodes may come, one that adds itself to an open round does not wake the watchers. They
+ * have nothing to do until the round is complete, and of many nodes that come at once each would
+ * wake all earlier ones. Few nodes see who is there, so that each can say whom it waits for. */
+static bool concerns_no_watcher(const struct rendezvous_settings *settings,
     const struct rendezvous_state *draft, enum rendezvous_action action) {
-    return action == RENDEZVOUS_ADD_TO_PARTICIPANTS && !draft->is_complete;
+    return action == RENDEZVOUS_ADD_TO_PARTICIPANTS && !draft->is_complete &&
+           settings->maximum_nodes > RENDEZVOUS_DELEGATES_ABOVE_NODES;
 }
 
 static bool write_action(
@@ -44,7 +45,7 @@ static bool write_action(
         draft->restarts++;
         rendezvous_regroup_explain(draft, machine->failure.reason);
     }
-    return rendezvous_draft_write(step, concerns_no_watcher(draft, action));
+    return rendezvous_draft_write(step, concerns_no_watcher(settings, draft, action));
 }
 
 static bool take_action(struct rendezvous_step *step, enum rendezvous_action action, bool is_late) {

@@ -15,6 +15,25 @@ static void a_node_joins_an_empty_record_alone(void **state) {
                         ":0] wait [] spare []; world round 0 rank 0 of 1");
 }
 
+static void expect_join(struct bench *bench, int maximum_nodes, const char *write) {
+    bench->settings.rendezvous = sized(3, maximum_nodes);
+    place(&bench->record, muster_node("a"))->is_participant = true;
+    bench_join(bench, true, false);
+    struct text expected = {0};
+    text_append_format(&expected,
+        "connect 600.000; present " ME "; %s round 0 open [" A " " ME "] wait [] spare []", write);
+    bench_expect(bench, text_string(&expected));
+    text_clear(&expected);
+}
+
+static void of_few_nodes_each_sees_who_comes(void **state) {
+    expect_join(*state, 32, "write");
+}
+
+static void of_many_nodes_none_is_woken_for_one_that_comes(void **state) {
+    expect_join(*state, 33, "write quietly");
+}
+
 static void the_last_call_is_timed_by_this_nodes_own_clock(void **state) {
     struct bench *bench = *state;
     place(&bench->record, muster_node("a"))->is_participant = true;
@@ -197,6 +216,8 @@ static void a_round_that_has_become_too_small_is_not_entered(void **state) {
 
 static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_joins_an_empty_record_alone),
+    ON_BENCH(of_few_nodes_each_sees_who_comes),
+    ON_BENCH(of_many_nodes_none_is_woken_for_one_that_comes),
     ON_BENCH(the_last_call_is_timed_by_this_nodes_own_clock),
     ON_BENCH(a_world_is_told_only_when_it_is_asked_for),
     ON_BENCH(a_parked_node_waits_for_ever),

@@ -15,7 +15,7 @@ static void a_lost_write_is_thought_over_at_once_and_later_after_a_pause(void **
     bench_forget(bench);
     place(&bench->record, muster_node("a"))->is_participant = true;
     bench_lose_write(bench);
-    bench_expect(bench, "write quietly round 0 last_call [a_1_1073741824 " ME "] wait [] spare []");
+    bench_expect(bench, "write round 0 last_call [a_1_1073741824 " ME "] wait [] spare []");
     bench_lose_write(bench);
     bench_expect(bench, "");
     assert_true(bench->timer.nanoseconds - bench->now.nanoseconds <= 1000000);
