@@ -12,8 +12,9 @@
  *
  * A process has one timer per scope. Acquiring a scope again sets a new deadline. A request applies
  * to the process that makes it: after fork() a child may use the same struct, and its timers are
- * its own. No threads are started and no memory is allocated. Several threads may use one struct
- * once it is open. Functions return 0, or -1 with errno set; on failure no request was made. EINVAL
+ * its own. No threads are started, no memory is allocated and nothing is printed: how much the
+ * server says is up to its LOGLEVEL (muster-timer(1)). Several threads may use one struct once it
+ * is open. Functions return 0, or -1 with errno set; on failure no request was made. EINVAL
  * when NULL was given where it may not be, or a pid below 1; ENOENT for a struct that was zeroed
  * and not opened. muster_timer_close accepts NULL and such a struct. After it the struct can still
  * be used.

@@ -24,6 +24,7 @@ WORKER = BUILD / "tests" / "soak_worker"
 PORT = 29555  # in namespaces of their own
 SILENCE = 3  # seconds: silence_timeout
 SLACK = 2  # seconds by which a loaded machine may be late
+LATE = 5.5  # seconds after the others; a node that waits says so after 5
 
 OF_WORKERS = ["worker fails", "worker killed", "worker stopped", "worker hangs"]
 OF_AGENTS = ["agent killed", "agent terminated", "agent interrupted", "agent stopped", "node stopped", "guardian killed",
@@ -82,6 +83,17 @@ class Plan:
                      "keep_alive_interval": 1, "keep_alive_max_attempt": 3}  # fmt: skip
         count = int(self.seconds / 4) if is_marathon else dice.randint(1, 12)
         self.faults = sorted(self.make_fault() for _ in range(count))
+        self.combine(random.Random(f"{seed}, what else the job has"))
+
+    def combine(self, dice):
+        """What may be had beside everything else. A node that comes late finds others that have waited for a while."""
+        has_others = self.kind not in ("alone", "torchrun")
+        self.late = dice.randint(1, self.nodes - 2) if has_others and self.nodes > 2 and dice.random() < 0.2 else 0
+        self.variables = {"MUSTER_JOB_TOKEN": "the token of a storm"} if has_others and dice.random() < 0.3 else {}
+        if self.kind not in ("alone", "static", "file", "torchrun") and dice.random() < 0.6:
+            self.conf["delegation"] = dice.choice(["true", "false"])
+        for options in (["--scratch", "1M"], ["--event-log-handler", "console"], ["--standby", "on"], ["--role", "trainer"]):
+            self.options += options if dice.random() < 0.2 else []
 
     def make_fault(self):
         kind = self.dice.choice(KINDS[self.kind][1])
@@ -163,7 +175,7 @@ class Storm:
             if self.disk.mount():
                 self.disk = None
         self.port = PORT if self.network else free_port()
-        for _ in range(self.plan.nodes):
+        for _ in range(self.plan.nodes - self.plan.late):
             self.start_agent()
 
     def start_agent(self):
@@ -189,7 +201,7 @@ class Storm:
         command = [*program, *words, "--no-python", WORKER]
         environment = clean_environment(
             NODE=name, NOTES=self.notes, TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch, LOGLEVEL="DEBUG",
-            **({"TALKS": "1"} if plan.talks else {}),
+            **({"TALKS": "1"} if plan.talks else {}), **plan.variables,
         )  # fmt: skip
         error_path = self.scratch / f"{name}.err"
         command = [str(word) for word in (host.command(command) if host else command)]
@@ -209,6 +221,8 @@ class Storm:
 
     def play(self):
         self.began = time.monotonic()
+        for _ in range(self.plan.late):
+            self.later(LATE, self.start_agent)
         pending, sampled = list(self.plan.faults), 0
         while time.monotonic() - self.began < self.plan.seconds:
             now = time.monotonic() - self.began
@@ -376,7 +390,7 @@ class Storm:
         where = ["--host", host.address if host else "127.0.0.1", "--port", self.port, "--timeout", 2]
         command = [self.binary, "store", *words, *where]
         command = [str(word) for word in (host.command(command) if host else command)]
-        environment = clean_environment(TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch)
+        environment = clean_environment(TMPDIR=self.temporary, SCRATCH_OF_TEST=self.scratch, **self.plan.variables)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=5).stdout
         return ""
