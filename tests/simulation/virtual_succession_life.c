@@ -163,7 +163,7 @@ static void take_dialled(struct simulation *simulation, const struct sim_event *
     } else if (!host->is_alive) {
         told.loss = SUCCESSION_LOSS_REFUSED;
     } else if (host->is_hosting && !host->is_stopped) {
-        told.kind = SUCCESSION_EVENT_CONNECTED;
+        told = (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED};
         self->host = event->host;
         self->heard_at = simulation->now;
     }
