@@ -17,7 +17,7 @@
 /* What a standby worker does. */
 enum standby_play {
     STANDBY_PLAY_WELL,
-    STANDBY_PLAY_DIRTY,         /* says so, and ends */
+    STANDBY_PLAY_DIRTY,         /* says so, and is ended */
     STANDBY_PLAY_DIRTY_AT_GATE, /* says so when it is to go through */
     STANDBY_PLAY_SILENT,        /* does not go through its gate, and lives */
     STANDBY_PLAY_DEATH_AT_GATE, /* ends when it is to go through */
@@ -64,7 +64,7 @@ static inline _Noreturn void standby_fixture_play(enum standby_play play, int ga
     standby_fixture_hear(gate);
     if (play == STANDBY_PLAY_DIRTY) {
         standby_fixture_say(gate, "Da \033thread", 10);
-        _exit(77);
+        pause(); /* its end would come with its word or after it */
     }
     standby_fixture_say(gate, ready, sizeof ready);
     while (standby_fixture_hear(gate) == 'T') {
