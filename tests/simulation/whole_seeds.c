@@ -54,6 +54,10 @@ void whole_play_share(whole_job_maker *job, uint64_t share, whole_checker *check
     whole_play_seeds(job, (all_seeds * share + SEEDS_DEFAULT - 1) / SEEDS_DEFAULT, check);
 }
 
+bool whole_is_played_whole(void) {
+    return all_seeds >= SEEDS_DEFAULT;
+}
+
 void whole_take_arguments(int argument_count, char **arguments) {
     if (argument_count > 1) {
         all_seeds = strtoull(arguments[1], NULL, 10);

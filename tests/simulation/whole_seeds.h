@@ -29,4 +29,7 @@ void whole_play_seeds(whole_job_maker *job, uint64_t seeds, whole_checker *check
 /* Before the tests are run. */
 void whole_take_arguments(int argument_count, char **arguments);
 
+/* False where the arguments ask for fewer seeds than usual, because the code is instrumented. */
+bool whole_is_played_whole(void);
+
 #endif
