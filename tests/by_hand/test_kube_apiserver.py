@@ -29,7 +29,7 @@ import pytest
 
 from support.binary import ROOT
 from support.kube_apiserver import ROLE, KubeApiserver, require_kube_apiserver
-from support.nodes import Job, wait_until
+from support.nodes import Job, start_nodes, wait_until
 
 CONFORMANCE = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "tests/register_conformance"
 pytestmark = pytest.mark.timeout(900)
@@ -80,14 +80,6 @@ def refusal(kubernetes, **how):
     return output
 
 
-def start_nodes(job, count):
-    for number in range(1, count + 1):
-        job.start(f"node{number}", address="127.0.0.1")
-        if number == 1:
-            job.started[0].wait_for_log("this node hosts the store", timeout=PATIENCE)
-    return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)), timeout=PATIENCE)
-
-
 def test_the_server_keeps_a_register(kubernetes):
     finish(begin(kubernetes))
     assert list(kubernetes.find("configmap", "ml", "train")["metadata"]["labels"].values()) == ["muster"]
@@ -115,7 +107,7 @@ def test_others_that_change_the_config_map_do_not_matter(kubernetes):
 
 def test_a_killed_host_is_succeeded(kubernetes, make_kubernetes_job):
     job = make_kubernetes_job("2:3")
-    start_nodes(job, 3)
+    start_nodes(job, 3, PATIENCE)
     job.started[0].kill()
     world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
     assert world.restarts == {0} and len(job.worlds()) == 2, job.tell()
@@ -126,7 +118,7 @@ def test_a_killed_host_is_succeeded(kubernetes, make_kubernetes_job):
 
 def test_others_go_on_when_the_host_is_told_to_end(make_kubernetes_job):
     job = make_kubernetes_job("2:3")
-    start_nodes(job, 3)
+    start_nodes(job, 3, PATIENCE)
     job.started[0].signal(signal.SIGTERM)
     world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
     assert world.restarts == {0}, job.tell()
@@ -137,7 +129,7 @@ def test_others_go_on_when_the_host_is_told_to_end(make_kubernetes_job):
 def test_workers_run_on_while_the_server_is_away(kubernetes, make_kubernetes_job):
     """And a host that dies meanwhile is succeeded when it is back."""
     job = make_kubernetes_job("2:3")
-    first = start_nodes(job, 3)
+    first = start_nodes(job, 3, PATIENCE)
     kubernetes.kill()
     time.sleep(ABSENCE)
     assert all(worker.is_running() for worker in first.workers) and len(job.worlds()) == 1, job.tell()
@@ -151,7 +143,7 @@ def test_workers_run_on_while_the_server_is_away(kubernetes, make_kubernetes_job
 
 def test_all_nodes_may_be_killed_and_started_again(make_kubernetes_job):
     job = make_kubernetes_job("2")
-    start_nodes(job, 2).of("node2").end(3)
+    start_nodes(job, 2, PATIENCE).of("node2").end(3)
     assert job.wait_for_world("node1", "node2", timeout=PATIENCE).restarts == {1}
     for node in job.started:
         node.kill()

@@ -5,7 +5,7 @@ goes and comes, and what a user may get wrong."""
 import pytest
 
 from support.kubernetes import Kubernetes
-from support.nodes import Job
+from support.nodes import Job, start_nodes
 
 pytestmark = pytest.mark.timeout(900)
 PATIENCE = 240
@@ -28,18 +28,9 @@ def make_kubernetes_job(muster, kubernetes):
     return make
 
 
-def start_nodes(job, count):
-    """Nodes node1, node2, …, of which the first hosts the store."""
-    for number in range(1, count + 1):
-        job.start(f"node{number}", address="127.0.0.1")
-        if number == 1:
-            job.started[0].wait_for_log("this node hosts the store", timeout=PATIENCE)
-    return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)), timeout=PATIENCE)
-
-
 def test_a_killed_host_is_succeeded(kubernetes, make_kubernetes_job):
     job = make_kubernetes_job("2:3")
-    start_nodes(job, 3)
+    start_nodes(job, 3, PATIENCE)
     job.started[0].kill()
     world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
     assert world.restarts == {0}, job.tell()
@@ -53,7 +44,7 @@ def test_a_killed_host_is_succeeded(kubernetes, make_kubernetes_job):
 def test_workers_run_on_while_the_server_is_away(kubernetes, make_kubernetes_job):
     """And the round that a failed worker asks for is begun when it is back."""
     job = make_kubernetes_job("2", conf=["fence_timeout=4"])
-    world = start_nodes(job, 2)
+    world = start_nodes(job, 2, PATIENCE)
     kubernetes.stop()
     job.wait_for_log_of_any("this node's term is not renewed", timeout=PATIENCE)
     assert all(worker.is_running() for worker in world.workers), job.tell()

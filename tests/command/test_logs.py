@@ -3,9 +3,10 @@
 
 import os
 import re
-import subprocess
 
 import pytest
+
+from support.disks import small_file_system
 
 pytestmark = pytest.mark.threads
 
@@ -94,13 +95,8 @@ def test_a_very_long_line_does_not_grow_the_agent_without_bound(muster, scratch)
 @pytest.fixture
 def full_disk(scratch):
     """A mounted file system with room for next to nothing."""
-    path = scratch / "full"
-    path.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=40", "none", path], capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"needs a small file system, and mounting one failed: {mounted.stderr.strip()}")
-    yield path
-    subprocess.run(["umount", "--lazy", path], check=True)
+    with small_file_system(scratch / "full", "size=64k,nr_inodes=40") as path:
+        yield path
 
 
 def test_a_full_disk_is_reported_once_and_does_not_end_the_job(muster, full_disk):

@@ -5,12 +5,12 @@ import base64
 import contextlib
 import json
 import signal
-import subprocess
 
 import pytest
 
+from support.disks import small_file_system
 from support.network import require_network
-from support.nodes import wait_until
+from support.nodes import start_nodes, wait_until
 from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
@@ -32,28 +32,14 @@ def make_register_job(make_job, scratch):
 @pytest.fixture
 def small_disk(scratch):
     """A mounted file system with room for next to nothing."""
-    path = scratch / "small"
-    path.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", path], capture_output=True, text=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"needs a small file system, and mounting one failed: {mounted.stderr.strip()}")
-    yield path
-    subprocess.run(["umount", "--lazy", path], check=True)
+    with small_file_system(scratch / "small", "size=256k") as path:
+        yield path
 
 
 @pytest.fixture(params=[[], ["delegation=true"]], ids=["alone", "delegating"])
 def make_job_of_each_kind(make_register_job, request):
     """The same, whose nodes write the record themselves, or have it written by their host."""
     return lambda *arguments, conf=(), **how: make_register_job(*arguments, conf=[*conf, *request.param], **how)
-
-
-def start_nodes(job, count):
-    """Nodes node1, node2, …, of which the first hosts the store."""
-    for number in range(1, count + 1):
-        job.start(f"node{number}", address="127.0.0.1")
-        if number == 1:
-            job.started[0].wait_for_log("this node hosts the store")
-    return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)))
 
 
 def hosts_the_second_term(job, first):

@@ -111,12 +111,8 @@ static int end(void **state) {
 
 /* With an object that was made before. */
 
-static struct muster_store *open_store(const struct fixture *fixture) {
-    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
-    struct muster_store *store = NULL;
-    settings.host = "127.0.0.1";
-    settings.port = muster_store_server_port(fixture->server);
-    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
+static struct muster_store *connect_store(const struct fixture *fixture) {
+    struct muster_store *store = open_store(fixture);
     assert_int_equal(muster_store_connect(store, NULL), MUSTER_OK);
     return store;
 }
@@ -130,7 +126,7 @@ static void store_is_useless_without_memory_and_useful_again(void **state) {
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     set_up(&fixture);
-    struct muster_store *store = open_store(&fixture);
+    struct muster_store *store = connect_store(&fixture);
     exhaust(0);
     enum muster_error errors[] = {muster_store_set(store, "key", "value", 5, &failure),
         muster_store_get(store, "key", &value, NULL), muster_store_process(store, NULL),
@@ -160,7 +156,7 @@ static void answer_that_finds_no_memory_is_told_as_such(void **state) {
     (void)state;
     SKIP_WHERE_MEMORY_IS_ANOTHERS;
     set_up(&fixture);
-    struct muster_store *store = open_store(&fixture);
+    struct muster_store *store = connect_store(&fixture);
     assert_int_equal(muster_store_set(store, "large", large, LARGE_BYTES, NULL), MUSTER_OK);
     assert_int_equal(muster_store_get(store, "large", &value, NULL), MUSTER_OK);
     muster_bytes_clear(&value);
@@ -401,7 +397,7 @@ static void store_and_its_server_live_on_what_there_is(void **state) {
         struct fixture fixture;
         struct muster_bytes value = {0};
         set_up(&fixture);
-        struct muster_store *store = open_store(&fixture);
+        struct muster_store *store = connect_store(&fixture);
         assert_int_equal(muster_store_set_timeout(store, 60, NULL), MUSTER_OK);
         exhaust(steps[i] << 10);
         use(store, errors);
@@ -412,7 +408,7 @@ static void store_and_its_server_live_on_what_there_is(void **state) {
             assert_true(i < STEPS - 1 || errors[each] == MUSTER_OK);
         }
         muster_store_free(store);
-        store = open_store(&fixture);
+        store = connect_store(&fixture);
         assert_int_equal(muster_store_set(store, "key", "value", 5, NULL), MUSTER_OK);
         assert_int_equal(muster_store_get(store, "key", &value, NULL), MUSTER_OK);
         muster_bytes_clear(&value);

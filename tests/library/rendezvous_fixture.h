@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <muster/rendezvous.h>
+#include <muster/store.h>
 #include <muster/store_server.h>
 
 #define LONG_MILLISECONDS 60000
@@ -215,6 +216,16 @@ static inline void await_round(struct fixture *fixture, struct seen *seen, int a
     if (seen->error != MUSTER_OK) {
         fail_msg("%s", seen->message);
     }
+}
+
+/* A client of the fixture's store. The caller frees it. */
+static inline struct muster_store *open_store(const struct fixture *fixture) {
+    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
+    struct muster_store *store = NULL;
+    settings.host = "127.0.0.1";
+    settings.port = muster_store_server_port(fixture->server);
+    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
+    return store;
 }
 
 #endif

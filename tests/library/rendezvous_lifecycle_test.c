@@ -126,15 +126,6 @@ static void thousand_at_an_endpoint_leave_nothing_behind(void **state) {
 
 /* Beside each other. */
 
-static struct muster_store *open_store(const struct fixture *fixture) {
-    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
-    struct muster_store *store = NULL;
-    settings.host = "127.0.0.1";
-    settings.port = muster_store_server_port(fixture->server);
-    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
-    return store;
-}
-
 static void expect(struct muster_store *store, const char *value) {
     struct muster_bytes got = {0};
     assert_int_equal(muster_store_get(store, "key", &got, NULL), MUSTER_OK);

@@ -15,15 +15,6 @@
 /* Less than a byte for each further cycle would be more than this. */
 #define GROWTH_BYTES (1 << 20)
 
-static struct muster_store *open_store(const struct fixture *fixture) {
-    struct muster_tcp_store_settings settings = MUSTER_TCP_STORE_SETTINGS;
-    struct muster_store *store = NULL;
-    settings.host = "127.0.0.1";
-    settings.port = muster_store_server_port(fixture->server);
-    assert_int_equal(muster_store_new_tcp(&settings, &store, NULL), MUSTER_OK);
-    return store;
-}
-
 static struct muster_rendezvous_state *state_in(struct muster_store *store) {
     struct muster_rendezvous_state *state = NULL;
     struct muster_failure failure = {0};

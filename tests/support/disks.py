@@ -2,6 +2,7 @@
 """A disk that can be made to hang: a file system in a file, frozen by the kernel. Whoever writes to it then
 waits in uninterruptible sleep until it is thawed, whatever signals come."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -58,3 +59,14 @@ def make_disk(scratch):
     if obstacle:
         pytest.skip(f"no disk can be mounted here: {obstacle}")
     return disk
+
+
+@contextlib.contextmanager
+def small_file_system(path, options):
+    """A file system in memory with little room, mounted at a new directory; or a skip that says why there is none."""
+    path.mkdir()
+    obstacle = run("mount", "-t", "tmpfs", "-o", options, "none", path)
+    if obstacle:
+        pytest.skip(f"needs a small file system, and mounting one failed: {obstacle}")
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)

@@ -290,3 +290,12 @@ class Job:
         self.finish(timeout)
         assert all(node.running.process.returncode == 0 for node in self.started if not node.was_killed), self.tell()
         return True
+
+
+def start_nodes(job, count, timeout=WAIT):
+    """Nodes node1, node2, … of a job with a register, of which the first hosts the store."""
+    for number in range(1, count + 1):
+        job.start(f"node{number}", address="127.0.0.1")
+        if number == 1:
+            job.started[0].wait_for_log("this node hosts the store", timeout=timeout)
+    return job.wait_for_world(*(f"node{number}" for number in range(1, count + 1)), timeout=timeout)
