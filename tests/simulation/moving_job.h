@@ -3,8 +3,9 @@
  * node machines with their succession machines, the record store of wire, the spelling of
  * wire/round; so is the store of each term: the table of core/store with its presence, and its
  * codecs. Workers, processes, connections and the register are made up. moving_job.c keeps time,
- * processes and rules, moving_store.c the stores and the ways to them, moving_node.c performs what
- * a node's machines want. All comes from a seed. */
+ * processes and rules, moving_store.c the stores and the ways to them, moving_succession.c
+ * the register and who hosts, moving_node.c what else a node's machines want. All comes from a
+ * seed. */
 #ifndef MUSTER_TESTS_MOVING_JOB_H
 #define MUSTER_TESTS_MOVING_JOB_H
 
@@ -234,12 +235,29 @@ void moving_node_post(
 /* Until nothing is left to do at this moment. */
 void moving_node_run(struct moving_job *job, struct moving_node *node);
 void moving_tell_agent(struct moving_job *job, struct moving_node *node, struct agent_event event);
+void moving_tell_rendezvous(
+    struct moving_job *job, struct moving_node *node, struct rendezvous_event event);
+void moving_tell_membership(
+    struct moving_job *job, struct moving_node *node, enum membership_event_kind kind);
+void moving_tell_succession(
+    struct moving_job *job, struct moving_node *node, struct succession_event event);
+void moving_arm_timer(
+    struct moving_job *job, struct moving_node *node, enum node_part part, struct instant deadline);
 void moving_worker_ends(struct moving_job *job, struct moving_node *node, struct process_exit exit);
 /* What the record store wants. */
 void moving_perform_record(
     struct moving_job *job, struct moving_node *node, struct record_effects *effects);
 void moving_call_done(struct moving_job *job, struct moving_node *node,
     const struct moving_call *call, enum failure_code code, const struct store_reply *reply);
+
+/* moving_succession.c */
+void moving_perform_succession(
+    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect);
+/* As the host, waits for the nodes of a record that it has never seen. */
+void moving_look_at_record(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record);
+/* Until nothing is asked of the register, and nobody else is connected or `patience` is over. */
+void moving_linger(struct moving_job *job, struct moving_node *node, struct duration patience);
 
 /* moving_store.c */
 void moving_store_open(

@@ -8,9 +8,6 @@
 #include "base/memory.h"
 #include "core/succession/succession_step.h"
 
-#define GATHERING_SECONDS (MOVING_SILENCE_SECONDS + 1)
-#define REFUSAL_MILLISECONDS 5
-#define REGISTER_AWAY_SECONDS 2.0
 #define WALL_BASE INT64_C(1700000000000000000)
 
 /* Facts. */
@@ -30,7 +27,7 @@ void moving_tell_agent(struct moving_job *job, struct moving_node *node, struct 
     moving_node_post(job, node, &(struct node_event){.part = NODE_AGENT, .agent = event});
 }
 
-static void tell_rendezvous(
+void moving_tell_rendezvous(
     struct moving_job *job, struct moving_node *node, struct rendezvous_event event) {
     moving_node_post(job, node, &(struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = event});
 }
@@ -39,13 +36,13 @@ static void tell_round(struct moving_job *job, struct moving_node *node, struct 
     moving_node_post(job, node, &(struct node_event){.part = NODE_ROUND, .round = event});
 }
 
-static void tell_membership(
+void moving_tell_membership(
     struct moving_job *job, struct moving_node *node, enum membership_event_kind kind) {
     moving_node_post(
         job, node, &(struct node_event){.part = NODE_MEMBERSHIP, .membership = {.kind = kind}});
 }
 
-static void tell_succession(
+void moving_tell_succession(
     struct moving_job *job, struct moving_node *node, struct succession_event event) {
     moving_node_post(job, node, &(struct node_event){.part = NODE_SUCCESSION, .succession = event});
 }
@@ -82,7 +79,7 @@ static void timer_fires(struct moving_job *job, struct moving_event *event) {
     moving_node_post(job, node, &told);
 }
 
-static void arm_timer(struct moving_job *job, struct moving_node *node, enum node_part part,
+void moving_arm_timer(struct moving_job *job, struct moving_node *node, enum node_part part,
     struct instant deadline) {
     struct moving_event *event = moving_add(job, deadline, node, timer_fires);
     event->number = part;
@@ -160,24 +157,24 @@ static void perform_agent(
         signal_worker(job, node, MOVING_KILL);
         break;
     case AGENT_EFFECT_ARM_TIMER:
-        arm_timer(job, node, NODE_AGENT, effect->deadline);
+        moving_arm_timer(job, node, NODE_AGENT, effect->deadline);
         break;
     case AGENT_EFFECT_DISARM_TIMER:
         node->timer_tickets[NODE_AGENT]++;
         break;
     case AGENT_EFFECT_ANNOUNCE_RESTART:
-        tell_membership(job, node, MEMBERSHIP_EVENT_RESTART_ASKED);
+        moving_tell_membership(job, node, MEMBERSHIP_EVENT_RESTART_ASKED);
         break;
     case AGENT_EFFECT_DOUBT_FAILURE:
-        tell_membership(job, node, MEMBERSHIP_EVENT_DOUBT_ASKED);
+        moving_tell_membership(job, node, MEMBERSHIP_EVENT_DOUBT_ASKED);
         break;
     case AGENT_EFFECT_ANNOUNCE_FAILURE:
-        tell_membership(job, node, MEMBERSHIP_EVENT_FAILURE_ASKED);
+        moving_tell_membership(job, node, MEMBERSHIP_EVENT_FAILURE_ASKED);
         break;
     case AGENT_EFFECT_FINISH:
         node->is_finished = true;
         node->outcome = effect->outcome.kind;
-        tell_membership(job, node, MEMBERSHIP_EVENT_END_ASKED);
+        moving_tell_membership(job, node, MEMBERSHIP_EVENT_END_ASKED);
         break;
     default:
         break;
@@ -194,13 +191,11 @@ static void lose_connection(
                                                       : SUCCESSION_LOSS_SILENT;
     node->heard_at = node->is_connected ? job->now : node->heard_at; /* it had no doubt until now */
     node->is_connected = false;
-    tell_succession(job, node,
+    moving_tell_succession(job, node,
         (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = loss});
 }
 
 static void say_again(struct moving_node *node);
-static void look_at_record(
-    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record);
 
 static void take_told(
     struct moving_job *job, struct moving_node *node, const struct rendezvous_event *event) {
@@ -208,7 +203,7 @@ static void take_told(
         node->is_connected = true;
         node->is_calling_roll = false;
         node->heard_at = job->now;
-        tell_succession(job, node,
+        moving_tell_succession(job, node,
             (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED,
                 .offers_delegation = event->connected.offers_delegation});
         say_again(node);
@@ -222,9 +217,9 @@ static void take_told(
         node->is_calling_roll &= event->kind != RENDEZVOUS_EVENT_ROLL_ANSWERED;
         job->records_read += event->kind == RENDEZVOUS_EVENT_RECORD && node->store == NULL ? 1 : 0;
         if (event->kind == RENDEZVOUS_EVENT_RECORD && event->state != NULL && node->store != NULL) {
-            look_at_record(job, node, event->state);
+            moving_look_at_record(job, node, event->state);
         }
-        tell_rendezvous(job, node, *event);
+        moving_tell_rendezvous(job, node, *event);
     }
 }
 
@@ -268,11 +263,11 @@ static void perform_rendezvous(
     } else if (effect->kind == RENDEZVOUS_EFFECT_CUT_OFF) {
         moving_store_cut_off(job, node, &effect->cut_off);
     } else if (effect->kind == RENDEZVOUS_EFFECT_ARM_TIMER) {
-        arm_timer(job, node, NODE_RENDEZVOUS, effect->deadline);
+        moving_arm_timer(job, node, NODE_RENDEZVOUS, effect->deadline);
     } else {
         node->is_calling_roll |= effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL;
         if (effect->kind == RENDEZVOUS_EFFECT_WRITE && node->store != NULL) {
-            look_at_record(job, node, effect->write.state);
+            moving_look_at_record(job, node, effect->write.state);
         }
         rendezvous_record_store_ask(node->record, effect, &effects);
         moving_perform_record(job, node, &effects);
@@ -409,7 +404,7 @@ static void perform_round(
     node->begun_round = effect->round;
     switch ((int)effect->kind) {
     case ROUND_EFFECT_ARM_TIMER:
-        arm_timer(job, node, NODE_ROUND, effect->deadline);
+        moving_arm_timer(job, node, NODE_ROUND, effect->deadline);
         break;
     case ROUND_EFFECT_DISARM_TIMER:
         node->timer_tickets[NODE_ROUND]++;
@@ -434,318 +429,6 @@ static void perform_round(
     }
 }
 
-/* The register. */
-
-static double register_delay(struct moving_job *job) {
-    return moving_between(job, 0.0005, 0.02);
-}
-
-static void leave_if_ready(struct moving_job *job, struct moving_node *node) {
-    bool is_alone = node->has_lingered || moving_store_connections(job, node) == 0;
-    if (node->is_leaving && is_alone && !node->is_register_busy) {
-        node->is_leaving = false;
-        tell_membership(job, node, MEMBERSHIP_EVENT_LEFT);
-    }
-}
-
-static void linger_on(struct moving_job *job, struct moving_event *event) {
-    struct moving_node *node = &job->nodes[event->node];
-    node->has_lingered = node->has_lingered || event->number != 0;
-    leave_if_ready(job, node);
-    if (node->is_leaving) {
-        (void)moving_add(job, moving_later(job, 0.01), node, linger_on);
-    }
-}
-
-/* A store that is not served by this node is nobody's to wait for. */
-static void linger(struct moving_job *job, struct moving_node *node, struct duration patience) {
-    if (node->store == NULL) {
-        tell_membership(job, node, MEMBERSHIP_EVENT_LEFT);
-        return;
-    }
-    node->is_leaving = true;
-    node->has_lingered = patience.nanoseconds == 0;
-    (void)moving_add(job, job->now, node, linger_on);
-    moving_add(job, instant_after(job->now, patience), node, linger_on)->number = 1;
-}
-
-static void take_entry(struct moving_job *job, struct moving_node *node,
-    enum succession_event_kind kind, size_t count) {
-    struct succession_event told = {.kind = kind};
-    if (count > 0) {
-        const struct virtual_entry *entry = &job->reg.entries[count - 1];
-        told.is_there = true;
-        told.entry = entry->entry;
-        told.record = &entry->record;
-        if (entry->entry.number > node->known.entry.number) {
-            node->known.entry = entry->entry;
-        }
-    }
-    node->heard_at = job->now;
-    tell_succession(job, node, told);
-}
-
-static void is_answered(struct moving_job *job, struct moving_event *event) {
-    struct moving_node *node = &job->nodes[event->node];
-    enum succession_event_kind kind = (enum succession_event_kind)event->number;
-    if (event->ticket != node->register_ticket) {
-        return;
-    }
-    node->is_register_busy = false;
-    if (kind == SUCCESSION_EVENT_READ || kind == SUCCESSION_EVENT_LOST) {
-        take_entry(job, node, kind, (size_t)event->entry.entry.number);
-    } else if (kind == SUCCESSION_EVENT_FAILED) {
-        tell_succession(job, node,
-            (struct succession_event){.kind = kind, .failed = {"the register is away", false}});
-    } else {
-        if (kind == SUCCESSION_EVENT_WON) {
-            node->known.entry = event->entry.entry;
-            node->heard_at = job->now;
-        }
-        tell_succession(job, node, (struct succession_event){.kind = kind});
-    }
-}
-
-static struct moving_event *answer(struct moving_job *job, struct moving_node *node,
-    enum succession_event_kind kind, double seconds) {
-    struct moving_event *event = moving_add(job, moving_later(job, seconds), node, is_answered);
-    event->number = kind;
-    event->ticket = node->register_ticket;
-    event->entry.entry.number = (int64_t)job->reg.count;
-    return event;
-}
-
-static void ask_read(struct moving_job *job, struct moving_node *node) {
-    node->register_ticket++;
-    node->is_register_busy = true;
-    (void)answer(job, node, job->is_register_down ? SUCCESSION_EVENT_FAILED : SUCCESSION_EVENT_READ,
-        job->is_register_down ? REGISTER_AWAY_SECONDS : register_delay(job));
-}
-
-/* Late, and whatever has become of its node. */
-static void takes_effect(struct moving_job *job, struct moving_event *event) {
-    (void)virtual_register_append(&job->reg, &event->entry, job->now);
-    rendezvous_state_clear(&event->entry.record);
-}
-
-static void append_unknown(
-    struct moving_job *job, struct moving_node *node, const struct virtual_entry *entry) {
-    if (moving_chance(job, 50)) {
-        struct moving_event *late =
-            moving_add(job, moving_later(job, moving_between(job, 0, 3)), NULL, takes_effect);
-        late->entry = *entry;
-        late->entry.record = (struct rendezvous_state){0};
-        rendezvous_state_copy(&entry->record, &late->entry.record);
-    }
-    (void)answer(job, node, SUCCESSION_EVENT_UNKNOWN, 0.5);
-}
-
-static void ask_append(
-    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
-    struct virtual_entry entry = {
-        .entry = {effect->append.number, effect->append.term, node->identity},
-        .record = *effect->append.record, /* borrowed */
-        .is_claim = effect->append.is_claim,
-    };
-    node->register_ticket++;
-    node->is_register_busy = true;
-    bool is_unknown = job->is_treacherous && moving_chance(job, 4);
-    if (job->is_register_down && !is_unknown) {
-        (void)answer(job, node, SUCCESSION_EVENT_FAILED, REGISTER_AWAY_SECONDS);
-        return;
-    }
-    if (is_unknown) {
-        append_unknown(job, node, &entry);
-        return;
-    }
-    if (job->is_treacherous && moving_chance(job, 3)) {
-        moving_kill(job, node->index); /* before it */
-        return;
-    }
-    bool has_won = virtual_register_append(&job->reg, &entry, job->now);
-    if (job->is_treacherous && moving_chance(job, 5)) {
-        moving_kill(job, node->index); /* after it, before anybody is told */
-        return;
-    }
-    answer(job, node, has_won ? SUCCESSION_EVENT_WON : SUCCESSION_EVENT_LOST, register_delay(job))
-        ->entry.entry =
-        has_won ? entry.entry : (struct succession_entry){.number = (int64_t)job->reg.count};
-}
-
-static void renewal_is_seen(struct moving_job *job, struct moving_event *event) {
-    struct moving_node *node = &job->nodes[event->node];
-    char renewal[32];
-    (void)snprintf(renewal, sizeof renewal, "%lld", (long long)event->number);
-    if (event->ticket == node->look_ticket) {
-        tell_succession(job, node,
-            (struct succession_event){
-                .kind = SUCCESSION_EVENT_RENEWAL, .renewal = event->number < 0 ? NULL : renewal});
-    }
-}
-
-static void ask_look(struct moving_job *job, struct moving_node *node, int64_t term) {
-    const struct virtual_entry *last = virtual_register_last(&job->reg);
-    bool is_there = last != NULL && last->entry.term == term;
-    double seconds = job->is_register_down ? REGISTER_AWAY_SECONDS : register_delay(job);
-    struct moving_event *event = moving_add(job, moving_later(job, seconds), node, renewal_is_seen);
-    event->number = job->is_register_down ? -1 : is_there ? job->reg.renewals : 0;
-    event->ticket = ++node->look_ticket;
-}
-
-static void is_renewed(struct moving_job *job, struct moving_event *event) {
-    tell_succession(
-        job, &job->nodes[event->node], (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED});
-}
-
-static void ask_renew(struct moving_job *job, struct moving_node *node, int64_t term) {
-    const struct virtual_entry *last = virtual_register_last(&job->reg);
-    if (!job->is_register_down) {
-        job->reg.renewals += last != NULL && last->entry.term == term ? 1 : 0;
-        (void)moving_add(job, moving_later(job, register_delay(job)), node, is_renewed);
-    }
-}
-
-/* The store. */
-
-static void post_gone(
-    struct moving_job *job, struct moving_node *node, const struct node_identity *identity) {
-    tell_rendezvous(job, node,
-        (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
-}
-
-/* Nodes of the world that have not come to this host by now are lost. */
-static void has_gathered(struct moving_job *job, struct moving_event *event) {
-    struct moving_node *node = &job->nodes[event->node];
-    if (node->store == NULL || event->subject != node->store) {
-        return;
-    }
-    node->is_gathering = false;
-    for (size_t i = 0; i < node->gathered.count; i++) {
-        const struct node_identity *identity = &node->gathered.nodes[i].identity;
-        if (!moving_store_knows(node, identity)) {
-            tell_succession(job, node,
-                (struct succession_event){
-                    .kind = SUCCESSION_EVENT_NODE_SILENT, .silent = *identity});
-            post_gone(job, node, identity);
-        }
-    }
-}
-
-static void await_nodes(
-    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record) {
-    rendezvous_state_copy(record, &node->gathered);
-    if (!node->is_gathering) {
-        node->is_gathering = true;
-        moving_add(job, moving_later(job, GATHERING_SECONDS), node, has_gathered)->subject =
-            node->store;
-    }
-}
-
-static void look_at_record(
-    struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record) {
-    for (size_t i = 0; i < record->count; i++) {
-        if (!moving_store_knows(node, &record->nodes[i].identity)) {
-            await_nodes(job, node, record);
-            return;
-        }
-    }
-}
-
-static bool was_host(const struct succession_effect *effect, const struct node_identity *identity) {
-    bool was = false;
-    for (size_t i = 0; i < effect->host.former_count && !was; i++) {
-        was = succession_is_same_process(identity, &effect->host.formers[i]);
-    }
-    return was;
-}
-
-static void host(
-    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
-    const struct rendezvous_state *record = effect->host.record;
-    job->terms++;
-    moving_store_open(job, node, record);
-    tell_membership(job, node, MEMBERSHIP_EVENT_HOSTING);
-    for (size_t i = 0; i < record->count; i++) {
-        if (was_host(effect, &record->nodes[i].identity)) {
-            post_gone(job, node, &record->nodes[i].identity);
-        }
-    }
-    node->is_gathering = false;
-    await_nodes(job, node, record);
-}
-
-static void end_hosting(struct moving_job *job, struct moving_node *node) {
-    struct record_effects effects = {0};
-    rendezvous_record_store_disconnect(node->record, &effects);
-    moving_perform_record(job, node, &effects);
-    moving_store_end(job, node);
-    tell_membership(job, node, MEMBERSHIP_EVENT_HOSTING_OVER);
-}
-
-static void dial(
-    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
-    struct record_effects effects = {0};
-    node->is_connected = false;
-    node->dials_self = effect->dial.is_self;
-    node->dial_end = effect->dial.deadline;
-    rendezvous_record_store_ask(node->record,
-        &(struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT,
-            .refusal_patience = duration_from_milliseconds(REFUSAL_MILLISECONDS),
-            .deadline = effect->dial.deadline},
-        &effects);
-    moving_perform_record(job, node, &effects);
-}
-
-static void tell_committed(struct moving_node *node, int64_t round) {
-    struct round_key key = {.kind = ROUND_KEY_COMMITTED, .round = round};
-    struct text_list keys = {0};
-    if (!rendezvous_record_store_is_up(node->record)) {
-        return;
-    }
-    round_key_list(&key, MOVING_RUN_ID, &keys);
-    moving_lane_send(node, RENDEZVOUS_LANE_ASKER,
-        &(struct store_request){.operation = STORE_SET,
-            .key = slice_from_string(keys.items[0]),
-            .value = slice_from_string("1")},
-        (struct moving_call){.kind = MOVING_CALL_OTHER});
-    text_list_clear(&keys);
-}
-
-static void perform_succession(
-    struct moving_job *job, struct moving_node *node, const struct succession_effect *effect) {
-    switch ((int)effect->kind) {
-    case SUCCESSION_EFFECT_READ:
-        ask_read(job, node);
-        break;
-    case SUCCESSION_EFFECT_APPEND:
-        ask_append(job, node, effect);
-        break;
-    case SUCCESSION_EFFECT_RENEW:
-        ask_renew(job, node, effect->term);
-        break;
-    case SUCCESSION_EFFECT_LOOK:
-        ask_look(job, node, effect->term);
-        break;
-    case SUCCESSION_EFFECT_DIAL:
-        dial(job, node, effect);
-        break;
-    case SUCCESSION_EFFECT_HOST:
-        host(job, node, effect);
-        break;
-    case SUCCESSION_EFFECT_END_HOSTING:
-        end_hosting(job, node);
-        break;
-    case SUCCESSION_EFFECT_TELL_COMMITTED:
-        tell_committed(node, effect->round);
-        break;
-    case SUCCESSION_EFFECT_ARM_TIMER:
-        arm_timer(job, node, NODE_SUCCESSION, effect->deadline);
-        break;
-    default:
-        break; /* the node's own */
-    }
-}
-
 /* The membership. */
 
 static void perform_membership(
@@ -756,10 +439,10 @@ static void perform_membership(
         moving_note(job, node, "\"%s\"", effect->note.text);
         break;
     case MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE:
-        tell_membership(job, node, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED);
+        moving_tell_membership(job, node, MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED);
         break;
     case MEMBERSHIP_EFFECT_ARM_TIMER:
-        arm_timer(job, node, NODE_MEMBERSHIP, effect->deadline);
+        moving_arm_timer(job, node, NODE_MEMBERSHIP, effect->deadline);
         break;
     case MEMBERSHIP_EFFECT_CANCEL_ROLL:
         if (node->is_calling_roll) {
@@ -772,7 +455,7 @@ static void perform_membership(
         moving_perform_record(job, node, &effects);
         break;
     case MEMBERSHIP_EFFECT_LINGER:
-        linger(job, node, effect->patience);
+        moving_linger(job, node, effect->patience);
         break;
     case MEMBERSHIP_EFFECT_SETTLED:
         moving_exit(job, node);
@@ -800,7 +483,7 @@ static void perform(
         perform_round(job, node, &effect->round);
         break;
     case NODE_SUCCESSION:
-        perform_succession(job, node, &effect->succession);
+        moving_perform_succession(job, node, &effect->succession);
         break;
     case NODE_STANDBY:
     case NODE_PART_COUNT:
