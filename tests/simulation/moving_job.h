@@ -3,9 +3,9 @@
  * node machines with their succession machines, the record store of wire, the spelling of
  * wire/round; so is the store of each term: the table of core/store with its presence, and its
  * codecs. Workers, processes, connections and the register are made up. moving_job.c keeps time,
- * processes and rules, moving_store.c the stores and the ways to them, moving_succession.c
- * the register and who hosts, moving_node.c what else a node's machines want. All comes from a
- * seed. */
+ * processes and rules, moving_store.c the stores and the ways to them, moving_succession.c the
+ * register and who hosts, moving_round.c the round, moving_node.c what else a node's machines want.
+ * All comes from a seed. */
 #ifndef MUSTER_TESTS_MOVING_JOB_H
 #define MUSTER_TESTS_MOVING_JOB_H
 
@@ -249,6 +249,16 @@ void moving_perform_record(
     struct moving_job *job, struct moving_node *node, struct record_effects *effects);
 void moving_call_done(struct moving_job *job, struct moving_node *node,
     const struct moving_call *call, enum failure_code code, const struct store_reply *reply);
+
+void moving_tell_round(struct moving_job *job, struct moving_node *node, struct round_event event);
+void moving_cancel_waits(struct moving_job *job, struct moving_node *node);
+
+/* moving_round.c */
+void moving_perform_round(
+    struct moving_job *job, struct moving_node *node, const struct round_effect *effect);
+void moving_drop_asked(struct moving_node *node, bool only_waits);
+/* To the next host: what was said, and what was asked and is not answered. */
+void moving_say_again(struct moving_node *node);
 
 /* moving_succession.c */
 void moving_perform_succession(
