@@ -38,6 +38,7 @@ struct muster_rendezvous_node {
     int is_participant;    /* participants */
     int is_waiting;        /* wait_list: it asks for another round */
     int is_redundant;      /* redundancy_list: it is a spare */
+    int is_done;           /* a participant whose workers are done: it may be gone */
     int64_t rank;          /* of a participant of a complete round; else -1 */
     double last_heartbeat; /* by the clock of the node; 0: there is none */
 };

@@ -36,6 +36,7 @@ static struct muster_rendezvous_node show_node(
         .is_participant = node->is_participant,
         .is_waiting = node->is_waiting,
         .is_redundant = node->is_redundant,
+        .is_done = node->is_done,
         .rank = state->is_complete && node->is_participant ? node->rank : -1,
         .last_heartbeat = seconds_of(node->has_heartbeat, node->heartbeat),
     };

@@ -91,6 +91,12 @@ def test_ranks_are_in_order_and_spares_are_named(shown, records):  # noqa: F811
     ]
 
 
+def test_whose_workers_are_done_is_told_of_participants(shown, records):  # noqa: F811
+    one, two = node_of(records, 1), node_of(records, 2)
+    lines = shown(complete=True, participants={one: 0}, muster_done={one, two})
+    assert "  rank 0: (done) node1, process 1, torchrun's" in lines and not any("node2" in line for line in lines)
+
+
 def test_what_muster_notes(shown):
     lines = shown(
         complete=True, muster_restarts=2, muster_wanted=3, muster_signal=15, muster_draining=True,

@@ -67,6 +67,42 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
     assert job.succeeds()
 
 
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to end"])
+def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
+    job = make_job_of_each_kind("1:3")
+    first = start_nodes(job, 3)
+    first.of("node1").end(0)
+    job.started[0].wait_for_log("successfully finished")
+    entry = job.scratch / "register/muster-job/entry.000000000003"
+    wait_until(entry.exists, "an entry that says so")
+    if way == signal.SIGKILL:
+        job.started[0].kill()
+    else:
+        job.started[0].signal(way)
+    wait_until(lambda: any("hosts the store" in node.err() for node in job.started[1:]), "the next host")
+    for name in ("node2", "node3"):
+        first.of(name).end(0)
+    assert [node.finish().status for node in job.started[1:]] == [0, 0], job.tell()
+    assert len(job.worlds()) == 1, job.tell()
+
+
+def test_a_node_that_was_done_and_gone_is_not_missed_by_the_next_host(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:3")
+    first = start_nodes(job, 3)
+    first.of("node2").end(0)
+    job.started[1].wait_for_log("successfully finished")
+    job.started[1].kill()
+    entry = job.scratch / "register/muster-job/entry.000000000003"
+    wait_until(entry.exists, "an entry that says so")
+    first.of("node1").end(0)
+    wait_until((job.scratch / "register/muster-job/entry.000000000004").exists, "another one")
+    job.started[0].kill()
+    job.started[2].wait_for_log("hosts the store")
+    first.of("node3").end(0)
+    assert job.started[2].finish().status == 0, job.tell()
+    assert len(job.worlds()) == 1, job.tell()
+
+
 def test_nodes_that_have_a_token_outlive_their_host(make_register_job):
     """Each host asks all others for a proof."""
     job = make_register_job("2:3", env={"MUSTER_JOB_TOKEN": "a secret of this job's nodes"})

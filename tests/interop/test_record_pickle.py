@@ -47,7 +47,8 @@ def comparable(state):
 
 
 def make_node(address, pid=1, local_id=0, **more):
-    flags = {"is_participant": False, "is_waiting": False, "is_redundant": False, "rank": 0, "heartbeat": None}
+    flags = dict.fromkeys(("is_participant", "is_waiting", "is_redundant", "is_done"), False)
+    flags |= {"rank": 0, "heartbeat": None}
     return {"address": address, "pid": pid, "local_id": local_id, **flags, **more}
 
 
@@ -93,8 +94,11 @@ REASONS = st.text(CHARACTERS.filter(lambda character: unicodedata.category(chara
 INTEGERS = st.one_of(st.integers(0, 5), st.integers(0, 2**22), st.integers(-(2**63), 2**63 - 1))
 COUNTS = st.one_of(st.integers(0, 300), st.integers(0, 2**31 - 1))
 NODES = st.builds(
-    lambda participant, **node: node | {"is_participant": participant[0], "rank": participant[0] * participant[1]},
-    participant=st.tuples(st.booleans(), COUNTS),
+    lambda participant, **node: node | {
+        "is_participant": participant[0], "rank": participant[0] * participant[1],
+        "is_done": participant[0] and participant[2],
+    },  # fmt: skip
+    participant=st.tuples(st.booleans(), COUNTS, st.booleans()),
     address=ADDRESSES,
     pid=INTEGERS,
     local_id=INTEGERS,

@@ -29,11 +29,11 @@ static json_t *time_to_json(bool is_there, struct wall_time time) {
 }
 
 static json_t *node_to_json(const struct rendezvous_node *node) {
-    return json_pack("{s:s, s:I, s:I, s:b, s:b, s:b, s:I, s:o}", "address", node->identity.address,
-        "pid", (json_int_t)node->identity.pid, "local_id", (json_int_t)node->identity.local_id,
-        "is_participant", node->is_participant, "is_waiting", node->is_waiting, "is_redundant",
-        node->is_redundant, "rank", (json_int_t)node->rank, "heartbeat",
-        time_to_json(node->has_heartbeat, node->heartbeat));
+    return json_pack("{s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:I, s:o}", "address",
+        node->identity.address, "pid", (json_int_t)node->identity.pid, "local_id",
+        (json_int_t)node->identity.local_id, "is_participant", node->is_participant, "is_waiting",
+        node->is_waiting, "is_redundant", node->is_redundant, "is_done", node->is_done, "rank",
+        (json_int_t)node->rank, "heartbeat", time_to_json(node->has_heartbeat, node->heartbeat));
 }
 
 static json_t *state_to_json(const struct rendezvous_state *state) {
@@ -87,6 +87,7 @@ static void state_from_json(const json_t *source, struct rendezvous_state *state
         node->is_participant = boolean_of(each, "is_participant");
         node->is_waiting = boolean_of(each, "is_waiting");
         node->is_redundant = boolean_of(each, "is_redundant");
+        node->is_done = boolean_of(each, "is_done");
         node->rank = integer_of(each, "rank");
         node->has_heartbeat = json_is_integer(json_object_get(each, "heartbeat"));
         node->heartbeat.nanoseconds = integer_of(each, "heartbeat");

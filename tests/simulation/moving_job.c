@@ -358,15 +358,19 @@ void moving_fail_worker(struct moving_job *job, int index) {
     }
 }
 
+void moving_finish_worker(struct moving_job *job, int index) {
+    struct moving_node *node = &job->nodes[index];
+    if (node->is_alive && node->is_running) {
+        moving_note(job, node, "its worker is done");
+        moving_worker_ends(job, node, (struct process_exit){0});
+        moving_node_run(job, node);
+    }
+}
+
 void moving_finish_workers(struct moving_job *job) {
     job->is_finishing = true;
-    moving_note(job, NULL, "all workers are done");
     for (int i = 0; i < job->node_count; i++) {
-        struct moving_node *node = &job->nodes[i];
-        if (node->is_alive && node->is_running) {
-            moving_worker_ends(job, node, (struct process_exit){0});
-            moving_node_run(job, node);
-        }
+        moving_finish_worker(job, i);
     }
 }
 

@@ -221,6 +221,7 @@ void moving_power_off(struct moving_job *job, int node);
 void moving_stop(struct moving_job *job, int node, double seconds);
 void moving_signal(struct moving_job *job, int node);
 void moving_fail_worker(struct moving_job *job, int node);
+void moving_finish_worker(struct moving_job *job, int node);
 void moving_finish_workers(struct moving_job *job);
 void moving_cut(struct moving_job *job, int node);
 void moving_heal(struct moving_job *job);

@@ -48,6 +48,16 @@ static void await_world(struct moving_job *job, double seconds, const char *what
     }
 }
 
+static void expect_all_to_finish(struct moving_job *job) {
+    moving_finish_workers(job);
+    for (int i = 0; i < 600 && moving_count_alive(job) > 0 && job->complaint[0] == '\0'; i++) {
+        moving_play(job, 0.1);
+    }
+    if (moving_count_alive(job) > 0) {
+        moving_complain(job, "all workers are done, and the job does not end");
+    }
+}
+
 /* Everything comes right at last. */
 static void expect_good_end(struct moving_job *job) {
     moving_heal(job);
@@ -61,13 +71,7 @@ static void expect_good_end(struct moving_job *job) {
         moving_start(job, i);
     }
     await_world(job, 60, "those who are left");
-    moving_finish_workers(job);
-    for (int i = 0; i < 600 && moving_count_alive(job) > 0 && job->complaint[0] == '\0'; i++) {
-        moving_play(job, 0.1);
-    }
-    if (moving_count_alive(job) > 0) {
-        moving_complain(job, "all workers are done, and the job does not end");
-    }
+    expect_all_to_finish(job);
 }
 
 /* A host that is outnumbered appends nothing for a while, and does not stay for that. */
@@ -171,6 +175,53 @@ static void signal_in_turn(struct moving_job *job) {
     succession(job, moving_signal);
 }
 
+/* A node that is done goes, too, and only the host knows that it was. */
+static void let_another_go(struct moving_job *job, int host) {
+    int other = (host + 1) % job->node_count;
+    while (!job->nodes[other].is_alive) {
+        other = (other + 1) % job->node_count;
+    }
+    moving_finish_worker(job, other);
+    moving_play(job, moving_between(job, 0.3, 2));
+    moving_kill(job, other);
+    moving_play(job, moving_between(job, 0.3, 2));
+}
+
+/* One host after the other goes, when its own worker is done: nobody misses it. */
+static void done_hosts_go(struct moving_job *job) {
+    start_all(job);
+    await_world(job, 5, "all");
+    uint64_t starts = job->starts;
+    bool is_silent = false;
+    for (int left = job->node_count; left > 1 && job->complaint[0] == '\0'; left--) {
+        int host = moving_host(job);
+        if (host == MOVING_NOBODY) {
+            moving_complain(job, "nobody hosts");
+            break;
+        }
+        if (left > 2 && below(job, 2) == 0) {
+            let_another_go(job, host);
+            left--;
+        }
+        moving_finish_worker(job, host);
+        moving_play(job, moving_between(job, 0.3, 2));
+        if (below(job, 2) == 0) {
+            moving_kill(job, host);
+        } else {
+            moving_power_off(job, host);
+            is_silent = true;
+        }
+        moving_play(job, moving_between(job, 15, 30));
+        if (job->starts != starts) {
+            moving_complain(job, "a host whose worker was done is missed");
+        }
+    }
+    expect_all_to_finish(job);
+    if (!is_silent) {
+        expect_last_entry(job);
+    }
+}
+
 /* A signal comes to all nodes, within a moment. */
 static void signal_all(struct moving_job *job) {
     start_all(job);
@@ -258,6 +309,12 @@ static void hosts_that_others_delegate_to_are_told_to_end_in_turn(void **state) 
     assert_true(outcome.told > 0);
 }
 
+static void hosts_whose_workers_are_done_are_not_missed(void **state) {
+    (void)state;
+    (void)play_seeds((seed_count + 1) / 2, true, done_hosts_go);
+    (void)play_seeds((seed_count + 1) / 2, false, done_hosts_go);
+}
+
 static void all_leave_with_one_host(void **state) {
     (void)state;
     struct outcome outcome = play_seeds((seed_count + 1) / 2, true, signal_all);
@@ -269,6 +326,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_storm_over_nodes_that_do_not),
     cmocka_unit_test(hosts_that_others_delegate_to_are_killed_in_turn),
     cmocka_unit_test(hosts_that_others_delegate_to_are_told_to_end_in_turn),
+    cmocka_unit_test(hosts_whose_workers_are_done_are_not_missed),
     cmocka_unit_test(all_leave_with_one_host),
 };
 

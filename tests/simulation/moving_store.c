@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "core/round/round_key.h"
 #include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
@@ -575,6 +576,14 @@ static void seed(struct moving_store *store, const struct rendezvous_state *reco
                              .key = slice_from_string(text_string(&key)),
                              .value = bytes_slice(&value)});
     }
+    struct text_list done = {0};
+    round_key_list_noted(record, MOVING_RUN_ID, &done);
+    for (size_t i = 0; i < done.count; i++) {
+        apply_own(store, &(struct store_request){.operation = STORE_SET,
+                             .key = slice_from_string(done.items[i]),
+                             .value = slice_from_string("1")});
+    }
+    text_list_clear(&done);
     bytes_clear(&value);
     text_clear(&key);
 }

@@ -21,6 +21,7 @@
 /* Beyond silence_timeout: how much longer a new host waits for the nodes of the world. */
 #define GATHERING_SLACK_SECONDS 1
 #define COMMITTED "1"
+#define DONE "1"
 
 struct agent_succession {
     struct event_loop *loop;
@@ -110,15 +111,23 @@ static void stranger_wrote(void *context) {
             .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_STRANGER_WROTE}});
 }
 
+/* A node that is done may be gone: it is not missed. */
+static bool is_awaited(
+    const struct agent_succession *succession, const struct rendezvous_node *node) {
+    return !node->is_done && !agent_hosted_store_knows(succession->store, &node->identity);
+}
+
 /* Nodes of the world that have not come to this host by now are lost. */
 static void gathered(void *context) {
     struct agent_succession *succession = context;
     succession->is_gathering = false;
     for (size_t i = 0; i < succession->gathered.count; i++) {
-        const struct node_identity *identity = &succession->gathered.nodes[i].identity;
-        if (!agent_hosted_store_knows(succession->store, identity)) {
-            node_silent(succession, identity);
-            post_gone(succession, identity, false);
+        const struct rendezvous_node *node = &succession->gathered.nodes[i];
+        if (is_awaited(succession, node)) {
+            node_silent(succession, &node->identity);
+        }
+        if (!agent_hosted_store_knows(succession->store, &node->identity)) {
+            post_gone(succession, &node->identity, false);
         }
     }
 }
@@ -158,11 +167,11 @@ static void gather(struct agent_succession *succession, const struct succession_
  * never seen. */
 void agent_succession_see(
     struct agent_succession *succession, const struct rendezvous_state *record) {
-    bool are_known = true;
-    for (size_t i = 0; i < record->count && are_known; i++) {
-        are_known = agent_hosted_store_knows(succession->store, &record->nodes[i].identity);
+    bool is_any_awaited = false;
+    for (size_t i = 0; i < record->count && !is_any_awaited; i++) {
+        is_any_awaited = is_awaited(succession, &record->nodes[i]);
     }
-    if (!are_known && agent_hosted_store_is_serving(succession->store)) {
+    if (is_any_awaited && agent_hosted_store_is_serving(succession->store)) {
         await_nodes(succession, record);
     }
 }
@@ -172,6 +181,7 @@ static void host(struct agent_succession *succession, const struct succession_ef
     struct store_seeds seeds = {0};
     struct bytes value = {0};
     struct text key = {0};
+    struct text_list done = {0};
     log_info(settings->log, "this node hosts the store of job '%s' from now on (term %lld)",
         settings->preparation->run_id, (long long)effect->host.term);
     if (!agent_register_is_empty(effect->host.record) &&
@@ -179,10 +189,15 @@ static void host(struct agent_succession *succession, const struct succession_ef
         rendezvous_key_write_record(settings->preparation->run_id, &key);
         store_seeds_add(&seeds, text_string(&key), bytes_slice(&value));
     }
+    round_key_list_noted(effect->host.record, settings->preparation->run_id, &done);
+    for (size_t i = 0; i < done.count; i++) {
+        store_seeds_add(&seeds, done.items[i], slice_from_string(DONE));
+    }
     agent_hosted_store_serve(succession->store, &seeds, NULL, NULL);
     post_membership(succession, (struct membership_event){.kind = MEMBERSHIP_EVENT_HOSTING,
                                     .port = agent_hosted_store_port(succession->store)});
     gather(succession, effect);
+    text_list_clear(&done);
     bytes_clear(&value);
     text_clear(&key);
 }

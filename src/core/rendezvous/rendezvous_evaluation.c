@@ -143,16 +143,49 @@ static bool park_the_waiting(struct rendezvous_step *step) {
     return rendezvous_draft_write(step, false);
 }
 
+/* Whether the workers of this node are done in the round seen. */
+static bool is_done_here(const struct rendezvous_machine *machine) {
+    return machine->finish.is_here &&
+           machine->view.seen.round == rendezvous_place_round(&machine->place);
+}
+
 /* A node that waits needs to know: where no further round follows, its patience has an end. */
 static bool mark_draining(struct rendezvous_step *step) {
-    const struct rendezvous_machine *machine = step->machine;
-    const struct rendezvous_state *seen = &machine->view.seen;
-    if (!machine->finish.is_here || seen->is_draining ||
-        seen->round != rendezvous_place_round(&machine->place)) {
+    const struct rendezvous_state *seen = &step->machine->view.seen;
+    if (!is_done_here(step->machine) || seen->is_draining) {
         return false;
     }
     rendezvous_draft_begin(step)->is_draining = true;
     return rendezvous_draft_write(step, rendezvous_state_waiting(seen) == 0);
+}
+
+/* Of a node that is there, the next host of the store learns from itself that its workers are done.
+ * It cannot learn so of the host before it, and of nodes that were gone by then. */
+static bool must_be_noted(
+    const struct rendezvous_machine *machine, const struct rendezvous_node *node) {
+    if (!node->is_participant || node->is_done) {
+        return false;
+    }
+    return node_identity_equals(&node->identity, &machine->view.me)
+               ? is_done_here(machine)
+               : rendezvous_losses_judge(&machine->losses, &machine->view, node, &machine->settings,
+                     machine->link.has_presence) == RENDEZVOUS_LOSS_FINISHED;
+}
+
+static bool note_the_done(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    const struct rendezvous_state *seen = &machine->view.seen;
+    struct rendezvous_state *draft = NULL;
+    if (!machine->has_succession || !machine->link.is_host || !seen->is_draining) {
+        return false;
+    }
+    for (size_t i = 0; i < seen->count; i++) {
+        if (must_be_noted(machine, &seen->nodes[i])) {
+            draft = draft == NULL ? rendezvous_draft_begin(step) : draft;
+            draft->nodes[i].is_done = true;
+        }
+    }
+    return draft != NULL && rendezvous_draft_write(step, true);
 }
 
 /* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes
@@ -202,7 +235,8 @@ static bool keep_alive(struct rendezvous_step *step) {
 static void run(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || pursue_doubt(step) || rendezvous_restart(step) ||
            rendezvous_admit(step) || rendezvous_go_with_round(step) || park_the_waiting(step) ||
-           mark_draining(step) || rendezvous_serve(step) || keep_alive(step));
+           mark_draining(step) || note_the_done(step) || rendezvous_serve(step) ||
+           keep_alive(step));
 }
 
 static void join(struct rendezvous_step *step) {

@@ -72,11 +72,12 @@ static bool is_silent(const struct rendezvous_losses *losses, const struct rende
 
 /* A node may go once its workers are done, but only from the round in which they were done. In the
  * next round the workers run again, so there the node is missed. The record tells both apart: a
- * round in which a node is done is draining, the next one is not. */
+ * round in which a node is done is draining, the next one is not. What was seen of the node itself
+ * and what was noted in the record count alike. */
 static enum rendezvous_loss judge_gone(
     bool had_finished, const struct rendezvous_node *node, const struct rendezvous_state *seen) {
-    bool is_missed =
-        !had_finished || !node->is_participant || !seen->is_complete || !seen->is_draining;
+    bool is_missed = !(had_finished || node->is_done) || !node->is_participant ||
+                     !seen->is_complete || !seen->is_draining;
     return is_missed ? RENDEZVOUS_LOSS_GONE : RENDEZVOUS_LOSS_FINISHED;
 }
 

@@ -104,8 +104,7 @@ void rendezvous_regroup_apply(struct rendezvous_state *state,
     count += move_in(state, true, limit > count ? limit - count : 0);
     rendezvous_state_count_round(state);
     state->has_deadline = false;
-    state->is_draining = false;
-    state->is_doubted = false;
+    rendezvous_state_forget_round(state);
     charge(state, regroup);
     rendezvous_regroup_explain(state, regroup->reason);
     state->signal = regroup->signal;

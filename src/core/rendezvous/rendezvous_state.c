@@ -58,7 +58,7 @@ static bool are_nodes_equal(
     return node_identity_equals(&left->identity, &right->identity) &&
            left->is_participant == right->is_participant && left->is_waiting == right->is_waiting &&
            left->is_redundant == right->is_redundant &&
-           left->has_heartbeat == right->has_heartbeat &&
+           left->has_heartbeat == right->has_heartbeat && left->is_done == right->is_done &&
            (!left->is_participant || left->rank == right->rank) &&
            (!left->has_heartbeat || left->heartbeat.nanoseconds == right->heartbeat.nanoseconds);
 }
@@ -189,12 +189,19 @@ void rendezvous_state_prune(struct rendezvous_state *state) {
     state->count = kept;
 }
 
-static void begin_next_round(struct rendezvous_state *state) {
-    rendezvous_state_count_round(state);
-    state->is_complete = false;
-    state->wanted = 0;
+void rendezvous_state_forget_round(struct rendezvous_state *state) {
     state->is_draining = false;
     state->is_doubted = false;
+    for (size_t i = 0; i < state->count; i++) {
+        state->nodes[i].is_done = false;
+    }
+}
+
+static void begin_next_round(struct rendezvous_state *state) {
+    rendezvous_state_count_round(state);
+    rendezvous_state_forget_round(state);
+    state->is_complete = false;
+    state->wanted = 0;
     state->reason[0] = '\0';
     state->signal = 0;
 }
@@ -349,6 +356,7 @@ static void describe_participants(const struct rendezvous_state *state, struct t
         if (state->is_complete) {
             text_append_format(out, ":%" PRId64, node->rank);
         }
+        text_append(out, node->is_done ? ":done" : "");
         gap = " ";
     }
     text_append(out, "]");

@@ -28,7 +28,10 @@ struct rendezvous_node {
     bool is_waiting;    /* on the wait list: the node asks for a new round */
     bool is_redundant;  /* on the redundancy list: the node is a spare */
     bool has_heartbeat; /* torchrun keeps heartbeats in a map of its own */
-    int64_t rank;       /* the rank of a participant of a complete round; else 0 */
+    /* A participant whose workers are done in this round, so that it may be gone. Muster notes it
+     * of a node of which the next host of the store could not learn it. */
+    bool is_done;
+    int64_t rank; /* the rank of a participant of a complete round; else 0 */
     struct wall_time heartbeat;
 };
 
@@ -131,10 +134,13 @@ bool rendezvous_state_has_foreign_node(const struct rendezvous_state *state);
 
 /* Settles the record after participants have left (_remove_participant_epilogue). After a complete
  * round without participants the next round begins. An open round with too few participants loses
- * its deadline. What Muster notes of a round (wanted, is_draining, is_doubted, reason, signal) is
- * cleared when the next round begins. */
+ * its deadline. What Muster notes of a round (wanted, is_draining, is_done, is_doubted, reason,
+ * signal) is cleared when the next round begins. */
 void rendezvous_state_settle(
     struct rendezvous_state *state, const struct rendezvous_settings *settings);
+
+/* Clears is_draining, is_doubted and each node's is_done: they are of a round that is over. */
+void rendezvous_state_forget_round(struct rendezvous_state *state);
 
 /* Removes nodes from every list. Returns whether a participant was among them. The identities may
  * point into the record. */

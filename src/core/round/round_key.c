@@ -157,6 +157,19 @@ void round_key_list_of_succession(
     round_key_list(&done, run_id, out);
 }
 
+void round_key_list_noted(
+    const struct rendezvous_state *record, const char *run_id, struct text_list *out) {
+    for (size_t i = 0; i < record->count; i++) {
+        const struct rendezvous_node *node = &record->nodes[i];
+        if (node->is_participant && node->is_done) {
+            round_key_list(
+                &(struct round_key){
+                    .kind = ROUND_KEY_DONE, .round = record->round, .node = (int)node->rank},
+                run_id, out);
+        }
+    }
+}
+
 void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out) {
     struct round_key key = {.round = round};
     struct text text = {0};

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "core/rendezvous/rendezvous_state.h"
 
 /* Enough for any decision and its NUL: "failed 2147483647 signal 64". */
 #define ROUND_DECISION_SIZE 32
@@ -72,6 +73,11 @@ void round_key_list(const struct round_key *key, const char *run_id, struct text
 void round_key_list_all(int64_t round, int node_count, const char *run_id, struct text_list *out);
 void round_key_list_of_succession(
     int64_t round, int node_count, const char *run_id, struct text_list *out);
+
+/* Adds DONE of each participant that the record says is done: to the next host of the store it may
+ * be gone, and can then not say so again. */
+void round_key_list_noted(
+    const struct rendezvous_state *record, const char *run_id, struct text_list *out);
 
 /* Appends the beginning of all keys of fixed nodes but INIT. All other keys in their store are the
  * workers', and are deleted when the workers' store is renewed. */

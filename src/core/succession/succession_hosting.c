@@ -85,9 +85,18 @@ void succession_take_commit_won(struct succession_step *step) {
     succession_commit(step);
 }
 
+static size_t count_done(const struct rendezvous_state *record) {
+    size_t count = 0;
+    for (size_t i = 0; i < record->count; i++) {
+        count += record->nodes[i].is_done ? 1 : 0;
+    }
+    return count;
+}
+
 bool succession_is_news(const struct rendezvous_state *seen, const struct rendezvous_state *known) {
     return seen->round != known->round || seen->base != known->base ||
-           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete;
+           seen->is_closed != known->is_closed || seen->is_complete != known->is_complete ||
+           count_done(seen) != count_done(known);
 }
 
 void succession_take_seen(struct succession_step *step) {

@@ -94,6 +94,7 @@ static void write_participants(
         if (state->is_complete) {
             text_append_format(out, "rank %" PRId64 ": ", nodes[i]->rank);
         }
+        text_append(out, nodes[i]->is_done ? "(done) " : "");
         write_node(nodes[i], now, out);
     }
     free(nodes);

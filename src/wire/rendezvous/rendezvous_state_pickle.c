@@ -206,6 +206,27 @@ static void write_lists(struct writer *writer, const struct rendezvous_state *st
     pickle_write_opcode(&writer->pickle, PICKLE_ADDITEMS);
 }
 
+static bool has_done(const struct rendezvous_state *state) {
+    bool has = false;
+    for (size_t i = 0; i < state->count && !has; i++) {
+        has = state->nodes[i].is_done;
+    }
+    return has;
+}
+
+static void write_done(struct writer *writer, const struct rendezvous_state *state) {
+    if (!has_done(state)) {
+        return;
+    }
+    begin_collection(writer, "muster_done", PICKLE_EMPTY_SET);
+    for (size_t i = 0; i < state->count; i++) {
+        if (state->nodes[i].is_done) {
+            write_node(writer, state, i);
+        }
+    }
+    pickle_write_opcode(&writer->pickle, PICKLE_ADDITEMS);
+}
+
 static void write_heartbeats(struct writer *writer, const struct rendezvous_state *state) {
     begin_collection(writer, "last_heartbeats", PICKLE_EMPTY_DICT);
     for (size_t i = 0; i < state->count; i++) {
@@ -320,6 +341,7 @@ enum failure_code rendezvous_state_write_pickle(
     write_participants(&writer, state);
     write_lists(&writer, state);
     write_heartbeats(&writer, state);
+    write_done(&writer, state);
     write_extras(&writer, state);
     end_object(&writer.pickle);
     free(writer.node_slots);

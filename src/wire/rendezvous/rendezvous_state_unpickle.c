@@ -165,6 +165,10 @@ static enum failure_code obtain_node(
     return FAILURE_NONE;
 }
 
+static bool has(const struct reader *reader, const char *name) {
+    return pickle_document_attribute(reader->document, reader->root, name) != NULL;
+}
+
 /* Collections of nodes. */
 
 /* Walks over a set's members, in the spelling of protocol 4 or of protocols 2 and 3. */
@@ -270,6 +274,23 @@ static enum failure_code read_redundancy_list(struct reader *reader) {
     return code;
 }
 
+/* May be absent. torchrun takes a node out of its own collections alone. */
+static enum failure_code read_done(struct reader *reader) {
+    static const char name[] = "muster_done";
+    struct rendezvous_node *node;
+    struct pickle_walk walk;
+    if (!has(reader, name)) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = walk_set(reader, name, &walk);
+    while (code == FAILURE_NONE && (code = next_node(reader, name, &walk, &node)) == FAILURE_NONE &&
+           node != NULL) {
+        node->is_done = node->is_participant;
+    }
+    rendezvous_state_prune(&reader->state); /* nothing looks for a place after this */
+    return code;
+}
+
 /* The rest. */
 
 static enum failure_code read_round(struct reader *reader) {
@@ -310,10 +331,6 @@ static void copy_reason(struct slice text, char out_reason[RENDEZVOUS_REASON_SIZ
     }
     out_reason[length] = '\0';
     utf8_make_line_printable(out_reason);
-}
-
-static bool has(const struct reader *reader, const char *name) {
-    return pickle_document_attribute(reader->document, reader->root, name) != NULL;
 }
 
 static enum failure_code check_base(struct reader *reader) {
@@ -370,7 +387,7 @@ enum failure_code rendezvous_state_unpickle(const struct pickle_document *docume
     struct rendezvous_state *out_state, struct text *out_reason) {
     static enum failure_code (*const parts[])(struct reader * reader) = {read_round, read_complete,
         read_deadline, read_closed, read_participants, read_wait_list, read_redundancy_list,
-        read_heartbeats, read_extras};
+        read_heartbeats, read_done, read_extras};
     const struct pickle_value *root = pickle_document_root(document);
     if (!pickle_value_is_object(root, PICKLE_CLASS_RENDEZVOUS_STATE)) {
         text_append_format(out_reason, "%s, not a _RendezvousState", pickle_kind_name(root->kind));

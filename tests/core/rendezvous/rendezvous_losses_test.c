@@ -44,6 +44,21 @@ static void a_node_that_finished_may_go(void **state) {
                         ":1] wait [] spare [] because node a (pid 1) is gone");
 }
 
+/* Its presence was known to a host that is gone, too. */
+static void a_node_that_the_record_says_is_done_may_go(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    bench->record.is_draining = true;
+    place(&bench->record, muster_node("a"))->is_done = true;
+    bench_change(bench);
+    bench_forget(bench);
+    tell_gone(bench, "a", false);
+    bench_expect(bench, "");
+    tell_gone(bench, "b", false);
+    bench_expect_record(bench, "round 2 open [" ME "] wait [] spare [] wanted 2 because node b "
+                               "(pid 1) is gone");
+}
+
 static void silence_in_the_record_means_nothing_where_presence_is_known(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "am", true, false);
@@ -216,6 +231,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(the_host_takes_a_dead_node_out_and_the_others_go_on),
     ON_BENCH(the_host_looks_for_a_dead_node_in_a_record_read_later),
     ON_BENCH(a_node_that_finished_may_go),
+    ON_BENCH(a_node_that_the_record_says_is_done_may_go),
     ON_BENCH(silence_in_the_record_means_nothing_where_presence_is_known),
     ON_BENCH(without_presence_a_node_whose_heartbeat_stands_still_is_taken_out),
     ON_BENCH(a_thousand_nodes_of_the_largest_record_are_taken_out_at_once),

@@ -6,6 +6,8 @@
 
 #include "rendezvous_bench.h"
 
+#define A "a_1_1073741824"
+#define B "b_1_1073741824"
 #define ME "me_1_1073741824"
 #define SOUGHT "connect 30.000 or refused for 5.000"
 
@@ -36,6 +38,29 @@ static void a_world_runs_on_while_its_host_is_sought(void **state) {
     bench_expect(bench, SOUGHT);
     bench_connect(bench, true, false);
     bench_expect(bench, "present " ME);
+}
+
+/* Of this host, and of a node that has gone by then, the next host could not learn it. */
+static void a_host_notes_who_is_done(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_expect_record(
+        bench, "round 1 complete [" A ":0 " B ":1 " ME ":2:done] wait [] spare [] draining");
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("a"), true}});
+    bench_expect_record(
+        bench, "round 1 complete [" A ":0:done " B ":1 " ME ":2:done] wait [] spare [] draining");
+}
+
+static void a_node_that_does_not_host_notes_nothing(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "abm", true, false);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    bench_expect_record(
+        bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare [] draining");
 }
 
 /* The next host, which does not know of it, has begun another one of its number. */
@@ -129,6 +154,8 @@ static const struct CMUnitTest tests[] = {
     WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name),
     WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again),
     WITH_SUCCESSION(a_fenced_node_ends_its_world),
+    WITH_SUCCESSION(a_host_notes_who_is_done),
+    WITH_SUCCESSION(a_node_that_does_not_host_notes_nothing),
     WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought),
     WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up),
 };

@@ -95,6 +95,8 @@ def build(source, is_naive=False, is_shared=True):
             state.wait_list.add(node_of(node))
         if each["is_redundant"]:
             state.redundancy_list.add(node_of(node))
+        if each["is_done"]:
+            state.__dict__.setdefault("muster_done", set()).add(node_of(node))
         if each["heartbeat"] is not None:
             state.last_heartbeats[node_of(node)] = heartbeat(each["heartbeat"])
     for name, default in EXTRAS.items():
@@ -123,7 +125,7 @@ def describe(state):
         expect([type(part) for part in (node.addr, node.pid, node.local_id)] == [str, int, int], "odd parts")
         return nodes.setdefault(node, {
             "address": node.addr, "pid": node.pid, "local_id": node.local_id, "is_participant": False,
-            "is_waiting": False, "is_redundant": False, "rank": 0, "heartbeat": None,
+            "is_waiting": False, "is_redundant": False, "is_done": False, "rank": 0, "heartbeat": None,
         })
 
     for node, rank in state.participants.items():
@@ -133,6 +135,8 @@ def describe(state):
         node_of(node)["is_waiting"] = True
     for node in state.redundancy_list:
         node_of(node)["is_redundant"] = True
+    for node in getattr(state, "muster_done", ()):
+        node_of(node)["is_done"] = True
     for node, time in state.last_heartbeats.items():
         expect(time is not None, "a heartbeat is None")
         node_of(node)["heartbeat"] = time_to(time)
