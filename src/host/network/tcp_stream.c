@@ -188,13 +188,13 @@ static size_t missing(const struct tcp_stream *stream) {
 }
 
 /* Receives at most that many bytes, and not more than the receive buffer holds. Returns their
- * number; 0 when there were none or the stream has ended. Whether there is memory is asked before
- * a message may be handled, not at each of the many parts of a long one: what stores a part asks by
- * itself when the buffer grows. */
+ * number; 0 when there were none or the stream has ended. Whether there is memory is asked where
+ * the buffer grows or a message may be handled, not at each of the many parts of a long one. */
 static size_t receive(struct tcp_stream *stream, size_t wanted) {
     uint8_t *buffer = stream->pool->read_buffer;
     size_t most = stream->input.length + READ_SIZE;
-    if (most >= stream->input_needed && !has_memory(most)) {
+    bool is_part = most < stream->input_needed && most <= stream->input.capacity;
+    if (!is_part && !has_memory(most)) {
         end_by_exhaustion(stream);
         return 0;
     }
