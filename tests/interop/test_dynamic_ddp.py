@@ -218,12 +218,22 @@ def make_etcd(tmp_path):
         etcd.end()
 
 
+def register_in_etcd(make_etcd, scratch, hosts):
+    return {"backend": "etcd", "endpoint": make_etcd(3, hosts=hosts).endpoints}
+
+
+def register_in_a_directory(make_etcd, scratch, hosts):
+    """It is no machine: who is cut off from the others still reaches it."""
+    (scratch / "register").mkdir(mode=0o700)
+    return {"backend": "dir", "endpoint": scratch / "register"}
+
+
 @pytest.mark.timeout(600)
-def test_every_host_of_its_own_is_cut_off_where_etcd_is_the_register(make_training, undisturbed, hosts, make_etcd):
+@pytest.mark.parametrize("make_register", [register_in_etcd, register_in_a_directory], ids=["etcd", "dir"])
+def test_every_host_of_its_own_is_cut_off(make_training, undisturbed, hosts, make_etcd, scratch, make_register):
     """The first one hosts the store and has rank 0; each comes back. The last host is killed, and replaced."""
     six = hosts(6)
-    etcd = make_etcd(3, hosts=six[3:])
-    training = make_training(nodes="2:3", backend="etcd", endpoint=etcd.endpoints)
+    training = make_training(nodes="2:3", **make_register(make_etcd, scratch, six[3:]))
     for number, host in enumerate(six[:3], 1):
         node = training.start("muster", number, on=host)
         if number == 1:
