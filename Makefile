@@ -48,7 +48,7 @@ soak: ## storms for MINUTES=10 (as root: networks, too), then the fault sweep (a
 	@MUSTER_BUILD=$(BUILD) $(PYTHON) tools/fault_sweep $(SWEEP)
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
-	@meson configure $(BUILD) --prefix $(prefix) && ninja -C $(BUILD) --quiet
+	@meson configure $(BUILD) --prefix $(prefix) && tools/build $(BUILD)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
 
 portable: ## dist/muster-x86_64 and -aarch64: each one file that runs on any Linux with glibc 2.28 or newer

@@ -192,7 +192,6 @@ static void done_hosts_go(struct moving_job *job) {
     start_all(job);
     await_world(job, 5, "all");
     uint64_t starts = job->starts;
-    bool is_silent = false;
     for (int left = job->node_count; left > 1 && job->complaint[0] == '\0'; left--) {
         int host = moving_host(job);
         if (host == MOVING_NOBODY) {
@@ -209,7 +208,6 @@ static void done_hosts_go(struct moving_job *job) {
             moving_kill(job, host);
         } else {
             moving_power_off(job, host);
-            is_silent = true;
         }
         moving_play(job, moving_between(job, 15, 30));
         if (job->starts != starts) {
@@ -217,9 +215,7 @@ static void done_hosts_go(struct moving_job *job) {
         }
     }
     expect_all_to_finish(job);
-    if (!is_silent) {
-        expect_last_entry(job);
-    }
+    expect_last_entry(job);
 }
 
 /* A signal comes to all nodes, within a moment. */

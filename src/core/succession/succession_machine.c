@@ -30,11 +30,6 @@ enum succession_state succession_machine_state(const struct succession_machine *
     return machine->state;
 }
 
-bool succession_machine_is_appending(const struct succession_machine *machine) {
-    return machine->request == SUCCESSION_REQUEST_APPEND || machine->is_unresolved ||
-           (machine->state == SUCCESSION_HOST && machine->is_uncommitted);
-}
-
 /* Suspicion. */
 
 static void suspect_ended(struct succession_step *step) {

@@ -227,7 +227,5 @@ void succession_machine_step(struct succession_machine *machine,
     const struct succession_event *event, struct succession_effects *effects);
 
 enum succession_state succession_machine_state(const struct succession_machine *machine);
-/* Whether an entry that this node is to append is not answered yet. */
-bool succession_machine_is_appending(const struct succession_machine *machine);
 
 #endif

@@ -47,15 +47,28 @@ void succession_majority_see(
     }
 }
 
-static bool is_in_world(
+static const struct rendezvous_node *participant(
     const struct succession_missing *missing, const struct rendezvous_state *committed) {
     for (size_t i = 0; i < committed->count; i++) {
         if (committed->nodes[i].is_participant &&
             succession_is_same_process(&committed->nodes[i].identity, &missing->identity)) {
-            return true;
+            return &committed->nodes[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+/* Who is done may be gone: it is missed by nobody. */
+static bool is_in_world(
+    const struct succession_missing *missing, const struct rendezvous_state *committed) {
+    const struct rendezvous_node *node = participant(missing, committed);
+    return node != NULL && !node->is_done;
+}
+
+static bool is_done(
+    const struct succession_missing *missing, const struct rendezvous_state *committed) {
+    const struct rendezvous_node *node = participant(missing, committed);
+    return node != NULL && node->is_done;
 }
 
 void succession_majority_forget(struct succession_majority *majority,
@@ -77,7 +90,7 @@ bool succession_majority_is_missing(struct succession_majority *majority,
     bool has_self = false;
     for (size_t i = 0; i < committed->count && majority->count > 0; i++) {
         if (committed->nodes[i].is_participant) {
-            all++;
+            all += committed->nodes[i].is_done ? 0 : 1;
             has_self = has_self || succession_is_same_process(&committed->nodes[i].identity, self);
         }
     }
@@ -85,7 +98,7 @@ bool succession_majority_is_missing(struct succession_majority *majority,
         struct succession_missing *missing = &majority->missing[i];
         bool is_in = is_in_world(missing, committed);
         missing->was_in_world = missing->was_in_world || is_in;
-        if (missing->was_in_world && !missing->is_back) {
+        if (missing->was_in_world && !missing->is_back && !is_done(missing, committed)) {
             missing_count++;
             all += is_in ? 0 : 1;
         }

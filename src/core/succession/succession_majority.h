@@ -3,7 +3,7 @@
  * are dead. Perhaps it is the host that is cut off, and they are together: then they should have
  * another host, and the register would never give them one while this one renews its term. So such
  * a host does not renew it, and commits nothing, for a time in which they can claim. Nodes whose
- * processes have ended claim nothing, and do not count.
+ * processes have ended claim nothing, and do not count; nor do nodes whose workers are done.
  *
  * One cut is found out node by node, and between two of them a smaller world may be committed. So
  * those who fell silent within a while are counted together: with the committed world, and with the

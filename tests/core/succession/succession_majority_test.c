@@ -91,6 +91,27 @@ static void nodes_that_were_lost_long_ago_count_only_while_the_world_has_them(vo
     succession_majority_clear(&majority);
 }
 
+/* Else the end of the job would wait for fence_timeout before it is an entry, and never be one. */
+static void nodes_that_are_done_are_missed_by_nobody(void **state) {
+    (void)state;
+    struct succession_majority majority = {0};
+    struct rendezvous_state record = world(4, "abcde");
+    struct node_identity self = node("a");
+    miss(&majority, "b", 1);
+    miss(&majority, "c", 1);
+    miss(&majority, "d", 1);
+    assert_true(succession_majority_is_missing(&majority, &record, &self));
+    for (size_t i = 0; i < record.count; i++) {
+        record.nodes[i].is_done = record.nodes[i].identity.address[0] == 'b' ||
+                                  record.nodes[i].identity.address[0] == 'c';
+    }
+    assert_false(succession_majority_is_missing(&majority, &record, &self)); /* one of three */
+    miss(&majority, "e", 2);
+    assert_true(succession_majority_is_missing(&majority, &record, &self));
+    rendezvous_state_clear(&record);
+    succession_majority_clear(&majority);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_than_half_of_the_committed_world_is_the_majority),
     cmocka_unit_test(only_nodes_of_the_committed_world_count),
@@ -98,6 +119,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_host_that_was_not_in_the_world_waits_for_none_of_it),
     cmocka_unit_test(nodes_that_a_smaller_world_has_lost_to_silence_count_too),
     cmocka_unit_test(nodes_that_were_lost_long_ago_count_only_while_the_world_has_them),
+    cmocka_unit_test(nodes_that_are_done_are_missed_by_nobody),
 };
 
 TEST_MAIN(tests)
