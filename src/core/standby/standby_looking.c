@@ -9,7 +9,8 @@
 #define NEVER ((struct instant){INT64_MAX})
 
 void standby_looking_init(struct standby_looking *looking, struct duration after) {
-    *looking = (struct standby_looking){.after = after, .next = NEVER};
+    *looking = (struct standby_looking){.after = after};
+    looking->next = NEVER;
 }
 
 void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart) {

@@ -23,7 +23,8 @@
 #define KEPT_SIZE ((size_t)1 << 20)
 
 void file_store_file_init(struct file_store_file *file, const char *path) {
-    *file = (struct file_store_file){.fd = -1, .limits = FILE_STORE_LIMITS_DEFAULT};
+    *file = (struct file_store_file){.fd = -1};
+    file->limits = FILE_STORE_LIMITS_DEFAULT;
     file->path = memory_duplicate_string(path);
     file->contents = file_store_contents_new(&file->limits);
 }
