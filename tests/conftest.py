@@ -6,6 +6,7 @@ mark in its environment is a leak, and the test fails.
 """
 
 import functools
+import os
 import signal
 
 import pytest
@@ -16,6 +17,7 @@ from support.lossy_network import LossyNetwork, require_lossy_network
 from support.network import Network, require_network
 from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
+from support.room import is_extra, wait_for_room
 from support.slurm import Slurm, require_slurm
 
 
@@ -24,6 +26,13 @@ def pytest_configure():
     program under test would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # what it waits is not the test's time
+def pytest_runtest_protocol():
+    if is_extra(os.environ.get("PYTEST_XDIST_WORKER")):
+        wait_for_room()
+    yield
 
 
 @pytest.fixture(scope="session")

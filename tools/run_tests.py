@@ -126,10 +126,10 @@ def passes(command, environment=None):
 
 
 def beside_each_other():
-    """pytest's options to run several tests at once, because most tests mainly wait."""
+    """pytest's options to run several tests at once, because most tests mainly wait (tests/support/room.py)."""
     if importlib.util.find_spec("xdist") is None:
         return []
-    return ["-n", str(os.cpu_count() + 1)]
+    return ["-n", str(4 * os.cpu_count())]
 
 
 def counts_of_suite(suite):

@@ -6,9 +6,9 @@
  *     node=NAME pid=PID rank=RANK size=WORLD_SIZE restart=COUNT store=ADDRESS:PORT from=NANOSECONDS
  *     NANOSECONDS                      (CLOCK_MONOTONIC: the last sign of life)
  *
- * It ends with 0 once there is a file `go` in $NOTES. SIGUSR1 makes it fail. After SIGUSR2 it heeds
- * neither SIGTERM nor `go`. Every other worker has a child in a session of its own, which only
- * sleeps. */
+ * It ends with 0 once there is a file `go` in $NOTES, and at SIGWINCH. SIGUSR1 makes it fail. After
+ * SIGUSR2 it heeds neither SIGTERM nor `go`. Every other worker has a child in a session of its
+ * own, which only sleeps. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,13 @@
 #define BEAT_NS 20000000
 #define BEATS_OF_A_LIFE (3L * 3600 * 50) /* it ends then, even if everybody else is gone */
 
-static volatile sig_atomic_t shall_fail, is_deaf;
+static volatile sig_atomic_t shall_fail, shall_end, is_deaf;
 
 static void hear(int signal_number) {
     if (signal_number == SIGUSR1) {
         shall_fail = 1;
+    } else if (signal_number == SIGWINCH) {
+        shall_end = 1;
     } else {
         is_deaf = 1;
         signal(SIGTERM, SIG_IGN);
@@ -57,6 +59,7 @@ int main(void) {
     const long long start = now_ns();
     signal(SIGUSR1, hear);
     signal(SIGUSR2, hear);
+    signal(SIGWINCH, hear);
     start_child();
     snprintf(path, sizeof path, "%s/%ld.%lld", variable("NOTES"), (long)getpid(), start);
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -77,7 +80,7 @@ int main(void) {
         if (shall_fail) {
             return 7;
         }
-        if (!is_deaf && access(path, F_OK) == 0) {
+        if (shall_end || (!is_deaf && access(path, F_OK) == 0)) {
             return 0;
         }
         if (getenv("TALKS") != NULL) {

@@ -28,7 +28,7 @@ LATE = 5.5  # seconds after the others; a node that waits says so after 5
 
 OF_WORKERS = ["worker fails", "worker killed", "worker stopped", "worker hangs"]
 OF_AGENTS = ["agent killed", "agent terminated", "agent interrupted", "agent stopped", "node stopped", "guardian killed",
-             "guardian stopped", "node joins"]  # fmt: skip
+             "guardian stopped", "node done", "node joins"]  # fmt: skip
 OF_NETWORKS = ["cut", "cut one way", "loss", "delay", "reset", "cut of the host"]
 OF_STORES = ["record deleted", "key deleted"]
 OF_DISKS = ["disk full", "disk hangs"]
@@ -349,6 +349,14 @@ class Storm:
 
     def do_guardian_stopped(self, fault):
         return self.stop(self.pick_guardian(), fault.seconds)
+
+    def do_node_done(self, fault):
+        """Before the others are, which may lose it, and each other, while it waits for them."""
+        agent = self.pick_agent(spared=0)
+        if agent is None:
+            return None
+        workers = [pid for pid in self.processes(agent.name) if comm_of(pid) == "soak_worker"]
+        return self.signal(workers, signal.SIGWINCH)
 
     def do_node_joins(self, fault):
         if self.joined >= 8 or not self.start_agent():
