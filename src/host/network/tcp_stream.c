@@ -25,7 +25,7 @@ void tcp_stream_pool_init(struct tcp_stream_pool *pool, const struct tcp_stream_
         .buffer_ceiling = buffer_ceiling,
         .turn_bytes = READ_SIZE,
         .held_above = SIZE_MAX,
-        .read_buffer = memory_allocate(READ_SIZE)};
+        .read_buffer = memory_reallocate(NULL, READ_SIZE)}; /* mostly the first page is used */
 }
 
 void tcp_stream_pool_clear(struct tcp_stream_pool *pool) {
@@ -382,9 +382,15 @@ void tcp_stream_expect(struct tcp_stream *stream, size_t length) {
     }
 }
 
+/* Mostly there is next to nothing, and one call takes it. */
+static bool takes_all_at_once(struct tcp_stream *stream) {
+    return !stream->is_held && receive(stream, READ_SIZE) < READ_SIZE && !stream->is_held;
+}
+
 void tcp_stream_catch_up(struct tcp_stream *stream) {
     int available = 0;
-    if (stream->is_closed || ioctl(stream->fd, FIONREAD, &available) != 0) {
+    if (stream->is_closed || takes_all_at_once(stream) || stream->is_closed ||
+        ioctl(stream->fd, FIONREAD, &available) != 0) {
         return;
     }
     size_t left = available < 0 ? 0 : (size_t)available;

@@ -13,7 +13,10 @@ void store_addresses_init(struct store_addresses *addresses, const char *host, i
 
 void store_addresses_clear(struct store_addresses *addresses) {
     free(addresses->host);
+    free(addresses->items);
     addresses->host = NULL;
+    addresses->items = NULL;
+    addresses->count = 0;
 }
 
 /* Returns the result of an earlier attempt with this address, even if the name was resolved again
@@ -76,6 +79,7 @@ static void resolve(struct store_addresses *addresses) {
     for (size_t i = 0; i < count; i++) {
         failures[i] = failure_of(addresses, &found[i]);
     }
+    addresses->items = memory_reallocate(addresses->items, count * sizeof *addresses->items);
     for (size_t i = 0; i < count; i++) {
         addresses->items[i] = (struct store_address){found[i], failures[i]};
     }

@@ -25,7 +25,7 @@ struct store_address {
 struct store_addresses {
     char *host;
     int port;
-    struct store_address items[STORE_ADDRESSES_MOST];
+    struct store_address *items;
     size_t count;
     size_t next;
     uint64_t attempts;

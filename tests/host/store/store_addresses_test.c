@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/memory.h"
 #include "host/store/store_addresses.h"
 
 /* No name server is asked for this name, because a part of it is longer than allowed. */
@@ -73,7 +74,9 @@ static void several_addresses_come_one_after_the_other(void **state) {
     struct failure failure;
     store_addresses_init(&addresses, "192.0.2.1", 7);
     (void)store_addresses_next(&addresses);
-    addresses.items[1].address.ipv4.sin_family = AF_INET; /* as if the name had two */
+    /* as if the name had two */
+    addresses.items = memory_reallocate(addresses.items, 2 * sizeof *addresses.items);
+    addresses.items[1] = (struct store_address){.address.ipv4.sin_family = AF_INET};
     addresses.count = 2;
     assert_true(store_addresses_has_more(&addresses));
     failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
