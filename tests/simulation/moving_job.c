@@ -264,6 +264,8 @@ void moving_start(struct moving_job *job, int index) {
     }
     forget_process(job, node);
     struct moving_node begun = {.job = job, .index = index, .life = ++job->lives};
+    begun.delegates = job->delegation == MOVING_ALL_DELEGATE ||
+                      (job->delegation == MOVING_SOME_DELEGATE && moving_chance(job, 50));
     for (int part = 0; part < NODE_PART_COUNT; part++) {
         begun.timer_tickets[part] = node->timer_tickets[part];
     }
@@ -388,10 +390,11 @@ void moving_heal(struct moving_job *job) {
     job->is_register_down = false;
 }
 
-void moving_job_init(struct moving_job *job, uint64_t seed, int node_count, bool delegates) {
+void moving_job_init(
+    struct moving_job *job, uint64_t seed, int node_count, enum moving_delegation delegation) {
     *job = (struct moving_job){.seed = seed,
         .node_count = node_count,
-        .delegates = delegates,
+        .delegation = delegation,
         .minimum = 1,
         .now = {1000000000}};
     random_init(&job->random, seed);

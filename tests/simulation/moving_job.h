@@ -109,6 +109,7 @@ struct moving_node {
     int index;
     char name[8];
     int64_t life; /* counts the processes of this node */
+    bool delegates;
     bool is_alive;
     bool is_off;
     bool is_stopped;
@@ -161,11 +162,14 @@ struct moving_world {
     int world_size;
 };
 
+/* Which nodes are started with delegation=true. */
+enum moving_delegation { MOVING_NONE_DELEGATES, MOVING_ALL_DELEGATE, MOVING_SOME_DELEGATE };
+
 struct moving_job {
     struct random random;
     uint64_t seed;
     bool is_told;
-    bool delegates;
+    enum moving_delegation delegation;
     int minimum;
     struct instant now;
     int node_count;
@@ -195,7 +199,8 @@ struct moving_job {
 };
 
 /* moving_job.c */
-void moving_job_init(struct moving_job *job, uint64_t seed, int node_count, bool delegates);
+void moving_job_init(
+    struct moving_job *job, uint64_t seed, int node_count, enum moving_delegation delegation);
 void moving_job_clear(struct moving_job *job);
 void moving_complain(struct moving_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -414,7 +414,7 @@ static struct node_settings settings_of(struct moving_job *job, const struct mov
     rendezvous_settings_init(&made.rendezvous.rendezvous);
     made.rendezvous.rendezvous.minimum_nodes = job->minimum;
     made.rendezvous.rendezvous.maximum_nodes = MOVING_NODES_MAXIMUM;
-    made.rendezvous.rendezvous.delegates = job->delegates;
+    made.rendezvous.rendezvous.delegates = node->delegates;
     made.rendezvous.rendezvous.last_call_timeout = duration_from_seconds(1);
     made.rendezvous.role = round_settings_role(&made.round);
     return made;
@@ -428,7 +428,7 @@ void moving_node_begin(struct moving_job *job, struct moving_node *node) {
         .maximum_nodes = MOVING_NODES_MAXIMUM,
         .answer_timeout = duration_from_seconds(15),
         .seed = random_next(&job->random),
-        .delegates = job->delegates,
+        .delegates = node->delegates,
     };
     node->machine = node_machine_new(&made);
     node->record = rendezvous_record_store_new(&record);

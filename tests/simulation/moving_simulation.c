@@ -234,7 +234,7 @@ static void signal_all(struct moving_job *job) {
     if (moving_count_alive(job) > 0) {
         moving_complain(job, "all were told to end, and somebody does not");
     }
-    if (job->delegates && job->terms > terms + 1) {
+    if (job->delegation == MOVING_ALL_DELEGATE && job->terms > terms + 1) {
         moving_complain(job, "one host after the other was needed for the end of all");
     }
 }
@@ -247,10 +247,10 @@ struct outcome {
     uint64_t read;
 };
 
-static bool play_seed(uint64_t seed, bool delegates, void (*scenario)(struct moving_job *job),
-    bool is_told, struct outcome *outcome) {
+static bool play_seed(uint64_t seed, enum moving_delegation delegation,
+    void (*scenario)(struct moving_job *job), bool is_told, struct outcome *outcome) {
     struct moving_job job;
-    moving_job_init(&job, seed, 2 + (int)(seed % 6), delegates);
+    moving_job_init(&job, seed, 2 + (int)(seed % 6), delegation);
     job.is_told = is_told;
     scenario(&job);
     bool is_well = job.complaint[0] == '\0';
@@ -267,13 +267,13 @@ static bool play_seed(uint64_t seed, bool delegates, void (*scenario)(struct mov
 }
 
 static struct outcome play_seeds(
-    uint64_t seeds, bool delegates, void (*scenario)(struct moving_job *job)) {
+    uint64_t seeds, enum moving_delegation delegation, void (*scenario)(struct moving_job *job)) {
     struct outcome outcome = {0};
     uint64_t first = is_one_seed ? only_seed : 0;
     for (uint64_t seed = first; seed < first + (is_one_seed ? 1 : seeds); seed++) {
-        if (!play_seed(seed, delegates, scenario, is_one_seed, &outcome)) {
+        if (!play_seed(seed, delegation, scenario, is_one_seed, &outcome)) {
             if (!is_one_seed) {
-                (void)play_seed(seed, delegates, scenario, true, &outcome);
+                (void)play_seed(seed, delegation, scenario, true, &outcome);
             }
             fail();
         }
@@ -283,43 +283,51 @@ static struct outcome play_seeds(
 
 static void a_storm_over_nodes_that_delegate(void **state) {
     (void)state;
-    struct outcome outcome = play_seeds(seed_count, true, storm);
+    struct outcome outcome = play_seeds(seed_count, MOVING_ALL_DELEGATE, storm);
     assert_true(outcome.told > 0 && outcome.terms > 0);
 }
 
 static void a_storm_over_nodes_that_do_not(void **state) {
     (void)state;
-    struct outcome outcome = play_seeds((seed_count + 1) / 2, false, storm);
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_NONE_DELEGATES, storm);
     assert_int_equal(outcome.told, 0);
+}
+
+static void a_storm_over_nodes_of_which_some_delegate(void **state) {
+    (void)state;
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, storm);
+    assert_true(outcome.told > 0);
 }
 
 static void hosts_that_others_delegate_to_are_killed_in_turn(void **state) {
     (void)state;
-    struct outcome outcome = play_seeds((seed_count + 1) / 2, true, kill_in_turn);
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, kill_in_turn);
     assert_true(outcome.told > 0);
 }
 
 static void hosts_that_others_delegate_to_are_told_to_end_in_turn(void **state) {
     (void)state;
-    struct outcome outcome = play_seeds((seed_count + 1) / 2, true, signal_in_turn);
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, signal_in_turn);
     assert_true(outcome.told > 0);
 }
 
 static void hosts_whose_workers_are_done_are_not_missed(void **state) {
     (void)state;
-    (void)play_seeds((seed_count + 1) / 2, true, done_hosts_go);
-    (void)play_seeds((seed_count + 1) / 2, false, done_hosts_go);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, done_hosts_go);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_NONE_DELEGATES, done_hosts_go);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, done_hosts_go);
 }
 
 static void all_leave_with_one_host(void **state) {
     (void)state;
-    struct outcome outcome = play_seeds((seed_count + 1) / 2, true, signal_all);
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, signal_all);
     assert_true(outcome.told > 0);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_storm_over_nodes_that_delegate),
     cmocka_unit_test(a_storm_over_nodes_that_do_not),
+    cmocka_unit_test(a_storm_over_nodes_of_which_some_delegate),
     cmocka_unit_test(hosts_that_others_delegate_to_are_killed_in_turn),
     cmocka_unit_test(hosts_that_others_delegate_to_are_told_to_end_in_turn),
     cmocka_unit_test(hosts_whose_workers_are_done_are_not_missed),

@@ -65,7 +65,8 @@ static void tell_gone(
 static void tell_wish(
     struct moving_job *job, struct moving_store *store, const struct store_presence_key *key) {
     struct rendezvous_event event = {.kind = RENDEZVOUS_EVENT_WISHED};
-    if (!job->delegates || !node_identity_parse(key->name, &event.wished.identity)) {
+    if (!job->nodes[store->host].delegates ||
+        !node_identity_parse(key->name, &event.wished.identity)) {
         return;
     }
     if (delegation_wish_read(key->value, &event.wished.wish) != FAILURE_NONE) {
@@ -605,7 +606,7 @@ void moving_store_open(
     node->store = store;
     say_served(store);
     seed(store, record);
-    if (job->delegates) {
+    if (node->delegates) {
         rendezvous_key_write_delegation(MOVING_RUN_ID, &key);
         put_into_queue(job, store, &key, "1");
         text_clear(&key);
