@@ -90,7 +90,7 @@ def test_a_node_that_was_done_and_gone_is_not_missed_by_the_next_host(make_job_o
     job = make_job_of_each_kind("1:3")
     first = start_nodes(job, 3)
     first.of("node2").end(0)
-    job.started[1].wait_for_log("successfully finished")
+    job.started[0].wait_for_log(" draining")  # the host has heard so; before, the node would be missed
     job.started[1].kill()
     entry = job.scratch / "register/muster-job/entry.000000000003"
     wait_until(entry.exists, "an entry that says so")
