@@ -8,6 +8,8 @@
 /* A signal to all nodes does not come to all at once. And while a host that alone is told to end
  * stays for so long, the others begin their next round at its store. */
 #define LEAVING_MILLISECONDS 250
+/* So many places for what is to be told are kept from step to step. */
+#define TELLINGS_KEPT 256
 
 /* Of a told standing. */
 enum {
@@ -106,7 +108,13 @@ bool rendezvous_delegates_are_leaving(
     return are_leaving;
 }
 
+/* Where thousands were told at once, their places would not be needed again for long. */
 void rendezvous_delegates_begin(struct rendezvous_delegates *delegates) {
+    if (delegates->telling_count > TELLINGS_KEPT) {
+        free(delegates->tellings);
+        delegates->tellings = NULL;
+        delegates->telling_capacity = 0;
+    }
     delegates->telling_count = 0;
 }
 

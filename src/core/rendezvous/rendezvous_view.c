@@ -103,9 +103,9 @@ void rendezvous_view_count_on(struct rendezvous_view *view) {
 }
 
 void rendezvous_view_adopt_draft(struct rendezvous_view *view) {
-    struct rendezvous_state written = view->draft;
-    view->draft = view->seen;
-    view->seen = written;
+    rendezvous_state_clear(&view->seen);
+    view->seen = view->draft;
+    view->draft = (struct rendezvous_state){0};
     view->is_lost = false;
     view->is_anew = false;
     note_round(view);

@@ -250,7 +250,9 @@ static void take_write(struct rendezvous_record_store *store, const struct store
         take_lost_write(store, is_deleted ? (struct slice){0} : reply->blob, effects);
         return;
     }
-    keep_token(store, reply->blob);
+    bytes_clear(&store->record.token);
+    store->record.token = store->record.writing;
+    store->record.writing = (struct bytes){0};
     if (store->record.is_quiet) {
         tell_won(effects);
     } else {
