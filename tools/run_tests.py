@@ -129,7 +129,7 @@ def beside_each_other():
     """pytest's options to run several tests at once, because most tests mainly wait (tests/support/room.py)."""
     if importlib.util.find_spec("xdist") is None:
         return []
-    return ["-n", str(4 * os.cpu_count())]
+    return ["-n", str(os.cpu_count() + 6)]
 
 
 def counts_of_suite(suite):
