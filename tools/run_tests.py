@@ -125,11 +125,12 @@ def passes(command, environment=None):
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 
 
-def beside_each_other():
-    """pytest's options to run several tests at once, because most tests mainly wait (tests/support/room.py)."""
+def beside_each_other(more):
+    """pytest's options to run several tests at once, because most tests mainly wait. `more`: beside those, so many while
+    the machine has room (tests/support/room.py)."""
     if importlib.util.find_spec("xdist") is None:
         return []
-    return ["-n", str(os.cpu_count() + 6)]
+    return ["-n", str(os.cpu_count() + 1 + more)]
 
 
 def counts_of_suite(suite):
@@ -151,14 +152,14 @@ def failures_of_suite(suite):
     return failures
 
 
-def run_pytest(options, folder, is_parallel=True):
+def run_pytest(options, folder, is_parallel=True, more=0):
     """Runs one folder of pytest tests against the binary of the given build."""
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
     pytest = [sys.executable, "-m", "pytest", "-q", "-rfE"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         command = [*pytest, f"--junitxml={report}", folder]
-        command += beside_each_other() if is_parallel else []
+        command += beside_each_other(more) if is_parallel else []
         if options.marks:
             command += ["-m", options.marks]
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
@@ -181,8 +182,8 @@ def run_check(*command):
 
 STAGES = {
     "meson": run_meson,
-    "command": lambda options: run_pytest(options, "tests/command"),
-    "interop": lambda options: run_pytest(options, "tests/interop"),
+    "command": lambda options: run_pytest(options, "tests/command", more=5),
+    "interop": lambda options: run_pytest(options, "tests/interop"),  # much of PyTorch's start; there is no room
     "packaging": lambda options: run_pytest(options, "tests/packaging", is_parallel=False),
     "checks": lambda options: run_meson(options, ["checks"]),
     "format": lambda options: run_check("tools/check_format"),
