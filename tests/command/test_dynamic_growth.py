@@ -2,7 +2,10 @@
 """Nodes that come when a job is already running, or when it is full."""
 
 import random
+import re
 import time
+
+from support.nodes import wait_until
 
 
 def test_a_node_that_comes_later_is_admitted(make_job_anywhere):
@@ -98,6 +101,7 @@ def test_nodes_that_come_at_random_times_all_end_well(make_job):
         job.start(name)
         time.sleep(order.uniform(0, 0.3))
     world = job.wait_for_largest_world(6)
+    wait_until(lambda: any(re.search(r" spare \[\S+ \S+\]", node.err()) for node in job.started), "the last two, who are spares")
     world.end()
     assert job.succeeds()
 
