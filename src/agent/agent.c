@@ -439,6 +439,9 @@ static void tear_down(struct agent *agent) {
     agent_guardian_free(agent->guardian);
     log_directory_remove_if_empty_within(
         duration_from_seconds(DISK_PATIENCE_SECONDS), &agent->preparation.logs);
+    if (agent->program == NULL) { /* a program goes on after its agent */
+        signal_watch_go_deaf(agent->signals);
+    }
     signal_watch_free(agent->signals);
     agent_joining_free(agent->joining);
     agent_audience_free(agent->audience);

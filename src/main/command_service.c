@@ -43,6 +43,7 @@ int command_service_run(
         fprintf(stderr, "%s: error: %s\n", service->program, failure.message);
     }
     service->stop(service->context);
+    signal_watch_go_deaf(signals);
     signal_watch_free(signals);
     event_loop_free(loop);
     log_sink_free(sink);

@@ -168,3 +168,15 @@ def test_settling_can_be_done_without(muster):
     assert "may be on its way" not in told(job)
     job.tell_all(signal.SIGTERM, 0, 0)
     job.finish()
+
+
+def test_signals_that_do_not_stop_leave_the_exit_status_alone(muster):
+    """Until the agent is gone: it does not end by a signal's default effect at last."""
+    started = muster.scratch / "started"
+    for _ in range(5):
+        node = muster.start(["run", "--no-python", "sh", "-c", f"touch {started}; exec sleep 60"])
+        wait_until(started.exists, "the worker")
+        while node.process.poll() is None:
+            node.signal(signal.SIGTERM)
+        assert node.finish().status == 1
+        started.unlink()

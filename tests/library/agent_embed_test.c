@@ -97,10 +97,14 @@ static void two_agents_of_one_program_are_apart(void **state) {
     tear_down(&right);
 }
 
+/* They have begun, so that none of them holds what beginning takes, and end when the agent has. */
+static pthread_barrier_t beginning;
+static pthread_barrier_t ending;
+
 static void *hold_still(void *context) {
-    pthread_mutex_t *mutex = context;
-    pthread_mutex_lock(mutex);
-    pthread_mutex_unlock(mutex);
+    (void)context;
+    pthread_barrier_wait(&beginning);
+    pthread_barrier_wait(&ending);
     return NULL;
 }
 
@@ -115,20 +119,23 @@ static int exit_well(void *context, struct muster_return_value *out_value) {
 
 static void program_may_have_threads(void **state) {
     struct fixture fixture;
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_t threads[4];
     (void)state;
-    pthread_mutex_lock(&mutex);
+    pthread_barrier_init(&beginning, NULL, 5);
+    pthread_barrier_init(&ending, NULL, 5);
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, hold_still, &mutex), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_still, NULL), 0);
     }
+    pthread_barrier_wait(&beginning);
     set_up_function(&fixture, 3, exit_well);
     start(&fixture);
     assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
-    pthread_mutex_unlock(&mutex);
+    pthread_barrier_wait(&ending);
     for (size_t i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
     }
+    pthread_barrier_destroy(&beginning);
+    pthread_barrier_destroy(&ending);
     tear_down(&fixture);
 }
 

@@ -85,6 +85,15 @@ enum failure_code signal_watch_new(struct event_loop *loop, const int *signals, 
     return FAILURE_NONE;
 }
 
+void signal_watch_go_deaf(const struct signal_watch *watch) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; watch != NULL && i < watch->count; i++) {
+        sigaddset(&set, watch->handles[i]->signum);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
 void signal_watch_free(struct signal_watch *watch) {
     if (watch == NULL) {
         return;

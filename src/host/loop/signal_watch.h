@@ -19,6 +19,10 @@ __attribute__((warn_unused_result)) enum failure_code signal_watch_new(struct ev
     const int *signals, size_t count, void (*received)(void *context, int signal), void *context,
     struct signal_watch **out_watch, struct failure *failure);
 
+/* Blocks the signals for this thread, for good. For a program that is about to end, whose exit
+ * status is to stay what it is when one of them comes once more. Accepts NULL. */
+void signal_watch_go_deaf(const struct signal_watch *watch);
+
 /* Afterwards the signals have their default effect; an earlier handler is not restored. Accepts
  * NULL. */
 void signal_watch_free(struct signal_watch *watch);
