@@ -2,7 +2,6 @@
 """Nodes that come when a job is already running, or when it is full."""
 
 import random
-import re
 import time
 
 from support.nodes import wait_until
@@ -73,7 +72,7 @@ def test_nodes_beyond_the_maximum_are_parked_and_end_well(make_job):
     spares = job.nodes("node3", "node4")
     for spare in spares:
         spare.wait_for_log(f"{spare.name}_{spare.pid}")
-        spare.wait_for_log("spare [node")
+        spare.wait_for_log("rendezvous <- written won")
     assert all(worker.is_running() for worker in world.workers)
     world.end()
     assert job.succeeds()
@@ -86,7 +85,7 @@ def test_a_spare_takes_the_place_of_a_lost_node(make_job):
     lost = job.start("node2")
     job.wait_for_world("node1", "node2")
     spare = job.start("node3")
-    spare.wait_for_log("spare [node3")
+    spare.wait_for_log("rendezvous <- written won")
     lost.kill()
     job.wait_for_world("node1", "node3").end()
     assert job.succeeds()
@@ -101,7 +100,7 @@ def test_nodes_that_come_at_random_times_all_end_well(make_job):
         job.start(name)
         time.sleep(order.uniform(0, 0.3))
     world = job.wait_for_largest_world(6)
-    wait_until(lambda: any(re.search(r" spare \[\S+ \S+\]", node.err()) for node in job.started), "the last two, who are spares")
+    wait_until(lambda: all("rendezvous <- written won" in node.err() for node in job.started), "all to be in the record")
     world.end()
     assert job.succeeds()
 

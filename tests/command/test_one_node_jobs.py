@@ -22,7 +22,7 @@ def test_of_two_agents_one_runs_and_the_other_waits(make_job_anywhere):
     job = make_job_anywhere(1)
     job.start_host("node1")
     world = job.wait_for_world("node1")
-    job.start("node2").wait_for_log("spare [node2")
+    job.start("node2").wait_for_log("rendezvous <- written won")  # it is a spare now
     world.end()
     assert job.succeeds()
     assert [worker.node for worker in job.workers()] == ["node1"]
@@ -31,7 +31,7 @@ def test_of_two_agents_one_runs_and_the_other_waits(make_job_anywhere):
 def is_killed_and_followed(job):
     active = job.start("node1")
     world = job.wait_for_world("node1")
-    job.start("node2").wait_for_log("spare [node2")
+    job.start("node2").wait_for_log("rendezvous <- written won")  # it is a spare now
     active.kill()
     world.of("node1").wait_until_gone()
     job.wait_for_world("node2").end()
@@ -50,7 +50,7 @@ def test_a_failed_worker_is_restarted_where_it_was(make_job_anywhere):
     job = make_job_anywhere(1)
     job.start_host("node1")
     first = job.wait_for_world("node1")
-    job.start("node2").wait_for_log("spare [node2")
+    job.start("node2").wait_for_log("rendezvous <- written won")  # it is a spare now
     first.of("node1").end(3)
     second = job.wait_for_world("node1")
     assert second.restarts == {1}
@@ -62,7 +62,7 @@ def test_a_failure_for_good_ends_the_spare_too(make_job):
     job = make_job(1, restarts=0)
     job.start_host("node1")
     world = job.wait_for_world("node1")
-    job.start("node2").wait_for_log("spare [node2")
+    job.start("node2").wait_for_log("rendezvous <- written won")  # it is a spare now
     world.end(3)
     assert job.statuses() == {"node1": 1, "node2": 1}
     assert [worker.node for worker in job.workers()] == ["node1"]
