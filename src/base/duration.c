@@ -31,6 +31,12 @@ double duration_seconds(struct duration duration) {
     return (double)duration.nanoseconds / NANOSECONDS_PER_SECOND;
 }
 
+double duration_seconds_told(struct duration duration) {
+    int64_t milliseconds = duration_milliseconds_ceiling(duration);
+    return milliseconds > 100 ? (double)((milliseconds - 1) / 100 + 1) / 10
+                              : (double)milliseconds / 1000;
+}
+
 struct instant instant_after(struct instant start, struct duration duration) {
     if (duration.nanoseconds > INT64_MAX - start.nanoseconds) {
         return (struct instant){INT64_MAX};

@@ -39,6 +39,10 @@ int64_t duration_milliseconds_ceiling(struct duration duration);
 
 double duration_seconds(struct duration duration);
 
+/* The same to be told, rounded up to tenths where it is more than one: of a timeout that somebody
+ * chose a little may have passed, and in tenths the rest reads as it was chosen. */
+double duration_seconds_told(struct duration duration);
+
 /* Saturates instead of wrapping. */
 struct instant instant_after(struct instant start, struct duration duration);
 

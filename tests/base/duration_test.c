@@ -25,6 +25,15 @@ static void milliseconds_round_up_so_timers_are_never_early(void **state) {
     assert_int_equal(duration_milliseconds_ceiling((struct duration){2000000}), 2);
 }
 
+static void what_is_left_of_a_timeout_is_told_as_it_was_chosen(void **state) {
+    (void)state;
+    assert_true(duration_seconds_told(duration_from_milliseconds(995)) == 1);
+    assert_true(duration_seconds_told(duration_from_milliseconds(300000)) == 300);
+    assert_true(duration_seconds_told(duration_from_milliseconds(1201)) == 1.3);
+    assert_true(duration_seconds_told(duration_from_milliseconds(20)) == 0.02);
+    assert_true(duration_seconds_told(DURATION_FOREVER) > 1e15);
+}
+
 static void nothing_remains_until_a_past_instant(void **state) {
     (void)state;
     struct instant earlier = {10};
@@ -46,6 +55,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(negative_seconds_are_no_time),
     cmocka_unit_test(huge_durations_saturate),
     cmocka_unit_test(milliseconds_round_up_so_timers_are_never_early),
+    cmocka_unit_test(what_is_left_of_a_timeout_is_told_as_it_was_chosen),
     cmocka_unit_test(nothing_remains_until_a_past_instant),
     cmocka_unit_test(the_earlier_of_two_instants_is_found),
 };

@@ -143,14 +143,6 @@ static void give_up(struct store_client *client, const struct failure *failure) 
     }
 }
 
-/* What is left of a timeout that somebody chose is a little less: in tenths it reads as it was
- * chosen. */
-static double told_seconds(struct duration patience) {
-    int64_t milliseconds = duration_milliseconds_ceiling(patience);
-    return milliseconds > 100 ? (double)((milliseconds + 99) / 100) / 10
-                              : (double)milliseconds / 1000;
-}
-
 static void give_up_connecting(struct store_client *client, bool is_refused) {
     struct failure failure = {0};
     struct text tried = {0};
@@ -158,7 +150,7 @@ static void give_up_connecting(struct store_client *client, bool is_refused) {
         is_refused ? client->settings.refusal_patience : client->settings.connect_timeout;
     store_addresses_describe(&client->addresses, &tried);
     failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
-        client->addresses.host, client->addresses.port, told_seconds(patience),
+        client->addresses.host, client->addresses.port, duration_seconds_told(patience),
         text_string(&tried));
     text_clear(&tried);
     failure.system_error = is_refused ? ECONNREFUSED : 0;
