@@ -208,8 +208,16 @@ static void stranger_wrote(void *context) {
 
 /* Life. */
 
+static void say(void *context, enum log_level level, const char *origin, const char *message) {
+    (void)context;
+    (void)level;
+    (void)origin;
+    (void)fprintf(stderr, "bare_members: %s\n", message);
+}
+
 static void host_store(struct process *process) {
     struct failure failure = {0};
+    process->log = (struct log){.threshold = LOG_LEVEL_WARNING, .write = say};
     const struct agent_hosted_store_settings settings = {
         .config = &process->config,
         .run_id = RUN_ID,
