@@ -6,7 +6,6 @@ mark in its environment is a leak, and the test fails.
 """
 
 import functools
-import os
 import signal
 
 import pytest
@@ -17,7 +16,7 @@ from support.lossy_network import LossyNetwork, require_lossy_network
 from support.network import Network, require_network
 from support.nodes import Job, job_in_a_file
 from support.peers import require_peer
-from support.room import is_extra, wait_for_room
+from support.room import is_one_more, wait_for_room
 from support.slurm import Slurm, require_slurm
 
 
@@ -30,7 +29,7 @@ def pytest_configure():
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)  # what it waits is not the test's time
 def pytest_runtest_protocol():
-    if is_extra(os.environ.get("PYTEST_XDIST_WORKER")):
+    if is_one_more():
         wait_for_room()
     yield
 

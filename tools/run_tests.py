@@ -126,7 +126,7 @@ def passes(command, environment=None):
 
 
 def beside_each_other(more):
-    """pytest's options to run several tests at once, because most tests mainly wait. `more`: beside those, so many while
+    """pytest's options to run several tests at once, because most tests mainly wait. `more`: so many beside those, while
     the machine has room (tests/support/room.py)."""
     if importlib.util.find_spec("xdist") is None:
         return []
@@ -154,7 +154,7 @@ def failures_of_suite(suite):
 
 def run_pytest(options, folder, is_parallel=True, more=0):
     """Runs one folder of pytest tests against the binary of the given build."""
-    environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()))
+    environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()), MORE_TESTS=str(more))
     pytest = [sys.executable, "-m", "pytest", "-q", "-rfE"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"

@@ -192,10 +192,6 @@ static void post_gone(
         (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, false}});
 }
 
-static bool is_awaited(const struct moving_node *host, const struct rendezvous_node *node) {
-    return !node->is_done && !moving_store_knows(host, &node->identity);
-}
-
 /* Nodes of the world that have not come to this host by now are lost. */
 static void has_gathered(struct moving_job *job, struct moving_event *event) {
     struct moving_node *node = &job->nodes[event->node];
@@ -204,15 +200,16 @@ static void has_gathered(struct moving_job *job, struct moving_event *event) {
     }
     node->is_gathering = false;
     for (size_t i = 0; i < node->gathered.count; i++) {
-        const struct node_identity *identity = &node->gathered.nodes[i].identity;
-        if (is_awaited(node, &node->gathered.nodes[i])) {
+        const struct rendezvous_node *other = &node->gathered.nodes[i];
+        if (moving_store_knows(node, &other->identity)) {
+            continue;
+        }
+        if (!other->is_done) {
             moving_tell_succession(job, node,
                 (struct succession_event){
-                    .kind = SUCCESSION_EVENT_NODE_SILENT, .silent = *identity});
+                    .kind = SUCCESSION_EVENT_NODE_SILENT, .silent = other->identity});
         }
-        if (!moving_store_knows(node, identity)) {
-            post_gone(job, node, identity);
-        }
+        post_gone(job, node, &other->identity);
     }
 }
 
@@ -229,7 +226,7 @@ static void await_nodes(
 void moving_look_at_record(
     struct moving_job *job, struct moving_node *node, const struct rendezvous_state *record) {
     for (size_t i = 0; i < record->count; i++) {
-        if (is_awaited(node, &record->nodes[i])) {
+        if (!record->nodes[i].is_done && !moving_store_knows(node, &record->nodes[i].identity)) {
             await_nodes(job, node, record);
             return;
         }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Most tests mainly wait, so more of them are played beside each other than there are processors. Some workers of pytest
-play on and on; the others begin a test only while the machine has room for it."""
+"""Most tests mainly wait, so more of them are played beside each other than there are processors. The last MORE_TESTS of
+pytest's workers begin a test only while the machine has room for it."""
 
 import os
 import re
@@ -11,14 +11,11 @@ LOOK = 0.2  # seconds
 WANTED = 0.3  # of all processors' time
 
 
-def plain_workers():
-    return os.cpu_count() + 1
-
-
-def is_extra(worker):
-    """`worker`: as xdist names it, "gw3"; None where pytest plays alone."""
-    number = re.fullmatch(r"gw(\d+)", worker or "")
-    return number is not None and int(number[1]) >= plain_workers()
+def is_one_more():
+    """Whether this worker, which xdist names "gw3", is among them."""
+    number = re.fullmatch(r"gw(\d+)", os.environ.get("PYTEST_XDIST_WORKER", ""))
+    plain = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) - int(os.environ.get("MORE_TESTS", 0))
+    return number is not None and int(number[1]) >= plain
 
 
 def processor_ticks():

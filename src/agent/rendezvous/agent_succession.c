@@ -111,24 +111,20 @@ static void stranger_wrote(void *context) {
             .part = NODE_RENDEZVOUS, .rendezvous = {.kind = RENDEZVOUS_EVENT_STRANGER_WROTE}});
 }
 
-/* A node that is done may be gone: it is not missed. */
-static bool is_awaited(
-    const struct agent_succession *succession, const struct rendezvous_node *node) {
-    return !node->is_done && !agent_hosted_store_knows(succession->store, &node->identity);
-}
-
-/* Nodes of the world that have not come to this host by now are lost. */
+/* Nodes of the world that have not come to this host by now are lost. One that is done may be gone:
+ * its silence means nothing. */
 static void gathered(void *context) {
     struct agent_succession *succession = context;
     succession->is_gathering = false;
     for (size_t i = 0; i < succession->gathered.count; i++) {
         const struct rendezvous_node *node = &succession->gathered.nodes[i];
-        if (is_awaited(succession, node)) {
+        if (agent_hosted_store_knows(succession->store, &node->identity)) {
+            continue;
+        }
+        if (!node->is_done) {
             node_silent(succession, &node->identity);
         }
-        if (!agent_hosted_store_knows(succession->store, &node->identity)) {
-            post_gone(succession, &node->identity, false);
-        }
+        post_gone(succession, &node->identity, false);
     }
 }
 
@@ -169,7 +165,9 @@ void agent_succession_see(
     struct agent_succession *succession, const struct rendezvous_state *record) {
     bool is_any_awaited = false;
     for (size_t i = 0; i < record->count && !is_any_awaited; i++) {
-        is_any_awaited = is_awaited(succession, &record->nodes[i]);
+        const struct rendezvous_node *node = &record->nodes[i];
+        is_any_awaited =
+            !node->is_done && !agent_hosted_store_knows(succession->store, &node->identity);
     }
     if (is_any_awaited && agent_hosted_store_is_serving(succession->store)) {
         await_nodes(succession, record);

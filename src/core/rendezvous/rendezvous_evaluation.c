@@ -149,21 +149,13 @@ static bool is_done_here(const struct rendezvous_machine *machine) {
            machine->view.seen.round == rendezvous_place_round(&machine->place);
 }
 
-/* A node that waits needs to know: where no further round follows, its patience has an end. */
-static bool mark_draining(struct rendezvous_step *step) {
-    const struct rendezvous_state *seen = &step->machine->view.seen;
-    if (!is_done_here(step->machine) || seen->is_draining) {
-        return false;
-    }
-    rendezvous_draft_begin(step)->is_draining = true;
-    return rendezvous_draft_write(step, rendezvous_state_waiting(seen) == 0);
-}
-
 /* Of a node that is there, the next host of the store learns from itself that its workers are done.
- * It cannot learn so of the host before it, and of nodes that were gone by then. */
+ * It cannot learn so of the host before it, and of nodes that were gone by then. So the host notes
+ * these. */
 static bool must_be_noted(
     const struct rendezvous_machine *machine, const struct rendezvous_node *node) {
-    if (!node->is_participant || node->is_done) {
+    if (!machine->has_succession || !machine->link.is_host || !node->is_participant ||
+        node->is_done) {
         return false;
     }
     return node_identity_equals(&node->identity, &machine->view.me)
@@ -172,20 +164,23 @@ static bool must_be_noted(
                      machine->link.has_presence) == RENDEZVOUS_LOSS_FINISHED;
 }
 
-static bool note_the_done(struct rendezvous_step *step) {
+/* A node that waits needs to know: where no further round follows, its patience has an end. */
+static bool mark_the_done(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
-    struct rendezvous_state *draft = NULL;
-    if (!machine->has_succession || !machine->link.is_host || !seen->is_draining) {
-        return false;
-    }
+    bool drains = is_done_here(machine) && !seen->is_draining;
+    struct rendezvous_state *draft = drains ? rendezvous_draft_begin(step) : NULL;
     for (size_t i = 0; i < seen->count; i++) {
         if (must_be_noted(machine, &seen->nodes[i])) {
             draft = draft == NULL ? rendezvous_draft_begin(step) : draft;
             draft->nodes[i].is_done = true;
         }
     }
-    return draft != NULL && rendezvous_draft_write(step, true);
+    if (draft == NULL) {
+        return false;
+    }
+    draft->is_draining = true;
+    return rendezvous_draft_write(step, !drains || rendezvous_state_waiting(seen) == 0);
 }
 
 /* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes
@@ -235,8 +230,7 @@ static bool keep_alive(struct rendezvous_step *step) {
 static void run(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || pursue_doubt(step) || rendezvous_restart(step) ||
            rendezvous_admit(step) || rendezvous_go_with_round(step) || park_the_waiting(step) ||
-           mark_draining(step) || note_the_done(step) || rendezvous_serve(step) ||
-           keep_alive(step));
+           mark_the_done(step) || rendezvous_serve(step) || keep_alive(step));
 }
 
 static void join(struct rendezvous_step *step) {

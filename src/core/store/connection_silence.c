@@ -6,10 +6,18 @@
 /* Looks at the end of the limit come a little later, because the silence is measured roughly. */
 #define ROUGHLY_MILLISECONDS 10
 
+bool connection_silence_rests(const struct connection_silence *silence, struct instant now) {
+    struct instant next_look =
+        instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS));
+    return instant_is_before(next_look, silence->heard_until);
+}
+
 bool connection_silence_look(struct connection_silence *silence, struct duration silent_for,
     struct duration limit, struct instant now) {
     if (silent_for.nanoseconds <= limit.nanoseconds) {
         silence->is_doubted = false;
+        silence->heard_until =
+            instant_after(now, (struct duration){limit.nanoseconds - silent_for.nanoseconds});
         return false;
     }
     if (!silence->is_doubted) {

@@ -28,7 +28,11 @@
 struct connection_silence {
     bool is_doubted;
     struct instant doubted_at;
+    struct instant heard_until; /* before then it cannot have been silent for the limit */
 };
+
+/* Whether the silence need not be measured now: it cannot pass the limit before the next look. */
+bool connection_silence_rests(const struct connection_silence *silence, struct instant now);
 
 /* One look. `silent_for` is the measured silence. Whether the other machine is gone: it has been
  * silent for more than `limit`, now and at every look since the doubt began. */

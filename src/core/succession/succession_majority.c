@@ -65,12 +65,6 @@ static bool is_in_world(
     return node != NULL && !node->is_done;
 }
 
-static bool is_done(
-    const struct succession_missing *missing, const struct rendezvous_state *committed) {
-    const struct rendezvous_node *node = participant(missing, committed);
-    return node != NULL && node->is_done;
-}
-
 void succession_majority_forget(struct succession_majority *majority,
     const struct rendezvous_state *committed, struct instant until) {
     size_t kept = 0;
@@ -96,9 +90,11 @@ bool succession_majority_is_missing(struct succession_majority *majority,
     }
     for (size_t i = 0; i < majority->count; i++) {
         struct succession_missing *missing = &majority->missing[i];
-        bool is_in = is_in_world(missing, committed);
+        const struct rendezvous_node *node = participant(missing, committed);
+        bool is_done = node != NULL && node->is_done;
+        bool is_in = node != NULL && !is_done;
         missing->was_in_world = missing->was_in_world || is_in;
-        if (missing->was_in_world && !missing->is_back && !is_done(missing, committed)) {
+        if (missing->was_in_world && !missing->is_back && !is_done) {
             missing_count++;
             all += is_in ? 0 : 1;
         }

@@ -67,7 +67,6 @@ struct store_peer {
     struct store_connection connection;
     struct store_presence_holder holder;
     struct connection_silence silence; /* while it holds a presence key */
-    struct instant heard_until;        /* before then its silence cannot pass the limit */
     bool is_agent;                     /* of Muster's, as it has said */
     bool is_turned_away;               /* a stranger: it has got the answer for strangers */
     bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */

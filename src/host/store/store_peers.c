@@ -213,24 +213,17 @@ void store_peers_drop(struct store_peers *peers, const char *name) {
     }
 }
 
-/* Of most peers something was heard a moment ago, so that the kernel need not be asked at each
- * look. */
-static bool is_heard_until(const struct store_peer *peer, struct instant next_look) {
-    return instant_is_before(next_look, peer->heard_until);
-}
-
 /* A peer that is dismissed stays in the list until the loop has let go of it. */
 struct duration store_peers_look(struct store_peers *peers) {
     struct instant now = event_loop_now(peers->loop);
     struct duration limit = peers->silence_timeout;
     struct duration pause = duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS);
-    struct instant next_look = instant_after(now, pause);
     for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
         if (peer->leaves_signs) {
             tcp_stream_catch_up(&peer->stream);
         }
         if (peer->holder.first == NULL || peer->stream.is_closed ||
-            is_heard_until(peer, next_look)) {
+            connection_silence_rests(&peer->silence, now)) {
             continue;
         }
         struct duration silent_for = tcp_silence_measure(peer->stream.fd);
@@ -241,8 +234,6 @@ struct duration store_peers_look(struct store_peers *peers) {
             free(silence);
             continue;
         }
-        peer->heard_until =
-            instant_after(now, (struct duration){limit.nanoseconds - silent_for.nanoseconds});
         struct duration next = connection_silence_pause(&peer->silence, silent_for, limit, now);
         pause = next.nanoseconds < pause.nanoseconds ? next : pause;
     }

@@ -40,12 +40,17 @@ static void a_world_runs_on_while_its_host_is_sought(void **state) {
     bench_expect(bench, "present " ME);
 }
 
+/* In a world of three. */
+static void finish_workers(struct bench *bench, bool is_host) {
+    bench_run(bench, "abm", true, is_host);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+}
+
 /* Of this host, and of a node that has gone by then, the next host could not learn it. */
 static void a_host_notes_who_is_done(void **state) {
     struct bench *bench = *state;
-    bench_run(bench, "abm", true, true);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    finish_workers(bench, true);
     bench_expect_record(
         bench, "round 1 complete [" A ":0 " B ":1 " ME ":2:done] wait [] spare [] draining");
     bench_tell(bench, (struct rendezvous_event){
@@ -56,9 +61,7 @@ static void a_host_notes_who_is_done(void **state) {
 
 static void a_node_that_does_not_host_notes_nothing(void **state) {
     struct bench *bench = *state;
-    bench_run(bench, "abm", true, false);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_PLACED);
-    bench_tell_kind(bench, RENDEZVOUS_EVENT_DONE_ASKED);
+    finish_workers(bench, false);
     bench_expect_record(
         bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare [] draining");
 }

@@ -78,12 +78,28 @@ static void a_machine_that_gives_signs_of_life_is_looked_at_once_a_second(void *
     assert_true(duration_seconds(connection_silence_earliest(pause)) == 0.7);
 }
 
+static void a_silence_rests_while_it_cannot_pass_the_limit(void **state) {
+    (void)state;
+    struct connection_silence silence = {0};
+    struct instant now = {INT64_C(1000000000000)};
+    assert_false(connection_silence_rests(&silence, now));
+    assert_false(connection_silence_look(&silence, duration_from_milliseconds(500), limit, now));
+    assert_true(
+        connection_silence_rests(&silence, instant_after(now, duration_from_milliseconds(1499))));
+    assert_false(
+        connection_silence_rests(&silence, instant_after(now, duration_from_milliseconds(1500))));
+    now = instant_after(now, duration_from_milliseconds(2600));
+    assert_false(connection_silence_look(&silence, duration_from_milliseconds(3100), limit, now));
+    assert_false(connection_silence_rests(&silence, now)); /* it is doubted */
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_machine_that_stays_silent_is_gone_at_the_second_look),
     cmocka_unit_test(a_sign_of_life_ends_the_doubt),
     cmocka_unit_test(who_was_stopped_itself_takes_nobody_for_gone),
     cmocka_unit_test(looks_come_when_the_doubt_begins_and_ends),
     cmocka_unit_test(a_machine_that_gives_signs_of_life_is_looked_at_once_a_second),
+    cmocka_unit_test(a_silence_rests_while_it_cannot_pass_the_limit),
 };
 
 TEST_MAIN(tests)
