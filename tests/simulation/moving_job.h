@@ -286,7 +286,24 @@ void moving_store_cut_off(
 bool moving_store_knows(const struct moving_node *node, const struct node_identity *identity);
 size_t moving_store_connections(const struct moving_job *job, const struct moving_node *node);
 void moving_stores_clear(struct moving_job *job);
+/* At the store's end of a connection. */
+void moving_arrives_there(struct moving_job *job, struct moving_event *event);
+void moving_ends_there(struct moving_job *job, struct moving_event *event);
+void moving_silent_there(struct moving_job *job, struct moving_event *event);
+
+/* moving_ways.c */
 bool moving_is_apart(const struct moving_job *job, int one, int other);
+double moving_delay(struct moving_job *job, bool is_own);
+/* What happens for the process of the node, or of the host, when it has come over the connection.
+ * Messages of one way stay in order. */
+struct moving_event *moving_add_here(struct moving_job *job, struct moving_connection *connection,
+    void (*happen)(struct moving_job *, struct moving_event *));
+struct moving_event *moving_add_there(struct moving_job *job, struct moving_connection *connection,
+    void (*happen)(struct moving_job *, struct moving_event *));
+/* Whether it cannot pass: then it is sent again, until an end gives up. */
+bool moving_holds_up(struct moving_job *job, struct moving_event *event);
+
+/* moving_lanes.c */
 /* The two are apart from now on: both ends find it out, each in its time. */
 void moving_part(struct moving_job *job, int one, int other);
 void moving_lanes_open(struct moving_job *job, struct moving_node *node, struct instant deadline,
@@ -298,5 +315,8 @@ void moving_lane_send(struct moving_node *node, int lane, const struct store_req
 /* Sends what waits to be sent. */
 void moving_pump(struct moving_job *job, struct moving_node *node);
 void moving_reset_connection(struct moving_job *job, int node);
+/* At the node's end of a connection. */
+void moving_arrives_here(struct moving_job *job, struct moving_event *event);
+void moving_ends_here(struct moving_job *job, struct moving_event *event);
 
 #endif

@@ -9,35 +9,12 @@
 #include "wire/rendezvous/delegation_text.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
-bool moving_is_apart(const struct moving_job *job, int one, int other) {
-    return one != other && (job->is_cut[one][other] || job->is_cut[other][one] ||
-                               job->nodes[one].is_off || job->nodes[other].is_off);
-}
+/* What the store tells its host. */
 
 static struct moving_node *host_of(struct moving_job *job, const struct moving_store *store) {
     struct moving_node *host = &job->nodes[store->host];
     return host->is_alive && host->life == store->life && host->store == store ? host : NULL;
 }
-
-static double delay(struct moving_job *job, bool is_own) {
-    if (is_own) {
-        return moving_between(job, 0.00002, 0.0003);
-    }
-    return moving_chance(job, 3) ? moving_between(job, 0.005, 0.04)
-                                 : moving_between(job, 0.0001, 0.001);
-}
-
-/* Messages of one way stay in order. */
-static struct instant after_last(struct moving_job *job, struct instant *last, bool is_own) {
-    struct instant at = moving_later(job, delay(job, is_own));
-    if (!instant_is_before(*last, at)) {
-        at = (struct instant){last->nanoseconds + 1};
-    }
-    *last = at;
-    return at;
-}
-
-/* What the store tells its host. */
 
 static void tell_host(
     struct moving_job *job, struct moving_store *store, const struct node_event *event) {
@@ -94,10 +71,6 @@ static void remove_gone_keys(struct moving_job *job, struct moving_store *store)
     }
 }
 
-static void arrives_here(struct moving_job *job, struct moving_event *event);
-static void ends_here(struct moving_job *job, struct moving_event *event);
-static void ends_there(struct moving_job *job, struct moving_event *event);
-
 static void forget_there(struct moving_job *job, struct moving_connection *connection) {
     if (connection->is_open_there) {
         connection->is_open_there = false;
@@ -109,26 +82,11 @@ static void forget_there(struct moving_job *job, struct moving_connection *conne
     }
 }
 
-static bool is_own(const struct moving_connection *connection) {
-    return connection->node == connection->store->host;
-}
-
-/* For the process of the node. */
-static struct moving_event *add_here(struct moving_job *job, struct moving_connection *connection,
-    void (*happen)(struct moving_job *, struct moving_event *)) {
-    struct moving_event *event =
-        moving_add(job, after_last(job, &connection->last_here, is_own(connection)),
-            &job->nodes[connection->node], happen);
-    event->life = connection->life;
-    event->subject = connection;
-    return event;
-}
-
 static void close_there(struct moving_job *job, struct moving_connection *connection) {
     bool was_open = connection->is_open_there;
     forget_there(job, connection);
     if (was_open) {
-        (void)add_here(job, connection, ends_here);
+        (void)moving_add_here(job, connection, moving_ends_here);
     }
 }
 
@@ -142,7 +100,7 @@ static void carry_out(struct moving_job *job, struct moving_store *store) {
         }
         if (effect->kind == STORE_EFFECT_REPLY) {
             (void)!store_reply_encode(
-                &effect->reply, &add_here(job, connection, arrives_here)->bytes);
+                &effect->reply, &moving_add_here(job, connection, moving_arrives_here)->bytes);
         } else {
             close_there(job, connection);
         }
@@ -229,49 +187,12 @@ static void serve(struct moving_job *job, struct moving_connection *connection,
     }
 }
 
-/* Ways. */
+/* What comes to it. */
 
-/* What cannot pass is sent again, until an end gives up. */
-static bool holds_up(struct moving_job *job, struct moving_event *event) {
-    const struct moving_connection *connection = event->subject;
-    if (!moving_is_apart(job, connection->node, connection->store->host)) {
-        return false;
-    }
-    struct moving_event *again = moving_add(job, moving_later(job, 0.2), NULL, event->happen);
-    again->node = event->node;
-    again->life = event->life;
-    again->subject = event->subject;
-    again->bytes = event->bytes;
-    event->bytes = (struct bytes){0};
-    return true;
-}
-
-static void arrives_here(struct moving_job *job, struct moving_event *event) {
-    struct moving_connection *connection = event->subject;
-    struct moving_node *node = &job->nodes[connection->node];
-    struct moving_lane *lane = &node->lanes[connection->lane];
-    struct store_decoded_reply decoded;
-    if (!connection->is_open_here || holds_up(job, event)) {
-        return;
-    }
-    node->heard_at = job->now;
-    if (lane->connection != connection || !lane->is_busy ||
-        store_reply_decoder_next(&connection->replies, bytes_slice(&event->bytes), &decoded) !=
-            FAILURE_NONE) {
-        moving_complain(job, "node %d is told by the store what it has not asked", node->index);
-        return;
-    }
-    struct moving_call call = lane->calls[0];
-    memmove(lane->calls, lane->calls + 1, --lane->count * sizeof *lane->calls);
-    lane->is_busy = false;
-    moving_call_done(job, node, &call, FAILURE_NONE, &decoded.reply);
-    bytes_clear(&call.bytes);
-}
-
-static void arrives_there(struct moving_job *job, struct moving_event *event) {
+void moving_arrives_there(struct moving_job *job, struct moving_event *event) {
     struct moving_connection *connection = event->subject;
     struct store_decoded_request decoded;
-    if (!connection->is_open_there || !connection->store->is_up || holds_up(job, event)) {
+    if (!connection->is_open_there || !connection->store->is_up || moving_holds_up(job, event)) {
         return;
     }
     if (store_request_decoder_next(&connection->requests, bytes_slice(&event->bytes), &decoded) !=
@@ -282,239 +203,13 @@ static void arrives_there(struct moving_job *job, struct moving_event *event) {
     serve(job, connection, &decoded.request);
 }
 
-static void ends_there(struct moving_job *job, struct moving_event *event) {
-    if (!holds_up(job, event)) {
+void moving_ends_there(struct moving_job *job, struct moving_event *event) {
+    if (!moving_holds_up(job, event)) {
         forget_there(job, event->subject);
     }
 }
 
-/* Lanes. */
-
-static struct moving_event *add_there(struct moving_job *job, struct moving_connection *connection,
-    void (*happen)(struct moving_job *, struct moving_event *)) {
-    struct moving_event *event =
-        moving_add(job, after_last(job, &connection->last_there, is_own(connection)),
-            &job->nodes[connection->store->host], happen);
-    event->life = connection->store->life;
-    event->subject = connection;
-    return event;
-}
-
-static void pump(struct moving_job *job, struct moving_node *node, int number) {
-    static const struct store_reply none = {.kind = STORE_REPLY_NONE};
-    struct moving_lane *lane = &node->lanes[number];
-    while (lane->connection != NULL && !lane->is_busy && lane->count > 0) {
-        struct moving_call *first = &lane->calls[0];
-        struct store_request asked = {.operation = first->operation, .count = first->key_count};
-        struct moving_event *sent = add_there(job, lane->connection, arrives_there);
-        sent->bytes = first->bytes;
-        first->bytes = (struct bytes){0};
-        store_reply_decoder_expect(&lane->connection->replies, &asked);
-        lane->is_busy = store_operation_reply_kind(first->operation) != STORE_REPLY_NONE;
-        if (!lane->is_busy) {
-            struct moving_call call = *first;
-            memmove(lane->calls, lane->calls + 1, --lane->count * sizeof *lane->calls);
-            moving_call_done(job, node, &call, FAILURE_NONE, &none);
-        }
-    }
-}
-
-void moving_lane_send(struct moving_node *node, int number, const struct store_request *request,
-    struct moving_call call) {
-    struct moving_lane *lane = &node->lanes[number];
-    call.operation = request->operation;
-    call.key_count = request->count;
-    (void)!store_request_encode(request, &call.bytes);
-    lane->calls =
-        memory_reserve(lane->calls, &lane->capacity, lane->count + 1, sizeof *lane->calls);
-    lane->calls[lane->count++] = call;
-}
-
-void moving_pump(struct moving_job *job, struct moving_node *node) {
-    for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
-        pump(job, node, i);
-    }
-}
-
-static void end_calls(struct moving_job *job, struct moving_node *node, int number) {
-    struct moving_lane old = node->lanes[number];
-    node->lanes[number] = (struct moving_lane){0};
-    for (size_t i = 0; i < old.count; i++) {
-        moving_call_done(job, node, &old.calls[i], FAILURE_CANCELLED, NULL);
-        bytes_clear(&old.calls[i].bytes);
-    }
-    free(old.calls);
-}
-
-static void close_here(struct moving_job *job, struct moving_connection *connection) {
-    if (connection->is_open_here) {
-        connection->is_open_here = false;
-        if (connection->is_open_there) {
-            (void)add_there(job, connection, ends_there);
-        }
-    }
-}
-
-void moving_lanes_drop(struct moving_job *job, struct moving_node *node, bool is_process_end) {
-    node->open_ticket++;
-    for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
-        struct moving_connection *connection = node->lanes[i].connection;
-        if (connection != NULL && !(is_process_end && node->is_off)) {
-            close_here(job, connection);
-        } else if (connection != NULL) {
-            connection->is_open_here = false; /* nobody hears of it but by silence */
-        }
-        end_calls(job, node, i);
-    }
-}
-
-static struct moving_connection *connect(
-    struct moving_job *job, struct moving_node *node, struct moving_store *store, int lane) {
-    struct moving_connection *connection = memory_allocate(sizeof *connection);
-    *connection = (struct moving_connection){.next = job->connections,
-        .store = store,
-        .node = node->index,
-        .life = node->life,
-        .lane = lane,
-        .is_open_here = true,
-        .is_open_there = true,
-        .last_there = job->now,
-        .last_here = job->now};
-    connection->stored.owner = connection;
-    connection->holder.owner = connection;
-    store_request_decoder_init(&connection->requests, &STORE_LIMITS_DEFAULT);
-    store_reply_decoder_init(&connection->replies, &STORE_REPLY_LIMITS_DEFAULT);
-    connection->requests.is_validated = true;
-    job->connections = connection;
-    return connection;
-}
-
-void moving_lane_renew(struct moving_job *job, struct moving_node *node, int lane) {
-    struct moving_connection *old = node->lanes[lane].connection;
-    struct moving_store *store = old == NULL ? NULL : old->store;
-    if (store != NULL) {
-        close_here(job, old);
-        end_calls(job, node, lane);
-        node->lanes[lane].connection = connect(job, node, store, lane);
-    }
-}
-
-/* The process of the host ends a connection: one lane is enough. */
-static void lose(struct moving_job *job, struct moving_node *node, enum failure_code code) {
-    struct record_effects effects = {0};
-    rendezvous_record_store_take_end(node->record, code, "the connection has ended", &effects);
-    moving_perform_record(job, node, &effects);
-}
-
-static void ends_here(struct moving_job *job, struct moving_event *event) {
-    struct moving_connection *connection = event->subject;
-    struct moving_node *node = &job->nodes[connection->node];
-    if (connection->is_open_here && !holds_up(job, event)) {
-        connection->is_open_here = false;
-        if (node->lanes[connection->lane].connection == connection) {
-            lose(job, node, FAILURE_DISCONNECTED);
-        }
-    }
-}
-
-void moving_reset_connection(struct moving_job *job, int node) {
-    struct moving_connection *connection = job->nodes[node].lanes[RENDEZVOUS_LANE_ASKER].connection;
-    if (connection != NULL && connection->store->host != node) {
-        moving_note(job, &job->nodes[node], "its connection is reset");
-        (void)add_there(job, connection, ends_there);
-        (void)add_here(job, connection, ends_here);
-    }
-}
-
-/* Connecting. */
-
-static struct moving_node *dialled(struct moving_job *job, struct moving_node *node) {
-    if (node->dials_self) {
-        return node;
-    }
-    return &job->nodes[node->known.entry.host.address[1] - 'a'];
-}
-
-static bool is_refused(const struct moving_node *node, const struct moving_node *host) {
-    return !node->dials_self && !host->is_off &&
-           (!host->is_alive || host->life != node->known.entry.host.pid);
-}
-
-static void unopened(struct moving_job *job, struct moving_node *node) {
-    struct record_effects effects = {0};
-    rendezvous_record_store_take_unopened(
-        node->record, FAILURE_TIMEOUT, "no store was reached", false, &effects);
-    moving_perform_record(job, node, &effects);
-}
-
-static void opened(struct moving_job *job, struct moving_node *node, struct moving_store *store) {
-    struct record_effects effects = {0};
-    for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
-        node->lanes[i].connection = connect(job, node, store, i);
-    }
-    node->heard_at = job->now;
-    rendezvous_record_store_take_opened(node->record, &effects);
-    moving_perform_record(job, node, &effects);
-}
-
-static void try_to_open(struct moving_job *job, struct moving_event *event) {
-    struct moving_node *node = &job->nodes[event->node];
-    if (event->ticket != node->open_ticket) {
-        return;
-    }
-    struct moving_node *host = dialled(job, node);
-    bool is_apart = moving_is_apart(job, node->index, host->index);
-    if (!instant_is_before(job->now, node->open_deadline)) {
-        unopened(job, node);
-    } else if (!is_apart && is_refused(node, host) && node->refusal_patience.nanoseconds > 0) {
-        unopened(job, node);
-    } else if (!is_apart && !is_refused(node, host) && host->store != NULL && !host->is_stopped) {
-        opened(job, node, host->store);
-    } else {
-        struct instant next = moving_later(job, moving_between(job, 0.01, 0.06));
-        next = instant_earlier(next, node->open_deadline);
-        moving_add(job, next, node, try_to_open)->ticket = node->open_ticket;
-    }
-}
-
-void moving_lanes_open(struct moving_job *job, struct moving_node *node, struct instant deadline,
-    struct duration refusal_patience, struct duration pause) {
-    node->open_deadline = deadline;
-    node->refusal_patience = refusal_patience;
-    node->open_ticket++;
-    double wait = duration_seconds(pause) + delay(job, node->dials_self);
-    moving_add(job, moving_later(job, wait), node, try_to_open)->ticket = node->open_ticket;
-}
-
-/* Silence. */
-
-static bool is_silent(const struct moving_job *job, const struct moving_connection *connection) {
-    int host = connection->store->host;
-    bool is_gone =
-        !connection->store->is_up; /* its machine may be on again, and knows of nothing */
-    return is_gone || moving_is_apart(job, connection->node, host) || job->nodes[host].is_stopped;
-}
-
-static void doubted_here(struct moving_job *job, struct moving_event *event) {
-    const struct moving_connection *connection = event->subject;
-    struct moving_node *node = &job->nodes[connection->node];
-    if (connection->is_open_here && is_silent(job, connection)) {
-        moving_node_post(job, node,
-            &(struct node_event){.part = NODE_SUCCESSION,
-                .succession = {.kind = SUCCESSION_EVENT_DOUBTED, .is_doubted = true}});
-    }
-}
-
-static void silent_here(struct moving_job *job, struct moving_event *event) {
-    struct moving_connection *connection = event->subject;
-    struct moving_node *node = &job->nodes[connection->node];
-    if (connection->is_open_here && is_silent(job, connection) &&
-        node->lanes[connection->lane].connection == connection) {
-        lose(job, node, FAILURE_TIMEOUT);
-    }
-}
-
-static void silent_there(struct moving_job *job, struct moving_event *event) {
+void moving_silent_there(struct moving_job *job, struct moving_event *event) {
     struct moving_connection *connection = event->subject;
     struct moving_store *store = connection->store;
     const struct moving_node *node = &job->nodes[connection->node];
@@ -531,32 +226,6 @@ static void silent_there(struct moving_job *job, struct moving_event *event) {
                 .succession = {.kind = SUCCESSION_EVENT_NODE_SILENT, .silent = silent}});
     }
     close_there(job, connection);
-}
-
-static void plan_here(struct moving_job *job, struct moving_connection *connection, double seconds,
-    void (*happen)(struct moving_job *, struct moving_event *)) {
-    struct moving_event *event =
-        moving_add(job, moving_later(job, seconds), &job->nodes[connection->node], happen);
-    event->life = connection->life;
-    event->subject = connection;
-}
-
-void moving_part(struct moving_job *job, int one, int other) {
-    for (struct moving_connection *each = job->connections; each != NULL; each = each->next) {
-        int host = each->store->host;
-        bool is_between =
-            (each->node == one && host == other) || (each->node == other && host == one);
-        if (!is_between || one == other || each->lane != RENDEZVOUS_LANE_ASKER) {
-            continue;
-        }
-        plan_here(job, each, moving_between(job, 0.5, 1), doubted_here);
-        plan_here(job, each, MOVING_SILENCE_SECONDS + moving_between(job, 0.5, 1), silent_here);
-        struct moving_event *there =
-            moving_add(job, moving_later(job, MOVING_SILENCE_SECONDS + moving_between(job, 0.5, 1)),
-                &job->nodes[host], silent_there);
-        there->life = each->store->life;
-        there->subject = each;
-    }
 }
 
 /* Life. */
@@ -625,7 +294,7 @@ void moving_store_end(struct moving_job *job, struct moving_node *node) {
             store_table_disconnect(store->table, &each->stored);
             store_presence_leave(store->presence, &each->holder);
             if (!node->is_off) {
-                (void)add_here(job, each, ends_here);
+                (void)moving_add_here(job, each, moving_ends_here);
             }
         }
     }
