@@ -223,6 +223,7 @@ static void end_last_word(struct membership_step *step) {
 static void enter_world(struct membership_step *step) {
     struct node_membership *membership = step->membership;
     const struct rendezvous_effect *told = step->event->rendezvous.effect;
+    const struct rendezvous_meeting *meeting = &told->world.meeting;
     const char *reason = told->world.state->reason;
     struct text node = {0};
     node_identity_describe(&told->world.identity, &node);
@@ -243,11 +244,17 @@ static void enter_world(struct membership_step *step) {
                                       .node_count = told->world.node_count,
                                       .state = told->world.state,
                                       .ranks = told->world.ranks,
+                                      .master_address = meeting->port > 0 ? meeting->address : NULL,
+                                      .master_port = meeting->port,
                                       .identity = &told->world.identity}}});
 }
 
 static void place(struct membership_step *step) {
-    membership_tell_rendezvous(step, RENDEZVOUS_EVENT_PLACED, NULL);
+    const struct round_effect *told = step->event->round;
+    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_RENDEZVOUS,
+                              .rendezvous = {.kind = RENDEZVOUS_EVENT_PLACED,
+                                  .placed = {.address = told->joined.master_address,
+                                      .port = told->joined.master_port}}});
     membership_place(step);
 }
 

@@ -91,9 +91,11 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_STANDING:
         own_state(owned, &event->standing.state);
         break;
+    case RENDEZVOUS_EVENT_PLACED:
+        own_text(owned, &event->placed.address);
+        break;
     case RENDEZVOUS_EVENT_JOIN_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
-    case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
     case RENDEZVOUS_EVENT_CONNECTED:

@@ -32,12 +32,39 @@ void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
     *delegates = (struct rendezvous_delegates){0};
 }
 
+void rendezvous_delegates_note_ranking(
+    struct rendezvous_delegates *delegates, const struct node_identity *first) {
+    delegates->first = *first;
+    delegates->meeting = (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
+}
+
+void rendezvous_delegates_note_meeting(struct rendezvous_delegates *delegates,
+    const struct node_identity *identity, const struct rendezvous_meeting *meeting) {
+    const struct rendezvous_ranking *ranking = &delegates->ranking;
+    if (ranking->items != NULL && ranking->round == meeting->round &&
+        node_identity_equals(identity, &delegates->first) &&
+        !rendezvous_meeting_equals(&delegates->meeting, meeting)) {
+        delegates->meeting = *meeting;
+        delegates->is_record_news = true;
+    }
+}
+
+/* Nobody waits for what a node that is gone would have said. */
+static void say_no_meeting(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    const struct rendezvous_meeting nowhere = {.round = delegates->ranking.round};
+    if (delegates->meeting.round != nowhere.round) {
+        rendezvous_delegates_note_meeting(delegates, identity, &nowhere);
+    }
+}
+
 void rendezvous_delegates_forget(
     struct rendezvous_delegates *delegates, const struct node_identity *identity) {
     size_t place = node_table_find(&delegates->places, identity);
     if (place == NODE_TABLE_ABSENT) {
         return;
     }
+    say_no_meeting(delegates, identity);
     node_table_remove(&delegates->places, identity);
     delegates->count--;
     if (place < delegates->count) {
@@ -71,6 +98,7 @@ struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegate
     bool is_same = is_known && delegate->wish.sequence == wish->sequence &&
                    rendezvous_wish_equals(&delegate->wish, wish);
     delegate->wish = *wish;
+    rendezvous_delegates_note_meeting(delegates, identity, &wish->meeting);
     return is_same ? NULL : delegate;
 }
 
@@ -165,12 +193,22 @@ static struct rank_assignment ranks_in(const struct rendezvous_delegates *delega
                      : (struct rank_assignment){0};
 }
 
+/* The world of a ranked round is told with the place where its workers meet. Rank 0 is told first,
+ * since it opens that place. */
+static bool awaits_meeting(const struct rendezvous_delegates *delegates,
+    const struct rendezvous_state *record, const struct rank_assignment *ranks, size_t place) {
+    return ranks->world_size > 0 && record->nodes[place].rank > 0 && !record->is_closed &&
+           delegates->meeting.round != record->round;
+}
+
 void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
     struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
     const struct rendezvous_crowd *crowd, size_t place, bool is_withdrawn) {
     struct rendezvous_told now = standing_of(delegate, record, crowd, place);
+    struct rank_assignment ranks = ranks_in(delegates, record, place);
     now.is_withdrawn = is_withdrawn;
-    if (!is_news(&delegate->told, &now)) {
+    bool is_held = !is_withdrawn && awaits_meeting(delegates, record, &ranks, place);
+    if (is_held || !is_news(&delegate->told, &now)) {
         return;
     }
     /* Twice in one step at most: a wish is answered, and the end of this node's part is told. */
@@ -183,5 +221,6 @@ void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
         (struct rendezvous_telling){.identity = delegate->identity,
             .place = place,
             .answers = delegate->wish.sequence,
-            .ranks = ranks_in(delegates, record, place)};
+            .ranks = ranks,
+            .meeting = ranks.world_size > 0 ? delegates->meeting : (struct rendezvous_meeting){0}};
 }

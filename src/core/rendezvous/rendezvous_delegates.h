@@ -38,9 +38,10 @@ struct rendezvous_delegate {
 /* One node is to be told how it stands. */
 struct rendezvous_telling {
     struct node_identity identity;
-    size_t place;                 /* of the node in the record, or NODE_TABLE_ABSENT */
-    int64_t answers;              /* the sequence number of the wish that was heard last */
-    struct rank_assignment ranks; /* in the round; world size 0: the nodes exchange them */
+    size_t place;                      /* of the node in the record, or NODE_TABLE_ABSENT */
+    int64_t answers;                   /* the sequence number of the wish that was heard last */
+    struct rank_assignment ranks;      /* in the round; world size 0: the nodes exchange them */
+    struct rendezvous_meeting meeting; /* told with the ranks; port 0: it is not told */
 };
 
 /* A zeroed struct is valid and empty. There are at most RENDEZVOUS_NODES_MAXIMUM delegates. */
@@ -55,12 +56,22 @@ struct rendezvous_delegates {
     size_t telling_capacity;
     struct rendezvous_gathering gathering;
     struct rendezvous_ranking ranking; /* of the last round for which this node has computed it */
+    struct node_identity first;        /* the node of rank 0 in that round */
+    struct rendezvous_meeting meeting; /* that it has told; of an earlier round: not yet */
     bool is_record_news;               /* the record was seen or written since all were told last */
     bool are_released;                 /* all were told that this node serves them no more */
     struct moment leaving_until;       /* so long others that leave may follow the last one */
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates);
+
+/* This node has computed the ranks of a round in which `first` has rank 0. */
+void rendezvous_delegates_note_ranking(
+    struct rendezvous_delegates *delegates, const struct node_identity *first);
+/* A node says where the workers of a round meet. It counts if the node has rank 0 in the round that
+ * was ranked. */
+void rendezvous_delegates_note_meeting(struct rendezvous_delegates *delegates,
+    const struct node_identity *identity, const struct rendezvous_meeting *meeting);
 
 /* Takes note of a wish. A node without one is forgotten. Returns the delegate, or NULL when nothing
  * new was said. */

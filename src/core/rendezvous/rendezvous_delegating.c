@@ -7,10 +7,11 @@ void rendezvous_delegating_begin(
 }
 
 void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered,
-    int64_t round, const struct rank_assignment *ranks) {
+    int64_t round, const struct rank_assignment *ranks, const struct rendezvous_meeting *meeting) {
     delegating->answered = answered;
     delegating->ranked_round = round;
     delegating->ranks = *ranks;
+    delegating->meeting = *meeting;
 }
 
 void rendezvous_delegating_end(struct rendezvous_delegating *delegating) {

@@ -20,7 +20,8 @@ struct rendezvous_delegating {
     int64_t answered; /* the sequence number of the wish that the host had heard when it told */
     bool says_role;   /* on this connection: the host may tell it its ranks */
     int64_t ranked_round;
-    struct rank_assignment ranks; /* in that round, as the host has told; world size 0: none */
+    struct rank_assignment ranks;      /* in that round, as the host has told; world size 0: none */
+    struct rendezvous_meeting meeting; /* told with them */
 };
 
 /* A connection begins, with an offer that this node takes, or without. */
@@ -29,7 +30,7 @@ void rendezvous_delegating_begin(
 /* The host has told how this node stands, and had heard this wish. `ranks`: in the round told;
  * their world size is 0 where the host has told none. */
 void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered,
-    int64_t round, const struct rank_assignment *ranks);
+    int64_t round, const struct rank_assignment *ranks, const struct rendezvous_meeting *meeting);
 /* The node writes the record itself from now on. */
 void rendezvous_delegating_end(struct rendezvous_delegating *delegating);
 

@@ -152,7 +152,11 @@ static void note_warmed(struct rendezvous_step *step) {
 }
 
 static void note_placed(struct rendezvous_step *step) {
-    rendezvous_place_note_placed(&step->machine->place);
+    struct rendezvous_machine *machine = step->machine;
+    rendezvous_place_note_placed(
+        &machine->place, step->event->placed.address, step->event->placed.port);
+    rendezvous_delegates_note_meeting(
+        &machine->delegates, &machine->view.me, &machine->place.meeting);
 }
 
 static void ask_done(struct rendezvous_step *step) {

@@ -179,9 +179,14 @@ struct rendezvous_event {
             const struct rendezvous_state *state;
             int64_t answers;              /* the sequence number of the wish that was heard last */
             struct rank_assignment ranks; /* in the round of `state`; world size 0: not told */
+            struct rendezvous_meeting meeting; /* of that round; port 0: not told */
             bool is_withdrawn; /* this node is to write the record itself; there is no state */
         } standing;
         int64_t finished_count;
+        struct { /* PLACED: where the workers meet; borrowed; NULL: nobody else is to be told */
+            const char *address;
+            int port;
+        } placed;
     };
 };
 
@@ -256,6 +261,7 @@ struct rendezvous_effect {
             int node_count;
             /* World size 0: the nodes exchange them (core/round). Else each knows its own. */
             struct rank_assignment ranks;
+            struct rendezvous_meeting meeting; /* port 0: rank 0 tells the others (core/round) */
         } world;
         struct {
             /* ROUND_OVER, CLOSED, FAILED; the machine's, good until the next step. CLOSED: empty

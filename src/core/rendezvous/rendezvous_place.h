@@ -12,6 +12,7 @@
 
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_view.h"
+#include "core/rendezvous/rendezvous_wish.h"
 
 #define RENDEZVOUS_NO_ROUND (-1)
 
@@ -19,6 +20,9 @@ struct rendezvous_place {
     bool is_join_asked;
     bool is_in_world; /* the agent knows `world`, and does not know that it is over */
     bool is_placed;   /* the nodes of `world` have exchanged what the workers need */
+    bool opens_store; /* the host of the job's store has ranked `world`, and this is rank 0 */
+    struct rendezvous_meeting
+        meeting; /* of `world`; known when it opens the store, and is placed */
     /* The node waited or was a spare when it last saw a record that was not closed. */
     bool was_parked;
     /* The last round that was over; the node leaves it, and does not enter it. */
@@ -35,9 +39,11 @@ int64_t rendezvous_place_round(const struct rendezvous_place *place);
 
 void rendezvous_place_ask_join(struct rendezvous_place *place);
 /* The agent is told of this world, and no longer asks for one. */
-void rendezvous_place_enter(struct rendezvous_place *place, const struct rendezvous_state *world);
-/* The nodes of the world have exchanged what the workers need. */
-void rendezvous_place_note_placed(struct rendezvous_place *place);
+void rendezvous_place_enter(
+    struct rendezvous_place *place, const struct rendezvous_state *world, bool opens_store);
+/* The nodes of the world have exchanged what the workers need, which meet there. `address` may be
+ * NULL. */
+void rendezvous_place_note_placed(struct rendezvous_place *place, const char *address, int port);
 /* The world in which this node runs is over. */
 void rendezvous_place_leave(struct rendezvous_place *place);
 /* The node will not enter this round. With RENDEZVOUS_NO_ROUND it may enter every round. */

@@ -186,14 +186,17 @@ static bool rank_draft(struct rendezvous_machine *machine) {
     const struct rendezvous_state *draft = &machine->view.draft;
     size_t count = rendezvous_state_participants(draft);
     struct node_role *roles = memory_allocate((count + 1) * sizeof *roles);
+    const struct node_identity *first = &machine->view.me;
     for (size_t i = 0; i < draft->count; i++) {
         const struct rendezvous_node *node = &draft->nodes[i];
         if (node->is_participant && node->rank >= 0 && (uint64_t)node->rank < count) {
             roles[node->rank] = role_of(machine, &node->identity);
+            first = node->rank == 0 ? &node->identity : first;
         }
     }
     bool is_ranked =
         rendezvous_ranking_compute(&machine->delegates.ranking, draft->round, roles, count);
+    rendezvous_delegates_note_ranking(&machine->delegates, first);
     free(roles);
     return is_ranked;
 }

@@ -158,21 +158,31 @@ struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step)
     return rendezvous_ranking_of(&machine->delegates.ranking, seen->round, self->rank);
 }
 
+/* The host tells it to those who delegate. It has none for itself: it is told of the world first.
+ */
+static struct rendezvous_meeting told_meeting(
+    const struct rendezvous_machine *machine, const struct rank_assignment *ranks) {
+    return machine->delegating.is_on && ranks->world_size > 0
+               ? machine->delegating.meeting
+               : (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
+}
+
 void rendezvous_tell_world(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct rank_assignment ranks = rendezvous_step_ranks(step);
-    rendezvous_place_enter(&machine->place, seen);
+    int group_rank = (int)rendezvous_view_self(&machine->view)->rank;
+    rendezvous_place_enter(&machine->place, seen, ranks.world_size > 0 && group_rank == 0);
     rendezvous_patience_end(&machine->patience);
     rendezvous_warming_finish(&machine->warming);
-    rendezvous_step_push(
-        step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
-                  .world = {.state = seen,
-                      .identity = machine->view.me,
-                      .round = seen->round,
-                      .group_rank = (int)rendezvous_view_self(&machine->view)->rank,
-                      .node_count = (int)rendezvous_state_participants(seen),
-                      .ranks = ranks}});
+    rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
+                                   .world = {.state = seen,
+                                       .identity = machine->view.me,
+                                       .round = seen->round,
+                                       .group_rank = group_rank,
+                                       .node_count = (int)rendezvous_state_participants(seen),
+                                       .ranks = ranks,
+                                       .meeting = told_meeting(machine, &ranks)}});
 }
 
 /* This node's workers no longer count as done, since their round is over. The host of the store is

@@ -85,6 +85,12 @@ static void describe_round(const char *name, int64_t round, struct text *out) {
     }
 }
 
+static void describe_meeting(const struct rendezvous_meeting *meeting, struct text *out) {
+    if (meeting->port != 0) {
+        text_append_format(out, " meets at %s port %d", meeting->address, meeting->port);
+    }
+}
+
 static void describe_wish(const struct rendezvous_wish *wish, struct text *out) {
     static const char *const names[RENDEZVOUS_WISH_KIND_COUNT] = {
         "nothing", "own", "look", "join", "leave", "close"};
@@ -97,6 +103,7 @@ static void describe_wish(const struct rendezvous_wish *wish, struct text *out) 
     if (wish->local_world_size > 0) {
         text_append_format(out, " as %s with %d", wish->role, wish->local_world_size);
     }
+    describe_meeting(&wish->meeting, out);
     describe_signal(wish->signal, out);
     describe_reason(wish->reason, out);
 }
@@ -114,6 +121,7 @@ static void describe_standing(const struct rendezvous_event *event, struct text 
     } else {
         text_append_format(out, " to wish %" PRId64, event->standing.answers);
         describe_record(event->standing.state, out);
+        describe_meeting(&event->standing.meeting, out);
     }
 }
 
@@ -126,6 +134,7 @@ static void describe_world(const struct rendezvous_effect *effect, struct text *
     text_append_format(out, " round %" PRId64 " rank %d of %d%s", effect->world.round,
         effect->world.group_rank, effect->world.node_count,
         effect->world.ranks.world_size > 0 ? " ranked" : "");
+    describe_meeting(&effect->world.meeting, out);
 }
 
 void rendezvous_event_describe(const struct rendezvous_event *event, struct text *out) {

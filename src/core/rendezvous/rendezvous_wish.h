@@ -15,6 +15,7 @@
 #define RENDEZVOUS_WISH_NO_ROUND (-1)
 /* Of the role that is said with a wish. */
 #define RENDEZVOUS_WISH_ROLE_SIZE 64
+#define RENDEZVOUS_MEETING_ADDRESS_SIZE 64
 
 enum rendezvous_wish_kind {
     RENDEZVOUS_WISH_NONE,  /* the node does not delegate */
@@ -24,6 +25,13 @@ enum rendezvous_wish_kind {
     RENDEZVOUS_WISH_LEAVE, /* it wants to be in no list any more */
     RENDEZVOUS_WISH_CLOSE, /* it wants the record to be closed */
     RENDEZVOUS_WISH_KIND_COUNT,
+};
+
+/* Where the workers of a round meet: at a store that the node of rank 0 has opened. */
+struct rendezvous_meeting {
+    int64_t round; /* RENDEZVOUS_WISH_NO_ROUND: nothing is said */
+    int port;      /* 0: the address has to be read from the job's store */
+    char address[RENDEZVOUS_MEETING_ADDRESS_SIZE];
 };
 
 /* A zeroed struct is no wish. Rounds are RENDEZVOUS_WISH_NO_ROUND where there is none. */
@@ -39,8 +47,15 @@ struct rendezvous_wish {
      * many workers it has, and their role. 0: it says neither. */
     int local_world_size;
     char role[RENDEZVOUS_WISH_ROLE_SIZE];
+    /* Of the round that the host has ranked, where this node has rank 0 in it. */
+    struct rendezvous_meeting meeting;
     char reason[RENDEZVOUS_REASON_SIZE]; /* ended_round, CLOSE; empty: the job has succeeded */
 };
+
+/* Of an address that is too long for it, or NULL, only the round is said. */
+struct rendezvous_meeting rendezvous_meeting_at(int64_t round, const char *address, int port);
+bool rendezvous_meeting_equals(
+    const struct rendezvous_meeting *left, const struct rendezvous_meeting *right);
 
 /* A wish of this kind that says nothing of a round. */
 struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind);

@@ -47,7 +47,7 @@ void rendezvous_wishing_take_standing(struct rendezvous_step *step) {
     } else {
         rendezvous_view_be_told(&machine->view, event->standing.state);
         rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers,
-            event->standing.state->round, &event->standing.ranks);
+            event->standing.state->round, &event->standing.ranks, &event->standing.meeting);
     }
 }
 
@@ -136,6 +136,9 @@ static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
     case RENDEZVOUS_GOAL_OVER:
     case RENDEZVOUS_GOAL_COUNT:
         break;
+    }
+    if (machine->place.is_in_world && wish.reason[0] == '\0') {
+        wish.meeting = machine->place.meeting; /* the text has room for one of them */
     }
     if (machine->finish.is_here) {
         wish.finished_round = rendezvous_place_round(&machine->place);

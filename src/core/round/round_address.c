@@ -251,6 +251,14 @@ void round_address_take_opened(struct round_step *step) {
 
 /* The start. */
 
+void round_address_be_told(struct round_step *step) {
+    struct round_address *address = &step->exchange->address;
+    text_append(&address->text, step->event->begin.master_address);
+    address->port = step->event->begin.master_port;
+    address->stage = ROUND_ADDRESS_KNOWN;
+    round_step_join(step);
+}
+
 static void start_first(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     if (exchange->has_foreign && exchange->round > 0) {

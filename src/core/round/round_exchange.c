@@ -243,7 +243,11 @@ static void begin_with_record(struct round_step *step) {
     }
     round_step_arm_timer(step, exchange->deadline);
     start_ranks(step);
-    round_address_start(step);
+    if (exchange->has_ranks && step->event->begin.master_address != NULL) {
+        round_address_be_told(step);
+    } else {
+        round_address_start(step);
+    }
 }
 
 static void begin(struct round_step *step) {

@@ -146,10 +146,11 @@ struct round_event {
             const struct node_identity *identity; /* of this node; borrowed */
             /* World size 0: the nodes exchange them. Else each node of the round knows its own. */
             struct rank_assignment ranks;
-            /* Fixed nodes have neither, but: */
-            int attempt;
-            const char *master_address; /* of the workers' store; borrowed */
+            /* Of the workers' store; borrowed. NULL: the nodes tell each other. It is told with
+             * ranks only, and to no rank 0. */
+            const char *master_address;
             int master_port;
+            int attempt; /* of fixed nodes, who have neither state nor identity, but an address */
         } begin;
         struct {
             const char *address; /* at which other nodes reach this node's store; borrowed */

@@ -10,6 +10,7 @@
 /* Numbers of a record; more than any job reaches, and far from what a sum could overflow. */
 #define NUMBER_MAXIMUM (INT64_MAX / 4)
 #define SIGNAL_LARGEST 64
+#define PORT_LARGEST 65535
 
 static const char *const wish_names[RENDEZVOUS_WISH_KIND_COUNT] = {
     [RENDEZVOUS_WISH_OWN] = "own",
@@ -29,7 +30,8 @@ enum {
     MARK_GAPS = 64,
     MARK_RANKED = 128,
     MARK_RANKED_BY_ANOTHER = 256,
-    MARKS = 511,
+    MARK_MEETING = 512,
+    MARKS = 1023,
 };
 
 enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
@@ -82,6 +84,23 @@ static void take_bytes(struct words *words, size_t length, char *out) {
     words->rest += words->is_sound ? length : 0;
 }
 
+/* Where the workers of a round meet. */
+
+static void write_place(const struct rendezvous_meeting *meeting, struct text *out) {
+    text_append_format(out, " %d", meeting->port);
+    if (meeting->port > 0) {
+        text_append_format(out, " %zu %s", strlen(meeting->address), meeting->address);
+    }
+}
+
+static void take_place(struct words *words, int least_port, struct rendezvous_meeting *meeting) {
+    meeting->port = (int)take_number(words, least_port, PORT_LARGEST);
+    if (meeting->port > 0) {
+        size_t length = (size_t)take_number(words, 1, RENDEZVOUS_MEETING_ADDRESS_SIZE - 1);
+        take_bytes(words, length, meeting->address);
+    }
+}
+
 /* Wishes. */
 
 void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out) {
@@ -90,6 +109,10 @@ void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out)
         wish->is_charged ? 1 : 0, wish->doubted_round, wish->signal, wish->local_world_size);
     if (wish->local_world_size > 0) {
         text_append_format(out, " %zu %s", strlen(wish->role), wish->role);
+    }
+    text_append_format(out, " %" PRId64, wish->meeting.round);
+    if (wish->meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+        write_place(&wish->meeting, out);
     }
     text_append_format(out, "%s%s", wish->reason[0] != '\0' ? " " : "", wish->reason);
 }
@@ -127,6 +150,10 @@ enum failure_code delegation_wish_read(const char *text, struct rendezvous_wish 
     wish.doubted_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
     wish.signal = (int)take_number(&words, 0, SIGNAL_LARGEST);
     take_role(&words, &wish);
+    wish.meeting.round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
+    if (wish.meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+        take_place(&words, 0, &wish.meeting);
+    }
     take_rest(&words, wish.reason, sizeof wish.reason);
     if (!words.is_sound) {
         return FAILURE_MALFORMED;
@@ -172,6 +199,7 @@ void delegation_standing_write(const struct rendezvous_state *record,
     static const struct rendezvous_node nobody;
     bool is_listed = telling->place != NODE_TABLE_ABSENT;
     bool is_ranked = telling->ranks.world_size > 0;
+    bool tells_meeting = is_ranked && telling->meeting.port > 0;
     const struct rendezvous_node *node = is_listed ? &record->nodes[telling->place] : &nobody;
     if (is_withdrawn) {
         text_append_format(out, "withdrawn %" PRId64, telling->answers);
@@ -185,7 +213,7 @@ void delegation_standing_write(const struct rendezvous_state *record,
         within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
         within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
         within(record->signal, SIGNAL_LARGEST),
-        marks_of(record, crowd->has_gaps, is_ranked) |
+        marks_of(record, crowd->has_gaps, is_ranked) | (tells_meeting ? MARK_MEETING : 0) |
             (is_ranked_by_another(record, node, is_ranked) ? MARK_RANKED_BY_ANOTHER : 0),
         crowd->participants, crowd->waiting, crowd->redundant, list_of(node),
         within(node->rank, NUMBER_MAXIMUM));
@@ -193,11 +221,14 @@ void delegation_standing_write(const struct rendezvous_state *record,
         text_append_format(out, " %d %d %d %d", telling->ranks.base_rank, telling->ranks.world_size,
             telling->ranks.role_base_rank, telling->ranks.role_world_size);
     }
+    if (tells_meeting) {
+        write_place(&telling->meeting, out);
+    }
     text_append_format(out, "%s%s", record->reason[0] != '\0' ? " " : "", record->reason);
 }
 
-/* Returns whether the round is ranked. */
-static bool take_marks(struct words *words, struct rendezvous_state *state) {
+/* Returns the marks of what follows: MARK_RANKED, MARK_MEETING. */
+static int64_t take_marks(struct words *words, struct rendezvous_state *state) {
     int64_t marks = take_number(words, 0, MARKS);
     state->is_complete = (marks & MARK_COMPLETE) != 0;
     state->is_closed = (marks & MARK_CLOSED) != 0;
@@ -207,7 +238,7 @@ static bool take_marks(struct words *words, struct rendezvous_state *state) {
     state->is_charged = (marks & MARK_CHARGED) != 0;
     state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
     state->ranked = (marks & MARK_RANKED_BY_ANOTHER) != 0 ? state->round + 1 : 0;
-    return (marks & MARK_RANKED) != 0;
+    return marks & (MARK_RANKED | MARK_MEETING);
 }
 
 /* Counts among the crowd those that are not this node. */
@@ -259,17 +290,23 @@ static void take_standing(struct words *words, struct delegation_standing *stand
     state->next_restarts = take_number(words, 0, NUMBER_MAXIMUM);
     state->size = take_number(words, 0, NUMBER_MAXIMUM);
     state->signal = take_number(words, 0, SIGNAL_LARGEST);
-    bool is_ranked = take_marks(words, state);
+    int64_t following = take_marks(words, state);
     state->crowd.participants = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.waiting = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.redundant = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     take_self(words, state, &nobody);
     if (state->ranked > 0) {
-        words->is_sound = words->is_sound && !is_ranked && rendezvous_state_is_ranked(state) &&
-                          state->count == 1 && state->nodes[0].is_participant;
+        words->is_sound = words->is_sound && (following & MARK_RANKED) == 0 &&
+                          rendezvous_state_is_ranked(state) && state->count == 1 &&
+                          state->nodes[0].is_participant;
     }
-    if (is_ranked) {
+    if ((following & MARK_RANKED) != 0) {
         take_ranks(words, standing);
+    }
+    if ((following & MARK_MEETING) != 0) {
+        words->is_sound = words->is_sound && (following & MARK_RANKED) != 0;
+        standing->meeting.round = state->round;
+        take_place(words, 1, &standing->meeting);
     }
     take_rest(words, state->reason, sizeof state->reason);
 }

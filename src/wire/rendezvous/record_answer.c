@@ -418,6 +418,7 @@ static void take_standing(struct rendezvous_record_store *store, const struct st
                                      .standing = {.state = &standing.state,
                                          .answers = standing.answers,
                                          .ranks = standing.ranks,
+                                         .meeting = standing.meeting,
                                          .is_withdrawn = standing.is_withdrawn}});
     delegation_standing_clear(&standing);
 }

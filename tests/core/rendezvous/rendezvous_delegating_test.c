@@ -20,15 +20,16 @@ static void a_node_that_leaves_ends_when_the_host_has_heard_of_it(void **state) 
     (void)state;
     struct rendezvous_delegating delegating = {0};
     const struct rank_assignment none = {0};
+    const struct rendezvous_meeting nowhere = {0};
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_LEAVE);
     assert_true(rendezvous_delegating_may_settle(&delegating));
     rendezvous_delegating_begin(&delegating, true, false);
-    rendezvous_delegating_take_answer(&delegating, 1, 0, &none);
+    rendezvous_delegating_take_answer(&delegating, 1, 0, &none, &nowhere);
     assert_false(rendezvous_delegating_may_settle(&delegating)); /* it has not said so yet */
     assert_true(rendezvous_delegating_wish(&delegating, &wish));
-    rendezvous_delegating_take_answer(&delegating, 0, 0, &none);
+    rendezvous_delegating_take_answer(&delegating, 0, 0, &none, &nowhere);
     assert_false(rendezvous_delegating_may_settle(&delegating));
-    rendezvous_delegating_take_answer(&delegating, 1, 0, &none);
+    rendezvous_delegating_take_answer(&delegating, 1, 0, &none, &nowhere);
     assert_true(rendezvous_delegating_may_settle(&delegating));
     rendezvous_delegating_end(&delegating);
     assert_false(delegating.is_on);

@@ -199,9 +199,33 @@ static void a_round_of_new_nodes_is_ranked(void **state) {
     bench_expect_record(
         bench, "round 0 complete [" ME ":2 " A ":0 " B ":1] wait [] spare [] ranked");
     assert_non_null(strstr(text_string(&bench->log), "world round 0 rank 2 of 3 ranked"));
-    assert_int_equal(bench->told.count, 2);
+    assert_int_equal(bench->told.count, 1); /* rank 0, who is to open the workers' store */
+    const struct rank_assignment of_a = {0, 6, 0, 6};
+    assert_memory_equal(&bench->told.items[0].ranks, &of_a, sizeof of_a);
+    struct rendezvous_wish opened = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    opened.sequence = 2;
+    opened.local_world_size = 1;
+    opened.meeting = rendezvous_meeting_at(0, "10.0.0.1", 29400);
+    wish(bench, "a", opened);
+    assert_int_equal(bench->told.count, 1);
     const struct rank_assignment of_b = {1, 6, 1, 6};
-    assert_memory_equal(&bench->told.items[1].ranks, &of_b, sizeof of_b);
+    assert_memory_equal(&bench->told.items[0].ranks, &of_b, sizeof of_b);
+    assert_string_equal(bench->told.items[0].meeting.address, "10.0.0.1");
+}
+
+static void a_host_that_is_rank_0_tells_where_the_workers_meet(void **state) {
+    struct bench *bench = *state;
+    bench->settings.role = (struct node_role){"default", 2};
+    bench->settings.rendezvous.minimum_nodes = 2;
+    bench->settings.rendezvous.maximum_nodes = 2;
+    bench_join(bench, true, true);
+    wish_with_role(bench, "z", 1);
+    assert_int_equal(bench->told.count, 0);
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_PLACED,
+                          .placed = {.address = "10.0.0.1", .port = 29400}});
+    assert_int_equal(bench->told.count, 1);
+    assert_int_equal(bench->told.items[0].ranks.base_rank, 2);
+    assert_int_equal(bench->told.items[0].meeting.port, 29400);
 }
 
 static void what_follows_a_ranked_round_is_exchanged(void **state) {
@@ -277,6 +301,7 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(who_is_gone_wishes_nothing_any_more),
     ON_BENCH(the_host_has_the_tasks_of_the_first_node),
     ON_BENCH(a_round_of_new_nodes_is_ranked),
+    ON_BENCH(a_host_that_is_rank_0_tells_where_the_workers_meet),
     ON_BENCH(what_follows_a_ranked_round_is_exchanged),
     ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked),
     ON_BENCH(who_was_not_told_its_ranks_ends_the_round),

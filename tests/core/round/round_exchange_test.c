@@ -117,6 +117,17 @@ static void nodes_that_were_told_their_ranks_exchange_the_address_alone(void **s
     scene_clear(&scene);
 }
 
+static void a_node_that_was_told_where_the_workers_meet_asks_for_nothing(void **state) {
+    (void)state;
+    struct scene scene = scene_new(false, 1);
+    scene.delegates = true;
+    scene.address = "a";
+    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
+    begin(&scene, 0, "ab", 'b',
+        "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
+    scene_clear(&scene);
+}
+
 static void who_needs_the_exchange_tells_the_host_no_role(void **state) {
     (void)state;
     struct round_settings settings = {.role = "trainer", .local_world_size = 2};
@@ -394,6 +405,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_earlier_rounds_left_is_cleared_away_once),
     cmocka_unit_test(uniform_nodes_compute_their_ranks),
     cmocka_unit_test(nodes_that_were_told_their_ranks_exchange_the_address_alone),
+    cmocka_unit_test(a_node_that_was_told_where_the_workers_meet_asks_for_nothing),
     cmocka_unit_test(who_needs_the_exchange_tells_the_host_no_role),
     cmocka_unit_test(nodes_may_differ_in_role_and_size),
     cmocka_unit_test(a_role_info_without_sense_names_its_node),

@@ -20,6 +20,8 @@ struct scene {
     int64_t round;
     int64_t seconds;
     struct rank_assignment ranks; /* that the host tells; world size 0: none */
+    const char *address;          /* told with them, with port 7; NULL: it is not */
+    bool delegates;               /* the node knows how many others there are, and no more */
 };
 
 static inline struct scene scene_new(bool is_uniform, int local_world_size) {
@@ -63,6 +65,10 @@ static inline void begin(
     struct node_identity own = identity_of(name);
     for (size_t rank = 0; nodes[rank] != '\0'; rank++) {
         struct node_identity identity = identity_of(nodes[rank]);
+        if (scene->delegates && nodes[rank] != name) {
+            state.crowd.participants++;
+            continue;
+        }
         struct rendezvous_node *node = rendezvous_state_obtain(&state, &identity);
         node->is_participant = true;
         node->rank = (int64_t)rank;
@@ -76,7 +82,9 @@ static inline void begin(
                 .node_count = (int)strlen(nodes),
                 .state = &state,
                 .identity = &own,
-                .ranks = scene->ranks},
+                .ranks = scene->ranks,
+                .master_address = scene->address,
+                .master_port = scene->address != NULL ? 7 : 0},
         },
         expected);
     rendezvous_state_clear(&state);

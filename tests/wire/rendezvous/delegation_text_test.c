@@ -16,7 +16,7 @@ static void a_wish_is_spelled_as_the_header_says(void **state) {
     strcpy(wish.reason, "worker 3 exited with code 1");
     delegation_wish_write(&wish, &text);
     assert_string_equal(
-        text_string(&text), "wish join 2 -1 7 1 -1 0 0 worker 3 exited with code 1");
+        text_string(&text), "wish join 2 -1 7 1 -1 0 0 -1 worker 3 exited with code 1");
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_int_equal(read.sequence, 2);
     assert_true(rendezvous_wish_equals(&wish, &read));
@@ -32,7 +32,7 @@ static void a_role_is_said_with_a_wish(void **state) {
     wish.local_world_size = 8;
     strcpy(wish.role, "a trainer");
     delegation_wish_write(&wish, &text);
-    assert_string_equal(text_string(&text), "wish join 1 -1 -1 0 -1 0 8 9 a trainer");
+    assert_string_equal(text_string(&text), "wish join 1 -1 -1 0 -1 0 8 9 a trainer -1");
     text_clear(&text);
     strcpy(wish.reason, "a reason");
     delegation_wish_write(&wish, &text);
@@ -49,7 +49,8 @@ static void the_longest_wish_fits_into_a_presence_key(void **state) {
         .ended_round = INT64_MAX / 4,
         .doubted_round = INT64_MAX / 4,
         .signal = 64,
-        .local_world_size = INT_MAX};
+        .local_world_size = INT_MAX,
+        .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
     struct rendezvous_wish read;
     struct text text = {0};
     memset(wish.role, 'r', sizeof wish.role - 1);
@@ -59,19 +60,51 @@ static void the_longest_wish_fits_into_a_presence_key(void **state) {
     assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
     assert_true(rendezvous_wish_equals(&wish, &read));
     text_clear(&text);
+    wish.reason[0] = '\0'; /* it is said without where the workers meet */
+    wish.meeting = (struct rendezvous_meeting){.round = INT64_MAX / 4, .port = 65535};
+    memset(wish.meeting.address, 'a', sizeof wish.meeting.address - 1);
+    delegation_wish_write(&wish, &text);
+    assert_true(text.length <= DELEGATION_WISH_BYTES);
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+}
+
+static void rank_0_says_where_the_workers_meet(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish read;
+    struct text text = {0};
+    wish.sequence = 2;
+    wish.meeting = rendezvous_meeting_at(0, "10.0.0.1", 29400);
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 0 29400 8 10.0.0.1");
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+    wish.meeting = rendezvous_meeting_at(3, NULL, 29400);
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 2 -1 -1 0 -1 0 0 3 0");
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
 }
 
 static void other_values_are_no_wish(void **state) {
     (void)state;
     static const char *const texts[] = {"", "running", "finished", "wish", "wish join",
-        "wish jo 1 -1 -1 0 -1 0 0", "wish join 0 -1 -1 0 -1 0 0", "wish join 1 -2 -1 0 -1 0 0",
-        "wish join 1 -1 -1 2 -1 0 0", "wish join 1 -1 -1 0 -1 65 0", "wish join 1 -1 -1 0 -1",
-        "wish join 1 -1 -1 0 -1 0", "wish join 1 -1 -1 0 -1 0 0x", "wish join 1 -1 -1 0 -1 0 -1",
+        "wish jo 1 -1 -1 0 -1 0 0 -1", "wish join 0 -1 -1 0 -1 0 0 -1",
+        "wish join 1 -2 -1 0 -1 0 0 -1", "wish join 1 -1 -1 2 -1 0 0 -1",
+        "wish join 1 -1 -1 0 -1 65 0 -1", "wish join 1 -1 -1 0 -1", "wish join 1 -1 -1 0 -1 0",
+        "wish join 1 -1 -1 0 -1 0 0", "wish join 1 -1 -1 0 -1 0 0x", "wish join 1 -1 -1 0 -1 0 -1",
         "wish join 1 -1 -1 0 -1 0 1", "wish join 1 -1 -1 0 -1 0 1 2",
-        "wish join 1 -1 -1 0 -1 0 1 3 ab", "wish join 1 -1 -1 0 -1 0 1 64 ab",
-        "wish join 1 -1 -1 0 -1 0 1 1 ab", "wish join  1 -1 -1 0 -1 0 0",
-        "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0 0",
-        "wish join 1 -99999999999999999999999999999999 -1 0 -1 0 0"};
+        "wish join 1 -1 -1 0 -1 0 1 3 ab -1", "wish join 1 -1 -1 0 -1 0 1 64 ab -1",
+        "wish join 1 -1 -1 0 -1 0 1 1 ab -1", "wish join  1 -1 -1 0 -1 0 0 -1",
+        "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0 0 -1",
+        "wish join 1 -99999999999999999999999999999999 -1 0 -1 0 0 -1",
+        "wish join 1 -1 -1 0 -1 0 0 -2", "wish join 1 -1 -1 0 -1 0 0 3",
+        "wish join 1 -1 -1 0 -1 0 0 3 65536 1 a", "wish join 1 -1 -1 0 -1 0 0 3 1 0 ",
+        "wish join 1 -1 -1 0 -1 0 0 3 1 2 a", "wish join 1 -1 -1 0 -1 0 0 3 1 64 a"};
     struct rendezvous_wish wish;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(delegation_wish_read(texts[i], &wish), FAILURE_MALFORMED);
@@ -125,6 +158,10 @@ static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
         "standing 1 1 0 0 0 0 0 0 0 128 2 0 0 1 1 1 2 1 2", /* an open round */
         "standing 1 1 0 0 0 0 0 0 0 129 2 1 0 2 0 1 2 1 2", /* a node that waits */
         "standing 1 1 0 0 0 0 0 0 0 129 2 0 0 0 0 1 2 1 2", /* in no list */
+        "standing 1 1 0 0 0 0 0 0 0 513 2 0 0 1 1 1 1 a",   /* where they meet, without ranks */
+        "standing 1 1 0 0 0 0 0 0 0 641 2 0 0 1 1 1 2 1 2", /* and not where they meet */
+        "standing 1 1 0 0 0 0 0 0 0 641 2 0 0 1 1 1 2 1 2 0",
+        "standing 1 1 0 0 0 0 0 0 0 641 2 0 0 1 1 1 2 1 2 1 9 a",
     };
     const struct rank_assignment ranks = {2, 5, 1, 4};
     struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
@@ -142,6 +179,15 @@ static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
     assert_true(rendezvous_state_is_ranked(&read.state));
     assert_memory_equal(&read.ranks, &ranks, sizeof ranks);
+    assert_int_equal(read.meeting.port, 0);
+    delegation_standing_clear(&read);
+    text_clear(&text);
+    telling.meeting = rendezvous_meeting_at(8, "::1", 29400);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
+    assert_string_equal(
+        text_string(&text), "standing 2 8 0 0 0 0 0 0 0 641 2 0 0 1 1 2 5 1 4 29400 3 ::1");
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_meeting_equals(&read.meeting, &telling.meeting));
     delegation_standing_clear(&read);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(
@@ -208,7 +254,7 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
     static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
         "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
-        "standing 1 1 0 0 0 0 0 0 0 256 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 1024 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 4 1", "standing 1 -1 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 9999999999999999999 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 1x"};
@@ -227,6 +273,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wish_is_spelled_as_the_header_says),
     cmocka_unit_test(a_role_is_said_with_a_wish),
     cmocka_unit_test(the_longest_wish_fits_into_a_presence_key),
+    cmocka_unit_test(rank_0_says_where_the_workers_meet),
     cmocka_unit_test(other_values_are_no_wish),
     cmocka_unit_test(a_standing_lists_this_node_alone),
     cmocka_unit_test(a_standing_of_a_ranked_round_has_the_ranks),
