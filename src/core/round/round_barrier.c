@@ -15,6 +15,14 @@ static bool is_in_barrier(const struct round_step *step) {
     return step->exchange->phase == ROUND_LEAVING || step->exchange->phase == ROUND_COUNTING;
 }
 
+/* A node that delegates is told when the record is closed, which whoever passes the barrier asks
+ * for. So it does not wait for the key that the others wait for. */
+static bool waits_for_last(const struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    bool delegates = exchange->nodes == NULL && !round_step_is_fixed(step);
+    return !delegates || exchange->stays_in_barrier;
+}
+
 static void count(struct round_step *step, int64_t amount) {
     round_step_add(step, round_step_key(step, ROUND_KEY_NUM_MEMBERS), amount);
 }
@@ -51,7 +59,9 @@ void round_barrier_enter(struct round_step *step) {
     } else {
         arm_recount(step);
         count(step, 1);
-        round_step_want(step, round_step_key(step, ROUND_KEY_LAST_MEMBER));
+        if (waits_for_last(step)) {
+            round_step_want(step, round_step_key(step, ROUND_KEY_LAST_MEMBER));
+        }
     }
 }
 
@@ -107,6 +117,8 @@ void round_barrier_take_count(struct round_step *step) {
     }
     if (exchange->phase == ROUND_COUNTING) {
         (is_complete ? pass : end_late)(step);
+    } else if (is_complete && !waits_for_last(step)) {
+        pass(step);
     }
 }
 

@@ -32,6 +32,32 @@ static void the_last_one_lets_all_go(void **state) {
     scene_clear(&scene);
 }
 
+static struct scene scene_of_a_delegate(bool is_host, const char *expected) {
+    struct scene scene = scene_new(false, 1);
+    struct round_event asked = {.kind = ROUND_EVENT_BARRIER_ASKED, .is_host = is_host};
+    scene.delegates = true;
+    scene.address = "a";
+    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
+    begin(&scene, 0, "ab", 'b',
+        "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
+    step(&scene, asked, expected);
+    return scene;
+}
+
+static void a_node_that_delegates_waits_for_no_key(void **state) {
+    (void)state;
+    struct scene scene = scene_of_a_delegate(false, "arm_timer at=5.000; add 0/num_members 1");
+    step(&scene, counted(&scene, 1), "");
+    step(&scene, counted(&scene, 2),
+        "set 0/last_member <val_ignored>; disarm_timer; barrier_passed");
+    scene_clear(&scene);
+    scene =
+        scene_of_a_delegate(true, "arm_timer at=5.000; add 0/num_members 1; wait 0/last_member");
+    step(&scene, counted(&scene, 2), "set 0/last_member <val_ignored>");
+    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "disarm_timer; barrier_passed");
+    scene_clear(&scene);
+}
+
 static void a_node_in_no_round_passes_no_barrier(void **state) {
     (void)state;
     struct scene scene = scene_new(false, 1);
@@ -126,6 +152,7 @@ static void a_round_that_is_abandoned_calls_the_barrier_off(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_finished_node_waits_for_the_others),
     cmocka_unit_test(the_last_one_lets_all_go),
+    cmocka_unit_test(a_node_that_delegates_waits_for_no_key),
     cmocka_unit_test(a_node_in_no_round_passes_no_barrier),
     cmocka_unit_test(a_barrier_that_takes_too_long_says_how_many_had_come),
     cmocka_unit_test(the_host_of_the_store_waits_as_long_as_the_others_work),
