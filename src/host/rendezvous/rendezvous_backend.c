@@ -218,7 +218,7 @@ void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend,
 
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
-    return rendezvous_lanes_are_dropped(lanes) ? 0 : (size_t)lanes->connected_count;
+    return rendezvous_lanes_are_dropped(lanes) ? 0 : rendezvous_lanes_count(lanes);
 }
 
 void rendezvous_backend_disconnect(struct rendezvous_backend *backend) {
@@ -323,6 +323,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .key = settings->key,
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,
+        .is_waiter_late = settings->delegates && settings->path == NULL,
         .connected = lanes_connected,
         .unopened = lanes_unopened,
         .ended = lanes_ended,

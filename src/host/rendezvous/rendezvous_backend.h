@@ -8,7 +8,8 @@
  * it.
  *
  * There are three connections. One carries requests that the store answers at once, and this node's
- * presence. One waits until the record changes. One waits for keys of other nodes. */
+ * presence. One waits until the record changes. One waits for keys of other nodes; where the node
+ * delegates, it is opened when it is needed. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 

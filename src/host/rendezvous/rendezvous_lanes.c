@@ -9,6 +9,12 @@
 #define DOUBTING_LOOK_MILLISECONDS 500
 /* What the silence is measured too roughly, or an acknowledgement may be under way. */
 #define DOUBT_SLACK_MILLISECONDS 50
+/* So many looks after the beginning the waiter lane is there, so that a failure need not wait for
+ * it.
+ */
+#define LOOKS_BEFORE_WAITER 4
+
+static void open_waiter(struct rendezvous_lanes *lanes);
 
 /* Whether nothing was heard since the look before, which has sent a sign of life. The first look
  * has none before it. */
@@ -33,6 +39,9 @@ static void look(void *context) {
         return; /* the lanes are dropped, or perhaps no longer there */
     }
     doubt(lanes, silent_for, now);
+    if (lanes->look_count++ >= LOOKS_BEFORE_WAITER) {
+        open_waiter(lanes);
+    }
     if (lanes->doubted != NULL) {
         int64_t longest = duration_from_milliseconds(DOUBTING_LOOK_MILLISECONDS).nanoseconds;
         pause.nanoseconds = pause.nanoseconds < longest ? pause.nanoseconds : longest;
@@ -49,11 +58,15 @@ static void begin_to_look(struct rendezvous_lanes *lanes) {
     }
 }
 
+static int count_at_first(const struct rendezvous_lanes *lanes) {
+    return lanes->is_waiter_late ? RENDEZVOUS_LANE_COUNT - 1 : RENDEZVOUS_LANE_COUNT;
+}
+
 static void lane_connected(void *context, const struct failure *failure) {
     struct rendezvous_lanes *lanes = context;
     if (failure != NULL) {
         lanes->unopened(lanes->context, failure);
-    } else if (++lanes->connected_count == RENDEZVOUS_LANE_COUNT) {
+    } else if (++lanes->connected_count == count_at_first(lanes)) {
         begin_to_look(lanes);
         lanes->connected(lanes->context);
     }
@@ -98,13 +111,15 @@ void rendezvous_lanes_open(
     struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying) {
     rendezvous_lanes_drop(lanes);
     lanes->look = event_timer_new(lanes->loop, look, lanes);
-    for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
+    for (int lane = 0; lane < count_at_first(lanes); lane++) {
         lanes->accesses[lane] = open_lane(lanes, trying, lane_connected);
     }
 }
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     lanes->connected_count = 0;
+    lanes->has_late_waiter = false;
+    lanes->look_count = 0;
     lanes->looked_at = (struct instant){0};
     lanes->is_doubted = false;
     event_timer_free(lanes->look);
@@ -116,20 +131,37 @@ void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     }
 }
 
+size_t rendezvous_lanes_count(const struct rendezvous_lanes *lanes) {
+    return (size_t)lanes->connected_count + (lanes->has_late_waiter ? 1 : 0);
+}
+
 bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
     return lanes->accesses[RENDEZVOUS_LANE_ASKER] == NULL;
 }
 
 void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
     const struct store_client_call *call) {
+    if (lane == RENDEZVOUS_LANE_WAITER) {
+        open_waiter(lanes);
+    }
     if (lanes->accesses[lane] != NULL) {
         store_access_send(lanes->accesses[lane], call);
     }
 }
 
 static void waiter_connected(void *context, const struct failure *failure) {
+    struct rendezvous_lanes *lanes = context;
+    lanes->has_late_waiter = lanes->is_waiter_late && failure == NULL;
     if (failure != NULL) {
         lane_lost(context, failure);
+    }
+}
+
+/* Does nothing where it is open, or all are dropped. */
+static void open_waiter(struct rendezvous_lanes *lanes) {
+    const struct rendezvous_lanes_trying trying = {.patience = lanes->answer_timeout};
+    if (lanes->accesses[RENDEZVOUS_LANE_WAITER] == NULL && !rendezvous_lanes_are_dropped(lanes)) {
+        lanes->accesses[RENDEZVOUS_LANE_WAITER] = open_lane(lanes, &trying, waiter_connected);
     }
 }
 
@@ -138,7 +170,8 @@ void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
     if (waiter == NULL) {
         return;
     }
-    struct rendezvous_lanes_trying trying = {.patience = lanes->answer_timeout};
-    lanes->accesses[RENDEZVOUS_LANE_WAITER] = open_lane(lanes, &trying, waiter_connected);
+    lanes->accesses[RENDEZVOUS_LANE_WAITER] = NULL;
+    lanes->has_late_waiter = false;
     store_access_free(waiter);
+    open_waiter(lanes);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections (lanes) of one node to the store that keeps its job's record. One carries
  * requests that the store answers at once, one waits until the record changes, one waits for keys
- * of other nodes. If one connection is lost, all are dropped. Whether the store's machine is silent
+ * of other nodes; that one may be opened later than the others. If one connection is lost, all are
+ * dropped. Whether the store's machine is silent
  * is judged by the first one alone, over which a sign of life goes every second: TCP sends data
  * again until it is acknowledged, while of its own probes the first ones that are lost count. This
  * is a part of rendezvous_backend and is not used elsewhere. */
@@ -24,13 +25,18 @@ struct rendezvous_lanes {
     const struct store_key *key; /* or NULL */
     struct duration silence_timeout;
     struct duration answer_timeout;
+    /* A node that delegates waits for no keys at the start, when thousands connect at once. The
+     * waiter lane is opened for the first wait then, or after some seconds of rest. */
+    bool is_waiter_late;
     struct store_access
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
-    int connected_count;
-    struct event_timer *look;         /* NULL while the lanes are dropped */
+    int connected_count;                  /* without a waiter lane that was opened late */
+    bool has_late_waiter;                 /* which is connected */
+    struct event_timer *look;             /* NULL while the lanes are dropped */
+    int look_count;
     struct instant looked_at;         /* the last look; a sign of life went then */
     bool is_doubted;                  /* nothing was heard since that sign */
-    void (*connected)(void *context); /* all three are connected */
+    void (*connected)(void *context); /* all are connected, but for a late waiter */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);
     void (*ended)(void *context, const struct failure *failure);
@@ -52,12 +58,14 @@ void rendezvous_lanes_open(
     struct rendezvous_lanes *lanes, const struct rendezvous_lanes_trying *trying);
 /* Requests under way are answered with FAILURE_CANCELLED before this returns. */
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes);
+/* How many are connected. */
+size_t rendezvous_lanes_count(const struct rendezvous_lanes *lanes);
 bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes);
 /* Does nothing while the lanes are dropped. */
 void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
     const struct store_client_call *call);
-/* Cancels what the waiter lane waits for, by opening a new connection: only so can an old wait's
- * answer be told from a new one's. */
+/* Cancels what the waiter lane waits for, by a new connection: only so can an old wait's answer be
+ * told from a new one's. */
 void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes);
 
 #endif

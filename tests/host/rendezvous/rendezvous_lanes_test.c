@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <unistd.h>
+
 #include "host/rendezvous/rendezvous_lanes.h"
 #include "host/store/store_thread.h"
 #include "host/network/tcp_listener.h"
@@ -34,7 +36,7 @@ static void answered(void *context, const struct store_client_result *result) {
     event_loop_stop(fixture->loop);
 }
 
-static void set_up(struct fixture *fixture) {
+static void set_up_lanes(struct fixture *fixture, bool is_waiter_late) {
     *fixture = (struct fixture){0};
     struct store_server_settings settings = {0};
     int fd;
@@ -48,17 +50,22 @@ static void set_up(struct fixture *fixture) {
         .port = port,
         .silence_timeout = duration_from_seconds(3),
         .answer_timeout = duration_from_seconds(20),
+        .is_waiter_late = is_waiter_late,
         .connected = connected,
         .ended = ended,
         .context = fixture,
     };
-    char host[] = "127.0.0.1";
+    static char host[] = "127.0.0.1";
     fixture->lanes.host = host;
     rendezvous_lanes_open(
         &fixture->lanes, &(struct rendezvous_lanes_trying){.patience = duration_from_seconds(20)});
     event_loop_run(fixture->loop);
-    fixture->lanes.host = NULL;
     assert_int_equal(fixture->connected_count, 1);
+}
+
+static void set_up(struct fixture *fixture) {
+    set_up_lanes(fixture, false);
+    assert_int_equal(rendezvous_lanes_count(&fixture->lanes), 3);
 }
 
 static void tear_down(struct fixture *fixture) {
@@ -127,10 +134,49 @@ static void the_end_of_the_store_is_told(void **state) {
     tear_down(&fixture);
 }
 
+static void a_late_waiter_is_opened_when_it_is_needed(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_lanes(&fixture, true);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
+    assert_null(fixture.lanes.accesses[RENDEZVOUS_LANE_WAITER]);
+    send_set(&fixture, "a");
+    send_wait(&fixture, "a");
+    while (fixture.answer_count < 2) {
+        event_loop_run(fixture.loop);
+    }
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 3);
+    send_wait(&fixture, "b");
+    rendezvous_lanes_renew_waiter(&fixture.lanes);
+    assert_int_equal(fixture.answers[2], FAILURE_CANCELLED);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
+    send_wait(&fixture, "a");
+    while (fixture.answer_count < 4) {
+        event_loop_run(fixture.loop);
+    }
+    assert_int_equal(fixture.answers[3], FAILURE_NONE);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 3);
+    assert_int_equal(fixture.ended_count, 0);
+    tear_down(&fixture);
+}
+
+static void a_late_waiter_is_there_after_some_seconds(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_lanes(&fixture, true);
+    while (rendezvous_lanes_count(&fixture.lanes) < 3) {
+        (void)event_loop_run_ready(fixture.loop);
+        usleep(10000);
+    }
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_lane_waits_while_another_asks),
     cmocka_unit_test(dropped_lanes_answer_what_was_asked_and_take_nothing_more),
     cmocka_unit_test(the_end_of_the_store_is_told),
+    cmocka_unit_test(a_late_waiter_is_opened_when_it_is_needed),
+    cmocka_unit_test(a_late_waiter_is_there_after_some_seconds),
 };
 
 TEST_MAIN(tests)
