@@ -185,6 +185,19 @@ def test_a_job_goes_on_where_it_was_when_all_nodes_were_killed(make_register_job
     assert job.succeeds()
 
 
+def test_a_job_that_is_started_again_with_other_nnodes_is_told_so(make_register_job, scratch):
+    former = make_register_job("2:2", conf=QUICK)
+    start_nodes(former, 2)
+    for node in former.started:
+        node.kill()
+    job = make_register_job("1:1", conf=QUICK, register=scratch / "register")
+    job.start("node3", address="127.0.0.1")
+    world = job.wait_for_world("node3")
+    assert job.started[0].err().count("is of a job with --nnodes 2:2, and this node was given 1:1") == 1, job.tell()
+    world.end()
+    assert job.succeeds()
+
+
 def test_a_job_that_is_over_is_not_begun_again(make_register_job):
     job = make_register_job("2:2")
     start_nodes(job, 2).end()

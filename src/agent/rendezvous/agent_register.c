@@ -22,6 +22,7 @@ struct agent_register {
     uint64_t appending;             /* the request; 0: none */
     uint64_t looking;               /* the last LOOK */
     uint64_t reading;               /* the same */
+    char *sizes;                    /* --nnodes of this node, as an entry has them */
     char *place;                    /* of this node */
     char *name;                     /* of this node, as a host */
     char *said;                     /* the last failure that was logged, and when; NULL: none */
@@ -71,9 +72,22 @@ static bool read_record(const struct register_entry *entry, struct rendezvous_st
            rendezvous_state_read_text(bytes, &is_absent, out_record, NULL) == FAILURE_NONE;
 }
 
+/* The sizes may have been others when the job ran before, so a difference is no error. Nodes of one
+ * job that differ are refused by the store of its host. */
+static void compare_settings(struct agent_register *reg, const struct register_entry *entry) {
+    if (entry->settings[0] != '\0' && !text_equals(entry->settings, reg->sizes)) {
+        char *reason = text_format("its entry %lld is of a job with --nnodes %s, and this node was "
+                                   "given %s; give all nodes of a job the same --nnodes",
+            (long long)entry->number, entry->settings, reg->sizes);
+        warn(reg, reason);
+        free(reason);
+    }
+}
+
 /* A read may be answered from before a later entry; this node dials the host of the latest. */
 static void keep(struct agent_register *reg, const struct register_entry *entry) {
     if (entry->number > reg->known.number) {
+        compare_settings(reg, entry);
         register_entry_clear(&reg->known);
         register_entry_copy(entry, &reg->known);
     }
@@ -179,7 +193,6 @@ static enum register_entry_kind kind_of(const struct succession_effect *effect) 
 }
 
 static void append(struct agent_register *reg, const struct succession_effect *effect) {
-    const struct launch_config *config = reg->settings.agent->config;
     const struct rendezvous_state *record = effect->append.record;
     struct register_entry *entry = &reg->appended;
     register_entry_clear(entry);
@@ -189,7 +202,7 @@ static void append(struct agent_register *reg, const struct succession_effect *e
         .term = effect->append.term,
         .host = memory_duplicate_string(reg->name),
         .addresses = memory_duplicate_string(reg->place),
-        .settings = text_format("%d:%d", config->minimum_nodes, config->maximum_nodes),
+        .settings = memory_duplicate_string(reg->sizes),
     };
     register_entry_write_nonce(random_seed(), random_seed(), entry->nonce);
     if ((!agent_register_is_empty(record) &&
@@ -255,6 +268,8 @@ enum failure_code agent_register_new(struct event_loop *loop,
     struct text name = {0};
     node_identity_describe(&settings->agent->node->succession.identity, &name);
     reg->name = text_take(&name);
+    reg->sizes = text_format(
+        "%d:%d", settings->agent->config->minimum_nodes, settings->agent->config->maximum_nodes);
     enum failure_code code = open_register(reg, failure);
     if (code != FAILURE_NONE) {
         agent_register_free(reg);
@@ -271,6 +286,7 @@ void agent_register_free(struct agent_register *reg) {
     register_free(reg->job_register);
     register_entry_clear(&reg->known);
     register_entry_clear(&reg->appended);
+    free(reg->sizes);
     free(reg->place);
     free(reg->name);
     free(reg->said);
