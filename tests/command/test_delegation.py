@@ -51,6 +51,21 @@ def test_new_nodes_are_told_their_ranks_and_later_rounds_exchange_them(make_job)
     assert all(said(node, "set_role_info") for node in nodes), job.tell()
 
 
+@pytest.mark.parametrize("length", [20, 70])
+def test_new_nodes_are_told_where_their_workers_meet_unless_the_address_is_too_long(make_job, length):
+    job = make_delegating(make_job, 4)
+    nodes = [job.start(name, address="x" * length) for name in NAMES]
+    world = job.wait_for_world(*NAMES)
+    address, port = world.store.rsplit(":", 1)
+    assert address == "x" * length and {worker.store for worker in world.workers} == {world.store}, job.tell()
+    meets = [node for node in nodes if said(node, f"ranked meets at {address} port {port}")]
+    asks = [node for node in nodes if said(node, "round -> get 0/address")]
+    # rank 0 tells, and the host of the store, if it is another one, asks for the address itself
+    assert (len(meets) >= 2 and len(asks) <= 1) if length < 64 else (not meets and len(asks) == 3), job.tell()
+    world.end()
+    assert job.succeeds()
+
+
 @pytest.mark.parametrize("most", [32, 33])
 def test_only_a_job_that_may_have_many_nodes_delegates_by_default(make_job, most):
     job = make_job(f"2:{most}")

@@ -92,13 +92,6 @@ void agent_hosted_store_cut_off(
 }
 
 /* The item of a queue, which is there as long as nobody takes it. */
-static void offer_delegation(struct agent_hosted_store *store) {
-    struct text key = {0};
-    rendezvous_key_write_delegation(store->settings.run_id, &key);
-    store_thread_tell(store->thread, text_string(&key), "1");
-    text_clear(&key);
-}
-
 static bool has_finished(const char *value) {
     struct rendezvous_wish wish;
     return text_equals(value, RENDEZVOUS_PRESENCE_FINISHED) ||
@@ -278,9 +271,6 @@ void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_see
     void (*done)(void *context), void *context) {
     begin_change(store, true, done, context);
     store_thread_serve(store->thread, seeds_taken, change_done, store);
-    if (store->settings.wished != NULL) {
-        offer_delegation(store);
-    }
 }
 
 void agent_hosted_store_stand_by(struct agent_hosted_store *store, const char *answer,
@@ -317,10 +307,12 @@ static enum failure_code start(
     struct text record = {0};
     struct text host = {0};
     struct text refusal = {0};
+    struct text offer = {0};
     torchrun_refusal_write_of_succession(&refusal);
     rendezvous_key_write_presences(settings->run_id, &prefix);
     rendezvous_key_write_record(settings->run_id, &record);
     rendezvous_key_write_host(settings->run_id, &host);
+    rendezvous_key_write_delegation(settings->run_id, &offer);
     struct store_server_settings server = {
         .log = settings->log,
         .own_prefix = text_string(&record),
@@ -328,6 +320,7 @@ static enum failure_code start(
         .watched_key = text_string(&record),
         .standby_key = settings->stands_by ? text_string(&host) : NULL,
         .stranger_answer = settings->stands_by ? text_string(&refusal) : NULL,
+        .offered_key = settings->wished != NULL ? text_string(&offer) : NULL,
         .operations = settings->operations,
         .key = settings->key,
         .silence_timeout = settings->config->dynamic.settings.silence_timeout,
@@ -338,6 +331,7 @@ static enum failure_code start(
     text_clear(&record);
     text_clear(&host);
     text_clear(&refusal);
+    text_clear(&offer);
     return code;
 }
 
@@ -355,9 +349,6 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
     }
     if (!settings->stands_by) {
         begin_to_serve(store);
-    }
-    if (!settings->stands_by && settings->wished != NULL) {
-        offer_delegation(store);
     }
     *out_store = store;
     return FAILURE_NONE;

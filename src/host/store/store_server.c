@@ -28,6 +28,7 @@ struct store_server {
     int asking_fd; /* socket_owner_open; -1 also where every user is served */
     bool is_local; /* see the settings */
     struct store_admission *admission;
+    char *offered_key;    /* or NULL */
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
 
@@ -159,6 +160,12 @@ void store_server_close_listeners(int listening_fd, const struct store_server_se
     close_untaken(listening_fd, settings, 0);
 }
 
+static void offer(struct store_server *server) {
+    if (server->offered_key != NULL) {
+        store_peers_tell(server->peers, server->offered_key, "1");
+    }
+}
+
 enum failure_code store_server_new(struct event_loop *loop, int listening_fd_taken,
     const struct store_server_settings *settings, struct store_server **out_server,
     struct failure *failure) {
@@ -180,6 +187,10 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     server->admission = settings->admission;
     server->asking_fd = settings->is_for_this_user ? socket_owner_open() : -1;
     server->peers = store_peers_new(loop, &completed);
+    server->offered_key = memory_duplicate_string(settings->offered_key);
+    if (settings->standby_key == NULL) {
+        offer(server);
+    }
     enum failure_code code = add_acceptors(server, loop, listening_fd_taken, &completed, failure);
     if (code != FAILURE_NONE) {
         store_server_free(server);
@@ -202,6 +213,7 @@ void store_server_free(struct store_server *server) {
         tcp_acceptor_free(server->acceptors[i]);
     }
     store_peers_free(server->peers);
+    free(server->offered_key);
     if (server->asking_fd >= 0) {
         close(server->asking_fd);
     }
@@ -229,6 +241,7 @@ void store_server_renew(struct store_server *server, const char *kept_prefix) {
 
 void store_server_serve(struct store_server *server, const struct store_seeds *seeds) {
     store_peers_serve(server->peers, seeds);
+    offer(server);
 }
 
 void store_server_stand_by(struct store_server *server, struct slice answer) {

@@ -71,6 +71,9 @@ struct store_server_settings {
      * GET of this key, which has no value until store_server_stand_by. A client that asks for more
      * is closed. store_server_serve begins to serve. Copied; NULL: the store serves at once. */
     const char *standby_key;
+    /* A raw key of a queue that has one item, "1", whenever the store is served: from before its
+     * first client on. Copied; NULL: none. */
+    const char *offered_key;
     /* What a client that is no agent of Muster's is told when it asks for the watched key, whatever
      * that holds; it is logged. Agents say that they are by PING (STORE_PROOF_OFFERED). Copied;
      * NULL: all are served alike. */

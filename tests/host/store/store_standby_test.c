@@ -32,6 +32,7 @@ static void begin(struct fixture *fixture, const char *standby_key) {
         .log = &fixture->log.log,
         .presence_prefix = "/p/",
         .standby_key = standby_key,
+        .offered_key = "/job/offer",
         .observer = {.gone = hear_gone, .context = fixture},
     };
     assert_int_equal(
@@ -157,6 +158,34 @@ static void a_store_that_is_deposed_forgets_everything_and_everyone(void **state
     end(&fixture);
 }
 
+static void assert_offered(int client) {
+    client_ask(client, &(struct store_request){.operation = STORE_QUEUE_LENGTH,
+                           .key = slice_from_string("/job/offer")});
+    const uint8_t one[8] = {1};
+    client_expect(NULL, client, one, sizeof one);
+}
+
+/* Else whoever comes first would not see the offer, and take no part in what is offered. */
+static void what_is_offered_is_there_from_before_the_first_client_on(void **state) {
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture, NULL);
+    int client = client_open(fixture.port);
+    assert_offered(client);
+    close(client);
+    end(&fixture);
+    begin(&fixture, HOST_KEY);
+    stand_by(&fixture, "nobody");
+    for (int term = 0; term < 2; term++) {
+        serve(&fixture, "/job/record", "of a term");
+        client = client_open(fixture.port);
+        assert_offered(client);
+        close(client);
+        stand_by(&fixture, "another");
+    }
+    end(&fixture);
+}
+
 static void many_terms_follow_each_other(void **state) {
     (void)state;
     struct fixture fixture;
@@ -198,6 +227,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_client_of_a_store_is_turned_away),
     cmocka_unit_test(it_begins_to_serve_what_it_is_given),
     cmocka_unit_test(a_store_that_is_deposed_forgets_everything_and_everyone),
+    cmocka_unit_test(what_is_offered_is_there_from_before_the_first_client_on),
     cmocka_unit_test(many_terms_follow_each_other),
     cmocka_unit_test(it_may_be_told_at_any_time),
 };
