@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -345,8 +346,11 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         return code;
     }
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
-    code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
-        agent_signal_came, agent, &agent->signals, failure);
+    code = agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
+    if (code == FAILURE_NONE) {
+        code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
+            agent_signal_came, agent, &agent->signals, failure);
+    }
     if (code == FAILURE_NONE) {
         code = open_audience(agent, failure);
     }
@@ -447,6 +451,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);
     agent_node_settings_clear(&agent->node_settings);
@@ -477,10 +482,14 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         status = agent_end_by_signal(&agent);
     } else {
         bool is_refusal = failure.code == FAILURE_SYSTEM;
+        agent.has_no_memory = agent.has_no_memory || failure.system_error == ENOMEM;
         status =
             agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
     }
     agent_end_tell(&agent, status);
+    if (program != NULL && program->out_has_no_memory != NULL) {
+        *program->out_has_no_memory = agent.has_no_memory;
+    }
     tear_down(&agent);
     return status;
 }

@@ -5,6 +5,8 @@
 #ifndef MUSTER_AGENT_AGENT_H
 #define MUSTER_AGENT_AGENT_H
 
+#include <stdbool.h>
+
 #include "base/failure.h"
 #include "base/text.h"
 #include "agent/telling/agent_audience.h"
@@ -22,6 +24,7 @@ int agent_run(
 struct agent_program {
     const struct process_function *function; /* what workers run; NULL: what `config` says */
     struct agent_audience_settings audience; /* `asked` and its context are the agent's own */
+    bool *out_has_no_memory; /* becomes true where it has ended for want of memory; or NULL */
 };
 
 /* The same for a program, which is borrowed. */

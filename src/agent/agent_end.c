@@ -19,9 +19,13 @@ static const char *parent_error_file(const struct agent *agent) {
     return path == NULL || *path == '\0' ? NULL : path;
 }
 
-int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+static void note_trouble(struct agent *agent, const char *message) {
     free(agent->trouble);
     agent->trouble = memory_duplicate_string(message);
+}
+
+int agent_end_of_itself(struct agent *agent, const char *error, const char *message) {
+    note_trouble(agent, message);
     log_error(agent->log, "%s", message);
     agent_report_launcher_failure(parent_error_file(agent), agent->log, error, message);
     return EXIT_JOB_FAILED;
@@ -71,6 +75,19 @@ static int end_as_worker(struct agent *agent) {
                                     : agent->exit_on.value;
 }
 
+/* The agent has said so when it began to end. Workers that have failed before are reported, too. */
+static int end_without_memory(struct agent *agent) {
+    const struct worker_group *group = node_machine_workers(agent->node);
+    note_trouble(agent, AGENT_MEMORY_SENTENCE);
+    agent_report_launcher_failure(
+        parent_error_file(agent), agent->log, "MemoryError", AGENT_MEMORY_SENTENCE);
+    if (worker_group_has_failure(group) &&
+        !group->failures[worker_group_root_cause(group)].is_from_our_signal) {
+        (void)report_failures(agent);
+    }
+    return EXIT_JOB_FAILED;
+}
+
 int agent_end_report(struct agent *agent) {
     static const char left_behind[] =
         "some processes did not end after SIGKILL (they hang in the kernel) and were left behind";
@@ -85,6 +102,9 @@ int agent_end_report(struct agent *agent) {
     case AGENT_OUTCOME_SUCCEEDED:
         return EXIT_SUCCESS;
     case AGENT_OUTCOME_FAILED:
+        if (agent->has_no_memory) {
+            return end_without_memory(agent);
+        }
         return is_only_left_behind ? agent_end_of_itself(agent, "RuntimeError", left_behind)
                                    : report_failures(agent);
     case AGENT_OUTCOME_PEER_FAILED:
@@ -108,6 +128,8 @@ void agent_end_record(struct agent *agent) {
     if (agent->outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         signalled = text_format("stopped by %s", signal_name_from_number(agent->outcome.signal));
         trouble = signalled;
+    } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && agent->has_no_memory) {
+        trouble = AGENT_MEMORY_SENTENCE;
     } else if (agent->outcome.kind == AGENT_OUTCOME_FAILED && workers->failure_count > 0) {
         trouble = workers->failures[worker_group_root_cause(workers)].start_message;
     }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/agent_memory.h"
 #include "agent/telling/agent_announcement.h"
 #include "agent/telling/agent_event_log.h"
 #include "agent/telling/agent_health.h"
@@ -44,6 +45,8 @@ struct agent {
     const struct log *log;
     struct agent_preparation preparation;
     struct event_loop *loop;
+    struct agent_memory *memory;
+    bool has_no_memory;    /* … is left, so it ends */
     long descriptor_limit; /* the soft limit before it was raised */
     struct event_timer *deadline;
     struct signal_watch *signals;

@@ -7,23 +7,51 @@
 
 /* Of the process, as its memory is. */
 static _Atomic(void *) reserve;
+static _Atomic(void *) last_reserve;
+static void (*_Atomic watcher)(void *context);
+static _Atomic(void *) watcher_context;
 
-bool spare_memory_keep_reserve(void) {
-    if (atomic_load(&reserve) != NULL) {
+static bool keep(_Atomic(void *) *place) {
+    if (atomic_load(place) != NULL) {
         return true;
     }
     void *nothing = NULL;
     void *taken = malloc(SPARE_MEMORY_RESERVE);
-    if (taken != NULL && !atomic_compare_exchange_strong(&reserve, &nothing, taken)) {
+    if (taken != NULL && !atomic_compare_exchange_strong(place, &nothing, taken)) {
         free(taken); /* another thread was quicker */
     }
     return taken != NULL;
 }
 
+bool spare_memory_keep_reserve(void) {
+    return keep(&reserve);
+}
+
+bool spare_memory_keep_last_reserve(void) {
+    return keep(&last_reserve);
+}
+
+bool spare_memory_has_last_reserve(void) {
+    return atomic_load(&last_reserve) != NULL;
+}
+
 bool spare_memory_give_up_reserve(void) {
     void *taken = atomic_exchange(&reserve, NULL);
+    void (*given_up)(void *context) = atomic_load(&watcher);
+    if (taken == NULL) {
+        taken = atomic_exchange(&last_reserve, NULL);
+    }
     free(taken);
+    if (taken != NULL && given_up != NULL) {
+        given_up(atomic_load(&watcher_context));
+    }
     return taken != NULL;
+}
+
+void spare_memory_watch(void (*given_up)(void *context), void *context) {
+    atomic_store(&watcher, NULL);
+    atomic_store(&watcher_context, context);
+    atomic_store(&watcher, given_up);
 }
 
 bool spare_memory_is_there(size_t bytes) {

@@ -16,8 +16,17 @@
  * ask. */
 bool spare_memory_keep_reserve(void);
 
-/* Gives the reserve up: whether there was one. */
+/* The same for a second one of that size, which is given up after the first: for who ends in order
+ * when the first is gone for good. */
+bool spare_memory_keep_last_reserve(void);
+bool spare_memory_has_last_reserve(void);
+
+/* Gives a reserve up: whether there was one. */
 bool spare_memory_give_up_reserve(void);
+
+/* From now on `given_up` is called, by any thread, whenever a reserve was given up; NULL: nothing
+ * is. One function of the process; it must take no memory. */
+void spare_memory_watch(void (*given_up)(void *context), void *context);
 
 /* Whether there are so many bytes now, beside the reserve. */
 bool spare_memory_is_there(size_t bytes);

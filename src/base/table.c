@@ -6,6 +6,7 @@
 
 #include "base/keyed_hash.h"
 #include "base/memory.h"
+#include "base/spare_memory.h"
 
 /* uthash counts in unsigned int and converts implicitly, so its macros are excluded from our
  * warnings. */
@@ -16,6 +17,9 @@
 #define uthash_malloc(size) memory_allocate(size)
 #define uthash_fatal(message) abort() /* unreachable: memory_allocate never returns NULL */
 #include <uthash.h>
+
+/* A list of buckets up to this size comes from the reserve, if need be. */
+#define SMALL_BYTES ((size_t)65536)
 
 struct entry {
     UT_hash_handle hh;
@@ -76,6 +80,28 @@ void table_free(struct table *table) {
     free(table);
 }
 
+/* Whether the next entry would have the list of buckets doubled, for which there is no memory. */
+static bool cannot_grow(const UT_hash_table *head, unsigned hash) {
+    const UT_hash_bucket *bucket = &head->buckets[hash & (head->num_buckets - 1)];
+    size_t bytes = 2 * (size_t)head->num_buckets * sizeof *bucket;
+    bool is_due = bucket->count + 1 >= (bucket->expand_mult + 1) * HASH_BKT_CAPACITY_THRESH;
+    return is_due && !head->noexpand && bytes > SMALL_BYTES && !spare_memory_is_there(bytes);
+}
+
+/* The list of buckets is the only piece of a table that becomes large. Without memory for it the
+ * buckets hold more, and it is asked for again with the next entry. */
+static void add_entry(struct table *table, struct entry *entry, unsigned hash) {
+    UT_hash_table *head = table->entries == NULL ? NULL : table->entries->hh.tbl;
+    bool is_put_off = head != NULL && cannot_grow(head, hash);
+    if (is_put_off) {
+        head->noexpand = 1;
+    }
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->entries, entry->key, entry->key_length, hash, entry);
+    if (is_put_off) {
+        head->noexpand = 0;
+    }
+}
+
 struct slice table_put(struct table *table, struct slice key, void *value) {
     struct entry *entry = NULL;
     key = with_pointer(key);
@@ -90,7 +116,7 @@ struct slice table_put(struct table *table, struct slice key, void *value) {
     entry->key_length = key.length;
     memcpy(entry->key, key.data, key.length);
     entry->value = value;
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, table->entries, entry->key, key.length, hash, entry);
+    add_entry(table, entry, hash);
     return (struct slice){entry->key, entry->key_length};
 }
 

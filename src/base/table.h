@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A map from bytes to pointers that keeps insertion order. No other file uses the hash table
- * library. */
+ * library. An entry takes memory for itself only: a table of very many goes on with slower look-ups
+ * where there is no memory for what makes them fast. */
 #ifndef MUSTER_BASE_TABLE_H
 #define MUSTER_BASE_TABLE_H
 

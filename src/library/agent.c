@@ -26,6 +26,7 @@
 #include "wire/failure/error_file_json.h"
 #include "wire/telling/agent_line.h"
 
+#define NO_MEMORY "there is no memory for the agent"
 #define CHUNK_SIZE 65536
 /* One call of muster_agent_process takes no more, so that a busy agent does not keep the program's
  * own loop waiting. */
@@ -80,9 +81,9 @@ static int run_function(void *context, int fd) {
 /* `descriptors` are not for workers. */
 static enum failure_code run_order(struct agent_order *order,
     const struct agent_audience_settings *audience, const int descriptors[2], int *out_status,
-    struct failure *failure) {
+    bool *out_has_no_memory, struct failure *failure) {
     struct process_function function = {run_function, &order->settings, {0}};
-    struct agent_program program = {.audience = *audience};
+    struct agent_program program = {.audience = *audience, .out_has_no_memory = out_has_no_memory};
     if (order->settings.function != NULL) {
         enum failure_code code =
             process_function_keep(&function, descriptors[0], descriptors[1], failure);
@@ -98,14 +99,26 @@ static enum failure_code run_order(struct agent_order *order,
 
 /* In the process apart. */
 
+/* What the program hears where the agent has no memory even to end in order. A line may be under
+ * way, which is lost then. */
+static void write_last_words(struct text *out) {
+    const struct run_result result = {
+        .state = RUN_STATE_UNKNOWN, .exit_status = EXIT_FAILURE, .message = NO_MEMORY};
+    text_append(out, "\n");
+    agent_line_write_result(&result, out);
+}
+
 static int run_apart(void *context, int fd, int program) {
     struct agent_order *order = context;
     const struct agent_audience_settings audience = {.channel = fd, .program = program};
     const int descriptors[] = {fd, program};
     int status = EXIT_FAILURE;
+    struct text last_words = {0};
+    write_last_words(&last_words);
     abort_notice_install();
+    abort_notice_tell(fd, text_string(&last_words));
     environ = order->environment.items;
-    (void)!run_order(order, &audience, descriptors, &status, NULL);
+    (void)!run_order(order, &audience, descriptors, &status, NULL, NULL);
     return status;
 }
 
@@ -377,7 +390,11 @@ enum muster_error muster_agent_run(
     static const int none[] = {-1, -1};
     struct failure reason = {0};
     int status;
-    if (run_order(&order, &audience, none, &status, &reason) != FAILURE_NONE) {
+    bool has_no_memory = false;
+    abort_notice_install();
+    enum failure_code code = run_order(&order, &audience, none, &status, &has_no_memory, &reason);
+    abort_notice_remove();
+    if (code != FAILURE_NONE) {
         agent_order_clear(&order);
         return library_pass_on(failure, &reason);
     }
@@ -387,5 +404,5 @@ enum muster_error muster_agent_run(
     }
     agent_reading_clear(&reading);
     agent_order_clear(&order);
-    return MUSTER_OK;
+    return has_no_memory ? library_fail(failure, MUSTER_ERROR_MEMORY, NO_MEMORY) : MUSTER_OK;
 }

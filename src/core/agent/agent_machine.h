@@ -98,7 +98,9 @@ enum agent_event_kind {
     /* The world changes, which costs no restart: another node came, left or restarts, or this node
      * lost its connection to the job. */
     AGENT_EVENT_ROUND_OVER,
-    AGENT_EVENT_JOB_OVER, /* the job succeeded while this node waited for a place in it */
+    AGENT_EVENT_JOB_OVER,     /* the job succeeded while this node waited for a place in it */
+    AGENT_EVENT_CANNOT_GO_ON, /* this agent, as without memory; the performer knows the reason. It
+                                 may come again */
     AGENT_EVENT_COUNT,
 };
 

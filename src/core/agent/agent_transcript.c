@@ -41,6 +41,7 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_FAILURE_STANDS] = "failure_stands",
     [AGENT_EVENT_ROUND_OVER] = "round_over",
     [AGENT_EVENT_JOB_OVER] = "job_over",
+    [AGENT_EVENT_CANNOT_GO_ON] = "cannot_go_on",
 };
 
 void agent_event_describe(const struct agent_event *event, struct text *out) {
@@ -85,6 +86,7 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
     case AGENT_EVENT_BARRIER_FAILED:
     case AGENT_EVENT_FAILURE_STANDS:
     case AGENT_EVENT_JOB_OVER:
+    case AGENT_EVENT_CANNOT_GO_ON:
     case AGENT_EVENT_COUNT:
         break;
     }

@@ -18,7 +18,8 @@ void store_apply_append(const struct store_step *step) {
     struct slice value = step->request->value;
     struct store_entry *entry = store_step_find(step, key);
     size_t length = store_entry_value(entry).length + value.length;
-    if (!store_step_admit(step, store_step_write_size(entry, key, length))) {
+    if (!store_step_admit_wake(step, entry) ||
+        !store_step_admit(step, store_step_write_size(entry, key, length))) {
         return;
     }
     entry = store_step_obtain(step, entry, key);
@@ -84,6 +85,20 @@ void store_apply_multi_get(const struct store_step *step) {
                                .list = {.items = blobs, .count = request->count}});
 }
 
+/* Whether somebody waits for one of the keys is looked up only where all who wait were too many. */
+static bool admit_multi_wake(const struct store_step *step) {
+    const struct store_request *request = step->request;
+    if (store_effects_have_room(step->effects, step->waiters->count)) {
+        return true;
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        if (!store_step_admit_wake(step, store_step_find(step, request->keys[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* First uses an estimate that is too large but cheap, as admit_wait does. */
 static bool admit_multi_set(const struct store_step *step) {
     const struct store_request *request = step->request;
@@ -104,7 +119,7 @@ static bool admit_multi_set(const struct store_step *step) {
 
 void store_apply_multi_set(const struct store_step *step) {
     const struct store_request *request = step->request;
-    if (!admit_multi_set(step)) {
+    if (!admit_multi_wake(step) || !admit_multi_set(step)) {
         return;
     }
     for (size_t i = 0; i < request->count; i++) {

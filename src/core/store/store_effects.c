@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 
 /* An array that is larger than this is freed at the reset. */
 #define KEPT_EFFECTS 1024
@@ -28,6 +29,19 @@ void store_effects_clear(struct store_effects *effects) {
     free(effects->items);
     free(effects->blobs);
     *effects = (struct store_effects){0};
+}
+
+bool store_effects_have_room(struct store_effects *effects, size_t count) {
+    size_t needed = effects->count + count;
+    if (needed <= effects->capacity || needed <= KEPT_EFFECTS) {
+        return true;
+    }
+    if (!spare_memory_is_there(needed * sizeof *effects->items)) {
+        return false;
+    }
+    effects->items =
+        memory_reserve(effects->items, &effects->capacity, needed, sizeof *effects->items);
+    return true;
 }
 
 static struct store_effect *append(struct store_effects *effects) {

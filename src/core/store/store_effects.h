@@ -46,6 +46,8 @@ void store_effects_clear(struct store_effects *effects);
 
 void store_effects_reply(struct store_effects *effects, struct store_connection *connection,
     const struct store_reply *reply);
+/* Whether there is memory for so many effects more. A step asks before it wakes many clients. */
+bool store_effects_have_room(struct store_effects *effects, size_t count);
 /* `reason` is fixed text. */
 void store_effects_close(
     struct store_effects *effects, struct store_connection *connection, const char *reason);

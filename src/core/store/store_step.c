@@ -53,6 +53,17 @@ bool store_step_admit(const struct store_step *step, size_t size) {
     return false;
 }
 
+/* How many wait for one key is not counted: not more than wait at all, and its own answer. */
+bool store_step_admit_wake(const struct store_step *step, const struct store_entry *entry) {
+    size_t most = step->waiters->count + 1;
+    if (entry == NULL || entry->first_waiter == NULL ||
+        store_effects_have_room(step->effects, most)) {
+        return true;
+    }
+    refuse(step, most * sizeof *step->effects->items);
+    return false;
+}
+
 size_t store_step_write_size(const struct store_entry *entry, struct slice key, size_t length) {
     return (entry == NULL ? store_entries_add_size(key) : 0) + store_entry_growth(entry, length);
 }
@@ -65,7 +76,8 @@ struct store_entry *store_step_obtain(
 struct store_entry *store_step_write(
     const struct store_step *step, struct store_entry *entry, struct slice value) {
     struct slice key = step->request->key;
-    if (!store_step_admit(step, store_step_write_size(entry, key, value.length))) {
+    if (!store_step_admit_wake(step, entry) ||
+        !store_step_admit(step, store_step_write_size(entry, key, value.length))) {
         return NULL;
     }
     entry = store_step_obtain(step, entry, key);

@@ -36,6 +36,9 @@ void store_step_wake_all(const struct store_step *step, struct store_entry *entr
 /* Whether there is room for `size` more bytes. If not, appends the effect that closes the
  * connection. */
 bool store_step_admit(const struct store_step *step, size_t size);
+/* Whether there is memory to answer all who wait for the key. If not, as store_step_admit. `entry`
+ * is the entry of the key, or NULL. */
+bool store_step_admit_wake(const struct store_step *step, const struct store_entry *entry);
 /* The cost of a value of this length for the key. `entry` is the entry of the key, or NULL. */
 size_t store_step_write_size(const struct store_entry *entry, struct slice key, size_t length);
 /* Gives the key of the request a value. `entry` is the entry of the key, or NULL. Returns the

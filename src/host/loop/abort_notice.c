@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define EXIT_REFUSED 1
@@ -27,6 +29,10 @@ static const char *explain(int error) {
     }
 }
 
+static struct sigaction earlier;
+static const char *volatile words_to_tell; /* NULL: nobody is told */
+static volatile int told_fd;
+
 static void say(const char *words) {
     ssize_t written = write(STDERR_FILENO, words, strlen(words));
     (void)written;
@@ -34,11 +40,17 @@ static void say(const char *words) {
 
 static void give_notice(int signal) {
     const char *reason = explain(errno);
+    bool is_memory = errno == ENOMEM;
     (void)signal;
     if (reason != NULL) {
         say("muster: error: cannot go on: ");
         say(reason);
         say("\n");
+        if (words_to_tell != NULL && is_memory) {
+            const char *words = words_to_tell;
+            ssize_t sent = send(told_fd, words, strlen(words), MSG_DONTWAIT | MSG_NOSIGNAL);
+            (void)sent;
+        }
         _exit(EXIT_REFUSED);
     }
 }
@@ -46,5 +58,14 @@ static void give_notice(int signal) {
 void abort_notice_install(void) {
     struct sigaction action = {.sa_handler = give_notice};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGABRT, &action, &earlier);
+}
+
+void abort_notice_remove(void) {
+    sigaction(SIGABRT, &earlier, NULL);
+}
+
+void abort_notice_tell(int fd, const char *words) {
+    told_fd = fd;
+    words_to_tell = words;
 }

@@ -8,5 +8,10 @@
 /* From now on, an abort whose reason (errno) is such a refusal writes one line to stderr, and the
  * process exits with status 1. */
 void abort_notice_install(void);
+/* Takes that back. */
+void abort_notice_remove(void);
+
+/* Where the refusal is of memory, `words` go to this socket, too. They are borrowed. */
+void abort_notice_tell(int fd, const char *words);
 
 #endif

@@ -6,6 +6,7 @@
 #include <uv.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "host/loop/clock.h"
 #include "host/loop/random_seed.h"
 
@@ -88,6 +89,24 @@ struct uv_loop_s *event_loop_uv(struct event_loop *loop) {
     return &loop->uv;
 }
 
+/* libuv has a place for each descriptor up to the highest that it watches, and doubles the list of
+ * them in one piece. It takes no failure for an answer, so it is asked for it first. */
+static bool has_place_for(const uv_loop_t *uv, int fd) {
+    size_t needed = (size_t)fd + 3; /* two places are libuv's own */
+    size_t places = 1;
+    if (fd < 0 || (unsigned)fd < uv->nwatchers) {
+        return true;
+    }
+    while (places < needed) {
+        places *= 2;
+    }
+    return spare_memory_is_there(places * sizeof(void *));
+}
+
+int event_loop_init_poll(struct event_loop *loop, struct uv_poll_s *poll, int fd) {
+    return has_place_for(&loop->uv, fd) ? uv_poll_init(&loop->uv, poll, fd) : UV_ENOMEM;
+}
+
 static void free_handle_owner(uv_handle_t *handle) {
     free(handle->data);
 }
@@ -166,7 +185,7 @@ enum failure_code event_descriptor_new(struct event_loop *loop, int fd,
     struct event_descriptor *descriptor = memory_allocate(sizeof *descriptor);
     descriptor->readable = readable;
     descriptor->context = context;
-    int status = uv_poll_init(&loop->uv, &descriptor->uv, fd);
+    int status = event_loop_init_poll(loop, &descriptor->uv, fd);
     if (status != 0) {
         free(descriptor);
         return failure_set_system(failure, -status, "cannot watch descriptor %d", fd);

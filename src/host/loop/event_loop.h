@@ -12,6 +12,7 @@
 
 struct event_loop;
 struct uv_loop_s;
+struct uv_poll_s;
 
 __attribute__((warn_unused_result)) enum failure_code event_loop_new(
     struct event_loop **out_loop, struct failure *failure);
@@ -37,6 +38,10 @@ struct wall_time event_loop_wall_time(const struct event_loop *loop);
 
 /* The libuv loop, for modules of the host floor. */
 struct uv_loop_s *event_loop_uv(struct event_loop *loop);
+
+/* uv_poll_init for those modules; UV_ENOMEM where libuv would abort for want of memory later. */
+__attribute__((warn_unused_result)) int event_loop_init_poll(
+    struct event_loop *loop, struct uv_poll_s *poll, int fd);
 
 /* A one-shot timer. */
 struct event_timer;

@@ -366,7 +366,7 @@ static void watch(struct tcp_stream *stream) {
 enum failure_code tcp_stream_open(struct tcp_stream *stream, struct event_loop *loop,
     struct tcp_stream_pool *pool, int fd, bool is_connecting, struct failure *failure) {
     *stream = (struct tcp_stream){.pool = pool, .fd = fd, .is_connecting = is_connecting};
-    int status = uv_poll_init(event_loop_uv(loop), &stream->poll, fd);
+    int status = event_loop_init_poll(loop, &stream->poll, fd);
     if (status != 0) {
         return failure_set_system(failure, -status, "cannot watch a connection");
     }

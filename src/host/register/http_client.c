@@ -26,7 +26,8 @@ struct watched_socket {
 
 struct http_exchange {
     struct http_client *client;
-    CURL *easy;
+    CURL *easy;                  /* NULL: there was no memory for it */
+    struct event_timer *refusal; /* then; otherwise NULL */
     struct curl_slist *headers;
     void (*header)(void *context, struct slice line);
     void (*done)(void *context, const struct http_result *result);
@@ -39,8 +40,11 @@ struct http_exchange {
 
 static void exchange_free(struct http_exchange *exchange) {
     const struct curl_library *curl = exchange->client->curl;
-    curl->multi_remove_handle(exchange->client->multi, exchange->easy);
-    curl->easy_cleanup(exchange->easy);
+    if (exchange->easy != NULL) {
+        curl->multi_remove_handle(exchange->client->multi, exchange->easy);
+        curl->easy_cleanup(exchange->easy);
+    }
+    event_timer_free(exchange->refusal);
     curl->slist_free_all(exchange->headers);
     bytes_clear(&exchange->body);
     free(exchange);
@@ -171,7 +175,7 @@ static void unwatch(struct watched_socket *watched) {
 
 static struct watched_socket *watch(struct http_client *client, curl_socket_t socket) {
     struct watched_socket *watched = memory_allocate(sizeof *watched);
-    if (uv_poll_init(event_loop_uv(client->loop), &watched->poll, socket) != 0) {
+    if (event_loop_init_poll(client->loop, &watched->poll, socket) != 0) {
         free(watched);
         return NULL;
     }
@@ -321,6 +325,16 @@ static void set_up(struct http_exchange *exchange, const struct http_question *q
     set_trust(exchange);
 }
 
+/* As where no connection could be made: it is asked again later. */
+static void refuse(void *context) {
+    struct http_exchange *exchange = context;
+    struct failure failure = {0};
+    failure_set(&failure, FAILURE_SYSTEM, "there is no memory for a request");
+    const struct http_result result = {.why = &failure, .is_unheard = true};
+    exchange->done(exchange->context, &result);
+    exchange_free(exchange);
+}
+
 struct http_exchange *http_exchange_start(
     struct http_client *client, const struct http_question *question) {
     struct http_exchange *exchange = memory_allocate(sizeof *exchange);
@@ -331,7 +345,9 @@ struct http_exchange *http_exchange_start(
     bytes_init(&exchange->body, question->ceiling);
     exchange->easy = client->curl->easy_init();
     if (exchange->easy == NULL) {
-        abort(); /* without memory */
+        exchange->refusal = event_timer_new(client->loop, refuse, exchange);
+        event_timer_set(exchange->refusal, event_loop_now(client->loop));
+        return exchange;
     }
     set_up(exchange, question);
     client->curl->multi_add_handle(client->multi, exchange->easy);

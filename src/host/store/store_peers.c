@@ -16,10 +16,8 @@
 
 /* What one client may send in one turn of the loop. One request is never divided. */
 #define TURN_REQUEST_BYTES ((size_t)4096)
-/* What there has to be for one more connection: libuv, which knows no reserve, keeps its list of
- * all in one piece. Asking for much more would make the heap larger. */
+/* What there has to be beside the reserve for one more connection. */
 #define CONNECTION_BYTES ((size_t)65536)
-#define CONNECTION_PLACE_BYTES ((size_t)32)
 
 struct client_log *store_peers_log(struct store_peers *peers) {
     return &peers->client_log;
@@ -160,8 +158,7 @@ static void link_peer(struct store_peers *peers, struct store_peer *peer) {
 }
 
 void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_address *address) {
-    if (!spare_memory_keep_reserve() ||
-        !spare_memory_is_there(CONNECTION_BYTES + peers->open_count * CONNECTION_PLACE_BYTES)) {
+    if (!spare_memory_keep_reserve() || !spare_memory_is_there(CONNECTION_BYTES)) {
         close(fd_taken);
         client_log_say(&peers->client_log, address, "turned away: there is no memory for it");
         return;
@@ -256,8 +253,20 @@ void store_peers_catch_up(struct store_peers *peers) {
     }
 }
 
+/* Without memory for a list of those that wait for keys that go, all who wait are let go first. */
+static void dismiss_waiting(struct store_peers *peers) {
+    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
+        if (!peer->stream.is_closed && peer->connection.wait != NULL) {
+            store_peer_dismiss(peer, "the store was renewed while this client waited");
+        }
+    }
+}
+
 void store_peers_renew_table(struct store_peers *peers, const char *kept_prefix) {
     store_effects_reset(&peers->effects);
+    if (!store_effects_have_room(&peers->effects, store_table_waiting(peers->table))) {
+        dismiss_waiting(peers);
+    }
     store_table_renew(peers->table, slice_from_string(kept_prefix), &peers->effects);
     store_service_carry_out(peers);
     set_served_key(peers);

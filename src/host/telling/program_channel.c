@@ -11,7 +11,11 @@
 #include <uv.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "base/text.h"
+
+/* What waits takes up to so much from the reserve, if need be. */
+#define SMALL_BYTES ((size_t)65536)
 
 struct program_channel {
     struct program_channel_settings settings;
@@ -112,7 +116,7 @@ enum failure_code program_channel_new(struct event_loop *loop,
     const struct program_channel_settings *settings, struct program_channel **out_channel,
     struct failure *failure) {
     uv_poll_t *poll = memory_allocate(sizeof *poll);
-    int status = uv_poll_init(event_loop_uv(loop), poll, settings->fd);
+    int status = event_loop_init_poll(loop, poll, settings->fd);
     if (status != 0) {
         free(poll);
         return failure_set_system(failure, -status, "cannot watch descriptor %d", settings->fd);
@@ -130,12 +134,20 @@ enum failure_code program_channel_new(struct event_loop *loop,
     return FAILURE_NONE;
 }
 
+/* What waits has no room for a line more, or there is no memory to make some. */
+static bool is_full(const struct program_channel *channel, size_t length) {
+    const struct text *waiting = &channel->waiting;
+    size_t needed = waiting->length + length + 1;
+    return waiting->length - channel->sent + length > PROGRAM_CHANNEL_CEILING ||
+           (needed > waiting->capacity && needed > SMALL_BYTES &&
+               !spare_memory_is_there(2 * needed));
+}
+
 void program_channel_tell(struct program_channel *channel, const char *line, bool may_be_lost) {
     if (channel->is_gone) {
         return;
     }
-    if (may_be_lost &&
-        channel->waiting.length - channel->sent + strlen(line) > PROGRAM_CHANNEL_CEILING) {
+    if (may_be_lost && is_full(channel, strlen(line))) {
         channel->lost++;
         return;
     }
