@@ -102,10 +102,12 @@ static enum failure_code run_order(struct agent_order *order,
 /* What the program hears where the agent has no memory even to end in order. A line may be under
  * way, which is lost then. */
 static void write_last_words(struct text *out) {
-    const struct run_result result = {
-        .state = RUN_STATE_UNKNOWN, .exit_status = EXIT_FAILURE, .message = NO_MEMORY};
+    struct run_result result = {.state = RUN_STATE_UNKNOWN,
+        .exit_status = EXIT_FAILURE,
+        .message = memory_duplicate_string(NO_MEMORY)};
     text_append(out, "\n");
     agent_line_write_result(&result, out);
+    run_result_clear(&result);
 }
 
 static int run_apart(void *context, int fd, int program) {
