@@ -482,9 +482,9 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
         status = agent_end_by_signal(&agent);
     } else {
         bool is_refusal = failure.code == FAILURE_SYSTEM;
+        const char *why = agent.has_no_memory ? AGENT_MEMORY_SENTENCE : failure.message;
+        status = agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", why);
         agent.has_no_memory = agent.has_no_memory || failure.system_error == ENOMEM;
-        status =
-            agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", failure.message);
     }
     agent_end_tell(&agent, status);
     if (program != NULL && program->out_has_no_memory != NULL) {

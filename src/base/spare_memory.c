@@ -11,12 +11,12 @@ static _Atomic(void *) last_reserve;
 static void (*_Atomic watcher)(void *context);
 static _Atomic(void *) watcher_context;
 
-static bool keep(_Atomic(void *) *place) {
+static bool keep(_Atomic(void *) *place, size_t size) {
     if (atomic_load(place) != NULL) {
         return true;
     }
     void *nothing = NULL;
-    void *taken = malloc(SPARE_MEMORY_RESERVE);
+    void *taken = malloc(size);
     if (taken != NULL && !atomic_compare_exchange_strong(place, &nothing, taken)) {
         free(taken); /* another thread was quicker */
     }
@@ -24,11 +24,11 @@ static bool keep(_Atomic(void *) *place) {
 }
 
 bool spare_memory_keep_reserve(void) {
-    return keep(&reserve);
+    return keep(&reserve, SPARE_MEMORY_RESERVE);
 }
 
 bool spare_memory_keep_last_reserve(void) {
-    return keep(&last_reserve);
+    return keep(&last_reserve, SPARE_MEMORY_LAST_RESERVE);
 }
 
 bool spare_memory_has_last_reserve(void) {

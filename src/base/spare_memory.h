@@ -12,12 +12,16 @@
 /* More than what one step takes in small pieces. */
 #define SPARE_MEMORY_RESERVE ((size_t)1 << 20)
 
+/* More than the end of an agent takes. It is larger, because the C library gives each small piece a
+ * page where none of its arenas can grow. */
+#define SPARE_MEMORY_LAST_RESERVE ((size_t)4 << 20)
+
 /* Whether the process has its reserve, which is taken again where it was given up. Any thread may
  * ask. */
 bool spare_memory_keep_reserve(void);
 
-/* The same for a second one of that size, which is given up after the first: for who ends in order
- * when the first is gone for good. */
+/* The same for a second one, which is given up after the first: for who ends in order when the
+ * first is gone for good. */
 bool spare_memory_keep_last_reserve(void);
 bool spare_memory_has_last_reserve(void);
 
