@@ -17,7 +17,7 @@ struct fixture {
     const char *args[3];
     char directory[64]; /* of the test: logs, and DIR of the workers */
     char logs[128];
-    char *env[4];
+    char *env[5];
     struct muster_agent *agent;
     struct muster_failure failure;
     struct text story;   /* "AGENT:RENDEZVOUS WORKER:START …" */
