@@ -28,6 +28,14 @@
  * raises the limit of open files and starts threads. Call it from a program that has one thread and
  * no children.
  *
+ * AN AGENT WITHOUT MEMORY waits some seconds for more. Then it ends its workers and itself, as
+ * after a failure that no restart follows; other nodes may go on without it. The result's message
+ * says so, its exit_status is 1, and muster_agent_run returns MUSTER_ERROR_MEMORY. It keeps some
+ * MiB of address space for that. Where they are not enough (as when a limit is set below what the
+ * process has already), the agent's process writes one line to stderr and exits with 1, and its
+ * guardian ends the workers; the state of the result is then MUSTER_WORKER_STATE_UNKNOWN. With
+ * muster_agent_run that is the program's own process, and `ended` is not called.
+ *
  * Callbacks come from inside muster_agent_process or muster_agent_run, in the order in which things
  * have happened. From inside one the agent may be stopped, killed and freed; it must not be
  * processed. Times are seconds since 1970. What muster/error.h says holds here. */
@@ -199,8 +207,9 @@ enum muster_error muster_agent_start(const struct muster_agent_settings *setting
     struct muster_agent **out_agent, struct muster_failure *failure);
 
 /* Runs the agent in this process until the job is over; see above. `ended` has the result. Returns
- * MUSTER_OK whenever the job was begun, however it ended; *out_status, which may be NULL, is then
- * the exit status of the command. Else as muster_agent_start. */
+ * MUSTER_OK whenever the job was begun, however it ended, except for MUSTER_ERROR_MEMORY where it
+ * ended for want of memory; *out_status, which may be NULL, is then the exit status of the command.
+ * Else as muster_agent_start. */
 enum muster_error muster_agent_run(
     const struct muster_agent_settings *settings, int *out_status, struct muster_failure *failure);
 

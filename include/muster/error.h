@@ -22,9 +22,12 @@
  *   small things, which the library then keeps, without using it, until there is nothing else. What
  *   another process has sent is asked for by its length: a connection whose data finds no memory
  *   ends. Functions that free ask for nothing.
- * - Two things are ended by abort(3) instead where memory is exhausted: an agent (muster/agent.h),
- *   and a process with a store's server (muster/store_server.h) of more than about 100,000 keys or
- *   8,000 clients, where a list of them has to grow.
+ * - A list that grows with what others do is asked for, too: where a store's server has no memory
+ *   for it, it refuses the request or turns the client away, and a timer server refuses the timer.
+ *   An agent without memory ends; see muster/agent.h.
+ * - What was asked for can be gone again before it is taken, where other threads of the program
+ *   take all memory meanwhile, the 1 MiB as well. Then, and only then, the process is ended by
+ *   abort(3), by the library or by libuv.
  *
  * Link with -lmuster. */
 #ifndef MUSTER_ERROR_H

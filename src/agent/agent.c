@@ -488,7 +488,7 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
     }
     agent_end_tell(&agent, status);
     if (program != NULL && program->out_has_no_memory != NULL) {
-        *program->out_has_no_memory = agent.has_no_memory;
+        *program->out_has_no_memory = agent.has_no_memory && status != EXIT_SUCCESS;
     }
     tear_down(&agent);
     return status;

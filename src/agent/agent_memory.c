@@ -9,7 +9,7 @@
 #include "base/spare_memory.h"
 
 /* How long the agent lives on what is left of the first reserve. */
-#define PATIENCE_SECONDS 5
+#define PATIENCE_SECONDS 3
 #define LOOK_MILLISECONDS 100
 #define TELL_MILLISECONDS 1000
 

@@ -5,6 +5,7 @@
 #ifndef MUSTER_BASE_HEAP_H
 #define MUSTER_BASE_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ struct heap {
 
 /* Frees the heap's own memory, not the items. */
 void heap_clear(struct heap *heap);
+
+/* Whether there is memory for one item more: the heap's own is in one piece. */
+bool heap_has_room(const struct heap *heap);
 
 void heap_insert(struct heap *heap, struct heap_item *item, int64_t key);
 /* The item must be in this heap, for heap_remove and for heap_move. heap_move gives it another

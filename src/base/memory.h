@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that cannot fail: an allocation succeeds, if need be from the reserve of
+/* Memory that cannot fail: an allocation succeeds, if need be from the reserves of
  * base/spare_memory, or ends the process. Sizes that a peer controls are checked against a ceiling
  * before they reach this module, and whoever may fail asks base/spare_memory for them first. */
 #ifndef MUSTER_BASE_MEMORY_H

@@ -56,7 +56,19 @@ static void any_item_can_be_moved_or_taken_out(void **state) {
     heap_clear(&heap);
 }
 
+static void there_is_room_for_one_more(void **state) {
+    (void)state;
+    static struct heap_item items[COUNT];
+    struct heap heap = {0};
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(heap_has_room(&heap));
+        heap_insert(&heap, &items[i], i);
+    }
+    heap_clear(&heap);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(there_is_room_for_one_more),
     cmocka_unit_test(items_come_in_the_order_of_their_keys),
     cmocka_unit_test(any_item_can_be_moved_or_taken_out),
 };

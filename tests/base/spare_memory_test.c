@@ -86,7 +86,31 @@ static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
     (void)spare_memory_give_up_reserve();
 }
 
+static void count(void *context) {
+    ++*(int *)context;
+}
+
+static void last_reserve_is_given_up_last_and_each_is_told(void **state) {
+    int told = 0;
+    (void)state;
+    while (spare_memory_give_up_reserve()) {
+    }
+    assert_true(spare_memory_keep_reserve() && spare_memory_keep_last_reserve());
+    spare_memory_watch(count, &told);
+    assert_true(spare_memory_give_up_reserve());
+    assert_true(spare_memory_has_last_reserve());
+    assert_true(spare_memory_give_up_reserve());
+    assert_false(spare_memory_has_last_reserve());
+    assert_false(spare_memory_give_up_reserve());
+    assert_int_equal(told, 2);
+    spare_memory_watch(NULL, NULL);
+    assert_true(spare_memory_keep_reserve());
+    assert_true(spare_memory_give_up_reserve());
+    assert_int_equal(told, 2);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(last_reserve_is_given_up_last_and_each_is_told),
     cmocka_unit_test(reserve_is_kept_until_it_is_given_up),
     cmocka_unit_test(reserve_is_what_is_left_when_there_is_nothing_else),
     cmocka_unit_test(more_than_there_can_be_is_not_there),

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "base/table.h"
 
 struct timer {
@@ -156,7 +157,8 @@ static bool has_room(const struct watchdog *watchdog, const struct holder *holde
     size_t count = holder == NULL ? 0 : holder->deadlines.count;
     size_t length = strlen(request->scope) + 1;
     return count < limits->timers_per_process && watchdog->timer_count < limits->timers &&
-           length <= limits->scope_bytes - watchdog->scope_bytes;
+           length <= limits->scope_bytes - watchdog->scope_bytes && spare_memory_keep_reserve() &&
+           (holder == NULL || heap_has_room(&holder->deadlines));
 }
 
 static enum failure_code acquire(struct watchdog *watchdog, const struct watchdog_request *request,

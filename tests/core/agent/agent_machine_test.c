@@ -320,7 +320,42 @@ static void an_exit_code_of_128_plus_our_signal_is_our_doing(void **state) {
     agent_machine_clear(&scene.machine);
 }
 
+static void an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_look(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, AMONG_PEERS);
+    scene.machine.looks_before_killing = true;
+    step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON),
+        "announce_leave; signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON), "");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON), "");
+    scene_end(&scene);
+}
+
+static void an_agent_that_cannot_go_on_does_not_restart(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, AMONG_PEERS);
+    step(
+        &scene, exited(1, 3), "announce_restart attempt=1; signal_workers 15; arm_timer at=30.000");
+    step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON), "announce_leave");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void an_agent_that_cannot_go_on_while_joining_ends_at_once(void **state) {
+    (void)state;
+    struct scene scene = scene_new(0, AMONG_PEERS);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, plain(AGENT_EVENT_CANNOT_GO_ON), "announce_leave; finish failed");
+    scene_end(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_agent_that_cannot_go_on_stops_its_workers_without_a_restart_or_a_look),
+    cmocka_unit_test(an_agent_that_cannot_go_on_does_not_restart),
+    cmocka_unit_test(an_agent_that_cannot_go_on_while_joining_ends_at_once),
     cmocka_unit_test(a_job_that_succeeds_ends_what_it_left_behind),
     cmocka_unit_test(left_behind_processes_are_killed_in_the_end),
     cmocka_unit_test(a_failure_without_restarts_stops_the_others_and_is_final),

@@ -58,7 +58,21 @@ static void a_reply_tells_whether_a_comparison_has_written(void **state) {
     store_effects_clear(&effects);
 }
 
+static void room_that_was_asked_for_is_there(void **state) {
+    (void)state;
+    struct store_effects effects = {0};
+    assert_true(store_effects_have_room(&effects, 100));
+    assert_int_equal(effects.capacity, 0); /* which comes with the effects */
+    assert_true(store_effects_have_room(&effects, 5000));
+    assert_true(effects.capacity >= 5000);
+    store_effects_reset(&effects);
+    assert_true(effects.capacity <= 1024);
+    assert_false(store_effects_have_room(&effects, SIZE_MAX / 128));
+    store_effects_clear(&effects);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(room_that_was_asked_for_is_there),
     cmocka_unit_test(a_reply_tells_whether_a_comparison_has_written),
     cmocka_unit_test(effects_keep_their_order_until_the_reset),
     cmocka_unit_test(a_storm_does_not_leave_large_arrays_behind),

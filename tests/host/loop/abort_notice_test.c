@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,7 +73,28 @@ static void any_other_abort_stays_one(void **state) {
     assert_string_equal(words, "");
 }
 
+static void lack_of_memory_is_told_to_a_socket(void **state) {
+    (void)state;
+    if (IS_ERRNO_HIDDEN) {
+        SKIP_BECAUSE("ThreadSanitizer hides errno from signal handlers");
+    }
+    char words[1024];
+    const int refusals[] = {EMFILE, ENOMEM};
+    for (size_t i = 0; i < 2; i++) {
+        int ends[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        abort_notice_tell(ends[0], "last words");
+        (void)abort_with(refusals[i], words, sizeof words);
+        abort_notice_tell(-1, NULL);
+        close(ends[0]);
+        ssize_t length = recv(ends[1], words, sizeof words, 0);
+        assert_int_equal(length, refusals[i] == ENOMEM ? 10 : 0);
+        close(ends[1]);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lack_of_memory_is_told_to_a_socket),
     cmocka_unit_test(refusal_of_the_machine_is_a_line_and_a_status),
     cmocka_unit_test(any_other_abort_stays_one),
 };
