@@ -55,9 +55,11 @@ bool store_step_admit(const struct store_step *step, size_t size) {
 
 /* How many wait for one key is not counted: not more than wait at all, and its own answer. */
 bool store_step_admit_wake(const struct store_step *step, const struct store_entry *entry) {
+    if (entry == NULL || entry->first_waiter == NULL) {
+        return true;
+    }
     size_t most = step->waiters->count + 1;
-    if (entry == NULL || entry->first_waiter == NULL ||
-        store_effects_have_room(step->effects, most)) {
+    if (store_effects_have_room(step->effects, most)) {
         return true;
     }
     refuse(step, most * sizeof *step->effects->items);
