@@ -216,6 +216,29 @@ static void server_that_is_not_there_has_heard_nothing(void **state) {
     tear_down(&fixture);
 }
 
+static CURL *make_nothing(void) {
+    return NULL;
+}
+
+static void exchange_without_memory_is_not_answered(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture, false)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    fixture.library.easy_init = make_nothing;
+    start(&fixture, "", NEVER);
+    assert_int_equal(fixture.done_count, 0); /* not from inside the call */
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.done_count, 1);
+    assert_false(fixture.is_answered);
+    assert_true(fixture.is_unheard);
+    assert_non_null(strstr(fixture.why.message, "no memory"));
+    http_exchange_cancel(start(&fixture, "", NEVER));
+    assert_int_equal(fixture.done_count, 1);
+    tear_down(&fixture);
+}
+
 static void silent_server_may_have_heard(void **state) {
     (void)state;
     struct fixture fixture;
@@ -281,6 +304,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(body_is_sent),
     cmocka_unit_test(reply_beyond_the_ceiling_is_none),
     cmocka_unit_test(server_that_is_not_there_has_heard_nothing),
+    cmocka_unit_test(exchange_without_memory_is_not_answered),
     cmocka_unit_test(silent_server_may_have_heard),
     cmocka_unit_test(server_without_tls_is_no_server_with_tls),
     cmocka_unit_test(tls_that_is_cut_short_may_come_about_the_next_time),
