@@ -5,6 +5,14 @@
  * DistNetworkError is MUSTER_ERROR_DISCONNECTED, ValueError is MUSTER_ERROR_INVALID. Those of a
  * rendezvous are in muster/rendezvous.h.
  *
+ *     struct muster_failure failure;
+ *     enum muster_error error = muster_store_get(store, "key", &value, &failure);
+ *     if (error == MUSTER_ERROR_TIMEOUT) {
+ *         … the store is usable, and the key may be there later
+ *     } else if (error != MUSTER_OK) {
+ *         fprintf(stderr, "%s: %s\n", muster_error_text(error), failure.message);
+ *     }
+ *
  * What holds for every function of libmuster:
  * - A function that can fail returns an enum muster_error, and takes a struct muster_failure as its
  *   last parameter, which may be NULL. It is filled in when the function fails, else left alone.

@@ -169,6 +169,24 @@ def test_program_says_how_a_job_stands(muster, records):  # noqa: F811
     assert sorted(lines[1:]) == ["rank 0: node2", "rank 1: node1"]
 
 
+@pytest.mark.parametrize("words, status, said", [
+    (["127.0.0.1", "PORT", "key", "0.1"], 75, "wait_for_key: timed out: "),
+    (["", "PORT", "key", "60"], 2, "wait_for_key: invalid value: there is no host\n"),
+    (["127.0.0.1", "PORT", "k" * 9000, "60"], 2, "wait_for_key: limit passed: a key has more than 8191 bytes"),
+    (["127.0.0.1", "PORT"], 2, "usage: wait_for_key HOST PORT KEY SECONDS (libmuster "),
+], ids=["time", "host", "key", "usage"])  # fmt: skip
+def test_program_tells_failures_apart(muster, words, status, said):
+    server = Server(muster)
+    words = [EXAMPLES / "wait_for_key", *(word.replace("PORT", str(server.port)) for word in words)]
+    end = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert end.returncode == status and end.stderr.startswith(said), end
+    with server.client() as client:
+        client.set(b"/key", b"value")
+        client.ping()
+    whole = [EXAMPLES / "wait_for_key", "127.0.0.1", str(server.port), "key", "60"]
+    assert subprocess.run(whole, check=False, timeout=60).returncode == 0
+
+
 def test_children_are_ended_when_their_time_is_over():
     end = subprocess.run([EXAMPLES / "timed_children", "0.2"], capture_output=True, text=True, check=False, timeout=60)
     assert (end.returncode, end.stdout) == (0, "child 1 was ended: load a batch\nchild 0: done\nchild 1: killed\n"), end

@@ -41,4 +41,12 @@ static inline long process_resident_bytes(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
+/* How often a test of what is left behind does its thing: $MUSTER_TEST_CYCLES, or `usual`. */
+static inline int process_cycles(int usual) {
+    const char *wanted = getenv("MUSTER_TEST_CYCLES");
+    int cycles = wanted != NULL ? atoi(wanted) : usual;
+    assert_true(cycles > 0);
+    return cycles;
+}
+
 #endif
