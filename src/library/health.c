@@ -63,7 +63,7 @@ static enum muster_error check_settings(const struct muster_health_settings *set
     }
     if (settings->address != NULL) {
         enum muster_error error =
-            library_text_check("address", settings->address, ADDRESS_MAXIMUM, failure);
+            library_host_check("address", settings->address, ADDRESS_MAXIMUM, failure);
         if (error != MUSTER_OK) {
             return error;
         }

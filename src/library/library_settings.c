@@ -4,10 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "library/library_failure.h"
 
 /* A struct cannot be that large: its initialiser was forgotten. */
 #define LARGEST_STRUCT 65536
+/* The kernel takes no longer path. */
+#define PATH_BYTES 4095
 
 static bool is_zero(const unsigned char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -49,6 +52,32 @@ enum muster_error library_text_check(
             out_failure, MUSTER_ERROR_LIMIT, "the %s is longer than %zu bytes", what, maximum);
     }
     return MUSTER_OK;
+}
+
+enum muster_error library_path_check(
+    const char *what, const char *path, struct muster_failure *out_failure) {
+    return library_text_check(what, path, PATH_BYTES, out_failure);
+}
+
+/* No name of a machine has a control character or a space. */
+static bool is_in_one_word(const char *text) {
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text <= ' ' || *text == '\x7f') {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum muster_error library_host_check(
+    const char *what, const char *host, size_t maximum, struct muster_failure *out_failure) {
+    enum muster_error error = library_text_check(what, host, maximum, out_failure);
+    if (error == MUSTER_OK &&
+        !(utf8_is_python_text(slice_from_string(host)) && is_in_one_word(host))) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID,
+            "the %s is no name and no address of a machine", what);
+    }
+    return error;
 }
 
 enum muster_error library_time_read(double seconds, struct duration zero, struct duration *out,

@@ -80,7 +80,7 @@ static enum muster_error read_endpoint(
     const char *text, struct launch_dynamic *dynamic, struct muster_failure *failure) {
     struct endpoint endpoint = {0};
     struct text reason = {0};
-    enum muster_error error = library_text_check("endpoint", text, ENDPOINT_MAXIMUM, failure);
+    enum muster_error error = library_host_check("endpoint", text, ENDPOINT_MAXIMUM, failure);
     if (error != MUSTER_OK) {
         return error;
     }
@@ -109,10 +109,14 @@ static enum muster_error check_texts(
     enum muster_error error =
         check_text("run id", given->run_id, MUSTER_RENDEZVOUS_RUN_ID_MAXIMUM, failure);
     if (error == MUSTER_OK && given->local_addr != NULL) {
-        error = check_text("local_addr", given->local_addr, NODE_ADDRESS_SIZE - 1, failure);
+        error = library_host_check("local_addr", given->local_addr, NODE_ADDRESS_SIZE - 1, failure);
     }
     if (error == MUSTER_OK && given->master_addr != NULL) {
-        error = check_text("master_addr", given->master_addr, NODE_ADDRESS_SIZE - 1, failure);
+        error =
+            library_host_check("master_addr", given->master_addr, NODE_ADDRESS_SIZE - 1, failure);
+    }
+    if (error == MUSTER_OK && given->token_file != NULL) {
+        error = library_path_check("token file", given->token_file, failure);
     }
     if (error == MUSTER_OK && (given->master_port < 0 || given->master_port > 65535)) {
         error = library_fail(

@@ -23,7 +23,6 @@
 #define LEAST_SILENCE 2
 #define LARGEST_VALUE ((size_t)1 << 30)
 #define HOST_MAXIMUM 1024
-#define PATH_MAXIMUM 4095
 
 struct muster_store {
     struct store_connection *connection;
@@ -72,7 +71,10 @@ static enum muster_error hand_out(struct muster_store *store_taken, enum failure
 
 static enum muster_error check_tcp(struct muster_tcp_store_settings *settings,
     struct duration *out_timeout, struct muster_failure *failure) {
-    enum muster_error error = library_text_check("host", settings->host, HOST_MAXIMUM, failure);
+    enum muster_error error = library_host_check("host", settings->host, HOST_MAXIMUM, failure);
+    if (error == MUSTER_OK && settings->token_file != NULL) {
+        error = library_path_check("token file", settings->token_file, failure);
+    }
     if (error == MUSTER_OK) {
         error = library_time_read(settings->timeout, DEFAULT_TIMEOUT, out_timeout, failure);
     }
@@ -161,7 +163,7 @@ enum muster_error muster_store_new_file(const struct muster_file_store_settings 
     enum muster_error error =
         library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
     if (error == MUSTER_OK) {
-        error = library_text_check("path", own.path, PATH_MAXIMUM, out_failure);
+        error = library_path_check("path", own.path, out_failure);
     }
     if (error == MUSTER_OK) {
         error = library_time_read(own.timeout, DEFAULT_TIMEOUT, &timeout, out_failure);

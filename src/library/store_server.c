@@ -40,11 +40,15 @@ static void write_log(
 
 static enum muster_error check_settings(
     const struct muster_store_server_settings *settings, struct muster_failure *failure) {
+    enum muster_error error = MUSTER_OK;
     if (settings->host != NULL) {
-        enum muster_error error = library_text_check("host", settings->host, HOST_MAXIMUM, failure);
-        if (error != MUSTER_OK) {
-            return error;
-        }
+        error = library_host_check("host", settings->host, HOST_MAXIMUM, failure);
+    }
+    if (error == MUSTER_OK && settings->token_file != NULL) {
+        error = library_path_check("token file", settings->token_file, failure);
+    }
+    if (error != MUSTER_OK) {
+        return error;
     }
     if (settings->port < 0 || settings->port > 65535) {
         return library_fail(

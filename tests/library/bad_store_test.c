@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows of bad input (bad_input.h) of stores themselves: of making them, and of each function in
+ * each situation of a store. bad_store_requests_test has what is asked of them. */
+#include "unit.h"
+
+#include <muster/rendezvous_state.h>
+
+#include "library/bad_input.h"
+#include "library/store_fixture.h"
+
+#define DEFAULT_SECONDS 300
+
+static struct fixture fixture;
+static struct muster_store *store;
+
+static void begin(void) {
+    set_up(&fixture);
+    store = fixture.store;
+    fixture.store = NULL;
+}
+
+static void end(void) {
+    muster_store_free(store);
+    store = NULL;
+    tear_down(&fixture);
+}
+
+/* Each function in each situation. */
+
+static const char *const keys[] = {"k"};
+static const struct muster_slice one_value[] = {{"1", 1}};
+static const struct muster_store_request ping = MUSTER_STORE_REQUEST;
+
+static struct muster_store *prefixed;
+static struct muster_bytes value;
+static int64_t number;
+static int flag;
+static struct muster_rendezvous_state *record;
+
+/* What the functions give are dropped, so that what they give by mistake is seen. */
+static int dropped(enum muster_error error) {
+    bool is_untouched = prefixed == NULL && value.data == NULL && number == -1 && flag == -1;
+    muster_bytes_clear(&value);
+    muster_store_free(prefixed);
+    prefixed = NULL;
+    number = -1;
+    flag = -1;
+    return error == MUSTER_OK || is_untouched ? (int)error : -1;
+}
+
+/* Before it is known whether there will be a connection. */
+static void renew(enum situation now) {
+    if (now == TOO_EARLY) {
+        muster_store_free(store);
+        store = open_store(&fixture);
+    }
+}
+
+static int forget(enum situation now) {
+    if (now == IN_CALLBACK || now == TOO_EARLY || now == TOO_LATE) {
+        store = NULL;
+    }
+    return 0;
+}
+
+/* Those that wait for an answer. */
+static void play_waiting(enum situation now) {
+    IN_EACH(muster_store_connect, dropped(muster_store_connect(store, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_get, dropped(muster_store_get(store, "k", &value, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_set, dropped(muster_store_set(store, "k", "1", 1, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_add, dropped(muster_store_add(store, "k", 1, &number, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_append, dropped(muster_store_append(store, "k", "1", 1, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_compare_set,
+        dropped(muster_store_compare_set(store, "k", one_value[0], one_value[0], &value, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_check, dropped(muster_store_check(store, keys, 1, &flag, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_wait, dropped(muster_store_wait(store, keys, 1, 1, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_num_keys, dropped(muster_store_num_keys(store, &number, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_multi_get, dropped(muster_store_multi_get(store, keys, 1, &value, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_multi_set,
+        dropped(muster_store_multi_set(store, keys, one_value, 1, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_queue_push, dropped(muster_store_queue_push(store, "q", "1", 1, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_queue_pop, dropped(muster_store_queue_pop(store, "q", 0, &value, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_queue_len, dropped(muster_store_queue_len(store, "q", &number, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_delete_key, dropped(muster_store_delete_key(store, "other", &flag, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_store_call, dropped(muster_store_call(store, &ping, NULL, NULL, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE,
+        MUSTER_OK, MUSTER_ERROR_DISCONNECTED);
+    IN_EACH(muster_rendezvous_state_get,
+        dropped(muster_rendezvous_state_get(store, "job", &record, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_ERROR_MISSING,
+        MUSTER_ERROR_DISCONNECTED);
+    assert_null(record);
+}
+
+static void play(enum situation now) {
+    play_waiting(now);
+    IN_EACH(muster_store_submit, dropped(muster_store_submit(store, &ping, NULL, NULL, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_OK);
+    IN_EACH(muster_store_new_prefix, dropped(muster_store_new_prefix(store, "p", &prefixed, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_OK);
+    IN_EACH(muster_store_set_timeout, dropped(muster_store_set_timeout(store, 300, NULL)),
+        MUSTER_ERROR_INVALID, MUSTER_ERROR_FORKED, MUSTER_OK, MUSTER_ERROR_STATE, MUSTER_OK,
+        MUSTER_OK);
+    IN_EACH(muster_store_process, dropped(muster_store_process(store, NULL)), MUSTER_ERROR_INVALID,
+        MUSTER_ERROR_FORKED, MUSTER_ERROR_STATE, MUSTER_ERROR_STATE, MUSTER_OK, MUSTER_OK);
+    IN_EACH(muster_store_timeout, (int)muster_store_timeout(store), -1, DEFAULT_SECONDS,
+        DEFAULT_SECONDS, DEFAULT_SECONDS, DEFAULT_SECONDS, DEFAULT_SECONDS);
+    IN_EACH(muster_store_fd, muster_store_fd(store) < 0 ? -1 : 0, -1, -1, 0, -1, 0, 0);
+    IN_EACH(muster_store_free, (muster_store_free(store), forget(now)), 0, 0, 0, 0, 0, 0);
+}
+
+static void fill(void) {
+    set_text(store, "k", "1");
+    assert_int_equal(muster_store_queue_push(store, "q", "1", 1, NULL), MUSTER_OK);
+    (void)dropped(MUSTER_OK);
+}
+
+static void without_a_store(void **state) {
+    (void)state;
+    (void)dropped(MUSTER_OK);
+    play(IS_NULL);
+}
+
+static void in_a_child(void **state) {
+    (void)state;
+    begin();
+    fill();
+    bad_input_play_in_child(play);
+    assert_text(store, "k", "1");
+    end();
+}
+
+static void play_in_callback(void *context, const struct muster_store_result *result) {
+    (void)context;
+    assert_int_equal(result->error, MUSTER_OK);
+    play(IN_CALLBACK);
+}
+
+static void from_inside_a_callback(void **state) {
+    (void)state;
+    begin();
+    fill();
+    assert_int_equal(muster_store_call(store, &ping, play_in_callback, NULL, NULL), MUSTER_OK);
+    assert_null(store);
+    end();
+}
+
+static void play_being_freed(void *context, const struct muster_store_result *result) {
+    (void)context;
+    assert_int_equal(result->error, MUSTER_ERROR_CANCELLED);
+    play(BEING_FREED);
+}
+
+static void while_it_is_freed(void **state) {
+    struct muster_store_request request = MUSTER_STORE_REQUEST;
+    (void)state;
+    begin();
+    fill();
+    request.operation = MUSTER_STORE_GET;
+    request.key = "missing";
+    assert_int_equal(muster_store_submit(store, &request, play_being_freed, NULL, NULL), MUSTER_OK);
+    muster_store_free(store);
+    store = NULL;
+    assert_true(bad_input_played[BEING_FREED]);
+    end();
+}
+
+static void before_there_is_a_connection(void **state) {
+    (void)state;
+    begin();
+    fill();
+    play(TOO_EARLY);
+    end();
+}
+
+static void after_its_server_has_ended(void **state) {
+    (void)state;
+    begin();
+    fill();
+    stop_server(&fixture);
+    assert_int_equal(muster_store_num_keys(store, &number, NULL), MUSTER_ERROR_DISCONNECTED);
+    play(TOO_LATE);
+    end();
+}
+
+/* Making one. */
+
+static struct muster_tcp_store_settings tcp;
+/* With a field that the library does not know. */
+static struct {
+    struct muster_file_store_settings known;
+    long more;
+} file_and_more = {.more = 1};
+
+/* The error, and that a store has come only without one. */
+static enum muster_error taken(enum muster_error error, struct muster_store *made) {
+    assert_true((error == MUSTER_OK) == (made != NULL));
+    muster_store_free(made);
+    return error;
+}
+
+static enum muster_error make_tcp(struct muster_failure *failure) {
+    struct muster_store *made = NULL;
+    enum muster_error error = muster_store_new_tcp(&tcp, &made, failure);
+    return taken(error, made);
+}
+
+static enum muster_error make_file(struct muster_failure *failure) {
+    struct muster_store *made = NULL;
+    enum muster_error error = muster_store_new_file(&file_and_more.known, &made, failure);
+    return taken(error, made);
+}
+
+static const struct muster_tcp_store_settings good_tcp = {
+    .size = sizeof good_tcp, .host = "127.0.0.1", .port = 29500};
+
+#define TCP(member, given) (tcp = good_tcp, tcp.member = (given), make_tcp(failure))
+#define PATH(member, given)                                                                        \
+    (file_and_more.known = (struct muster_file_store_settings)MUSTER_FILE_STORE_SETTINGS,          \
+        file_and_more.known.path = fixture.path, file_and_more.known.member = (given),             \
+        make_file(failure))
+
+static enum muster_error make_newer(size_t size, struct muster_failure *failure) {
+    struct muster_store *made = NULL;
+    char *newer = calloc(1, size);
+    memcpy(newer, &good_tcp, sizeof good_tcp);
+    memcpy(newer, &size, sizeof size);
+    newer[size - 1] = 1;
+    enum muster_error error = muster_store_new_tcp(
+        (const struct muster_tcp_store_settings *)(void *)newer, &made, failure);
+    free(newer);
+    return taken(error, made);
+}
+
+static void settings_of_a_server(void **state) {
+    char *text = bad_input_text(70000);
+    size_t descriptors = process_descriptors();
+    (void)state;
+    REFUSED(muster_tcp_store_settings, size, BELOW, MUSTER_ERROR_INVALID, TCP(size, 0));
+    REFUSED(
+        muster_tcp_store_settings, size, BELOW, MUSTER_ERROR_INVALID, TCP(size, sizeof tcp - 1));
+    REFUSED(muster_tcp_store_settings, size, ABOVE, MUSTER_ERROR_INVALID, TCP(size, SIZE_MAX));
+    REFUSED(muster_tcp_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
+        make_newer(sizeof tcp + 8, failure)); /* size */
+    REFUSED(muster_tcp_store_settings, host, IS_NULL, MUSTER_ERROR_INVALID, TCP(host, NULL));
+    REFUSED(muster_tcp_store_settings, host, EMPTY, MUSTER_ERROR_INVALID, TCP(host, ""));
+    REFUSED(muster_tcp_store_settings, host, TOO_LONG, MUSTER_ERROR_LIMIT, TCP(host, text));
+    REFUSED(muster_tcp_store_settings, host, NOT_UTF8, MUSTER_ERROR_INVALID, TCP(host, NO_UTF8));
+    REFUSED(muster_tcp_store_settings, host, NEWLINE, MUSTER_ERROR_INVALID, TCP(host, "node0\n"));
+    REFUSED(muster_tcp_store_settings, port, BELOW, MUSTER_ERROR_INVALID, TCP(port, 0));
+    REFUSED(muster_tcp_store_settings, port, BELOW, MUSTER_ERROR_INVALID, TCP(port, INT_MIN));
+    REFUSED(muster_tcp_store_settings, port, ABOVE, MUSTER_ERROR_INVALID, TCP(port, 65536));
+    REFUSED(muster_tcp_store_settings, port, ABOVE, MUSTER_ERROR_INVALID, TCP(port, INT_MAX));
+    REFUSED(
+        muster_tcp_store_settings, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID, TCP(timeout, NAN));
+    ALLOWED(muster_tcp_store_settings, timeout, BELOW, "negative is for ever",
+        TCP(timeout, -INFINITY) == MUSTER_OK);
+    ALLOWED(muster_tcp_store_settings, timeout, ABOVE, "so long is for ever",
+        TCP(timeout, INFINITY) == MUSTER_OK);
+    REFUSED(muster_tcp_store_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
+        TCP(silence_timeout, 1.9));
+    REFUSED(muster_tcp_store_settings, silence_timeout, BELOW, MUSTER_ERROR_INVALID,
+        TCP(silence_timeout, -INFINITY));
+    REFUSED(muster_tcp_store_settings, silence_timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        TCP(silence_timeout, NAN));
+    ALLOWED(muster_tcp_store_settings, silence_timeout, ABOVE,
+        "so long is what the kernel has at most", TCP(silence_timeout, INFINITY) == MUSTER_OK);
+    ALLOWED(muster_tcp_store_settings, value_maximum, BELOW, "0 is the default",
+        TCP(value_maximum, 0) == MUSTER_OK);
+    REFUSED(muster_tcp_store_settings, value_maximum, ABOVE, MUSTER_ERROR_LIMIT,
+        TCP(value_maximum, ((size_t)1 << 30) + 1));
+    ALLOWED(muster_tcp_store_settings, token_file, IS_NULL, "there need not be a token",
+        TCP(token_file, NULL) == MUSTER_OK);
+    REFUSED(
+        muster_tcp_store_settings, token_file, EMPTY, MUSTER_ERROR_INVALID, TCP(token_file, ""));
+    REFUSED(
+        muster_tcp_store_settings, token_file, TOO_LONG, MUSTER_ERROR_LIMIT, TCP(token_file, text));
+    REFUSED(muster_tcp_store_settings, token_file, NOT_UTF8, MUSTER_ERROR_SYSTEM,
+        TCP(token_file, NO_UTF8));
+    ALLOWED(muster_tcp_store_settings, connected, IS_NULL, "it need not be told",
+        TCP(connected, NULL) == MUSTER_OK);
+    ALLOWED(muster_tcp_store_settings, lost, IS_NULL, "it need not be told",
+        TCP(lost, NULL) == MUSTER_OK);
+    assert_int_equal(process_descriptors(), descriptors);
+    free(text);
+}
+
+static void settings_of_a_file(void **state) {
+    char odd[80];
+    char *text = bad_input_text(4096);
+    (void)state;
+    begin();
+    snprintf(odd, sizeof odd, "%s/" NO_UTF8, fixture.directory);
+    size_t descriptors = process_descriptors();
+    REFUSED(muster_file_store_settings, size, BELOW, MUSTER_ERROR_INVALID, PATH(size, 0));
+    REFUSED(muster_file_store_settings, size, ABOVE, MUSTER_ERROR_INVALID, PATH(size, 65537));
+    REFUSED(muster_file_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
+        PATH(size, sizeof file_and_more.known + sizeof file_and_more.more)); /* size */
+    REFUSED(muster_file_store_settings, path, IS_NULL, MUSTER_ERROR_INVALID, PATH(path, NULL));
+    REFUSED(muster_file_store_settings, path, EMPTY, MUSTER_ERROR_INVALID, PATH(path, ""));
+    REFUSED(muster_file_store_settings, path, TOO_LONG, MUSTER_ERROR_LIMIT, PATH(path, text));
+    ALLOWED(muster_file_store_settings, path, NOT_UTF8, "a path is any bytes",
+        PATH(path, odd) == MUSTER_OK);
+    REFUSED(muster_file_store_settings, timeout, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        PATH(timeout, NAN));
+    ALLOWED(muster_file_store_settings, timeout, BELOW, "negative is for ever",
+        PATH(timeout, -1) == MUSTER_OK);
+    ALLOWED(muster_file_store_settings, timeout, ABOVE, "so long is for ever",
+        PATH(timeout, 1e300) == MUSTER_OK);
+    ALLOWED(muster_file_store_settings, is_visitor, NO_FLAG, "anything but 0 is yes",
+        PATH(is_visitor, -1) == MUSTER_OK);
+    ALLOWED(muster_file_store_settings, connected, IS_NULL, "it need not be told",
+        PATH(connected, NULL) == MUSTER_OK);
+    ALLOWED(muster_file_store_settings, lost, IS_NULL, "it need not be told",
+        PATH(lost, NULL) == MUSTER_OK);
+    assert_int_equal(process_descriptors(), descriptors);
+    free(text);
+    (void)unlink(odd);
+    end();
+}
+
+static void arguments_of_stores(void **state) {
+    char *text = bad_input_text(MUSTER_STORE_KEY_MAXIMUM);
+    struct muster_store *made = NULL;
+    (void)state;
+    begin();
+    tcp = good_tcp;
+    file_and_more.known.path = fixture.path;
+    REFUSED(muster_store_new_tcp, settings, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_tcp(NULL, &made, failure));
+    REFUSED(muster_store_new_tcp, out_store, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_tcp(&tcp, NULL, failure));
+    REFUSED(muster_store_new_file, settings, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_file(NULL, &made, failure));
+    REFUSED(muster_store_new_file, out_store, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_file(&file_and_more.known, NULL, failure));
+    REFUSED(muster_store_new_prefix, prefix, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_prefix(store, NULL, &made, failure));
+    REFUSED(muster_store_new_prefix, prefix, TOO_LONG, MUSTER_ERROR_LIMIT,
+        muster_store_new_prefix(store, text, &made, failure));
+    REFUSED(muster_store_new_prefix, out_store, IS_NULL, MUSTER_ERROR_INVALID,
+        muster_store_new_prefix(store, "p", NULL, failure));
+    assert_null(made);
+    ALLOWED(muster_store_new_prefix, prefix, EMPTY, "PyTorch's may be empty",
+        muster_store_new_prefix(store, "", &prefixed, failure) == MUSTER_OK);
+    (void)dropped(MUSTER_OK);
+    ALLOWED(muster_store_new_prefix, prefix, NOT_UTF8, "a key is any bytes",
+        muster_store_new_prefix(store, NO_UTF8, &prefixed, failure) == MUSTER_OK);
+    (void)dropped(MUSTER_OK);
+    ALLOWED(muster_bytes_clear, bytes, IS_NULL, "there is nothing to free",
+        (muster_bytes_clear(NULL), true));
+    REFUSED(muster_store_set_timeout, seconds, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
+        muster_store_set_timeout(store, NAN, failure));
+    REFUSED(muster_store_set_timeout, seconds, BELOW, MUSTER_ERROR_INVALID,
+        muster_store_set_timeout(store, 0, failure));
+    assert_true(muster_store_timeout(store) == DEFAULT_SECONDS);
+    ALLOWED(muster_store_set_timeout, seconds, BELOW, "negative is for ever",
+        muster_store_set_timeout(store, -1, failure) == MUSTER_OK &&
+            muster_store_timeout(store) == -1);
+    ALLOWED(muster_store_set_timeout, seconds, ABOVE, "so long is for ever",
+        muster_store_set_timeout(store, 1e300, failure) == MUSTER_OK &&
+            muster_store_timeout(store) == -1);
+    free(text);
+    end();
+}
+
+/* The last one. */
+static void each_situation_was_played(void **state) {
+    (void)state;
+    bad_input_assert_all_played();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_a_store),
+    cmocka_unit_test(in_a_child),
+    cmocka_unit_test(from_inside_a_callback),
+    cmocka_unit_test(while_it_is_freed),
+    cmocka_unit_test(before_there_is_a_connection),
+    cmocka_unit_test(after_its_server_has_ended),
+    cmocka_unit_test(settings_of_a_server),
+    cmocka_unit_test(settings_of_a_file),
+    cmocka_unit_test(arguments_of_stores),
+    cmocka_unit_test(each_situation_was_played),
+};
+
+TEST_MAIN(tests)
