@@ -50,7 +50,8 @@ struct muster_health_settings {
     { sizeof(struct muster_health_settings), 0, 0, 0, 0, 60 }
 
 /* Probes can connect when this returns. MUSTER_ERROR_INVALID for an address or a port that is none;
- * MUSTER_ERROR_MISSING where libmicrohttpd is not installed; MUSTER_ERROR_SYSTEM. */
+ * MUSTER_ERROR_LIMIT for an address of more than 256 bytes; MUSTER_ERROR_MISSING where
+ * libmicrohttpd is not installed; MUSTER_ERROR_SYSTEM. */
 enum muster_error muster_health_server_new(const struct muster_health_settings *settings,
     struct muster_health_server **out_server, struct muster_failure *failure);
 

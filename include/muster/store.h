@@ -91,7 +91,8 @@ struct muster_tcp_store_settings {
 
 /* Begins to connect, and returns at once. Requests may be made from now on; they are carried out
  * when there is a connection. MUSTER_ERROR_INVALID for a host or a port that is none, and for a
- * token file that others may read; MUSTER_ERROR_SYSTEM. */
+ * token file that others may read; MUSTER_ERROR_LIMIT for a host of more than 1024 bytes, or a path
+ * of more than 4095; MUSTER_ERROR_SYSTEM. */
 enum muster_error muster_store_new_tcp(const struct muster_tcp_store_settings *settings,
     struct muster_store **out_store, struct muster_failure *failure);
 
@@ -108,6 +109,8 @@ struct muster_file_store_settings {
 #define MUSTER_FILE_STORE_SETTINGS                                                                 \
     { sizeof(struct muster_file_store_settings), 0, 0, 0, 0, 0, 0 }
 
+/* MUSTER_ERROR_INVALID; MUSTER_ERROR_LIMIT for a path of more than 4095 bytes. A file that cannot
+ * be had is told when the store connects. */
 enum muster_error muster_store_new_file(const struct muster_file_store_settings *settings,
     struct muster_store **out_store, struct muster_failure *failure);
 

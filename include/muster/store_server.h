@@ -50,14 +50,17 @@ struct muster_store_server_settings {
                                or the machine has, but not more than 4 GiB */
     int memory_percent;     /* the same as a part of what there is, where `memory` is 0; to 100 */
     size_t key_maximum;     /* the longest key, with the '/' that TCPStore puts before it; default
-                               8192 */
-    size_t value_maximum;   /* the largest value of one request; default 8 MiB, as PyTorch's */
-    size_t request_keys;    /* the most keys of one request about several; default 131072 */
+                               8192, at most 1 GiB */
+    size_t value_maximum;   /* the largest value of one request; default 8 MiB, as PyTorch's, at
+                               most 1 GiB */
+    size_t request_keys;    /* the most keys of one request about several; default 131072, at most
+                               134217728 */
     size_t request_maximum; /* the bytes of such a request; default 256 MiB, less where the memory
-                               for all is less than 1 GiB */
+                               for all is less than 1 GiB; at most 1 TiB */
     size_t reply_maximum;   /* the longest reply, with those before it that the client has not read;
-                               default as request_maximum */
-    size_t connection_maximum; /* default 131072, or what the limit of open files allows */
+                               default as request_maximum, at most 1 TiB */
+    size_t connection_maximum; /* default 131072, or what the limit of open files allows; at most
+                                  1073741824 */
     /* What is worth a line in a log, as in muster/timer_server.h. It is called by the server's own
      * thread if there is one. May be NULL. */
     void (*log)(void *context, int level, const char *origin, const char *message);
@@ -71,7 +74,8 @@ struct muster_store_server_settings {
 
 /* Clients can connect when this returns. MUSTER_ERROR_INVALID for a host or a port that is none, a
  * descriptor that is no bound TCP socket, a part of the memory that is none, and a token file that
- * others may read; MUSTER_ERROR_SYSTEM. */
+ * others may read; MUSTER_ERROR_LIMIT for a text or a number that is too large (1024 bytes of a
+ * host, 4095 of a path); MUSTER_ERROR_SYSTEM. */
 enum muster_error muster_store_server_new(const struct muster_store_server_settings *settings,
     struct muster_store_server **out_server, struct muster_failure *failure);
 

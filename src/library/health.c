@@ -116,11 +116,11 @@ enum muster_error muster_health_server_new(const struct muster_health_settings *
 
 static enum muster_error check_server(
     const struct muster_health_server *server, struct muster_failure *failure) {
-    return library_server_check_outside(server == NULL ? NULL : server->embedded, failure);
+    return library_server_check(server == NULL ? NULL : server->embedded, failure);
 }
 
 void muster_health_server_free(struct muster_health_server *server) {
-    if (check_server(server, NULL) == MUSTER_OK) {
+    if (check_server(server, NULL) == MUSTER_OK && !embedded_loop_is_running(server->embedded)) {
         destroy(server);
     }
 }

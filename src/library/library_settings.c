@@ -11,6 +11,10 @@
 #define LARGEST_STRUCT 65536
 /* The kernel takes no longer path. */
 #define PATH_BYTES 4095
+#define DEFAULT_SILENCE 180
+#define LEAST_SILENCE 2
+/* About 30 years. It is counted with, so "for ever" would not do. */
+#define LONGEST_SILENCE 1e9
 
 static bool is_zero(const unsigned char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -89,5 +93,16 @@ enum muster_error library_time_read(double seconds, struct duration zero, struct
     if (out->nanoseconds == 0) {
         *out = seconds > 0 ? (struct duration){1} : zero;
     }
+    return MUSTER_OK;
+}
+
+enum muster_error library_silence_read(
+    double seconds, struct duration *out, struct muster_failure *out_failure) {
+    seconds = seconds == 0 ? DEFAULT_SILENCE : seconds;
+    if (!(seconds >= LEAST_SILENCE)) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID,
+            "the silence timeout has to be %d or more", LEAST_SILENCE);
+    }
+    *out = duration_from_seconds(seconds < LONGEST_SILENCE ? seconds : LONGEST_SILENCE);
     return MUSTER_OK;
 }

@@ -34,4 +34,9 @@ enum muster_error library_host_check(
 enum muster_error library_time_read(
     double seconds, struct duration zero, struct duration *out, struct muster_failure *out_failure);
 
+/* How long a connection may be silent, in seconds; 0 is the default. MUSTER_ERROR_INVALID for less
+ * than 2. */
+enum muster_error library_silence_read(
+    double seconds, struct duration *out, struct muster_failure *out_failure);
+
 #endif

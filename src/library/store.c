@@ -19,8 +19,6 @@
 /* TCPStore's own (c10d Store::kDefaultTimeout). */
 #define DEFAULT_SECONDS 300
 #define DEFAULT_TIMEOUT duration_from_seconds(DEFAULT_SECONDS)
-#define DEFAULT_SILENCE 180
-#define LEAST_SILENCE 2
 #define LARGEST_VALUE ((size_t)1 << 30)
 #define HOST_MAXIMUM 1024
 
@@ -70,7 +68,7 @@ static enum muster_error hand_out(struct muster_store *store_taken, enum failure
 }
 
 static enum muster_error check_tcp(struct muster_tcp_store_settings *settings,
-    struct duration *out_timeout, struct muster_failure *failure) {
+    struct duration *out_timeout, struct duration *out_silence, struct muster_failure *failure) {
     enum muster_error error = library_host_check("host", settings->host, HOST_MAXIMUM, failure);
     if (error == MUSTER_OK && settings->token_file != NULL) {
         error = library_path_check("token file", settings->token_file, failure);
@@ -78,21 +76,15 @@ static enum muster_error check_tcp(struct muster_tcp_store_settings *settings,
     if (error == MUSTER_OK) {
         error = library_time_read(settings->timeout, DEFAULT_TIMEOUT, out_timeout, failure);
     }
+    if (error == MUSTER_OK) {
+        error = library_silence_read(settings->silence_timeout, out_silence, failure);
+    }
     if (error != MUSTER_OK) {
         return error;
     }
     if (settings->port < 1 || settings->port > 65535) {
         return library_fail(
             failure, MUSTER_ERROR_INVALID, "%d is no port; 1 to 65535 are", settings->port);
-    }
-    if (settings->silence_timeout == 0) {
-        settings->silence_timeout = DEFAULT_SILENCE;
-    }
-    if (!(settings->silence_timeout >= LEAST_SILENCE)) {
-        return library_fail(failure, MUSTER_ERROR_INVALID,
-            "the silence timeout has to be %d or "
-            "more",
-            LEAST_SILENCE);
     }
     if (settings->value_maximum == 0) {
         settings->value_maximum = MUSTER_STORE_VALUE_MAXIMUM;
@@ -116,6 +108,7 @@ enum muster_error muster_store_new_tcp(const struct muster_tcp_store_settings *s
     struct muster_store **out_store, struct muster_failure *out_failure) {
     struct muster_tcp_store_settings own;
     struct duration timeout;
+    struct duration silence;
     struct job_token *token = NULL;
     struct failure failure = {0};
     if (out_store == NULL) {
@@ -124,7 +117,7 @@ enum muster_error muster_store_new_tcp(const struct muster_tcp_store_settings *s
     enum muster_error error =
         library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
     if (error == MUSTER_OK) {
-        error = check_tcp(&own, &timeout, out_failure);
+        error = check_tcp(&own, &timeout, &silence, out_failure);
     }
     if (error == MUSTER_OK) {
         error = library_memory_check(out_failure);
@@ -142,7 +135,7 @@ enum muster_error muster_store_new_tcp(const struct muster_tcp_store_settings *s
         .host = own.host,
         .port = own.port,
         .connect_timeout = timeout,
-        .silence_timeout = duration_from_seconds(own.silence_timeout),
+        .silence_timeout = silence,
     };
     store->connected = own.connected;
     store->lost = own.lost;

@@ -2,6 +2,7 @@
 /* muster/store_server.h: the house's store server, on a thread or in the loop of a program. */
 #include <muster/store_server.h>
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -19,7 +20,11 @@
 #include "library/library_settings.h"
 
 #define HOST_MAXIMUM 1024
-#define LEAST_SILENCE 2
+/* Larger limits could not be counted with: what clients send is added to them. */
+#define LARGEST_VALUE ((uint64_t)1 << 30)
+#define LARGEST_REQUEST ((uint64_t)1 << 40)
+#define MOST_KEYS ((uint64_t)1 << 27)
+#define MOST_CONNECTIONS ((uint64_t)1 << 30)
 
 struct muster_store_server {
     void (*write)(void *context, int level, const char *origin, const char *message);
@@ -36,6 +41,29 @@ static void write_log(
     void *context, enum log_level level, const char *origin, const char *message) {
     const struct muster_store_server *server = context;
     server->write(server->context, 10 * ((int)level + 1), origin, message);
+}
+
+static enum muster_error check_limits(
+    const struct muster_store_server_settings *settings, struct muster_failure *failure) {
+    const struct {
+        const char *name;
+        uint64_t asked;
+        uint64_t most;
+    } limits[] = {
+        {"key_maximum", settings->key_maximum, LARGEST_VALUE},
+        {"value_maximum", settings->value_maximum, LARGEST_VALUE},
+        {"request_keys", settings->request_keys, MOST_KEYS},
+        {"request_maximum", settings->request_maximum, LARGEST_REQUEST},
+        {"reply_maximum", settings->reply_maximum, LARGEST_REQUEST},
+        {"connection_maximum", settings->connection_maximum, MOST_CONNECTIONS},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        if (limits[i].asked > limits[i].most) {
+            return library_fail(failure, MUSTER_ERROR_LIMIT, "%s may be %" PRIu64 " at most",
+                limits[i].name, limits[i].most);
+        }
+    }
+    return MUSTER_OK;
 }
 
 static enum muster_error check_settings(
@@ -57,15 +85,11 @@ static enum muster_error check_settings(
     if (settings->has_fd && settings->fd < 0) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "%d is no descriptor", settings->fd);
     }
-    if (settings->silence_timeout != 0 && !(settings->silence_timeout >= LEAST_SILENCE)) {
-        return library_fail(failure, MUSTER_ERROR_INVALID,
-            "the silence timeout has to be %d or more", LEAST_SILENCE);
-    }
     if (settings->memory_percent < 0 || settings->memory_percent > 100) {
         return library_fail(failure, MUSTER_ERROR_INVALID,
             "%d is no part of the memory; 1 to 100 percent are", settings->memory_percent);
     }
-    return MUSTER_OK;
+    return check_limits(settings, failure);
 }
 
 static void limit(size_t *limit, size_t asked) {
@@ -94,7 +118,8 @@ static enum failure_code open_port(const struct muster_store_server_settings *se
 }
 
 static enum failure_code serve(struct muster_store_server *server,
-    const struct muster_store_server_settings *given, struct failure *failure) {
+    const struct muster_store_server_settings *given, struct duration silence,
+    struct failure *failure) {
     int fd;
     struct event_loop *loop = embedded_loop_inside(server->embedded);
     const struct store_limits limits = limits_of(given);
@@ -102,7 +127,7 @@ static enum failure_code serve(struct muster_store_server *server,
         .limits = &limits,
         .log = server->write != NULL ? &server->log : NULL,
         .key = job_token_key(server->token),
-        .silence_timeout = duration_from_seconds(given->silence_timeout),
+        .silence_timeout = silence,
     };
     enum failure_code code = open_port(given, &fd, &server->port, failure);
     if (code != FAILURE_NONE) {
@@ -123,6 +148,7 @@ static void destroy(struct muster_store_server *server) {
 enum muster_error muster_store_server_new(const struct muster_store_server_settings *settings,
     struct muster_store_server **out_server, struct muster_failure *out_failure) {
     struct muster_store_server_settings own;
+    struct duration silence;
     struct failure failure = {0};
     if (out_server == NULL) {
         return library_fail(out_failure, MUSTER_ERROR_INVALID, "there is no place for the server");
@@ -131,6 +157,9 @@ enum muster_error muster_store_server_new(const struct muster_store_server_setti
         library_settings_read(settings, sizeof own, &own, sizeof own, out_failure);
     if (error == MUSTER_OK) {
         error = check_settings(&own, out_failure);
+    }
+    if (error == MUSTER_OK) {
+        error = library_silence_read(own.silence_timeout, &silence, out_failure);
     }
     if (error == MUSTER_OK) {
         error = library_memory_check(out_failure);
@@ -147,7 +176,7 @@ enum muster_error muster_store_server_new(const struct muster_store_server_setti
         code = job_token_open(NULL, own.token_file, &server->token, &failure);
     }
     if (code == FAILURE_NONE) {
-        code = serve(server, &own, &failure);
+        code = serve(server, &own, silence, &failure);
     }
     if (code != FAILURE_NONE) {
         destroy(server);
@@ -184,7 +213,8 @@ int muster_store_server_port(const struct muster_store_server *server) {
 }
 
 int muster_store_server_fd(const struct muster_store_server *server) {
-    return check_polled(server, NULL) == MUSTER_OK ? embedded_loop_fd(server->embedded) : -1;
+    bool is_polled = check_server(server, NULL) == MUSTER_OK && server->thread == NULL;
+    return is_polled ? embedded_loop_fd(server->embedded) : -1;
 }
 
 enum muster_error muster_store_server_process(
