@@ -69,16 +69,16 @@ struct muster_rendezvous_record {
     const void *token; /* of this version of the record: the backend's, at most
                           MUSTER_RENDEZVOUS_TOKEN_MAXIMUM bytes */
     size_t token_length;
-    int is_set; /* set_state: whether the state was set */
+    int is_set; /* set_state: whether the state was set; then the record exists */
 };
 
 /* Begin with MUSTER_RENDEZVOUS_BACKEND. The functions return at once or soon: nothing else of this
  * rendezvous is done meanwhile. They return MUSTER_OK, or an error and fill in `failure`:
  * MUSTER_ERROR_PROTOCOL when the record is damaged, else the backend cannot be reached, which is
- * tried again until the time to join is up. */
+ * tried again until the time to join is up. A record whose members cannot be so is damaged, too. */
 struct muster_rendezvous_backend {
     size_t size;      /* of this struct */
-    const char *name; /* for messages */
+    const char *name; /* for messages: UTF-8, at most 255 bytes */
     /* Fills in `out_record`, which is zero before. */
     enum muster_error (*get_state)(
         void *context, struct muster_rendezvous_record *out_record, struct muster_failure *failure);
@@ -170,8 +170,9 @@ struct muster_rendezvous_info {
     int master_port;
 };
 
-/* MUSTER_ERROR_INVALID for a setting that makes no sense; MUSTER_ERROR_SYSTEM where this node is
- * told to host the store and cannot. Nothing is agreed on yet. */
+/* MUSTER_ERROR_INVALID for a setting that makes no sense; MUSTER_ERROR_LIMIT for a text that is too
+ * long (512 bytes of an endpoint, 255 of an address, 4095 of a path); MUSTER_ERROR_SYSTEM where
+ * this node is told to host the store and cannot. Nothing is agreed on yet. */
 enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings *settings,
     struct muster_rendezvous **out_rendezvous, struct muster_failure *failure);
 
@@ -212,7 +213,8 @@ enum muster_error muster_rendezvous_num_nodes_waiting(
 const char *muster_rendezvous_run_id(const struct muster_rendezvous *rendezvous);
 
 /* shutdown: set_closed, and leaves. The node that hosts the store waits for the others
- * (linger_timeout). Nothing but muster_rendezvous_free may follow. */
+ * (linger_timeout). What asks for another round or closes is MUSTER_ERROR_STATE from then on; the
+ * others say what was heard last. */
 enum muster_error muster_rendezvous_shutdown(
     struct muster_rendezvous *rendezvous, struct muster_failure *failure);
 

@@ -63,6 +63,15 @@ enum muster_error library_path_check(
     return library_text_check(what, path, PATH_BYTES, out_failure);
 }
 
+enum muster_error library_utf8_check(
+    const char *what, const char *text, size_t maximum, struct muster_failure *out_failure) {
+    enum muster_error error = library_text_check(what, text, maximum, out_failure);
+    if (error == MUSTER_OK && !utf8_is_python_text(slice_from_string(text))) {
+        return library_fail(out_failure, MUSTER_ERROR_INVALID, "the %s is not UTF-8", what);
+    }
+    return error;
+}
+
 /* No name of a machine has a control character or a space. */
 static bool is_in_one_word(const char *text) {
     for (; *text != '\0'; text++) {
@@ -75,11 +84,10 @@ static bool is_in_one_word(const char *text) {
 
 enum muster_error library_host_check(
     const char *what, const char *host, size_t maximum, struct muster_failure *out_failure) {
-    enum muster_error error = library_text_check(what, host, maximum, out_failure);
-    if (error == MUSTER_OK &&
-        !(utf8_is_python_text(slice_from_string(host)) && is_in_one_word(host))) {
-        return library_fail(out_failure, MUSTER_ERROR_INVALID,
-            "the %s is no name and no address of a machine", what);
+    enum muster_error error = library_utf8_check(what, host, maximum, out_failure);
+    if (error == MUSTER_OK && !is_in_one_word(host)) {
+        return library_fail(
+            out_failure, MUSTER_ERROR_INVALID, "the %s has a space or a control character", what);
     }
     return error;
 }

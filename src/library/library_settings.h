@@ -22,11 +22,15 @@ enum muster_error library_settings_read(
 enum muster_error library_text_check(
     const char *what, const char *text, size_t maximum, struct muster_failure *out_failure);
 
+/* Such a text, in UTF-8. */
+enum muster_error library_utf8_check(
+    const char *what, const char *text, size_t maximum, struct muster_failure *out_failure);
+
 /* A path that has to be there, and that the kernel can take. */
 enum muster_error library_path_check(
     const char *what, const char *path, struct muster_failure *out_failure);
 
-/* A machine's name or address: such a text, UTF-8, without spaces and control characters. */
+/* A machine's name or address: such a text in UTF-8, without spaces and control characters. */
 enum muster_error library_host_check(
     const char *what, const char *host, size_t maximum, struct muster_failure *out_failure);
 

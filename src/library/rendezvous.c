@@ -76,7 +76,7 @@ static enum muster_error read_backend(const struct muster_rendezvous_backend *gi
             failure, MUSTER_ERROR_INVALID, "%d is no descriptor", out_backend->watch_fd);
     }
     if (error == MUSTER_OK && out_backend->name != NULL) {
-        error = library_text_check("backend's name", out_backend->name, NAME_MAXIMUM, failure);
+        error = library_utf8_check("backend's name", out_backend->name, NAME_MAXIMUM, failure);
     }
     return error;
 }

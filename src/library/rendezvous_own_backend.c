@@ -188,6 +188,11 @@ static void fetch(struct rendezvous_own_backend *own) {
 static void take_written(
     struct rendezvous_own_backend *own, const struct muster_rendezvous_record *record) {
     struct rendezvous_state state = {0};
+    if (record->is_set && !record->exists) {
+        tell_trouble(
+            own, RENDEZVOUS_EVENT_BROKEN, "its record was set, and there is none all the same");
+        return;
+    }
     if (read_record(own, record, &state)) {
         rendezvous_member_tell(
             own->node, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_WRITTEN,

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
 #include "host/loop/random_seed.h"
 #include "host/network/local_address.h"
 #include "library/library_failure.h"
@@ -95,19 +94,10 @@ static enum muster_error read_endpoint(
     return MUSTER_OK;
 }
 
-static enum muster_error check_text(
-    const char *what, const char *text, size_t maximum, struct muster_failure *failure) {
-    enum muster_error error = library_text_check(what, text, maximum, failure);
-    if (error == MUSTER_OK && !utf8_is_python_text(slice_from_string(text))) {
-        return library_fail(failure, MUSTER_ERROR_INVALID, "the %s is not UTF-8", what);
-    }
-    return error;
-}
-
 static enum muster_error check_texts(
     const struct muster_rendezvous_settings *given, struct muster_failure *failure) {
     enum muster_error error =
-        check_text("run id", given->run_id, MUSTER_RENDEZVOUS_RUN_ID_MAXIMUM, failure);
+        library_utf8_check("run id", given->run_id, MUSTER_RENDEZVOUS_RUN_ID_MAXIMUM, failure);
     if (error == MUSTER_OK && given->local_addr != NULL) {
         error = library_host_check("local_addr", given->local_addr, NODE_ADDRESS_SIZE - 1, failure);
     }
