@@ -144,7 +144,9 @@ struct muster_run_result {
 };
 
 /* WorkerSpec and LaunchConfig. Begin with MUSTER_AGENT_SETTINGS; NULL stands for the default. What
- * is given is copied, except for what callbacks and the function use. */
+ * is given is copied, except for what callbacks and the function use. Texts are not empty, have at
+ * most 65536 bytes, and are UTF-8 except for entrypoint and log_dir, which has at most 4095; lists
+ * have at most 65536 items of 131071 bytes. */
 struct muster_agent_settings {
     size_t size; /* of this struct */
 
@@ -164,12 +166,12 @@ struct muster_agent_settings {
 
     const char *role;        /* default "default" */
     int local_world_size;    /* 1 to 4096; default 1 */
-    int max_restarts;        /* default 3 */
-    double monitor_interval; /* seconds between looks for workers that hang in the kernel */
+    int max_restarts;        /* 0 to 1000000000; default 3 */
+    double monitor_interval; /* above 0; seconds between looks for workers that hang */
 
     /* The rendezvous. Without a backend and an endpoint the job has this node alone. */
     int min_nodes;             /* default 1 */
-    int max_nodes;             /* default 1 */
+    int max_nodes;             /* min_nodes to 65536; default 1 */
     const char *rdzv_backend;  /* "c10d", "static", "dir", "etcd", "k8s" */
     const char *rdzv_endpoint; /* see muster(1) */
     const char *run_id;

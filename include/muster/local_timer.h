@@ -23,8 +23,9 @@
  * All processes and threads may use the queue at the same time. Only one thread may use a server,
  * and only of the process that has made it. Functions return 0, or -1 with errno set; those that
  * return a number of things return 0 with errno set. EINVAL when NULL was given where it may not
- * be, or a server in a child that was forked; nothing else happens then. SIGPIPE is not raised.
- * ENOMEM where there is not enough memory.
+ * be, a time that is no number, or a server in a child that was forked; nothing else happens then.
+ * SIGPIPE is not raised. ENOMEM where there is not enough memory. Callbacks may call every function
+ * but those that free the queue and the server which have called back.
  *
  * Link with -lmuster. */
 #ifndef MUSTER_LOCAL_TIMER_H
@@ -161,7 +162,7 @@ size_t muster_local_timer_serve(struct muster_local_timer_server *server, double
 
 /* Registers one request. Errors: ESRCH when its process has ended and needs no timer, EPERM when it
  * is no descendant of this process, ENOSPC when there are too many timers, EMSGSIZE when the scope
- * is too long. */
+ * is too long, EINVAL for an expiration after the year 2261. */
 int muster_local_timer_register(
     struct muster_local_timer_server *server, const struct muster_local_timer_request *request);
 

@@ -16,6 +16,7 @@
 #define WORD_MAXIMUM 131071
 
 static const char program[] = "agent";
+static const char log_dir_option[] = "--log-dir";
 /* Events name the function so, and reports. */
 static const char function_name[] = "function";
 
@@ -35,13 +36,16 @@ static enum muster_error copy_list(const char *what, const char *const *words,
     return MUSTER_OK;
 }
 
-/* An option with the text of a setting, where that is given. */
+/* An option with the text of a setting, where that is given. The texts are told to others as JSON,
+ * but for the path. */
 static enum muster_error add_text(struct text_list *arguments, const char *option, const char *what,
     const char *value, struct muster_failure *failure) {
     if (value == NULL) {
         return MUSTER_OK;
     }
-    enum muster_error error = library_text_check(what, value, TEXT_MAXIMUM, failure);
+    enum muster_error error = text_equals(option, log_dir_option)
+                                  ? library_path_check(what, value, failure)
+                                  : library_utf8_check(what, value, TEXT_MAXIMUM, failure);
     if (error == MUSTER_OK) {
         text_list_add_taken(arguments, text_format("%s=%s", option, value));
     }
@@ -60,7 +64,7 @@ static enum muster_error add_texts(struct text_list *arguments,
         {"--rdzv-endpoint", "rdzv_endpoint", settings->rdzv_endpoint},
         {"--rdzv-id", "run_id", settings->run_id},
         {"--rdzv-conf", "rdzv_configs", settings->rdzv_configs},
-        {"--log-dir", "log_dir", settings->log_dir},
+        {log_dir_option, "log_dir", settings->log_dir},
         {"--redirects", "redirects", settings->redirects},
         {"--tee", "tee", settings->tee},
     };

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +162,8 @@ static void visit_request(void *context, const struct watchdog_request *request)
 size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size_t count,
     double timeout, void (*visit)(void *context, const struct muster_local_timer_request *request),
     void *context) {
-    if (queue == NULL || visit == NULL || timer_queue_read_end(queue->requests) < 0) {
+    if (queue == NULL || visit == NULL || isnan(timeout) ||
+        timer_queue_read_end(queue->requests) < 0) {
         errno = EINVAL;
         return 0;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parent's side of muster/local_timer.h: the agent's watchdog registry, fed from the queue. */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -146,7 +147,7 @@ int muster_local_timer_register(
     if (!is_usable(server)) {
         return -1;
     }
-    if (request == NULL || request->scope == NULL) {
+    if (request == NULL || request->scope == NULL || !(request->expiration <= NEVER_SECONDS)) {
         return local_timer_failed(EINVAL);
     }
     if (strlen(request->scope) > MUSTER_LOCAL_TIMER_SCOPE_SIZE) {
@@ -155,7 +156,7 @@ int muster_local_timer_register(
     if (!library_memory_is_there()) {
         return -1;
     }
-    bool releases = !(request->expiration >= 0 && request->expiration <= NEVER_SECONDS);
+    bool releases = request->expiration < 0;
     struct watchdog_request taken = {
         .kind = releases ? WATCHDOG_RELEASE : WATCHDOG_ACQUIRE,
         .pid = request->pid,
@@ -266,6 +267,10 @@ size_t muster_local_timer_serve(struct muster_local_timer_server *server, double
     struct round round = {server, observer};
     struct muster_local_timer_expiry expiry;
     if (!is_usable(server)) {
+        return 0;
+    }
+    if (isnan(maximum)) {
+        errno = EINVAL;
         return 0;
     }
     size_t count = muster_local_timer_queue_size(server->queue);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows of bad input (bad_input.h) of the queue of muster/local_timer.h. */
+#include "unit.h"
+
+#include <muster/local_timer.h>
+
+#include "library/bad_input.h"
+
+#define LONG_SECONDS 3600
+
+static struct muster_local_timer_queue *queue;
+static size_t descriptors;
+static char name[MUSTER_LOCAL_TIMER_NAME_SIZE];
+static int visits;
+
+static void begin(void) {
+    descriptors = process_descriptors();
+    queue = muster_local_timer_queue_new();
+    assert_non_null(queue);
+    assert_int_equal(muster_local_timer_acquire(queue, "scope", LONG_SECONDS), 0);
+}
+
+static void end(void) {
+    muster_local_timer_queue_free(queue);
+    queue = NULL;
+    assert_int_equal(process_descriptors(), descriptors);
+}
+
+/* Each function in each situation. */
+
+static void renew(enum situation now) {
+    (void)now;
+}
+
+static void visit(void *context, const struct muster_local_timer_request *request) {
+    (void)context;
+    assert_non_null(request->scope);
+    visits++;
+}
+
+/* errno, where the last function has failed. */
+static int failed(bool has_failed) {
+    return has_failed ? errno : 0;
+}
+
+static bool can_have_a_server(void) {
+    struct muster_local_timer_server *server = muster_local_timer_server_new(queue);
+    int error = errno;
+    bool is_made = server != NULL;
+    muster_local_timer_server_free(server);
+    errno = error;
+    return is_made;
+}
+
+static int free_queue(enum situation now) {
+    if (now != IN_CALLBACK) { /* it must not be freed there */
+        muster_local_timer_queue_free(queue);
+    }
+    if (now == TOO_LATE) {
+        queue = NULL;
+    }
+    return 0;
+}
+
+/* In the rows of a queue that is not there the errno of functions that return numbers counts. */
+static void play(enum situation now) {
+    errno = 0;
+    IN_EACH(muster_local_timer_queue_size, failed(muster_local_timer_queue_size(queue) == 0),
+        EINVAL, 0, 0, NEVER, NEVER, 0);
+    IN_EACH(muster_local_timer_acquire, failed(muster_local_timer_acquire(queue, "s", 60) != 0),
+        EINVAL, 0, 0, NEVER, NEVER, EPIPE);
+    IN_EACH(muster_local_timer_release, failed(muster_local_timer_release(queue, "s") != 0), EINVAL,
+        0, 0, NEVER, NEVER, EPIPE);
+    IN_EACH(muster_local_timer_scope_begin, muster_local_timer_scope_begin(queue, "s", 60).error,
+        EINVAL, 0, 0, NEVER, NEVER, EPIPE);
+    IN_EACH(muster_local_timer_queue_hand_on,
+        failed(muster_local_timer_queue_hand_on(queue, name, sizeof name) != 0), EINVAL, 0, 0,
+        NEVER, NEVER, 0);
+    IN_EACH(muster_local_timer_queue_get,
+        failed(muster_local_timer_queue_get(queue, 1, 0, visit, NULL) == 0), EINVAL, 0, 0, NEVER,
+        NEVER, EINVAL);
+    IN_EACH(muster_local_timer_server_new /* by can_have_a_server */, failed(!can_have_a_server()),
+        EINVAL, 0, 0, NEVER, NEVER, EINVAL);
+    IN_EACH(muster_local_timer_queue_free /* by free_queue */, free_queue(now), 0, 0, 0, NEVER,
+        NEVER, 0);
+}
+
+static void without_a_queue(void **state) {
+    (void)state;
+    play(IS_NULL);
+}
+
+/* Each process may use it, and frees its own copy. */
+static void in_a_child(void **state) {
+    (void)state;
+    begin();
+    bad_input_play_in_child(play);
+    assert_int_equal(muster_local_timer_queue_get(queue, 1, 0, visit, NULL), 1);
+    end();
+}
+
+static void play_in_callback(void *context, const struct muster_local_timer_request *request) {
+    (void)context;
+    (void)request;
+    play(IN_CALLBACK);
+}
+
+static void from_inside_a_callback(void **state) {
+    (void)state;
+    begin();
+    assert_int_equal(muster_local_timer_acquire(queue, "another", LONG_SECONDS), 0);
+    assert_int_equal(muster_local_timer_queue_get(queue, 1, 0, play_in_callback, NULL), 1);
+    end();
+}
+
+/* One that was opened by its name, when the queue itself is gone. */
+static void after_its_parent_has_gone(void **state) {
+    (void)state;
+    begin();
+    assert_int_equal(muster_local_timer_queue_hand_on(queue, name, sizeof name), 0);
+    struct muster_local_timer_queue *opened = muster_local_timer_queue_open(name);
+    assert_non_null(opened);
+    muster_local_timer_queue_free(queue);
+    queue = opened;
+    play(TOO_LATE);
+    end();
+}
+
+/* Arguments. */
+
+static void arguments_of_requests(void **state) {
+    char *text = bad_input_text(MUSTER_LOCAL_TIMER_SCOPE_SIZE + 1);
+    (void)state;
+    begin();
+    REFUSED_ERRNO(muster_local_timer_acquire, scope, IS_NULL, EINVAL,
+        muster_local_timer_acquire(queue, NULL, 60) == -1);
+    REFUSED_ERRNO(muster_local_timer_acquire, scope, TOO_LONG, EMSGSIZE,
+        muster_local_timer_acquire(queue, text, 60) == -1);
+    ALLOWED(muster_local_timer_acquire, scope, EMPTY, "as LocalTimerClient's may be",
+        muster_local_timer_acquire(queue, "", 60) == 0);
+    ALLOWED(muster_local_timer_acquire, scope, NOT_UTF8, "it is only compared",
+        muster_local_timer_acquire(queue, NO_UTF8, 60) == 0);
+    REFUSED_ERRNO(muster_local_timer_release, scope, IS_NULL, EINVAL,
+        muster_local_timer_release(queue, NULL) == -1);
+    REFUSED_ERRNO(muster_local_timer_release, scope, TOO_LONG, EMSGSIZE,
+        muster_local_timer_release(queue, text) == -1);
+    ALLOWED(muster_local_timer_release, scope, EMPTY, "as LocalTimerClient's may be",
+        muster_local_timer_release(queue, "") == 0);
+    ALLOWED(muster_local_timer_release, scope, NOT_UTF8, "it is only compared",
+        muster_local_timer_release(queue, NO_UTF8) == 0);
+    ALLOWED(muster_local_timer_scope_begin, scope, IS_NULL, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, NULL, 60).error == EINVAL);
+    ALLOWED(muster_local_timer_scope_begin, scope, TOO_LONG, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, text, 60).error == EMSGSIZE);
+    ALLOWED(muster_local_timer_scope_begin, scope, EMPTY, "as LocalTimerClient's may be",
+        muster_local_timer_scope_begin(queue, "", 60).error == 0);
+    ALLOWED(muster_local_timer_scope_begin, scope, NOT_UTF8, "it is only compared",
+        muster_local_timer_scope_begin(queue, NO_UTF8, 60).error == 0);
+    REFUSED_ERRNO(muster_local_timer_acquire, seconds, BELOW, EINVAL,
+        muster_local_timer_acquire(queue, "s", -1) == -1);
+    ALLOWED(muster_local_timer_scope_begin, seconds, BELOW, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, "s", -1).error == EINVAL);
+    REFUSED_ERRNO(muster_local_timer_acquire, seconds, BELOW, EINVAL,
+        muster_local_timer_acquire(queue, "s", -INFINITY) == -1);
+    ALLOWED(muster_local_timer_scope_begin, seconds, BELOW, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, "s", -INFINITY).error == EINVAL);
+    REFUSED_ERRNO(muster_local_timer_acquire, seconds, ABOVE, EINVAL,
+        muster_local_timer_acquire(queue, "s", 1e10) == -1);
+    ALLOWED(muster_local_timer_scope_begin, seconds, ABOVE, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, "s", 1e10).error == EINVAL);
+    REFUSED_ERRNO(muster_local_timer_acquire, seconds, ABOVE, EINVAL,
+        muster_local_timer_acquire(queue, "s", INFINITY) == -1);
+    ALLOWED(muster_local_timer_scope_begin, seconds, ABOVE, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, "s", INFINITY).error == EINVAL);
+    REFUSED_ERRNO(muster_local_timer_acquire, seconds, NOT_A_NUMBER, EINVAL,
+        muster_local_timer_acquire(queue, "s", (double)NAN) == -1);
+    ALLOWED(muster_local_timer_scope_begin, seconds, NOT_A_NUMBER, "the error is in the scope",
+        muster_local_timer_scope_begin(queue, "s", (double)NAN).error == EINVAL);
+    ALLOWED(muster_local_timer_scope_end, scope, IS_NULL, "there is nothing to release",
+        (muster_local_timer_scope_end(NULL), true));
+    free(text);
+    end();
+}
+
+/* A child asks while this process waits. */
+static size_t wait_for_child(double seconds) {
+    int status;
+    while (muster_local_timer_queue_get(queue, 1, 0, visit, NULL) > 0) {
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(10000);
+        _exit(muster_local_timer_acquire(queue, "late", LONG_SECONDS) == 0 ? 0 : 1);
+    }
+    size_t count = muster_local_timer_queue_get(queue, 1, seconds, visit, NULL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return count;
+}
+
+static void arguments_of_getting(void **state) {
+    (void)state;
+    begin();
+    visits = 0;
+    REFUSED_ERRNO(muster_local_timer_queue_get, visit, IS_NULL, EINVAL,
+        muster_local_timer_queue_get(queue, 1, 0, NULL, NULL) == 0);
+    REFUSED_ERRNO(muster_local_timer_queue_get, timeout, NOT_A_NUMBER, EINVAL,
+        muster_local_timer_queue_get(queue, 1, (double)NAN, visit, NULL) == 0);
+    ALLOWED(muster_local_timer_queue_get, count, BELOW, "none are asked for",
+        muster_local_timer_queue_get(queue, 0, 0, visit, NULL) == 0);
+    assert_int_equal(visits, 0);
+    ALLOWED(muster_local_timer_queue_get, count, ABOVE, "as many as there are",
+        muster_local_timer_queue_get(queue, SIZE_MAX, 0, visit, NULL) == 1);
+    ALLOWED(muster_local_timer_queue_get, timeout, BELOW, "it does not wait",
+        muster_local_timer_queue_get(queue, 1, -INFINITY, visit, NULL) == 0);
+    ALLOWED(muster_local_timer_queue_get, timeout, ABOVE,
+        "muster_local_timer_queue_get waits for ever", wait_for_child(INFINITY) == 1);
+    end();
+}
+
+static void arguments_of_a_name(void **state) {
+    char *text = bad_input_text(70000);
+    (void)state;
+    begin();
+    text[0] = '1';
+    strcpy(name, "untouched");
+    REFUSED_ERRNO(muster_local_timer_queue_hand_on, out_name, IS_NULL, EINVAL,
+        muster_local_timer_queue_hand_on(queue, NULL, sizeof name) == -1);
+    REFUSED_ERRNO(muster_local_timer_queue_hand_on, size, BELOW, ERANGE,
+        muster_local_timer_queue_hand_on(queue, name, 0) == -1);
+    REFUSED_ERRNO(muster_local_timer_queue_hand_on, size, BELOW, ERANGE,
+        muster_local_timer_queue_hand_on(queue, name, 3) == -1);
+    assert_string_equal(name, "untouched");
+    ALLOWED(muster_local_timer_queue_hand_on, size, ABOVE, "no more is written than there is",
+        muster_local_timer_queue_hand_on(queue, name, SIZE_MAX) == 0);
+    assert_int_equal(unsetenv(MUSTER_LOCAL_TIMER_VARIABLE), 0);
+    REFUSED_ERRNO(muster_local_timer_queue_open, name, IS_NULL, ENOENT,
+        muster_local_timer_queue_open(NULL) == NULL);
+    REFUSED_ERRNO(muster_local_timer_queue_open, name, EMPTY, ENOENT,
+        muster_local_timer_queue_open("") == NULL);
+    REFUSED_ERRNO(muster_local_timer_queue_open, name, TOO_LONG, EINVAL,
+        muster_local_timer_queue_open(text) == NULL);
+    REFUSED_ERRNO(muster_local_timer_queue_open, name, NOT_UTF8, EINVAL,
+        muster_local_timer_queue_open(NO_UTF8) == NULL);
+    free(text);
+    end();
+}
+
+/* The last one. */
+static void each_situation_was_played(void **state) {
+    (void)state;
+    NEVER_HAPPENS(muster_local_timer_queue, BEING_FREED, "its callback must not free it");
+    NEVER_HAPPENS(muster_local_timer_queue, TOO_EARLY, "it is of use when it has been made");
+    bad_input_assert_all_played();
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_a_queue),
+    cmocka_unit_test(in_a_child),
+    cmocka_unit_test(from_inside_a_callback),
+    cmocka_unit_test(after_its_parent_has_gone),
+    cmocka_unit_test(arguments_of_requests),
+    cmocka_unit_test(arguments_of_getting),
+    cmocka_unit_test(arguments_of_a_name),
+    cmocka_unit_test(each_situation_was_played),
+};
+
+TEST_MAIN(tests)
