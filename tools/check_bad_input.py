@@ -206,12 +206,3 @@ def complaints(header_paths, test_paths):
         said += complaints_about_object(name, {function: tables[function] for function in functions & set(tables)}, reasons)
     return said, len(found) + len(SITUATIONS) * len(tables)
 
-
-if __name__ == "__main__":
-    import pathlib
-    import sys
-
-    paths = [pathlib.Path(word) for word in sys.argv[1:]]
-    said, count = complaints([path for path in paths if path.suffix == ".h"], [path for path in paths if path.suffix == ".c"])
-    print("\n".join(said))
-    print(len(said), count)

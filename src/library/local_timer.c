@@ -171,8 +171,11 @@ size_t muster_local_timer_queue_get(struct muster_local_timer_queue *queue, size
         return 0;
     }
     struct visit visiting = {visit, context};
-    return timer_queue_get(
+    int error = errno; /* that nothing has come is no error */
+    size_t taken = timer_queue_get(
         queue->requests, count, duration_from_seconds(timeout), visit_request, &visiting);
+    errno = error;
+    return taken;
 }
 
 /* For the children. */

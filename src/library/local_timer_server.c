@@ -273,6 +273,10 @@ size_t muster_local_timer_serve(struct muster_local_timer_server *server, double
         errno = EINVAL;
         return 0;
     }
+    if (!library_memory_is_there()) {
+        return 0;
+    }
+    int error = errno; /* that nobody was ended is no error */
     size_t count = muster_local_timer_queue_size(server->queue);
     size_t ended = 0;
     muster_local_timer_queue_get(
@@ -285,5 +289,6 @@ size_t muster_local_timer_serve(struct muster_local_timer_server *server, double
             }
         }
     }
+    errno = error;
     return ended;
 }

@@ -71,6 +71,48 @@ def test_a_changed_interface_is_noticed(scratch):
     assert len(complaints) == 1 and "muster_store_new_tcp" in complaints[0]
 
 
+BAD_INPUT = sorted((ROOT / "tests/library").glob("bad_*_test.c"))
+
+
+@pytest.mark.parametrize("name, row, replacement, complaint", [
+    ("store_requests", "REFUSED(muster_store_get, key, TOO_LONG,", "REFUSED(muster_store_get, key, LONG,",
+     "bad input: muster_store_get key TOO_LONG is not tried"),
+    ("store", "IN_EACH(muster_store_fd,", "IN_EACH(muster_store_df,", "bad input: muster_store_fd is not tried in each situation"),
+    ("store", "(int)muster_store_timeout(store)", "300", "bad_store_test.c: muster_store_timeout 300 -1: muster_store_timeout is not in"),
+    ("store_server", '"it serves until it is freed"', '""', "bad_store_server_test.c: muster_store_server TOO_LATE \"\": there is no reason"),
+    ("store_server", "NEVER_HAPPENS(muster_store_server, TOO_LATE,", "NEVER_HAPPENS(muster_store_server, FORKED,",
+     "muster_store_server: FORKED: the rows and NEVER_HAPPENS differ"),
+], ids=["kind", "function", "call", "reason", "never"])  # fmt: skip
+def test_a_row_of_bad_input_that_is_missing_is_noticed(scratch, name, row, replacement, complaint):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_bad_input
+
+    headers = sorted((ROOT / "include/muster").glob("*.h"))
+    assert check_bad_input.complaints(headers, BAD_INPUT)[0] == []
+    changed = scratch / f"bad_{name}_test.c"
+    text = next(path for path in BAD_INPUT if path.name == changed.name).read_text(encoding="utf-8")
+    assert row in text
+    changed.write_text(text.replace(row, replacement), encoding="utf-8")
+    others = [path for path in BAD_INPUT if path.name != changed.name]
+    said = check_bad_input.complaints(headers, [*others, changed])[0]
+    assert any(line.startswith(complaint) for line in said), said
+
+
+def test_a_function_without_rows_of_bad_input_is_noticed(scratch):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_bad_input
+
+    header = scratch / "more.h"
+    header.write_text("struct muster_more;\nint muster_more_do(struct muster_more *more, const char *name, double seconds,\n"
+                      "    void (*done)(void *context), void *context);\n", encoding="utf-8")  # fmt: skip
+    kinds = ["done IS_NULL", *(f"name {kind}" for kind in ("EMPTY", "IS_NULL", "NOT_UTF8", "TOO_LONG")),
+             *(f"seconds {kind}" for kind in ("ABOVE", "BELOW", "NOT_A_NUMBER"))]  # fmt: skip
+    assert check_bad_input.complaints([header], [])[0] == [
+        *(f"bad input: muster_more_do {kind} is not tried" for kind in kinds),
+        "bad input: muster_more_do is not tried in each situation",
+    ]
+
+
 @pytest.mark.parametrize("name, included, is_fine", [
     ("main/timer/timer_list.c", "host/watchdog/snapshot_socket.h", False),
     ("main/rendezvous/rendezvous_show.c", "wire/rendezvous/rendezvous_state_pickle.h", False),

@@ -43,19 +43,15 @@ static int failed(bool has_failed) {
     return has_failed ? errno : 0;
 }
 
-static bool can_have_a_server(void) {
-    struct muster_local_timer_server *server = muster_local_timer_server_new(queue);
+/* Frees what has come. */
+static bool has_come(struct muster_local_timer_server *server) {
     int error = errno;
-    bool is_made = server != NULL;
     muster_local_timer_server_free(server);
     errno = error;
-    return is_made;
+    return server != NULL;
 }
 
-static int free_queue(enum situation now) {
-    if (now != IN_CALLBACK) { /* it must not be freed there */
-        muster_local_timer_queue_free(queue);
-    }
+static int forget(enum situation now) {
     if (now == TOO_LATE) {
         queue = NULL;
     }
@@ -79,10 +75,11 @@ static void play(enum situation now) {
     IN_EACH(muster_local_timer_queue_get,
         failed(muster_local_timer_queue_get(queue, 1, 0, visit, NULL) == 0), EINVAL, 0, 0, NEVER,
         NEVER, EINVAL);
-    IN_EACH(muster_local_timer_server_new /* by can_have_a_server */, failed(!can_have_a_server()),
+    IN_EACH(muster_local_timer_server_new, failed(!has_come(muster_local_timer_server_new(queue))),
         EINVAL, 0, 0, NEVER, NEVER, EINVAL);
-    IN_EACH(muster_local_timer_queue_free /* by free_queue */, free_queue(now), 0, 0, 0, NEVER,
-        NEVER, 0);
+    IN_EACH(muster_local_timer_queue_free,
+        (now == IN_CALLBACK ? (void)0 : muster_local_timer_queue_free(queue), forget(now)), 0, 0, 0,
+        NEVER, NEVER, 0);
 }
 
 static void without_a_queue(void **state) {

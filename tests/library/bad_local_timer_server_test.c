@@ -63,13 +63,6 @@ static int failed(bool has_failed) {
     return has_failed ? errno : 0;
 }
 
-static int free_server(enum situation now) {
-    if (now != IN_CALLBACK && now != FORKED) { /* it must not be freed there */
-        muster_local_timer_server_free(server);
-    }
-    return 0;
-}
-
 static void play(enum situation now) {
     IN_EACH(muster_local_timer_server_fd, failed(muster_local_timer_server_fd(server) < 0), EINVAL,
         EINVAL, 0, NEVER, NEVER, NEVER);
@@ -85,7 +78,8 @@ static void play(enum situation now) {
         EINVAL, 0, NEVER, NEVER, NEVER);
     IN_EACH(muster_local_timer_serve, failed(muster_local_timer_serve(server, 0, NULL) == 0),
         EINVAL, EINVAL, 0, NEVER, NEVER, NEVER);
-    IN_EACH(muster_local_timer_server_free /* by free_server */, free_server(now), 0, 0, 0, NEVER,
+    IN_EACH(muster_local_timer_server_free,
+        (now == IN_CALLBACK ? (void)0 : muster_local_timer_server_free(server), 0), 0, 0, 0, NEVER,
         NEVER, NEVER);
 }
 
@@ -183,9 +177,9 @@ static void members_of_an_expiry(void **state) {
     ALLOWED(muster_local_timer_expiry, start_time, ABOVE, "there is no such process to end",
         EXPIRY(start_time, ULLONG_MAX) == 0);
     renew(SITUATIONS);
-    memset(expiry.scope, 'x', sizeof expiry.scope);
     REFUSED_ERRNO(muster_local_timer_expiry, scope, UNENDED, EINVAL,
-        muster_local_timer_reap(server, &expiry) == -1); /* scope */
+        (memset(expiry.scope, 'x', sizeof expiry.scope),
+            muster_local_timer_reap(server, &expiry) == -1));
     REFUSED_ERRNO(muster_local_timer_reap, expiry, IS_NULL, EINVAL,
         muster_local_timer_reap(server, NULL) == -1);
     REFUSED_ERRNO(muster_local_timer_expired, out_expiry, IS_NULL, EINVAL,
@@ -193,14 +187,10 @@ static void members_of_an_expiry(void **state) {
     end();
 }
 
-static size_t serve(double maximum) {
-    renew(SITUATIONS);
-    errno = 0;
-    return muster_local_timer_serve(server, maximum, NULL);
-}
-
 /* A timer that is due: what waits for ever does not wait then. */
-static size_t serve_an_end(double maximum, const struct muster_local_timer_observer *observer) {
+static size_t serve_an_end(size_t (*serve)(struct muster_local_timer_server *, double,
+                               const struct muster_local_timer_observer *),
+    double maximum, const struct muster_local_timer_observer *observer) {
     pid_t late = fork();
     int status;
     if (late == 0) {
@@ -209,7 +199,7 @@ static size_t serve_an_end(double maximum, const struct muster_local_timer_obser
     }
     size_t ended = 0;
     while (ended == 0) {
-        ended = muster_local_timer_serve(server, maximum, observer);
+        ended = serve(server, maximum, observer);
     }
     assert_int_equal(waitpid(late, &status, 0), late);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -221,15 +211,15 @@ static void arguments_of_a_round(void **state) {
     (void)state;
     begin();
     REFUSED_ERRNO(muster_local_timer_serve, maximum, NOT_A_NUMBER, EINVAL,
-        serve((double)NAN) == 0); /* muster_local_timer_serve */
-    ALLOWED(muster_local_timer_serve, maximum, BELOW, "muster_local_timer_serve does not wait",
-        serve(-INFINITY) == 0 && errno == 0);
-    ALLOWED(muster_local_timer_serve, maximum, ABOVE, "muster_local_timer_serve waits for ever",
-        serve_an_end(INFINITY, NULL) == 1);
+        muster_local_timer_serve(server, (double)NAN, NULL) == 0);
+    ALLOWED(muster_local_timer_serve, maximum, BELOW, "it does not wait",
+        (errno = 0, muster_local_timer_serve(server, -INFINITY, NULL) == 0) && errno == 0);
+    ALLOWED(muster_local_timer_serve, maximum, ABOVE, "it waits for ever",
+        serve_an_end(muster_local_timer_serve, INFINITY, NULL) == 1);
     ALLOWED(muster_local_timer_serve, observer, IS_NULL, "it need not be told",
-        serve_an_end(LONG_SECONDS, NULL) == 1); /* muster_local_timer_serve */
+        serve_an_end(muster_local_timer_serve, LONG_SECONDS, NULL) == 1);
     ALLOWED(muster_local_timer_observer, ended, IS_NULL, "each callback may be NULL",
-        serve_an_end(LONG_SECONDS, &nobody) == 1 && nobody.ended == NULL);
+        serve_an_end(muster_local_timer_serve, LONG_SECONDS, &nobody) == 1 && nobody.ended == NULL);
     assert_int_equal(muster_local_timer_acquire(queue, "own", LONG_SECONDS), 0);
     ALLOWED(muster_local_timer_observer, refused, IS_NULL, "each callback may be NULL",
         muster_local_timer_serve(server, 0, &nobody) == 0 && nobody.refused == NULL);

@@ -353,11 +353,12 @@ static enum muster_error set_and_lose(void *context, const void *state, size_t l
     (void)token;
     (void)token_length;
     (void)failure;
-    record->is_set = 1;
+    *record = bad;
     return MUSTER_OK;
 }
 
-static enum muster_error lose(struct muster_failure *failure) {
+static enum muster_error lose(int is_set, struct muster_failure *failure) {
+    bad = (struct muster_rendezvous_record){.is_set = is_set};
     begin_given_backend();
     given_backend.known.set_state = set_and_lose;
     given.known.join_timeout = 1;
@@ -386,7 +387,7 @@ static void what_a_backend_fills_in(void **state) {
     REFUSED(muster_rendezvous_record, token_length, ABOVE, MUSTER_ERROR_PROTOCOL,
         RECORD(token_length, SIZE_MAX));
     REFUSED(muster_rendezvous_record, is_set, UNTRUE, MUSTER_ERROR_PROTOCOL,
-        lose(failure)); /* is_set */
+        lose(bad.is_set = 1, failure));
     ALLOWED(muster_rendezvous_record, exists, NO_FLAG, "anything but 0 is yes",
         RECORD(exists, -1) == MUSTER_OK);
     ALLOWED(muster_rendezvous_record, is_set, NO_FLAG, "anything but 0 is yes",

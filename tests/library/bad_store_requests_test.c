@@ -172,9 +172,11 @@ static void compare_set(void **state) {
     REFUSED(muster_store_compare_set, out_value, IS_NULL, MUSTER_ERROR_INVALID,
         muster_store_compare_set(store, "k", empty, empty, NULL, failure));
     REFUSED(muster_slice, data, IS_NULL, MUSTER_ERROR_INVALID,
-        muster_store_compare_set(store, "k", null_slice, empty, &value, failure)); /* data */
+        muster_store_compare_set(
+            store, "k", (struct muster_slice){.data = NULL, .length = 1}, empty, &value, failure));
     REFUSED(muster_slice, length, ABOVE, MUSTER_ERROR_LIMIT,
-        muster_store_compare_set(store, "k", endless_slice, empty, &value, failure)); /* length */
+        muster_store_compare_set(store, "k", (struct muster_slice){.data = "1", .length = SIZE_MAX},
+            empty, &value, failure));
     ALLOWED(muster_slice, length, BELOW, "a value may be empty",
         is_well(muster_store_compare_set(store, "k", empty, empty, &value, failure)) &&
             empty.length == 0);
@@ -354,7 +356,6 @@ static void size_and_operation_of_a_request(void **state) {
     } newer;
     memset(&newer, 0, sizeof newer);
     newer.known = defaults;
-    newer.known.size = sizeof newer;
     newer.more = 1;
     REFUSED(
         muster_store_request, size, BELOW, MUSTER_ERROR_INVALID, WITH(MUSTER_STORE_PING, size, 0));
@@ -363,7 +364,8 @@ static void size_and_operation_of_a_request(void **state) {
     REFUSED(muster_store_request, size, ABOVE, MUSTER_ERROR_INVALID,
         WITH(MUSTER_STORE_PING, size, SIZE_MAX));
     REFUSED(muster_store_request, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        muster_store_call(store, &newer.known, NULL, NULL, failure)); /* size */
+        (newer.known.size = sizeof newer,
+            muster_store_call(store, &newer.known, NULL, NULL, failure)));
     newer.more = 0;
     ALLOWED(muster_store_request, size, NEWER, "a field that is zero asks for nothing",
         muster_store_call(store, &newer.known, NULL, NULL, failure) == MUSTER_OK &&

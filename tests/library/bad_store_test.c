@@ -218,6 +218,10 @@ static void after_its_server_has_ended(void **state) {
 /* Making one. */
 
 static struct muster_tcp_store_settings tcp;
+static struct {
+    struct muster_tcp_store_settings known;
+    long more;
+} tcp_and_more = {.more = 1};
 /* With a field that the library does not know. */
 static struct {
     struct muster_file_store_settings known;
@@ -254,13 +258,9 @@ static const struct muster_tcp_store_settings good_tcp = {
 
 static enum muster_error make_newer(size_t size, struct muster_failure *failure) {
     struct muster_store *made = NULL;
-    char *newer = calloc(1, size);
-    memcpy(newer, &good_tcp, sizeof good_tcp);
-    memcpy(newer, &size, sizeof size);
-    newer[size - 1] = 1;
-    enum muster_error error = muster_store_new_tcp(
-        (const struct muster_tcp_store_settings *)(void *)newer, &made, failure);
-    free(newer);
+    tcp_and_more.known = good_tcp;
+    tcp_and_more.known.size = size;
+    enum muster_error error = muster_store_new_tcp(&tcp_and_more.known, &made, failure);
     return taken(error, made);
 }
 
@@ -273,7 +273,7 @@ static void settings_of_a_server(void **state) {
         muster_tcp_store_settings, size, BELOW, MUSTER_ERROR_INVALID, TCP(size, sizeof tcp - 1));
     REFUSED(muster_tcp_store_settings, size, ABOVE, MUSTER_ERROR_INVALID, TCP(size, SIZE_MAX));
     REFUSED(muster_tcp_store_settings, size, NEWER, MUSTER_ERROR_UNSUPPORTED,
-        make_newer(sizeof tcp + 8, failure)); /* size */
+        make_newer(tcp_and_more.known.size = sizeof tcp_and_more, failure));
     REFUSED(muster_tcp_store_settings, host, IS_NULL, MUSTER_ERROR_INVALID, TCP(host, NULL));
     REFUSED(muster_tcp_store_settings, host, EMPTY, MUSTER_ERROR_INVALID, TCP(host, ""));
     REFUSED(muster_tcp_store_settings, host, TOO_LONG, MUSTER_ERROR_LIMIT, TCP(host, text));
