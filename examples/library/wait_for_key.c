@@ -14,18 +14,14 @@
 enum { EXIT_USAGE = 2, EXIT_LATER = 75 };
 
 static int status_of(enum muster_error error) {
-    switch (error) {
-    case MUSTER_OK:
+    if (error == MUSTER_OK) {
         return EXIT_SUCCESS;
-    case MUSTER_ERROR_INVALID:
-    case MUSTER_ERROR_LIMIT:
-        return EXIT_USAGE;
-    case MUSTER_ERROR_TIMEOUT:
-    case MUSTER_ERROR_DISCONNECTED:
-        return EXIT_LATER;
-    default:
-        return EXIT_FAILURE;
     }
+    if (error == MUSTER_ERROR_INVALID || error == MUSTER_ERROR_LIMIT) {
+        return EXIT_USAGE;
+    }
+    return error == MUSTER_ERROR_TIMEOUT || error == MUSTER_ERROR_DISCONNECTED ? EXIT_LATER
+                                                                               : EXIT_FAILURE;
 }
 
 static enum muster_error wait_for_key(const struct muster_tcp_store_settings *settings,
