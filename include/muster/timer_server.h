@@ -126,8 +126,8 @@ struct muster_timer_request {
 /* Calls `visit` for each timer that the server of the FIFO `path` holds: that of an agent, of
  * `muster timer serve`, or of another program of this user. Waits for the server, at most ten
  * seconds for each part of its answer; so the thread that processes a server must not ask it.
- * MUSTER_ERROR_SYSTEM when nobody serves, MUSTER_ERROR_LIMIT for a path of more than 4000 bytes, and
- * for an answer with a line of more than 1 MiB. */
+ * MUSTER_ERROR_SYSTEM when nobody serves, MUSTER_ERROR_LIMIT for a path of more than 4000 bytes,
+ * and for an answer with a line of more than 1 MiB. */
 enum muster_error muster_timer_server_list(const char *path,
     void (*visit)(void *context, const struct muster_timer_request *timer), void *context,
     struct muster_failure *failure);

@@ -3,8 +3,6 @@
 #include "unit.h"
 
 #include <math.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include "base/memory.h"
 #include "library/agent_fixture.h"
@@ -127,30 +125,6 @@ static void options_are_those_of_the_command(void **state) {
     assert_bad_with(&settings, MUSTER_ERROR_INVALID, "entrypoint");
 }
 
-static void what_is_no_descriptor_is_refused(void **state) {
-    struct muster_agent_settings settings = good();
-    struct muster_agent *agent = NULL;
-    (void)state;
-    settings.stdout_fd = -2;
-    assert_int_equal(muster_agent_start(&settings, &agent, NULL), MUSTER_ERROR_INVALID);
-    settings.stdout_fd = 12345; /* it is not open */
-    assert_int_equal(muster_agent_start(&settings, &agent, NULL), MUSTER_ERROR_SYSTEM);
-    assert_null(agent);
-}
-
-static void no_agent_is_an_error_of_each_function(void **state) {
-    const struct muster_run_result *result;
-    long pid;
-    (void)state;
-    muster_agent_free(NULL);
-    assert_int_equal(muster_agent_fd(NULL), -1);
-    assert_int_equal(muster_agent_process(NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_pid(NULL, &pid, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_stop(NULL, 0, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_kill(NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_agent_result(NULL, &result, NULL), MUSTER_ERROR_INVALID);
-}
-
 static void calls_in_the_wrong_order_are_errors(void **state) {
     struct fixture fixture;
     const struct muster_run_result *result = NULL;
@@ -174,33 +148,6 @@ static void calls_in_the_wrong_order_are_errors(void **state) {
     tear_down(&fixture);
 }
 
-static void agent_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
-    struct fixture fixture;
-    int status;
-    (void)state;
-    set_up(&fixture, 1, "while ! test -e $DIR/go; do sleep 0.01; done");
-    start(&fixture);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        bool is_good = muster_agent_fd(fixture.agent) == -1 &&
-                       muster_agent_process(fixture.agent, NULL) == MUSTER_ERROR_FORKED &&
-                       muster_agent_stop(fixture.agent, 0, NULL) == MUSTER_ERROR_FORKED &&
-                       muster_agent_kill(fixture.agent, NULL) == MUSTER_ERROR_FORKED;
-        muster_agent_free(fixture.agent);
-        _exit(is_good ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    char *path = text_format("%s/go", fixture.directory);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fclose(file);
-    free(path);
-    assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
-    tear_down(&fixture);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_are_those_of_torchelastic),
     cmocka_unit_test(settings_without_their_initialiser_are_refused),
@@ -208,10 +155,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(numbers_have_bounds),
     cmocka_unit_test(texts_have_bounds),
     cmocka_unit_test(options_are_those_of_the_command),
-    cmocka_unit_test(what_is_no_descriptor_is_refused),
-    cmocka_unit_test(no_agent_is_an_error_of_each_function),
     cmocka_unit_test(calls_in_the_wrong_order_are_errors),
-    cmocka_unit_test(agent_is_of_no_use_in_a_child_and_unharmed_by_it),
 };
 
 TEST_MAIN(tests)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <math.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,68 +91,8 @@ static void probes_hear_what_the_callback_says(void **state) {
     muster_health_server_free(fixture.server);
 }
 
-static void assert_bad(const struct muster_health_settings *settings, enum muster_error expected) {
-    struct muster_health_server *server = NULL;
-    struct muster_failure failure = {0};
-    assert_int_equal(muster_health_server_new(settings, &server, &failure), expected);
-    assert_string_not_equal(failure.message, "");
-    assert_null(server);
-}
-
-static void bad_settings_are_errors(void **state) {
-    struct fixture fixture = {0};
-    struct muster_health_settings settings = settings_of(&fixture);
-    (void)state;
-    assert_int_equal(muster_health_server_new(&settings, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_bad(NULL, MUSTER_ERROR_INVALID);
-    assert_bad(&defaults, MUSTER_ERROR_INVALID);
-    settings.size = 0;
-    assert_bad(&settings, MUSTER_ERROR_INVALID);
-    settings = settings_of(&fixture);
-    settings.port = 65536;
-    assert_bad(&settings, MUSTER_ERROR_INVALID);
-    settings.port = -1;
-    assert_bad(&settings, MUSTER_ERROR_INVALID);
-    settings = settings_of(&fixture);
-    settings.timeout = (double)NAN;
-    assert_bad(&settings, MUSTER_ERROR_INVALID);
-    settings = settings_of(&fixture);
-    settings.address = "";
-    assert_bad(&settings, MUSTER_ERROR_INVALID);
-}
-
-static void no_server_is_an_error_of_each_function(void **state) {
-    (void)state;
-    muster_health_server_free(NULL);
-    assert_int_equal(muster_health_server_port(NULL), -1);
-    assert_int_equal(muster_health_server_fd(NULL), -1);
-    assert_int_equal(muster_health_server_process(NULL, NULL), MUSTER_ERROR_INVALID);
-}
-
-static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
-    struct fixture fixture = {0};
-    int status;
-    (void)state;
-    serve(&fixture);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        bool is_good = muster_health_server_fd(fixture.server) == -1 &&
-                       muster_health_server_process(fixture.server, NULL) == MUSTER_ERROR_FORKED;
-        muster_health_server_free(fixture.server);
-        _exit(is_good ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_answer(&fixture, "/health", "HTTP/1.1 200 ", "alive");
-    muster_health_server_free(fixture.server);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(probes_hear_what_the_callback_says),
-    cmocka_unit_test(bad_settings_are_errors),
-    cmocka_unit_test(no_server_is_an_error_of_each_function),
-    cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
 };
 
 TEST_MAIN(tests)

@@ -30,26 +30,9 @@ static void line_that_has_no_room_is_cut(void **state) {
     assert_int_equal(muster_metric_format(&metric, NULL, 0, &length, NULL), MUSTER_ERROR_LIMIT);
 }
 
-static void bad_input_is_an_error(void **state) {
-    char buffer[128];
-    struct muster_metric bad = metric;
-    (void)state;
-    assert_int_equal(
-        muster_metric_format(NULL, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_metric_format(&metric, NULL, 1, NULL, NULL), MUSTER_ERROR_INVALID);
-    bad.name = NULL;
-    assert_int_equal(
-        muster_metric_format(&bad, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
-    bad = metric;
-    bad.group_name = NULL;
-    assert_int_equal(
-        muster_metric_format(&bad, buffer, sizeof buffer, NULL, NULL), MUSTER_ERROR_INVALID);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(line_is_that_of_the_console),
     cmocka_unit_test(line_that_has_no_room_is_cut),
-    cmocka_unit_test(bad_input_is_an_error),
 };
 
 TEST_MAIN(tests)

@@ -115,30 +115,6 @@ static void what_is_no_record_is_an_error(void **state) {
     tear_down(&fixture);
 }
 
-static void bad_arguments_are_errors(void **state) {
-    (void)state;
-    struct fixture fixture;
-    struct muster_rendezvous_state *record = NULL;
-    char run_id[9000] = {0};
-    memset(run_id, 'x', sizeof run_id - 1);
-    set_up(&fixture);
-    struct muster_store *store = open_store(&fixture);
-    assert_int_equal(muster_rendezvous_state_get(store, NULL, &record, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_rendezvous_state_get(store, "", &record, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_rendezvous_state_get(store, "job", NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(muster_rendezvous_state_get(store, run_id, &record, NULL), MUSTER_ERROR_LIMIT);
-    run_id[8185] = '\0'; /* with the beginning it is too long for a key */
-    assert_int_equal(muster_rendezvous_state_get(store, run_id, &record, NULL), MUSTER_ERROR_LIMIT);
-    assert_int_equal(muster_rendezvous_state_read("", 0, &record, NULL), MUSTER_ERROR_MISSING);
-    assert_int_equal(muster_rendezvous_state_read("x", 1, &record, NULL), MUSTER_ERROR_PROTOCOL);
-    assert_int_equal(muster_rendezvous_state_read("x", 1, NULL, NULL), MUSTER_ERROR_INVALID);
-    assert_int_equal(
-        muster_rendezvous_state_read("x", SIZE_MAX, &record, NULL), MUSTER_ERROR_LIMIT);
-    assert_null(record);
-    muster_store_free(store);
-    tear_down(&fixture);
-}
-
 static void ten_thousand_leave_nothing_behind(void **state) {
     (void)state;
     struct fixture fixture;
@@ -166,7 +142,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(record_of_a_job_is_read_from_its_store),
     cmocka_unit_test(record_of_a_backend_is_read_from_its_bytes),
     cmocka_unit_test(what_is_no_record_is_an_error),
-    cmocka_unit_test(bad_arguments_are_errors),
     cmocka_unit_test(ten_thousand_leave_nothing_behind),
 };
 

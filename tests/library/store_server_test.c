@@ -7,7 +7,6 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,14 +224,6 @@ static void port_that_is_taken_is_an_error(void **state) {
     muster_store_server_free(server);
 }
 
-static void no_server_is_an_error_of_each_function(void **state) {
-    (void)state;
-    muster_store_server_free(NULL);
-    assert_int_equal(muster_store_server_port(NULL), -1);
-    assert_int_equal(muster_store_server_fd(NULL), -1);
-    assert_int_equal(muster_store_server_process(NULL, NULL), MUSTER_ERROR_INVALID);
-}
-
 static void server_is_of_no_use_in_a_child_and_unharmed_by_it(void **state) {
     (void)state;
     struct muster_store_server *server = serve(&defaults);
@@ -284,7 +275,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(limit_of_what_waits_for_a_client_holds),
     cmocka_unit_test(bad_settings_are_errors),
     cmocka_unit_test(port_that_is_taken_is_an_error),
-    cmocka_unit_test(no_server_is_an_error_of_each_function),
     cmocka_unit_test(server_is_of_no_use_in_a_child_and_unharmed_by_it),
     cmocka_unit_test(many_servers_leave_nothing_behind),
 };
