@@ -123,8 +123,8 @@ struct muster_rendezvous_settings {
     double join_timeout;        /* default 600 */
     double last_call_timeout;   /* default 30 */
     double close_timeout;       /* default 30 */
-    double keep_alive_interval; /* default 5 */
-    int keep_alive_max_attempt; /* default 3 */
+    double keep_alive_interval; /* default 5, at most 86400 */
+    int keep_alive_max_attempt; /* default 3, at most 100000 */
     int is_host; /* 1: this node hosts the store at the endpoint; negative: it does not; 0: it does
                     if the endpoint is this machine, and nobody else hosts there */
     const char *token_file; /* a file with the job's token; NULL: there is none */

@@ -17,6 +17,9 @@
 #define DEFAULT_READ_TIMEOUT_SECONDS 60
 #define ENDPOINT_MAXIMUM 512
 #define LEAST_KEEP_ALIVE 0.001
+/* They are multiplied. The command has the same limits. */
+#define LONGEST_KEEP_ALIVE 86400
+#define MOST_KEEP_ALIVES 100000
 
 static enum muster_error check_counts(
     const struct muster_rendezvous_settings *given, struct muster_failure *failure) {
@@ -32,9 +35,10 @@ static enum muster_error check_counts(
             "the maximum number of nodes is %d; it has to be %d (the minimum) to %d",
             given->max_nodes, least, MUSTER_RENDEZVOUS_NODES_MAXIMUM);
     }
-    if (given->keep_alive_max_attempt < 0 || given->keep_alive_max_attempt > INT32_MAX / 2) {
+    if (given->keep_alive_max_attempt < 0 || given->keep_alive_max_attempt > MOST_KEEP_ALIVES) {
         return library_fail(failure, MUSTER_ERROR_INVALID,
-            "keep_alive_max_attempt is %d; it has to be 1 or more", given->keep_alive_max_attempt);
+            "keep_alive_max_attempt is %d; it has to be 1 to %d", given->keep_alive_max_attempt,
+            MOST_KEEP_ALIVES);
     }
     return MUSTER_OK;
 }
@@ -68,6 +72,11 @@ static enum muster_error read_times(const struct muster_rendezvous_settings *giv
     enum muster_error error = MUSTER_OK;
     if (isnan(given->linger_timeout)) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "linger_timeout is no number");
+    }
+    if (given->keep_alive_interval > LONGEST_KEEP_ALIVE) {
+        return library_fail(failure, MUSTER_ERROR_INVALID,
+            "keep_alive_interval is %g seconds; it may be %d", given->keep_alive_interval,
+            LONGEST_KEEP_ALIVE);
     }
     for (size_t i = 0; i < sizeof times / sizeof *times && error == MUSTER_OK; i++) {
         error = read_time(times[i].name, times[i].seconds, times[i].out, failure);

@@ -192,8 +192,12 @@ static void numbers_of_settings(void **state) {
         WITH(keep_alive_interval, 1e-9));
     REFUSED(muster_rendezvous_settings, keep_alive_interval, NOT_A_NUMBER, MUSTER_ERROR_INVALID,
         WITH(keep_alive_interval, NAN));
-    ALLOWED(muster_rendezvous_settings, keep_alive_interval, ABOVE, "so long is for ever",
-        WITH(keep_alive_interval, INFINITY) == MUSTER_OK);
+    REFUSED(muster_rendezvous_settings, keep_alive_interval, ABOVE, MUSTER_ERROR_INVALID,
+        WITH(keep_alive_interval, 86401));
+    REFUSED(muster_rendezvous_settings, keep_alive_interval, ABOVE, MUSTER_ERROR_INVALID,
+        WITH(keep_alive_interval, INFINITY));
+    REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, ABOVE, MUSTER_ERROR_INVALID,
+        WITH(keep_alive_max_attempt, 100001));
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, BELOW, MUSTER_ERROR_INVALID,
         WITH(keep_alive_max_attempt, -1));
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, ABOVE, MUSTER_ERROR_INVALID,
