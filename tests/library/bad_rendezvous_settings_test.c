@@ -112,6 +112,14 @@ static void texts_of_settings(void **state) {
         WITHOUT_ENDPOINT(backend, NULL));
     REFUSED(muster_rendezvous_settings, backend, BOTH, MUSTER_ERROR_INVALID,
         WITH(backend, &fixture.backend));
+    free(text);
+    end();
+}
+
+static void places_of_settings(void **state) {
+    char *text = bad_input_text(70000);
+    (void)state;
+    begin();
     ALLOWED(muster_rendezvous_settings, local_addr, IS_NULL, "there is a default",
         WITH(local_addr, NULL) == MUSTER_OK);
     REFUSED(
@@ -198,6 +206,12 @@ static void numbers_of_settings(void **state) {
         WITH(keep_alive_interval, INFINITY));
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, ABOVE, MUSTER_ERROR_INVALID,
         WITH(keep_alive_max_attempt, 100001));
+    end();
+}
+
+static void further_numbers_of_settings(void **state) {
+    (void)state;
+    begin();
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, BELOW, MUSTER_ERROR_INVALID,
         WITH(keep_alive_max_attempt, -1));
     REFUSED(muster_rendezvous_settings, keep_alive_max_attempt, ABOVE, MUSTER_ERROR_INVALID,
@@ -401,7 +415,9 @@ static void what_a_backend_fills_in(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(texts_of_settings),
+    cmocka_unit_test(places_of_settings),
     cmocka_unit_test(numbers_of_settings),
+    cmocka_unit_test(further_numbers_of_settings),
     cmocka_unit_test(members_of_a_backend),
     cmocka_unit_test(what_a_backend_fills_in),
 };

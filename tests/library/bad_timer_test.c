@@ -116,6 +116,16 @@ static void arguments_of_requests(void **state) {
         muster_timer_release(&timer, "") == 0 && has_come("\"scope_id\": \"\""));
     ALLOWED(muster_timer_release, scope, NOT_UTF8, "what is no UTF-8 is U+FFFD",
         muster_timer_release(&timer, NO_UTF8) == 0 && has_come("\\ufffd"));
+    assert_true(has_come(""));
+    free(text);
+    end();
+}
+
+static void arguments_of_requests_for_others(void **state) {
+    char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
+    struct muster_timer unopened = {0};
+    (void)state;
+    begin();
     REFUSED_ERRNO(muster_timer_acquire_for, timer, IS_NULL, EINVAL,
         muster_timer_acquire_for(NULL, 1, "s", 60) == -1);
     REFUSED_ERRNO(muster_timer_acquire_for, timer, NOT_OPENED, ENOENT,
@@ -150,6 +160,16 @@ static void arguments_of_requests(void **state) {
         muster_timer_release_for(&timer, 1, "") == 0 && has_come("\"scope_id\": \"\""));
     ALLOWED(muster_timer_release_for, scope, NOT_UTF8, "what is no UTF-8 is U+FFFD",
         muster_timer_release_for(&timer, 1, NO_UTF8) == 0 && has_come("\\ufffd"));
+    assert_true(has_come(""));
+    free(text);
+    end();
+}
+
+static void arguments_of_scopes(void **state) {
+    char *text = bad_input_text(MUSTER_TIMER_LINE_SIZE);
+    struct muster_timer unopened = {0};
+    (void)state;
+    begin();
     ALLOWED(muster_timer_scope_begin, timer, IS_NULL, "the error is in the scope",
         muster_timer_scope_begin(NULL, "s", 60).error == EINVAL);
     ALLOWED(muster_timer_scope_begin, timer, NOT_OPENED, "the error is in the scope",
@@ -239,6 +259,8 @@ static void after_its_server_has_gone(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(arguments_of_opening),
     cmocka_unit_test(arguments_of_requests),
+    cmocka_unit_test(arguments_of_requests_for_others),
+    cmocka_unit_test(arguments_of_scopes),
     cmocka_unit_test(pids),
     cmocka_unit_test(members),
     cmocka_unit_test(after_its_server_has_gone),
