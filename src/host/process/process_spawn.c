@@ -10,6 +10,7 @@
 #include <stdio_ext.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,9 @@
 /* The exit status of a child that did not reach exec. It is not used, because the child's report
  * counts. */
 #define CHILD_FAILED 127
+
+/* So many threads of the agent open something at one moment at most. */
+#define STRAYS_MAXIMUM 64
 
 /* Where the child finds the fourth descriptor. */
 #define EXTRA_FILENO 3
@@ -171,7 +175,14 @@ static bool note_open(void *context, int number) {
 }
 
 static void list_open_descriptors(struct number_list *out_list) {
+    size_t count = 0;
     (void)number_directory_each("/proc/self/fd", note_open, out_list);
+    for (size_t i = 0; i < out_list->count; i++) {
+        if (fcntl(out_list->items[i], F_GETFD) != -1) { /* else it was the listing's own */
+            out_list->items[count++] = out_list->items[i];
+        }
+    }
+    out_list->count = count;
 }
 
 static bool has_number(const struct number_list *list, int number) {
@@ -212,6 +223,36 @@ static int move_down(int fd) {
     return lower == -1 ? fd : lower;
 }
 
+/* What is open in the child and is to be closed, as far as it is known. */
+struct strays {
+    const struct process_function *function;
+    int extra_fd;
+    int numbers[STRAYS_MAXIMUM];
+    size_t count;
+};
+
+static bool note_stray(void *context, int number) {
+    struct strays *strays = context;
+    if (number > STDERR_FILENO && number != strays->extra_fd &&
+        !has_number(&strays->function->kept, number) && strays->count < STRAYS_MAXIMUM) {
+        strays->numbers[strays->count++] = number;
+    }
+    return true;
+}
+
+/* Another thread of the agent may have opened something between the listing and the fork. libuv has
+ * opened pipes since, which stay. */
+static void close_strays(const struct process_function *function, int extra_fd) {
+    struct strays strays = {.function = function, .extra_fd = extra_fd};
+    (void)number_directory_each("/proc/self/fd", note_stray, &strays);
+    for (size_t i = 0; i < strays.count; i++) {
+        struct stat found;
+        if (fstat(strays.numbers[i], &found) == 0 && !S_ISFIFO(found.st_mode)) {
+            close(strays.numbers[i]);
+        }
+    }
+}
+
 /* The agent's descriptors end here as they would at exec. What the program had written into its own
  * streams and not flushed is not this process's to write. */
 static _Noreturn void run_function(const struct spawn_plan *plan) {
@@ -223,6 +264,7 @@ static _Noreturn void run_function(const struct spawn_plan *plan) {
             close(number);
         }
     }
+    close_strays(function, extra_fd);
     environ = plan->request->environment->items;
     __fpurge(stdout);
     __fpurge(stderr);

@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "processes.h"
@@ -89,10 +92,61 @@ static void a_failed_start_with_a_fourth_descriptor_is_told(void **state) {
     text_list_clear(&environment);
 }
 
+static atomic_bool is_over;
+
+/* What the agent's errands do. */
+static void *look_at_directories(void *context) {
+    while (!is_over) {
+        int fd = open("/", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+        close(fd);
+    }
+    return context;
+}
+
+static int look_for_directories(void *context, int extra_fd) {
+    (void)context;
+    (void)extra_fd;
+    for (int fd = STDERR_FILENO + 1; fd < 64; fd++) {
+        struct stat found;
+        if (fstat(fd, &found) == 0 && S_ISDIR(found.st_mode)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void a_function_has_nothing_that_another_thread_has_just_opened(void **state) {
+    (void)state;
+    struct process_function function = {.run = look_for_directories};
+    struct text_list arguments = {0};
+    struct text_list environment = processes_environment();
+    struct process_request request;
+    struct process process;
+    pthread_t thread;
+    assert_int_equal(process_function_keep(&function, -1, -1, NULL), FAILURE_NONE);
+    text_list_add(&arguments, "function");
+    process_request_init(&request, &arguments, &environment);
+    request.function = &function;
+    is_over = false;
+    assert_int_equal(pthread_create(&thread, NULL, look_at_directories, NULL), 0);
+    int inherited = 0;
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(process_spawn(&request, &process, NULL), FAILURE_NONE);
+        inherited += processes_wait(&process) == 0 ? 0 : 1;
+    }
+    is_over = true;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(inherited, 0);
+    number_list_clear(&function.kept);
+    text_list_clear(&arguments);
+    text_list_clear(&environment);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(worker_has_the_fourth_descriptor_that_it_is_to_have),
     cmocka_unit_test(the_fourth_descriptor_may_lie_anywhere),
     cmocka_unit_test(a_failed_start_with_a_fourth_descriptor_is_told),
+    cmocka_unit_test(a_function_has_nothing_that_another_thread_has_just_opened),
 };
 
 TEST_MAIN(tests)
