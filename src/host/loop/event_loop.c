@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/loop/event_loop.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include <uv.h>
@@ -94,8 +95,8 @@ struct uv_loop_s *event_loop_uv(struct event_loop *loop) {
 static bool has_place_for(const uv_loop_t *uv, int fd) {
     size_t needed = (size_t)fd + 3; /* two places are libuv's own */
     size_t places = 1;
-    if (fd < 0 || (unsigned)fd < uv->nwatchers) {
-        return true;
+    if (fd < 0 || (unsigned)fd < uv->nwatchers || fcntl(fd, F_GETFD) == -1) {
+        return true; /* or it is none, which uv_poll_init says */
     }
     while (places < needed) {
         places *= 2;
