@@ -69,11 +69,13 @@ def test_workers_that_take_their_time_to_end_are_restarting_and_draining(muster,
     (scratch / "fail.1.0").unlink()
     assert running.finish().status == 0
 
-    (scratch / "go").unlink()
+    for name in ("go", *(path.name for path in scratch.glob("ready.*"))):
+        (scratch / name).unlink()
     running = start(muster)
     probe = Probe(running)
     probe.wait_for_phase("running")
     assert probe.phase_of_metrics() == "running"
+    running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "workers that can be asked to end")
     running.signal(signal.SIGTERM)
     assert probe.wait_for_phase("draining")["running_workers"] == 2
     assert probe.phase_of_metrics() == "draining"
