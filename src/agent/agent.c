@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -336,17 +335,22 @@ static enum failure_code open_audience(struct agent *agent, struct failure *fail
     return agent_audience_new(agent->loop, &settings, agent->config, &agent->audience, failure);
 }
 
+static enum failure_code open_loop(struct agent *agent, struct failure *failure) {
+    enum failure_code code = event_loop_new(&agent->loop, failure);
+    if (code == FAILURE_NONE) {
+        agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
+        code =
+            agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
+    }
+    return code;
+}
+
 /* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
  * order of dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     signal_watch_ignore_broken_pipes();
     agent->descriptor_limit = descriptor_limit_raise();
-    enum failure_code code = event_loop_new(&agent->loop, failure);
-    if (code != FAILURE_NONE) {
-        return code;
-    }
-    agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
-    code = agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
+    enum failure_code code = open_loop(agent, failure);
     if (code == FAILURE_NONE) {
         code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
             agent_signal_came, agent, &agent->signals, failure);
@@ -481,15 +485,9 @@ int agent_run_for(const struct agent_program *program, const struct launch_confi
     } else if (agent.outcome.kind == AGENT_OUTCOME_SIGNALLED) {
         status = agent_end_by_signal(&agent);
     } else {
-        bool is_refusal = failure.code == FAILURE_SYSTEM;
-        const char *why = agent.has_no_memory ? AGENT_MEMORY_SENTENCE : failure.message;
-        status = agent_end_of_itself(&agent, is_refusal ? "OSError" : "RuntimeError", why);
-        agent.has_no_memory = agent.has_no_memory || failure.system_error == ENOMEM;
+        status = agent_end_unbegun(&agent, &failure);
     }
     agent_end_tell(&agent, status);
-    if (program != NULL && program->out_has_no_memory != NULL) {
-        *program->out_has_no_memory = agent.has_no_memory && status != EXIT_SUCCESS;
-    }
     tear_down(&agent);
     return status;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent_end.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
+#include "agent/agent_events.h"
 #include "agent/failure/agent_report.h"
 #include "base/memory.h"
 #include "core/telling/event_record.h"
@@ -75,6 +78,13 @@ static int end_as_worker(struct agent *agent) {
                                     : agent->exit_on.value;
 }
 
+int agent_end_unbegun(struct agent *agent, const struct failure *failure) {
+    bool is_refusal = failure->code == FAILURE_SYSTEM;
+    const char *why = agent->has_no_memory ? AGENT_MEMORY_SENTENCE : failure->message;
+    agent->has_no_memory = agent->has_no_memory || failure->system_error == ENOMEM;
+    return agent_end_of_itself(agent, is_refusal ? "OSError" : "RuntimeError", why);
+}
+
 /* The agent has said so when it began to end. Workers that have failed before are reported, too. */
 static int end_without_memory(struct agent *agent) {
     const struct worker_group *group = node_machine_workers(agent->node);
@@ -86,6 +96,20 @@ static int end_without_memory(struct agent *agent) {
         (void)report_failures(agent);
     }
     return EXIT_JOB_FAILED;
+}
+
+void agent_memory_exhausted(void *context) {
+    struct agent *agent = context;
+    if (!agent->has_no_memory) {
+        agent->has_no_memory = true;
+        log_error(agent->log, "%s", AGENT_MEMORY_SENTENCE);
+    }
+    if (agent->node == NULL) { /* it is still being prepared */
+        event_loop_stop(agent->loop);
+        return;
+    }
+    agent_post(agent,
+        &(struct node_event){.part = NODE_AGENT, .agent = {.kind = AGENT_EVENT_CANNOT_GO_ON}});
 }
 
 int agent_end_report(struct agent *agent) {
@@ -217,6 +241,9 @@ static void describe_run(struct agent *agent, struct run_result *result) {
 }
 
 void agent_end_tell(struct agent *agent, int status) {
+    if (agent->program != NULL && agent->program->out_has_no_memory != NULL) {
+        *agent->program->out_has_no_memory = agent->has_no_memory && status != EXIT_SUCCESS;
+    }
     if (agent->audience == NULL) {
         return;
     }

@@ -358,19 +358,6 @@ void agent_signal_came(void *context, int signal) {
     agent_signal_received(agent, signal);
 }
 
-void agent_memory_exhausted(void *context) {
-    struct agent *agent = context;
-    if (!agent->has_no_memory) {
-        agent->has_no_memory = true;
-        log_error(agent->log, "%s", AGENT_MEMORY_SENTENCE);
-    }
-    if (agent->node == NULL) { /* it is still being prepared */
-        event_loop_stop(agent->loop);
-        return;
-    }
-    take_kind(agent, AGENT_EVENT_CANNOT_GO_ON);
-}
-
 void agent_timer_expired(void *context) {
     struct agent *agent = context;
     log_warning(agent->log, "--on-timer-expiry exit-agent: shutting down workers");

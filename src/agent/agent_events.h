@@ -18,7 +18,6 @@ void agent_deadline_passed(void *context);
 void agent_signal_came(
     void *context, int signal); /* from outside, which workers may have got, too */
 void agent_signal_received(void *context, int signal);
-void agent_memory_exhausted(void *context);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);

@@ -11,6 +11,8 @@ import pytest
 
 from support import timers
 
+pytestmark = pytest.mark.plain_build  # a sanitizer takes memory of its own
+
 KIB = 1024
 SENTENCE = "there is no memory for the agent, so this node ends"
 # What the program says where not even that is possible.

@@ -4,8 +4,6 @@
 #include "core/agent/agent_step.h"
 #include "core/workers/signal_name.h"
 
-#define SIGNAL_NUMBER_TERMINATE 15
-
 static void join(struct agent_step *step);
 static void start_workers(struct agent_step *step);
 static void fail_join(struct agent_step *step);
@@ -33,9 +31,6 @@ static void stop_for_new_round(struct agent_step *step);
 static void restart_for_new_round(struct agent_step *step);
 static void believe_failure(struct agent_step *step);
 static void fail_after_doubt(struct agent_step *step);
-static void finish_unable(struct agent_step *step);
-static void stop_unable(struct agent_step *step);
-static void fail_unable_instead(struct agent_step *step);
 
 /* The whole life of an agent. Events without a handler are ignored. */
 static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent_step *step) = {
@@ -43,7 +38,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
         {
             [AGENT_EVENT_START] = join,
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
-            [AGENT_EVENT_CANNOT_GO_ON] = finish_unable,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
     [AGENT_JOINING] =
         {
@@ -52,7 +47,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_FAILED] = finish_for_peer,
             [AGENT_EVENT_JOB_OVER] = finish_unneeded,
-            [AGENT_EVENT_CANNOT_GO_ON] = finish_unable,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
     [AGENT_STARTING] =
         {
@@ -66,7 +61,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
             [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
-            [AGENT_EVENT_CANNOT_GO_ON] = stop_unable,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_stop_unable,
         },
     [AGENT_RUNNING] =
         {
@@ -78,7 +73,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_RESTART] = stop_for_peer_restart,
             [AGENT_EVENT_PEER_FAILED] = stop_for_peer_failure,
             [AGENT_EVENT_ROUND_OVER] = stop_for_new_round,
-            [AGENT_EVENT_CANNOT_GO_ON] = stop_unable,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_stop_unable,
         },
     [AGENT_STOPPING] =
         {
@@ -92,7 +87,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_PEER_FAILED] = fail_for_peer_instead,
             [AGENT_EVENT_ROUND_OVER] = restart_for_new_round,
             [AGENT_EVENT_FAILURE_STANDS] = believe_failure,
-            [AGENT_EVENT_CANNOT_GO_ON] = fail_unable_instead,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_fail_unable_instead,
         },
     [AGENT_LEAVING] =
         {
@@ -110,7 +105,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
             [AGENT_EVENT_SIGNAL_RECEIVED] = finish_for_signal,
             [AGENT_EVENT_PEER_FAILED] = fail_after_doubt,
             [AGENT_EVENT_ROUND_OVER] = join,
-            [AGENT_EVENT_CANNOT_GO_ON] = finish_unable,
+            [AGENT_EVENT_CANNOT_GO_ON] = agent_step_finish_unable,
         },
 };
 
@@ -477,29 +472,5 @@ static void restart_for_new_round(struct agent_step *step) {
     if (step->machine->stop_reason == AGENT_STOP_CLEAN_UP ||
         step->machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
         step->machine->stop_reason = AGENT_STOP_RESTART;
-    }
-}
-
-/* This agent cannot go on. Other nodes may, as after a signal to this one. */
-
-static void finish_unable(struct agent_step *step) {
-    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    agent_step_finish(step, AGENT_OUTCOME_FAILED);
-}
-
-static void stop_unable(struct agent_step *step) {
-    step->machine->looks_before_killing = false;
-    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
-    agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
-}
-
-/* Workers that have succeeded stay so, and the exit barrier follows. */
-static void fail_unable_instead(struct agent_step *step) {
-    struct agent_machine *machine = step->machine;
-    machine->looks_before_killing = false;
-    if (machine->stop_reason == AGENT_STOP_RESTART ||
-        machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
-        machine->stop_reason = AGENT_STOP_FAILURE;
-        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     }
 }

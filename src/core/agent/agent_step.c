@@ -85,3 +85,27 @@ void agent_step_kill_workers(struct agent_step *step) {
     agent_step_push_kind(step, AGENT_EFFECT_KILL_WORKERS);
     agent_step_arm_timer(step, instant_after(step->event->now, patience));
 }
+
+/* This agent cannot go on. Other nodes may, as after a signal to this one. */
+
+void agent_step_finish_unable(struct agent_step *step) {
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_finish(step, AGENT_OUTCOME_FAILED);
+}
+
+void agent_step_stop_unable(struct agent_step *step) {
+    step->machine->looks_before_killing = false;
+    agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    agent_step_begin_stop(step, AGENT_STOP_FAILURE, SIGNAL_NUMBER_TERMINATE);
+}
+
+/* Workers that have succeeded stay so, and the exit barrier follows. */
+void agent_step_fail_unable_instead(struct agent_step *step) {
+    struct agent_machine *machine = step->machine;
+    machine->looks_before_killing = false;
+    if (machine->stop_reason == AGENT_STOP_RESTART ||
+        machine->stop_reason == AGENT_STOP_DOUBTED_FAILURE) {
+        machine->stop_reason = AGENT_STOP_FAILURE;
+        agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
+    }
+}

@@ -6,6 +6,9 @@
 
 #include "core/agent/agent_machine.h"
 
+/* By which workers are asked to end. */
+#define SIGNAL_NUMBER_TERMINATE 15
+
 struct agent_step {
     struct agent_machine *machine;
     const struct agent_event *event;
@@ -32,5 +35,10 @@ void agent_step_begin_stop(struct agent_step *step, enum agent_stop_reason reaso
 void agent_step_kill_workers(struct agent_step *step);
 
 void agent_step_finish(struct agent_step *step, enum agent_outcome_kind kind);
+
+/* This agent cannot go on: before workers run, while they run, and while they are stopped. */
+void agent_step_finish_unable(struct agent_step *step);
+void agent_step_stop_unable(struct agent_step *step);
+void agent_step_fail_unable_instead(struct agent_step *step);
 
 #endif
