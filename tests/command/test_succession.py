@@ -315,5 +315,7 @@ def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_u
     assert world.restarts == {1} and len(job.worlds()) == 2, job.tell()
     world.end()
     assert job.succeeds()
-    said = [line for line in job.started[0].err().splitlines() if line.startswith("W") and "the file system is full" in line]
+    warnings = [line for line in job.started[0].err().splitlines() if line.startswith("W")]
+    # a renewal that comes meanwhile is another matter
+    said = [line for line in warnings if "the file system is full" in line and "is not renewed" not in line]
     assert len(said) == 1, said
