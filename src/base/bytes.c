@@ -7,9 +7,6 @@
 #include "base/memory.h"
 #include "base/spare_memory.h"
 
-/* What the reserve has for the pieces of a step. */
-#define SMALL_BYTES ((size_t)65536)
-
 struct slice slice_from_string(const char *string) {
     return (struct slice){(const uint8_t *)string, strlen(string)};
 }
@@ -39,8 +36,7 @@ void bytes_clear(struct bytes *bytes) {
 
 /* Whether there is no memory to double a buffer that becomes this large. */
 static bool is_missing(size_t capacity) {
-    return capacity > SMALL_BYTES &&
-           !spare_memory_is_there(capacity > SIZE_MAX / 2 ? SIZE_MAX : 2 * capacity);
+    return !spare_memory_has_room_for(capacity > SIZE_MAX / 2 ? SIZE_MAX : 2 * capacity);
 }
 
 enum failure_code bytes_reserve(struct bytes *bytes, size_t length) {

@@ -6,9 +6,6 @@
 #include "base/memory.h"
 #include "base/spare_memory.h"
 
-/* Up to this size it comes from the reserve, if need be. */
-#define SMALL_BYTES ((size_t)65536)
-
 void heap_clear(struct heap *heap) {
     free(heap->items);
     *heap = (struct heap){0};
@@ -45,8 +42,8 @@ static void sink(struct heap *heap, struct heap_item *item) {
 }
 
 bool heap_has_room(const struct heap *heap) {
-    size_t bytes = 2 * heap->capacity * sizeof *heap->items;
-    return heap->count < heap->capacity || bytes <= SMALL_BYTES || spare_memory_is_there(bytes);
+    return heap->count < heap->capacity ||
+           spare_memory_has_room_for(2 * heap->capacity * sizeof *heap->items);
 }
 
 void heap_insert(struct heap *heap, struct heap_item *item, int64_t key) {

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* What the reserve has for each of several pieces of a step. */
+#define SMALL_BYTES ((size_t)65536)
+
 /* Of the process, as its memory is. */
 static _Atomic(void *) reserve;
 static _Atomic(void *) last_reserve;
@@ -58,6 +61,10 @@ bool spare_memory_is_there(size_t bytes) {
     void *volatile memory = malloc(bytes); /* else the compiler may leave both calls out */
     free(memory);
     return memory != NULL;
+}
+
+bool spare_memory_has_room_for(size_t bytes) {
+    return bytes <= SMALL_BYTES || spare_memory_is_there(bytes);
 }
 
 bool spare_memory_is_enough_for(size_t bytes, size_t factor) {

@@ -35,6 +35,10 @@ void spare_memory_watch(void (*given_up)(void *context), void *context);
 /* Whether there are so many bytes now, beside the reserve. */
 bool spare_memory_is_there(size_t bytes);
 
+/* The same, but what is small comes from the reserve, if need be, and is not asked for: for lists
+ * that double. */
+bool spare_memory_has_room_for(size_t bytes);
+
 /* Both: a step may begin that handles so many bytes of somebody else, and makes `factor` times as
  * many of them. */
 bool spare_memory_is_enough_for(size_t bytes, size_t factor);

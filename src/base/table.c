@@ -18,9 +18,6 @@
 #define uthash_fatal(message) abort() /* unreachable: memory_allocate never returns NULL */
 #include <uthash.h>
 
-/* A list of buckets up to this size comes from the reserve, if need be. */
-#define SMALL_BYTES ((size_t)65536)
-
 struct entry {
     UT_hash_handle hh;
     void *value;
@@ -85,7 +82,7 @@ static bool cannot_grow(const UT_hash_table *head, unsigned hash) {
     const UT_hash_bucket *bucket = &head->buckets[hash & (head->num_buckets - 1)];
     size_t bytes = 2 * (size_t)head->num_buckets * sizeof *bucket;
     bool is_due = bucket->count + 1 >= (bucket->expand_mult + 1) * HASH_BKT_CAPACITY_THRESH;
-    return is_due && !head->noexpand && bytes > SMALL_BYTES && !spare_memory_is_there(bytes);
+    return is_due && !head->noexpand && !spare_memory_has_room_for(bytes);
 }
 
 /* The list of buckets is the only piece of a table that becomes large. Without memory for it the

@@ -6,8 +6,6 @@
 #include "base/spare_memory.h"
 #include "library/library_failure.h"
 
-/* Less than this is not asked for first. */
-#define SMALL_BYTES 65536
 /* For what libuv and others take, which know nothing of the house's reserve. */
 #define FOREIGN_BYTES 65536
 
@@ -24,8 +22,4 @@ bool library_memory_is_there(void) {
         return false;
     }
     return true;
-}
-
-bool library_has_memory(size_t bytes) {
-    return bytes <= SMALL_BYTES || spare_memory_is_there(bytes);
 }

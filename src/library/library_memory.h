@@ -5,7 +5,6 @@
 #define MUSTER_LIBRARY_LIBRARY_MEMORY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <muster/error.h>
 
@@ -14,8 +13,5 @@ enum muster_error library_memory_check(struct muster_failure *out_failure);
 
 /* The same as errno, for functions that have no other error. */
 bool library_memory_is_there(void);
-
-/* Whether there is memory for so many bytes, which the house's modules then take. */
-bool library_has_memory(size_t bytes);
 
 #endif

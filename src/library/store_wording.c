@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "core/store/store_limits.h"
 #include "library/library_failure.h"
-#include "library/library_memory.h"
 #include "library/library_settings.h"
 
 /* What is kept of one of several keys, beside its bytes. */
@@ -141,7 +141,7 @@ static enum muster_error check(const struct muster_store_request *given, const c
     /* The request is spelled out in a buffer that doubles, beside the keys with their prefixes, and
      * their places. */
     size_t places = fields_of[number].has_keys ? given->count * PLACE_BYTES : 0;
-    if (error == MUSTER_OK && !library_has_memory(3 * *bytes + places)) {
+    if (error == MUSTER_OK && !spare_memory_has_room_for(3 * *bytes + places)) {
         return library_fail(failure, MUSTER_ERROR_MEMORY, "there is no memory for the request");
     }
     return error;

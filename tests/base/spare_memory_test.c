@@ -24,9 +24,11 @@ static void more_than_there_can_be_is_not_there(void **state) {
     (void)state;
     assert_true(spare_memory_is_there(100));
     assert_true(spare_memory_is_enough_for(100, 16));
+    assert_true(spare_memory_has_room_for(100) && spare_memory_has_room_for(100000));
     assert_false(spare_memory_is_enough_for(SIZE_MAX / 2, 16)); /* which no size can hold */
     if (!process_has_memory_of_others()) {                      /* which end the process for it */
         assert_false(spare_memory_is_there(SIZE_MAX / 2));
+        assert_false(spare_memory_has_room_for(SIZE_MAX / 2));
         assert_false(spare_memory_is_enough_for(SIZE_MAX / 2, 1));
     }
     (void)spare_memory_give_up_reserve();

@@ -14,9 +14,6 @@
 #include "base/spare_memory.h"
 #include "base/text.h"
 
-/* What waits takes up to so much from the reserve, if need be. */
-#define SMALL_BYTES ((size_t)65536)
-
 struct program_channel {
     struct program_channel_settings settings;
     uv_poll_t *poll;
@@ -139,8 +136,7 @@ static bool is_full(const struct program_channel *channel, size_t length) {
     const struct text *waiting = &channel->waiting;
     size_t needed = waiting->length + length + 1;
     return waiting->length - channel->sent + length > PROGRAM_CHANNEL_CEILING ||
-           (needed > waiting->capacity && needed > SMALL_BYTES &&
-               !spare_memory_is_there(2 * needed));
+           (needed > waiting->capacity && !spare_memory_has_room_for(2 * needed));
 }
 
 void program_channel_tell(struct program_channel *channel, const char *line, bool may_be_lost) {
