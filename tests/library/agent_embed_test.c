@@ -207,7 +207,7 @@ static void agent_is_freed_from_inside_a_callback(void **state) {
     fixture.settings.metric = NULL;
     start(&fixture);
     while (fixture.agent != NULL) {
-        process_once(&fixture);
+        process_once(fixture.agent);
     }
     assert_int_equal(fixture.ended, 0);
     tear_down(&fixture);

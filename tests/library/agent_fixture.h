@@ -113,18 +113,23 @@ static inline void start(struct fixture *fixture) {
 }
 
 /* Takes what the agent says next. */
-static inline void process_once(struct fixture *fixture) {
-    struct pollfd ready = {.fd = muster_agent_fd(fixture->agent), .events = POLLIN};
+static inline void process_once(struct muster_agent *agent) {
+    struct pollfd ready = {.fd = muster_agent_fd(agent), .events = POLLIN};
     assert_true(poll(&ready, 1, -1) == 1);
-    assert_int_equal(muster_agent_process(fixture->agent, &fixture->failure), MUSTER_OK);
+    assert_int_equal(muster_agent_process(agent, NULL), MUSTER_OK);
+}
+
+static inline const struct muster_run_result *wait_for_result(struct muster_agent *agent) {
+    const struct muster_run_result *result = NULL;
+    while (muster_agent_result(agent, &result, NULL) == MUSTER_ERROR_STATE) {
+        process_once(agent);
+    }
+    assert_non_null(result);
+    return result;
 }
 
 static inline const struct muster_run_result *wait_for_end(struct fixture *fixture) {
-    const struct muster_run_result *result = NULL;
-    while (muster_agent_result(fixture->agent, &result, NULL) == MUSTER_ERROR_STATE) {
-        process_once(fixture);
-    }
-    assert_non_null(result);
+    const struct muster_run_result *result = wait_for_result(fixture->agent);
     assert_int_equal(fixture->ended, 1);
     return result;
 }

@@ -114,7 +114,7 @@ static void agent_apart_says_why_it_has_ended(void **state) {
         leave((pid_t)pid, levels[i]);
         let_go(&fixture);
         while (muster_agent_result(fixture.agent, &result, NULL) == MUSTER_ERROR_STATE) {
-            process_once(&fixture);
+            process_once(fixture.agent);
         }
         assert_int_equal(fixture.ended, 1);
         assert_int_equal(result->exit_status, 1);
