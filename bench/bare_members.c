@@ -28,7 +28,8 @@
 #define RUN_ID "bench"
 #define PATIENCE_SECONDS 120
 #define REGROUPS_MOST 3
-#define SETTLING_SECONDS 10 /* before the rest: the work of the start is over */
+#define SETTLING_SECONDS 20 /* before the rest: the work of the start is over */
+#define CALM_SECONDS 5      /* instead of ten minutes, which nobody waits for */
 #define NAP ((struct timespec){.tv_nsec = 1000000})
 
 struct options {
@@ -248,6 +249,7 @@ static void make_member(struct process *process, int index) {
         .minimum_nodes = rendezvous->minimum_nodes,
         .maximum_nodes = rendezvous->maximum_nodes,
         .silence_timeout = rendezvous->silence_timeout,
+        .calm_after = rendezvous->delegates ? rendezvous->calm_after : (struct duration){0},
         .answer_timeout = {INT64_C(1000000000) * PATIENCE_SECONDS},
         .delegates = rendezvous->delegates,
         .observer = {.told = told, .context = member},
@@ -296,6 +298,7 @@ static void configure(struct process *process) {
     rendezvous_settings_init(rendezvous);
     rendezvous->minimum_nodes = rendezvous->maximum_nodes = process->options->members;
     rendezvous->delegates = process->options->delegates;
+    rendezvous->calm_after = (struct duration){INT64_C(1000000000) * CALM_SECONDS};
     if (process->options->rest == 0) {
         rendezvous->silence_timeout = (struct duration){INT64_C(1000000000) * PATIENCE_SECONDS};
     }

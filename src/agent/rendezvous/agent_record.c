@@ -173,6 +173,12 @@ static struct duration answer_timeout(const struct agent_record *record) {
         settings->keep_alive_interval.nanoseconds * settings->keep_alive_max_attempt};
 }
 
+/* Few nodes cost their host little, and they may meet over any network. */
+static struct duration calm_after(const struct launch_config *config) {
+    return config->dynamic.settings.delegates ? config->dynamic.settings.calm_after
+                                              : (struct duration){0};
+}
+
 static struct rendezvous_backend *make_backend(struct agent_record *record) {
     const struct launch_config *config = record->settings->config;
     struct rendezvous_backend_settings backend = {
@@ -183,6 +189,7 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .maximum_nodes = config->maximum_nodes,
         .silence_timeout = config->dynamic.settings.silence_timeout,
         .answer_timeout = answer_timeout(record),
+        .calm_after = calm_after(config),
         .delegates = config->dynamic.settings.delegates,
         .observer = {.told = told,
             .doubted = record->succession != NULL ? doubted : NULL,

@@ -18,6 +18,7 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
         .keep_alive_interval = {5 * SECOND},
         .keep_alive_max_attempt = 3,
         .silence_timeout = {3 * SECOND},
+        .calm_after = {600 * SECOND},
         .host_timeout = {30 * SECOND},
         .fence_timeout = {10 * SECOND},
         .exit_barrier_timeout = {300 * SECOND},

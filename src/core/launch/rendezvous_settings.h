@@ -41,6 +41,10 @@ struct rendezvous_settings {
     int keep_alive_max_attempt;          /* keep_alive_max_attempt, 3 */
     /* Muster's own */
     struct duration silence_timeout; /* silence_timeout, 3 s: for a machine that does not answer */
+    /* calm_after, 600 s: in a job that delegates, after how long without a lost packet a connection
+     * needs no signs of life (core/store/connection_calm). A network that loses one packet in a
+     * hundred is found out by then, but for one connection in a hundred thousand. */
+    struct duration calm_after;
     /* host_timeout, 30 s: how long a node that has lost the store looks for it again */
     struct duration host_timeout;
     /* fence_timeout, 10 s: with a register, how long workers run on a node that hears of neither it

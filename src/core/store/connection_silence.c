@@ -6,6 +6,10 @@
 /* Looks at the end of the limit come a little later, because the silence is measured roughly. */
 #define ROUGHLY_MILLISECONDS 10
 
+bool connection_silence_is_unusual(struct duration silent_for) {
+    return silent_for.nanoseconds > duration_from_milliseconds(USUAL_MILLISECONDS).nanoseconds;
+}
+
 bool connection_silence_rests(const struct connection_silence *silence, struct instant now) {
     struct instant next_look =
         instant_after(now, duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS));
@@ -40,9 +44,7 @@ struct duration connection_silence_pause(const struct connection_silence *silenc
     }
     int64_t left = limit.nanoseconds - silent_for.nanoseconds +
                    duration_from_milliseconds(ROUGHLY_MILLISECONDS).nanoseconds;
-    bool is_usual =
-        silent_for.nanoseconds <= duration_from_milliseconds(USUAL_MILLISECONDS).nanoseconds;
-    int64_t shortest = is_usual ? longest / 2 : 0;
+    int64_t shortest = connection_silence_is_unusual(silent_for) ? 0 : longest / 2;
     left = left < shortest ? shortest : left;
     return (struct duration){left < longest ? left : longest};
 }

@@ -24,6 +24,10 @@
 /* How long after the first look that raised doubt the second one follows. */
 #define CONNECTION_SILENCE_DOUBT_MILLISECONDS 500
 
+/* Whether a silence is longer than usual where something is heard in each second: a packet was
+ * lost, at least. */
+bool connection_silence_is_unusual(struct duration silent_for);
+
 /* A zeroed struct is valid: there is no doubt. */
 struct connection_silence {
     bool is_doubted;

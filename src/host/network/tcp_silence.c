@@ -18,9 +18,13 @@ static void set_option(int fd, int level, int option, int value) {
         sizeof value); /* a failure is ignored: only the detection gets worse */
 }
 
-/* Probes an idle connection every `timeout` / PROBES, and ends it after `stop`. */
-static void limit(int fd, int64_t timeout, int64_t stop) {
-    int64_t seconds = timeout / 1000 / PROBES;
+static void end_after(int fd, int64_t milliseconds) {
+    set_option(
+        fd, IPPROTO_TCP, TCP_USER_TIMEOUT, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
+}
+
+/* Probes an idle connection every so many seconds, as far as the kernel can. */
+static void probe(int fd, int64_t seconds) {
     if (seconds < 1) {
         seconds = 1;
     } else if (seconds > KERNEL_SECONDS_CEILING) {
@@ -30,30 +34,36 @@ static void limit(int fd, int64_t timeout, int64_t stop) {
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)seconds);
     set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)seconds);
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES - 1);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, stop > INT_MAX ? INT_MAX : (int)stop);
 }
 
 void tcp_silence_limit(int fd, struct duration timeout) {
     int64_t milliseconds = duration_milliseconds_ceiling(timeout);
-    limit(fd, milliseconds, milliseconds);
+    probe(fd, milliseconds / 1000 / PROBES);
+    end_after(fd, milliseconds);
 }
 
 void tcp_silence_watch(int fd, struct duration timeout) {
     int64_t milliseconds = duration_milliseconds_ceiling(timeout);
-    limit(fd, milliseconds, milliseconds > INT_MAX ? INT_MAX : milliseconds * WATCHED_TIMEOUTS);
+    probe(fd, 1);
+    end_after(fd, milliseconds > INT_MAX ? INT_MAX : milliseconds * WATCHED_TIMEOUTS);
     set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
 }
 
-struct duration tcp_silence_measure(int fd) {
+void tcp_silence_leave(int fd, struct duration timeout) {
+    end_after(fd, duration_milliseconds_ceiling(timeout));
+}
+
+struct connection_hearing tcp_silence_measure(int fd) {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
-        return (struct duration){0};
+        return (struct connection_hearing){0};
     }
     uint32_t milliseconds = info.tcpi_last_ack_recv < info.tcpi_last_data_recv
                                 ? info.tcpi_last_ack_recv
                                 : info.tcpi_last_data_recv;
-    return duration_from_milliseconds(milliseconds);
+    return (struct connection_hearing){
+        duration_from_milliseconds(milliseconds), info.tcpi_total_retrans};
 }
 
 bool tcp_silence_is(int system_error) {

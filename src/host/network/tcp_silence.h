@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/duration.h"
+#include "core/store/connection_calm.h"
 
 /* The timeout when the settings name none. */
 #define TCP_SILENCE_DEFAULT ((struct duration){.nanoseconds = INT64_C(180000000000)})
@@ -25,13 +26,18 @@ void tcp_silence_limit(int fd, struct duration timeout);
 /* As tcp_silence_limit, but whoever has the connection watches it: measures its silence and decides
  * (core/store/connection_silence). The kernel ends it only after three times the timeout. What is
  * not acknowledged is sent again every 0.2 s for the first seven times, and only then after pauses
- * that double: so lost packets are told from a machine that is gone. */
+ * that double: so lost packets are told from a machine that is gone. An idle connection is probed
+ * every second. */
 void tcp_silence_watch(int fd, struct duration timeout);
 
+/* Nobody watches the connection any more, or for now: the kernel ends it after the timeout, and up
+ * to a second later. For a connection with tcp_silence_watch, which also takes this back. */
+void tcp_silence_leave(int fd, struct duration timeout);
+
 /* How long nothing was heard of the other machine's kernel: no new data, and no acknowledgement of
- * data or of a probe. It is not more than the time since the connection was made, and zero when the
- * kernel does not tell. */
-struct duration tcp_silence_measure(int fd);
+ * data or of a probe. It is not more than the time since the connection was made. And how many
+ * packets were sent again. Both are zero when the kernel does not tell. */
+struct connection_hearing tcp_silence_measure(int fd);
 
 /* Whether an established connection that ended with this errno ended by silence: after the timeout,
  * or because the network reported that the machine cannot be reached. */

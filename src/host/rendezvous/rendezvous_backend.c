@@ -323,6 +323,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .key = settings->key,
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,
+        .calm_after = settings->calm_after,
         .is_waiter_late = settings->delegates && settings->path == NULL,
         .connected = lanes_connected,
         .unopened = lanes_unopened,

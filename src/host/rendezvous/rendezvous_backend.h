@@ -45,7 +45,10 @@ struct rendezvous_backend_settings {
     int maximum_nodes;
     struct duration silence_timeout; /* how long the kernel of the store's host may be silent */
     struct duration answer_timeout;  /* how long the store may take to answer */
-    bool delegates;                  /* as in rendezvous_record_store.h */
+    /* After how long without a lost packet no signs of life go; zero: never. They go in any case
+     * where `doubted` wants to know within half a second. */
+    struct duration calm_after;
+    bool delegates; /* as in rendezvous_record_store.h */
     struct rendezvous_backend_observer observer;
 };
 

@@ -33,7 +33,9 @@ static void doubt(struct rendezvous_lanes *lanes, struct duration silent_for, st
 static void look(void *context) {
     struct rendezvous_lanes *lanes = context;
     struct instant now = event_loop_now(lanes->loop);
-    struct duration silent_for = store_access_silence(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
+    struct duration silent_for = lanes->doubted == NULL
+                                     ? (struct duration){0}
+                                     : store_access_silence(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
     struct duration pause = store_access_look(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
     if (pause.nanoseconds == DURATION_FOREVER.nanoseconds) {
         return; /* the lanes are dropped, or perhaps no longer there */
@@ -99,6 +101,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes,
         .refusal_patience = trying->refusal_patience,
         .silence_timeout = lanes->silence_timeout,
         .is_watched = true,
+        .calm_after = lanes->doubted == NULL ? lanes->calm_after : (struct duration){0},
         .limits = {RENDEZVOUS_STATE_TEXT_MAXIMUM, 2 * RENDEZVOUS_STATE_TEXT_MAXIMUM},
         .connected = connected,
         .lost = lane_lost,

@@ -4,7 +4,8 @@
  * of other nodes; that one may be opened later than the others. If one connection is lost, all are
  * dropped. Whether the store's machine is silent
  * is judged by the first one alone, over which a sign of life goes every second: TCP sends data
- * again until it is acknowledged, while of its own probes the first ones that are lost count. This
+ * again until it is acknowledged, while of its own probes the first ones that are lost count. Where
+ * the connection is calm, no sign need go. This
  * is a part of rendezvous_backend and is not used elsewhere. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
@@ -28,6 +29,7 @@ struct rendezvous_lanes {
     /* A node that delegates waits for no keys at the start, when thousands connect at once. The
      * waiter lane is opened for the first wait then, or after some seconds of rest. */
     bool is_waiter_late;
+    struct duration calm_after; /* of the first lane; see store_client_settings */
     struct store_access
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
     int connected_count;                  /* without a waiter lane that was opened late */

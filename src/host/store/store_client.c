@@ -8,6 +8,7 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
+#include "core/store/connection_calm.h"
 #include "core/store/connection_silence.h"
 #include "host/loop/random_seed.h"
 #include "host/store/store_addresses.h"
@@ -45,6 +46,7 @@ struct store_client {
     struct store_call *active;     /* the call that the link works on */
     struct event_timer *timer;
     struct connection_silence silence;
+    struct connection_calm calm;
     struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
                                     attempt is given up */
     int busy; /* callbacks under way; the client must not be freed before they end */
@@ -383,10 +385,15 @@ static void active_due(struct store_client *client) {
     }
 }
 
+static bool is_calm(struct store_client *client, struct connection_hearing hearing) {
+    struct duration after = client->settings.calm_after;
+    return after.nanoseconds > 0 &&
+           connection_calm_look(&client->calm, hearing, after, event_loop_now(client->loop));
+}
+
 /* As store_client_look, after answers were taken. */
-static struct duration judge_silence(struct store_client *client) {
+static struct duration judge_silence(struct store_client *client, struct duration silent_for) {
     struct duration limit = client->settings.silence_timeout;
-    struct duration silent_for = store_link_silence(client->link);
     struct instant now = event_loop_now(client->loop);
     if (connection_silence_look(&client->silence, silent_for, limit, now)) {
         store_link_end_silent(client->link, silent_for);
@@ -400,21 +407,27 @@ static bool is_ready(const struct store_client *client) {
 }
 
 struct duration store_client_silence(const struct store_client *client) {
-    return is_ready(client) ? store_link_silence(client->link) : (struct duration){0};
+    return is_ready(client) ? store_link_hearing(client->link).silent_for : (struct duration){0};
 }
 
 struct duration store_client_look(struct store_client *client) {
     struct duration pause = DURATION_FOREVER;
+    if (!is_ready(client)) {
+        return pause;
+    }
+    enter(client);
+    store_link_collect(client->link);
     if (is_ready(client)) {
-        enter(client);
-        store_link_collect(client->link);
-        pause = is_ready(client) ? judge_silence(client) : DURATION_FOREVER;
-        if (is_ready(client) && client->active == NULL && client->queue.first == NULL) {
+        struct connection_hearing hearing = store_link_hearing(client->link);
+        bool may_rest = is_calm(client, hearing);
+        pause = judge_silence(client, hearing.silent_for);
+        if (is_ready(client) && client->active == NULL && client->queue.first == NULL &&
+            !may_rest) {
             store_link_sign(client->link);
         }
-        pause = is_ready(client) ? pause : DURATION_FOREVER;
-        leave(client);
     }
+    pause = is_ready(client) ? pause : DURATION_FOREVER;
+    leave(client);
     return pause;
 }
 

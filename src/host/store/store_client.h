@@ -35,6 +35,9 @@ struct store_client_settings {
      * whether the server's machine is silent, and the kernel only ends the connection after three
      * times silence_timeout. */
     bool is_watched;
+    /* Where is_watched: after how long without a lost packet the connection is calm, and needs no
+     * signs of life (core/store/connection_calm). Zero: never. */
+    struct duration calm_after;
     /* The job's token, see wire/store/store_proof; outlives the client. NULL: there is none. */
     const struct store_key *key;
     struct store_reply_limits limits; /* zeroes: the defaults */
@@ -94,9 +97,10 @@ void store_client_free(struct store_client *client);
 void store_client_send(struct store_client *client, const struct store_client_call *call);
 
 /* Looks whether the server's machine is still there (core/store/connection_silence), and sends a
- * sign of life where no other request is under way. If the machine is gone, the connection ends:
- * `lost` is called with FAILURE_TIMEOUT before this returns. Returns after how long to look again
- * (connection_silence_pause); for ever when there is no connection, or when it has ended. */
+ * sign of life where no other request is under way and the connection is not calm. If the machine
+ * is gone, the connection ends: `lost` is called with FAILURE_TIMEOUT before this returns. Returns
+ * after how long to look again (connection_silence_pause); for ever when there is no connection, or
+ * when it has ended. */
 struct duration store_client_look(struct store_client *client);
 
 /* How long the kernel of the server's machine has not been heard; zero without a connection. */

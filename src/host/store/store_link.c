@@ -403,7 +403,7 @@ void store_link_write_address(const struct store_link *link, struct text *out) {
     }
 }
 
-struct duration store_link_silence(const struct store_link *link) {
+struct connection_hearing store_link_hearing(const struct store_link *link) {
     return tcp_silence_measure(link->stream.fd);
 }
 

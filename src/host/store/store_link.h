@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
+#include "core/store/connection_calm.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
@@ -62,8 +63,8 @@ bool store_link_is_connected(const struct store_link *link);
  * where the two sides have not proved themselves. */
 void store_link_write_address(const struct store_link *link, struct text *out);
 
-/* How long nothing was heard of the server's machine (host/network/tcp_silence). */
-struct duration store_link_silence(const struct store_link *link);
+/* What was heard of the server's machine (host/network/tcp_silence). */
+struct connection_hearing store_link_hearing(const struct store_link *link);
 
 /* Ends the connection, as if the kernel had found that the server's machine is silent: `ended` is
  * called with FAILURE_TIMEOUT. */

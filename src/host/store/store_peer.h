@@ -2,7 +2,8 @@
 /* One client of a store server, and the server's clients together, as the parts of
  * host/store/store_peers share them; no other module may read or write them. store_peers has the
  * beginning and the life of the clients, store_service carries out their requests, store_debtors
- * says whose buffers are given up. This module has the end of a client, whoever ends it. */
+ * says whose buffers are given up, store_lookout looks whose machine is gone. This module has the
+ * end of a client, whoever ends it. */
 #ifndef MUSTER_HOST_STORE_STORE_PEER_H
 #define MUSTER_HOST_STORE_STORE_PEER_H
 
@@ -48,6 +49,7 @@ struct store_peers {
     struct duration silence_timeout;
     struct tcp_stream_pool pool;
     struct store_peer *first;
+    struct store_peer *looked_at; /* the first of store_lookout's */
     size_t open_count;
     size_t peer_count;          /* open ones, and closed ones that the loop still holds */
     struct store_peer *current; /* the peer whose requests are being carried out; may be NULL */
@@ -66,11 +68,16 @@ struct store_peer {
     struct store_peer *previous;
     struct store_connection connection;
     struct store_presence_holder holder;
+    struct store_peer *looked_at_next; /* these are store_lookout's, until is_calm */
+    struct store_peer *looked_at_before;
+    bool is_looked_at;
     struct connection_silence silence; /* while it holds a presence key */
     bool is_agent;                     /* of Muster's, as it has said */
     bool is_turned_away;               /* a stranger: it has got the answer for strangers */
     bool gives_signs;                  /* of life, as STORE_SIGN_OF_LIFE says */
+    struct instant sign_given;         /* the last one */
     bool leaves_signs;                 /* a single one stays in the kernel until the next look */
+    bool is_calm;                      /* it gives none any more */
     struct store_reader reader;
     struct errand *errand; /* munge is being asked about it; else NULL */
     union tcp_address address;

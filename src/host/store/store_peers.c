@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "host/network/tcp_silence.h"
 #include "host/store/store_debtors.h"
+#include "host/store/store_lookout.h"
 #include "host/store/store_peer.h"
 #include "host/store/store_service.h"
 
@@ -39,6 +40,7 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
             duration_seconds(peer->peers->silence_timeout), failure->message);
         client_log_say(&peer->peers->client_log, &peer->address, silence);
         free(silence);
+        store_lookout_report_silent(peer);
     } else if (failure->system_error == ENOMEM) {
         client_log_say(&peer->peers->client_log, &peer->address, failure->message);
     } else if (failure->code == FAILURE_LIMIT) {
@@ -57,6 +59,7 @@ static void free_when_empty(struct store_peers *peers) {
 static void released(struct tcp_stream *stream) {
     struct store_peer *peer = store_peer_of(stream);
     struct store_peers *peers = peer->peers;
+    store_lookout_forget(peer);
     if (peer->previous != NULL) {
         peer->previous->next = peer->next;
     } else {
@@ -193,48 +196,12 @@ size_t store_peers_count(const struct store_peers *peers) {
     return peers->open_count;
 }
 
-static void report_silent(
-    const struct store_peers *peers, const struct store_presence_holder *holder) {
-    for (const struct store_presence_key *key = holder->first; key != NULL; key = key->next) {
-        if (peers->observer.silent != NULL) {
-            peers->observer.silent(peers->observer.context, key->name);
-        }
-    }
-}
-
 void store_peers_drop(struct store_peers *peers, const char *name) {
     const struct store_presence_holder *holder = store_presence_find(peers->presence, name);
     if (holder != NULL) {
-        report_silent(peers, holder);
+        store_lookout_report_silent(holder->owner);
         store_peer_dismiss(holder->owner, "let go: the node it speaks for has stalled");
     }
-}
-
-/* A peer that is dismissed stays in the list until the loop has let go of it. */
-struct duration store_peers_look(struct store_peers *peers) {
-    struct instant now = event_loop_now(peers->loop);
-    struct duration limit = peers->silence_timeout;
-    struct duration pause = duration_from_milliseconds(CONNECTION_SILENCE_LOOK_MILLISECONDS);
-    for (struct store_peer *peer = peers->first; peer != NULL; peer = peer->next) {
-        if (peer->leaves_signs) {
-            tcp_stream_catch_up(&peer->stream);
-        }
-        if (peer->holder.first == NULL || peer->stream.is_closed ||
-            connection_silence_rests(&peer->silence, now)) {
-            continue;
-        }
-        struct duration silent_for = tcp_silence_measure(peer->stream.fd);
-        if (connection_silence_look(&peer->silence, silent_for, limit, now)) {
-            char *silence = text_format("no answer for %g s", duration_seconds(silent_for));
-            report_silent(peers, &peer->holder);
-            store_peer_dismiss(peer, silence);
-            free(silence);
-            continue;
-        }
-        struct duration next = connection_silence_pause(&peer->silence, silent_for, limit, now);
-        pause = next.nanoseconds < pause.nanoseconds ? next : pause;
-    }
-    return pause;
 }
 
 void store_peers_close_all(struct store_peers *peers) {

@@ -38,12 +38,6 @@ size_t store_peers_count(const struct store_peers *peers);
 /* Closes the connection that holds the presence key `name`, if there is one. */
 void store_peers_drop(struct store_peers *peers, const char *name);
 
-/* Takes signs of life that wait, looks at the connections that hold presence keys, and closes those
- * whose machine has been silent for more than the silence timeout at two looks
- * (core/store/connection_silence). Returns after how long to look again (connection_silence_pause).
- */
-struct duration store_peers_look(struct store_peers *peers);
-
 /* Closes every connection. */
 void store_peers_close_all(struct store_peers *peers);
 

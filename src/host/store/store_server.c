@@ -17,6 +17,7 @@
 #include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
 #include "host/network/tcp_silence.h"
+#include "host/store/store_lookout.h"
 
 struct store_server {
     struct event_loop *loop;
@@ -50,7 +51,7 @@ static void set_options_of_clients(int listening_fd, const struct store_server_s
 
 static void look(void *context) {
     struct store_server *server = context;
-    struct duration pause = store_peers_look(server->peers);
+    struct duration pause = store_lookout_look(server->peers);
     struct instant now = event_loop_now(server->loop);
     event_timer_set_between(server->look, instant_after(now, connection_silence_earliest(pause)),
         instant_after(now, pause));

@@ -5,6 +5,7 @@
 
 #include "host/store/munge_identity.h"
 #include "host/store/store_debtors.h"
+#include "host/store/store_lookout.h"
 #include "wire/store/store_reply_codec.h"
 
 /* What one client may get in one turn of the loop. */
@@ -103,21 +104,6 @@ static void note_greeting(struct store_peer *peer, const struct store_request *r
                      (request->operation == STORE_PING && request->nonce == STORE_PROOF_OFFERED);
 }
 
-static void note_sign(struct store_peer *peer, const struct store_request *request) {
-    peer->gives_signs = peer->gives_signs ||
-                        (request->operation == STORE_PING && request->nonce == STORE_SIGN_OF_LIFE);
-}
-
-/* A sign of life alone need not wake the server, which looks at such a client every second. */
-static void leave_signs(struct store_peer *peer, bool is_all_taken) {
-    bool leaves =
-        is_all_taken && peer->gives_signs && peer->holder.first != NULL && !peer->stream.is_held;
-    if (leaves != peer->leaves_signs && !peer->stream.is_closed) {
-        peer->leaves_signs = leaves;
-        tcp_stream_expect(&peer->stream, leaves ? STORE_SIGN_BYTES + 1 : 1);
-    }
-}
-
 /* Reports writes by clients without a presence key. Clients with one tell the host about their
  * writes in their own way. */
 static void report_watched_write(
@@ -138,7 +124,7 @@ static void apply(struct store_peer *peer, const struct store_request *request) 
     tally_add(peers->operations, 1);
     update_presence(peer, request);
     note_greeting(peer, request);
-    note_sign(peer, request);
+    store_lookout_note(peer, request);
     report_watched_write(peer, request);
     store_service_carry_out(peers);
 }
@@ -261,7 +247,7 @@ size_t store_service_receive(struct tcp_stream *stream, struct slice input, size
     if (has_enough(peer)) {
         tcp_stream_hold(stream);
     }
-    leave_signs(peer, consumed == input.length);
+    store_lookout_serve(peer, consumed == input.length);
     peers->current = NULL;
     return consumed;
 }

@@ -68,7 +68,7 @@ static const struct option_definition definitions[] = {
             "Settings of the rendezvous: KEY=VALUE,KEY=VALUE. For static: timeout, the seconds to "
             "wait for the other nodes (default 900). For c10d: join_timeout, last_call_timeout, "
             "close_timeout, heartbeat_timeout, keep_alive_interval, keep_alive_max_attempt, "
-            "silence_timeout, exit_barrier_timeout, read_timeout, is_host, store_type, "
+            "silence_timeout, calm_after, exit_barrier_timeout, read_timeout, is_host, store_type, "
             "delegation (default true with more than 32 nodes); see muster(1).",
     },
     {

@@ -50,6 +50,7 @@ static const struct {
         MAXIMUM_KEEP_ALIVES},
     {"read_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER | BACKEND_ETCD_V2, INT_MAX},
     {"silence_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, MAXIMUM_SILENCE_SECONDS},
+    {"calm_after", SETTING_SECONDS, BACKEND_C10D, INT_MAX},
     {"host_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
     {"fence_timeout", SETTING_SECONDS, BACKEND_REGISTER, INT_MAX},
     {"exit_barrier_timeout", SETTING_SECONDS, BACKEND_C10D | BACKEND_REGISTER, INT_MAX},
@@ -263,6 +264,7 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     rendezvous->keep_alive_max_attempt =
         (int)number_of(settings, "keep_alive_max_attempt", rendezvous->keep_alive_max_attempt);
     take_seconds(settings, "silence_timeout", &rendezvous->silence_timeout);
+    take_seconds(settings, "calm_after", &rendezvous->calm_after);
     take_seconds(settings, "host_timeout", &rendezvous->host_timeout);
     take_seconds(settings, "fence_timeout", &rendezvous->fence_timeout);
     take_seconds(settings, "exit_barrier_timeout", &rendezvous->exit_barrier_timeout);

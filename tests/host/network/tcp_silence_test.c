@@ -46,6 +46,11 @@ static void a_watched_connection_is_left_to_its_watcher_for_three_timeouts(void 
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
     assert_int_equal(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 9000);
+    tcp_silence_leave(fd, duration_from_milliseconds(3500));
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 3500);
+    tcp_silence_watch(fd, duration_from_seconds(60));
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+    assert_int_equal(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 180000);
     close(fd);
 }
 
@@ -60,15 +65,17 @@ static void the_silence_ends_with_every_acknowledgement(void **state) {
     assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    while (tcp_silence_measure(fd).nanoseconds < duration_from_milliseconds(50).nanoseconds) {
+    while (tcp_silence_measure(fd).silent_for.nanoseconds <
+           duration_from_milliseconds(50).nanoseconds) {
         usleep(1000);
     }
-    struct duration before = tcp_silence_measure(fd);
+    struct duration before = tcp_silence_measure(fd).silent_for;
     do {
         assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
         usleep(1000);
-    } while (tcp_silence_measure(fd).nanoseconds >= before.nanoseconds);
-    assert_int_equal(tcp_silence_measure(-1).nanoseconds, 0);
+    } while (tcp_silence_measure(fd).silent_for.nanoseconds >= before.nanoseconds);
+    assert_int_equal(tcp_silence_measure(fd).resent, 0);
+    assert_int_equal(tcp_silence_measure(-1).silent_for.nanoseconds, 0);
     close(fd);
     close(listener);
 }

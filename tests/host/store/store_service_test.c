@@ -162,85 +162,12 @@ static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void
     tear_down(&fixture);
 }
 
-/* A client as add_client, over TCP. */
-static int add_tcp_client(struct fixture *fixture) {
-    int listening_fd;
-    int port;
-    assert_int_equal(tcp_listener_open("127.0.0.1", 0, &listening_fd, &port, NULL), FAILURE_NONE);
-    int client = client_open(port);
-    int fd;
-    do {
-        fd = accept4(listening_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    } while (fd < 0);
-    close(listening_fd);
-    union tcp_address address = {.ipv4 = {.sin_family = AF_INET}};
-    store_peers_add(fixture->peers, fd, &address);
-    return client;
-}
-
-static void give_sign(int client) {
-    client_ask(
-        client, &(struct store_request){.operation = STORE_PING, .nonce = STORE_SIGN_OF_LIFE});
-}
-
-static bool has_answer(struct fixture *fixture, int client) {
-    char byte;
-    turn(fixture);
-    return recv(client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
-static void a_sign_of_life_alone_waits_for_the_next_look(void **state) {
-    (void)state;
-    const uint32_t answer = STORE_SIGN_OF_LIFE;
-    struct fixture fixture;
-    set_up_presence(&fixture, false);
-    int node = add_tcp_client(&fixture);
-    client_set(node, "/p/a", "1");
-    give_sign(node);
-    client_expect(fixture.loop, node, &answer, sizeof answer); /* now the server knows its kind */
-    give_sign(node);
-    assert_false(has_answer(&fixture, node));
-    (void)store_peers_look(fixture.peers);
-    client_expect(NULL, node, &answer, sizeof answer);
-    give_sign(node);
-    client_ask(node, &(struct store_request){.operation = STORE_COUNT_KEYS}); /* one byte */
-    client_expect(fixture.loop, node, &answer, sizeof answer);
-    client_expect(fixture.loop, node, "\2\0\0\0\0\0\0\0", 8);
-    close(node);
-    tear_down(&fixture);
-}
-
-/* The end of a request may be shorter than a sign of life. */
-static void a_request_that_comes_in_parts_is_served_beside_signs_of_life(void **state) {
-    (void)state;
-    const uint32_t answer = STORE_SIGN_OF_LIFE;
-    struct fixture fixture;
-    struct bytes bytes = {0};
-    const struct store_request add = {
-        .operation = STORE_ADD, .key = slice_from_string("/k"), .number = 1};
-    set_up_presence(&fixture, false);
-    int node = add_tcp_client(&fixture);
-    client_set(node, "/p/a", "1");
-    give_sign(node);
-    client_expect(fixture.loop, node, &answer, sizeof answer);
-    assert_int_equal(store_request_encode(&add, &bytes), FAILURE_NONE);
-    client_send(node, bytes.data, bytes.length - 1);
-    assert_false(has_answer(&fixture, node));
-    client_send(node, bytes.data + bytes.length - 1, 1);
-    client_expect(fixture.loop, node, "\1\0\0\0\0\0\0\0", 8);
-    bytes_clear(&bytes);
-    close(node);
-    tear_down(&fixture);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(presence_beyond_its_limits_costs_the_connection),
     cmocka_unit_test(a_presence_key_is_its_connections_until_that_ends),
     cmocka_unit_test(nobody_unsays_that_presence_is_served),
     cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
     cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
-    cmocka_unit_test(a_sign_of_life_alone_waits_for_the_next_look),
-    cmocka_unit_test(a_request_that_comes_in_parts_is_served_beside_signs_of_life),
     cmocka_unit_test(a_full_store_names_the_keys_and_the_option_and_serves_its_owner),
 };
 

@@ -60,7 +60,7 @@ static void known_keys_keep_to_their_grammar(void **state) {
         "is_host=n", "store_type=File", "read_timeout=1", "unknown=anything", "delegation=true"};
     static const char *const bad[] = {"join_timeout=0", "join_timeout=5.5", "close_timeout=-1",
         "heartbeat_timeout=x", "read_timeout=1e3", "is_host=on", "delegation=maybe",
-        "store_type=redis", "last_call_timeout=99999999999", "silence_timeout=0",
+        "store_type=redis", "last_call_timeout=99999999999", "silence_timeout=0", "calm_after=0",
         "silence_timeout=3601", "exit_barrier_timeout=0", "keep_alive_interval=86401",
         "keep_alive_max_attempt=100001"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -102,13 +102,14 @@ static void what_is_given_is_taken_and_the_rest_stays(void **state) {
     rendezvous_settings_init(&dynamic.settings);
     apply("", &dynamic);
     assert_true(duration_seconds(dynamic.settings.join_timeout) == 600);
+    assert_true(duration_seconds(dynamic.settings.calm_after) == 600);
     assert_int_equal(dynamic.settings.keep_alive_max_attempt, 3);
     assert_int_equal(dynamic.read_timeout.nanoseconds, 7);
     assert_int_equal(dynamic.store, LAUNCH_RECORD_TCP_STORE);
     assert_int_equal(dynamic.is_host, LAUNCH_IS_HOST_UNSET);
     apply("join_timeout=1,last_call_timeout=2,close_timeout=3,heartbeat_timeout=4,"
           "keep_alive_interval=5,keep_alive_max_attempt=6,silence_timeout=7,"
-          "exit_barrier_timeout=8,read_timeout=9,is_host=yes,store_type=FILE",
+          "exit_barrier_timeout=8,read_timeout=9,calm_after=10,is_host=yes,store_type=FILE",
         &dynamic);
     assert_true(duration_seconds(dynamic.settings.join_timeout) == 1);
     assert_true(duration_seconds(dynamic.settings.last_call_timeout) == 2);
@@ -118,6 +119,7 @@ static void what_is_given_is_taken_and_the_rest_stays(void **state) {
     assert_int_equal(dynamic.settings.keep_alive_max_attempt, 6);
     assert_true(duration_seconds(dynamic.settings.silence_timeout) == 7);
     assert_true(duration_seconds(dynamic.settings.exit_barrier_timeout) == 8);
+    assert_true(duration_seconds(dynamic.settings.calm_after) == 10);
     assert_true(duration_seconds(dynamic.read_timeout) == 9);
     assert_int_equal(dynamic.store, LAUNCH_RECORD_FILE_STORE);
     assert_int_equal(dynamic.is_host, LAUNCH_IS_HOST_YES);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "unit.h"
+
+#include "core/store/connection_calm.h"
+
+static const struct duration after = {INT64_C(60000000000)};
+
+static bool look(struct connection_calm *calm, double silent_for, uint32_t resent, double now) {
+    struct connection_hearing hearing = {duration_from_seconds(silent_for), resent};
+    return connection_calm_look(
+        calm, hearing, after, (struct instant){duration_from_seconds(now).nanoseconds});
+}
+
+static void a_connection_is_calm_when_nothing_was_lost_for_long(void **state) {
+    (void)state;
+    struct connection_calm calm = {0};
+    assert_false(look(&calm, 0, 0, 1000));
+    assert_false(look(&calm, 0.9, 0, 1059));
+    assert_true(look(&calm, 0.9, 0, 1060));
+    assert_true(look(&calm, 1.4, 0, 1061));
+}
+
+static void a_packet_that_was_sent_again_ends_the_calm(void **state) {
+    (void)state;
+    struct connection_calm calm = {0};
+    assert_false(look(&calm, 0, 3, 1000)); /* while it was opened */
+    assert_true(look(&calm, 0, 3, 1060));
+    assert_false(look(&calm, 0, 4, 1061));
+    assert_false(look(&calm, 0, 4, 1120));
+    assert_true(look(&calm, 0, 4, 1121));
+}
+
+static void a_probe_that_nobody_answered_ends_the_calm(void **state) {
+    (void)state;
+    struct connection_calm calm = {0};
+    assert_false(look(&calm, 0, 0, 1000));
+    assert_true(look(&calm, 0, 0, 1060));
+    assert_false(look(&calm, 1.6, 0, 1061));
+    assert_false(look(&calm, 0.1, 0, 1062));
+    assert_true(look(&calm, 0.1, 0, 1121));
+}
+
+static void without_end_there_is_no_calm(void **state) {
+    (void)state;
+    struct connection_calm calm = {0};
+    struct connection_hearing hearing = {0};
+    const struct instant late = {INT64_MAX / 2};
+    assert_false(connection_calm_look(&calm, hearing, DURATION_FOREVER, (struct instant){0}));
+    assert_false(connection_calm_look(&calm, hearing, DURATION_FOREVER, late));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_connection_is_calm_when_nothing_was_lost_for_long),
+    cmocka_unit_test(a_packet_that_was_sent_again_ends_the_calm),
+    cmocka_unit_test(a_probe_that_nobody_answered_ends_the_calm),
+    cmocka_unit_test(without_end_there_is_no_calm),
+};
+
+TEST_MAIN(tests)
