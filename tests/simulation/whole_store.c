@@ -234,8 +234,11 @@ static void note_presence(struct whole_cluster *cluster, struct whole_connection
     const struct store_presence_key *key =
         store_presence_note(cluster->store.presence, &connection->holder, request);
     if (key != NULL) {
-        presence_watch_hear(&cluster->store.watch, key->name, (struct instant){cluster->now});
-        tell_wish(cluster, key);
+        bool is_new = presence_watch_hear(
+            &cluster->store.watch, key->name, key->value, (struct instant){cluster->now});
+        if (is_new) {
+            tell_wish(cluster, key);
+        }
     }
 }
 
@@ -361,7 +364,9 @@ static void look_for_stalled(struct whole_cluster *cluster, struct whole_happeni
     struct text_list stalled = {0};
     presence_watch_look(&cluster->store.watch, (struct instant){cluster->now},
         (struct duration){2 * interval},
-        (struct duration){interval * settings->keep_alive_max_attempt}, &stalled);
+        (struct duration){
+            rendezvous_settings_beat(settings).nanoseconds * settings->keep_alive_max_attempt},
+        &stalled);
     for (size_t i = 0; i < stalled.count; i++) {
         drop_stalled(cluster, stalled.items[i]);
     }

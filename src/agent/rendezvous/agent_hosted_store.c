@@ -57,8 +57,8 @@ static void heard(void *context, const char *name, const char *value) {
     if (!store->is_serving) {
         return;
     }
-    presence_watch_hear(&store->presences, name, event_loop_now(store->loop));
-    if (store->settings.wished != NULL) {
+    bool is_new = presence_watch_hear(&store->presences, name, value, event_loop_now(store->loop));
+    if (is_new && store->settings.wished != NULL) {
         tell_wish(store, name, value);
     }
 }
@@ -175,18 +175,17 @@ static void record_written(void *context) {
 static void look_for_stalled(void *context) {
     struct agent_hosted_store *store = context;
     const struct rendezvous_settings *settings = &store->settings.config->dynamic.settings;
-    int64_t interval = settings->keep_alive_interval.nanoseconds;
+    struct duration limit = {
+        rendezvous_settings_beat(settings).nanoseconds * settings->keep_alive_max_attempt};
     struct text_list stalled = {0};
     presence_watch_look(&store->presences, event_loop_now(store->loop),
-        (struct duration){2 * interval},
-        (struct duration){interval * settings->keep_alive_max_attempt}, &stalled);
+        (struct duration){2 * look_interval(store).nanoseconds}, limit, &stalled);
     for (size_t i = 0; i < stalled.count; i++) {
         char *shown = shown_name(stalled.items[i]);
         log_warning(store->settings.log,
             "nothing was heard of node %s for %.1f s though it is connected: it is taken to have "
             "stalled",
-            shown,
-            duration_seconds((struct duration){interval * settings->keep_alive_max_attempt}));
+            shown, duration_seconds(limit));
         free(shown);
         presence_watch_forget(&store->presences, stalled.items[i]);
         store_thread_drop(store->thread, stalled.items[i]);

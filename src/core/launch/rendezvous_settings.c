@@ -2,6 +2,8 @@
 #include "core/launch/rendezvous_settings.h"
 
 #define SECOND INT64_C(1000000000)
+/* Of all nodes that delegate. */
+#define BEATS_A_SECOND 32
 
 /* The part of the time until a node is taken for lost in which workers are ended; at most … */
 #define ENDING_PART 20
@@ -30,6 +32,12 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
 
 bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings) {
     return settings->on_node_loss != RENDEZVOUS_ON_NODE_LOSS_TORCHRUN;
+}
+
+struct duration rendezvous_settings_beat(const struct rendezvous_settings *settings) {
+    int64_t interval = settings->keep_alive_interval.nanoseconds;
+    int64_t shared = settings->maximum_nodes * (SECOND / BEATS_A_SECOND);
+    return (struct duration){settings->delegates && shared > interval ? shared : interval};
 }
 
 struct duration rendezvous_settings_standstill(const struct rendezvous_settings *settings) {

@@ -67,6 +67,11 @@ void rendezvous_settings_init(struct rendezvous_settings *settings);
 /* Whether the nodes of this job react to a lost node before one of their workers fails. */
 bool rendezvous_settings_heed_losses(const struct rendezvous_settings *settings);
 
+/* How often a node that delegates gives a sign of life that its host hears: keep_alive_interval, or
+ * less often where the host would hear more than a few of them in each second. The host counts on
+ * it, so it depends on nothing but the settings of the job. */
+struct duration rendezvous_settings_beat(const struct rendezvous_settings *settings);
+
 /* How long an agent may stand still at most without being taken for lost meanwhile, less some time
  * in which its workers can be ended. The others wait for keep_alive_interval times
  * keep_alive_max_attempt, but the last sign of life may be one interval old when the agent stops.

@@ -199,8 +199,17 @@ static bool writes_heartbeat_of(
            !rendezvous_losses_include(&machine->losses, identity);
 }
 
+struct duration rendezvous_heartbeat_interval(const struct rendezvous_machine *machine) {
+    return machine->link.has_presence && machine->link.is_host
+               ? rendezvous_settings_beat(&machine->settings)
+               : machine->settings.keep_alive_interval;
+}
+
 static bool keep_alive(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
+    struct duration interval = rendezvous_heartbeat_interval(machine);
+    /* Those that are written less often are written ahead. */
+    int64_t lead = interval.nanoseconds - machine->settings.keep_alive_interval.nanoseconds;
     if (!rendezvous_link_is_heartbeat_due(&machine->link, step->event->now)) {
         return false;
     }
@@ -210,15 +219,14 @@ static bool keep_alive(struct rendezvous_step *step) {
         struct rendezvous_node *node = &draft->nodes[i];
         if (writes_heartbeat_of(machine, &node->identity)) {
             node->has_heartbeat = true;
-            node->heartbeat = step->event->wall_now;
+            node->heartbeat = (struct wall_time){step->event->wall_now.nanoseconds + lead};
             has_changed = true;
         }
     }
     if (has_changed) {
         return rendezvous_draft_write_heartbeats(step);
     }
-    rendezvous_link_put_off_heartbeat(
-        &machine->link, step->event->now, machine->settings.keep_alive_interval);
+    rendezvous_link_put_off_heartbeat(&machine->link, step->event->now, interval);
     return false;
 }
 

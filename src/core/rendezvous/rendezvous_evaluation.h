@@ -22,6 +22,11 @@ enum rendezvous_situation {
 
 enum rendezvous_situation rendezvous_situation(const struct rendezvous_view *view);
 
+/* How often this node writes heartbeats into the record. The host of many nodes that delegate does
+ * so less often. Its heartbeats are in the future then, so that a node of torchrun's that comes
+ * does not take them for old ones. Muster's nodes do not go by them where presence is served. */
+struct duration rendezvous_heartbeat_interval(const struct rendezvous_machine *machine);
+
 /* The machine calls it after every event, while the link is ready and the node has seen the record.
  */
 void rendezvous_evaluate(struct rendezvous_step *step);

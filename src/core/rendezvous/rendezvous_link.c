@@ -118,10 +118,13 @@ bool rendezvous_link_end_fetch(struct rendezvous_link *link) {
     return is_to_be_told;
 }
 
-void rendezvous_link_win_write(
-    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval) {
+void rendezvous_link_win_write(struct rendezvous_link *link, struct instant now,
+    struct duration heartbeat_interval, struct duration keep_alive_interval) {
     if (link->phase == RENDEZVOUS_LINK_WRITING_HEARTBEATS) {
-        moment_set_after(&link->heartbeat_at, now, keep_alive_interval);
+        moment_set_after(&link->heartbeat_at, now, heartbeat_interval);
+    } else if (link->heartbeat_at.is_set) {
+        moment_set(&link->heartbeat_at,
+            instant_earlier(link->heartbeat_at.at, instant_after(now, keep_alive_interval)));
     }
     link->phase = RENDEZVOUS_LINK_READY;
     link->lost_writes = 0;

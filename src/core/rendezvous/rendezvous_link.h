@@ -79,8 +79,10 @@ void rendezvous_link_skip_fetch(struct rendezvous_link *link);
 void rendezvous_link_write(struct rendezvous_link *link, bool is_heartbeats, struct instant now);
 /* The record was fetched. Whether this node is to tell the other watchers of what it has seen. */
 bool rendezvous_link_end_fetch(struct rendezvous_link *link);
-void rendezvous_link_win_write(
-    struct rendezvous_link *link, struct instant now, struct duration keep_alive_interval);
+/* The next heartbeats are due after `heartbeat_interval` if these were heartbeats. Else the record
+ * may have new nodes, whose heartbeats are due after `keep_alive_interval` at the latest. */
+void rendezvous_link_win_write(struct rendezvous_link *link, struct instant now,
+    struct duration heartbeat_interval, struct duration keep_alive_interval);
 /* A pause follows from the second lost write in a row on. */
 void rendezvous_link_lose_write(struct rendezvous_link *link, struct instant now);
 

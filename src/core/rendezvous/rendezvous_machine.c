@@ -233,8 +233,8 @@ static void take_written(struct rendezvous_step *step) {
     if (step->event->written.has_won) {
         rendezvous_view_adopt_draft(&machine->view);
         machine->delegates.is_record_news = true;
-        rendezvous_link_win_write(
-            &machine->link, step->event->now, machine->settings.keep_alive_interval);
+        rendezvous_link_win_write(&machine->link, step->event->now,
+            rendezvous_heartbeat_interval(machine), machine->settings.keep_alive_interval);
     } else {
         see(step, step->event->written.state);
         rendezvous_link_lose_write(&machine->link, step->event->now);
@@ -316,8 +316,10 @@ static void let_time_pass(struct rendezvous_step *step) {
 
 static void beat(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    if (rendezvous_link_beat(
-            &machine->link, step->event->now, machine->settings.keep_alive_interval)) {
+    struct duration interval = machine->delegating.is_on
+                                   ? rendezvous_settings_beat(&machine->settings)
+                                   : machine->settings.keep_alive_interval;
+    if (rendezvous_link_beat(&machine->link, step->event->now, interval)) {
         rendezvous_finish_forget_count(&machine->finish);
         rendezvous_step_push_kind(step, RENDEZVOUS_EFFECT_BEAT);
     }

@@ -96,7 +96,7 @@ static void a_write_that_was_won_ends_the_row_of_lost_ones(void **state) {
     struct rendezvous_link link = opened();
     lose_write(&link, at(1));
     rendezvous_link_write(&link, false, at(1));
-    rendezvous_link_win_write(&link, at(1), interval);
+    rendezvous_link_win_write(&link, at(1), interval, interval);
     lose_write(&link, at(1));
     assert_false(rendezvous_link_is_pausing(&link));
 }
@@ -106,15 +106,32 @@ static void only_a_write_of_heartbeats_puts_the_next_off(void **state) {
     struct rendezvous_link link = opened();
     assert_false(rendezvous_link_is_heartbeat_due(&link, at(4)));
     rendezvous_link_write(&link, false, at(4));
-    rendezvous_link_win_write(&link, at(4), interval);
+    rendezvous_link_win_write(&link, at(4), interval, interval);
     assert_true(rendezvous_link_is_heartbeat_due(&link, at(5)));
     rendezvous_link_write(&link, true, at(5));
     rendezvous_link_lose_write(&link, at(5));
     assert_true(rendezvous_link_is_heartbeat_due(&link, at(5)));
     rendezvous_link_write(&link, true, at(5));
-    rendezvous_link_win_write(&link, at(5), interval);
+    rendezvous_link_win_write(&link, at(5), interval, interval);
     assert_false(rendezvous_link_is_heartbeat_due(&link, at(9)));
     assert_true(rendezvous_link_is_heartbeat_due(&link, at(10)));
+}
+
+static void heartbeats_that_are_rare_are_due_soon_after_a_change(void **state) {
+    (void)state;
+    const struct duration rare = duration_from_seconds(60);
+    struct rendezvous_link link = opened();
+    rendezvous_link_write(&link, true, at(5));
+    rendezvous_link_win_write(&link, at(5), rare, interval);
+    assert_false(rendezvous_link_is_heartbeat_due(&link, at(64)));
+    assert_true(rendezvous_link_is_heartbeat_due(&link, at(65)));
+    rendezvous_link_write(&link, false, at(20));
+    rendezvous_link_win_write(&link, at(20), rare, interval);
+    assert_false(rendezvous_link_is_heartbeat_due(&link, at(24)));
+    assert_true(rendezvous_link_is_heartbeat_due(&link, at(25)));
+    rendezvous_link_write(&link, false, at(23));
+    rendezvous_link_win_write(&link, at(23), rare, interval);
+    assert_true(rendezvous_link_is_heartbeat_due(&link, at(25)));
 }
 
 static void a_sign_of_life_is_due_once_in_an_interval(void **state) {
@@ -175,6 +192,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_pause_follows_from_the_second_lost_write_on),
     cmocka_unit_test(a_write_that_was_won_ends_the_row_of_lost_ones),
     cmocka_unit_test(only_a_write_of_heartbeats_puts_the_next_off),
+    cmocka_unit_test(heartbeats_that_are_rare_are_due_soon_after_a_change),
     cmocka_unit_test(a_sign_of_life_is_due_once_in_an_interval),
     cmocka_unit_test(who_is_told_of_everything_does_not_poll),
     cmocka_unit_test(a_lost_connection_is_said_at_intervals_until_there_is_a_new_one),
