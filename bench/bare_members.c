@@ -28,8 +28,8 @@
 #define RUN_ID "bench"
 #define PATIENCE_SECONDS 120
 #define REGROUPS_MOST 3
-#define SETTLING_SECONDS 20 /* before the rest: the work of the start is over */
-#define CALM_SECONDS 5      /* instead of ten minutes, which nobody waits for */
+#define SETTLING_SECONDS 30 /* before the rest: the work of the start is over */
+#define CALM_SECONDS 15     /* instead of ten minutes, which nobody waits for */
 #define NAP ((struct timespec){.tv_nsec = 1000000})
 
 struct options {

@@ -209,6 +209,7 @@ static enum failure_code open_rendezvous(struct agent *agent, struct failure *fa
         .node = &agent->node_settings.node,
         .machine = agent->node,
         .log = agent->log,
+        .guardian = agent_guardian_process(agent->guardian),
         .key = agent_proof_key(agent->proof),
         .worker_store_operations = &agent->worker_store_operations,
         .record_store_operations = agent_metrics_record_store_operations(agent->metrics),

@@ -40,6 +40,40 @@ def test_no_worker_of_a_stalled_agent_runs_beside_the_new_world(make_job_anywher
     assert job.succeeds()
 
 
+def test_the_guardian_tells_a_host_that_hears_rarely_of_each_node(make_job):
+    """Of 1600 nodes the host hears of each every 50 s, and would miss one after 150 s."""
+    job = make_job("1:1600", conf=CONF, restarts=0)
+    host = job.start_host()
+    stalled = job.start("node2")
+    first = job.wait_for_world("node1", "node2")
+    stalled.signal(signal.SIGSTOP)
+    job.wait_for_world("node1")
+    assert not first.of("node2").is_running()
+    stalled.wait_for_log(SAID)
+    stalled.signal(signal.SIGCONT)
+    third = job.wait_for_world("node1", "node2")
+    assert third.restarts == {0}, job.tell()
+    assert "is taken to have stalled" not in host.err()
+    third.end()
+    assert job.succeeds()
+
+
+def test_the_end_of_an_agent_whose_guardian_holds_its_connection_is_known_at_once(make_job):
+    job = make_job("1:1600", restarts=0)
+    host = job.start_host()
+    killed = job.start("node2")
+    job.wait_for_world("node1", "node2")
+    killed.kill()
+    second = job.wait_for_world("node1")
+    leaver = job.start("node3")
+    job.wait_for_world("node1", "node3")
+    leaver.signal(signal.SIGTERM)
+    third = job.wait_for_world("node1")
+    assert second.restarts == third.restarts == {0}
+    third.end()
+    assert host.finish().status == 0
+
+
 def test_a_host_that_stood_still_begins_a_new_round_for_nothing(make_job):
     job = make_job("1:2", conf=CONF, restarts=0)
     host = job.start_host()

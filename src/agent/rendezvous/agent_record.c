@@ -9,6 +9,7 @@
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
 #include "base/memory.h"
+#include "host/process/guardian.h"
 
 struct agent_record {
     struct event_loop *loop;
@@ -179,6 +180,18 @@ static struct duration calm_after(const struct launch_config *config) {
                                               : (struct duration){0};
 }
 
+/* A host that hears rarely of each node would take long to find that one stands still. Its guardian
+ * finds it at once. */
+static bool is_heard_rarely(const struct rendezvous_settings *settings) {
+    return rendezvous_settings_beat(settings).nanoseconds >
+           settings->keep_alive_interval.nanoseconds;
+}
+
+static void held(void *context, int fd) {
+    const struct agent_record *record = context;
+    guardian_hold_connection(record->settings->guardian, fd);
+}
+
 static struct rendezvous_backend *make_backend(struct agent_record *record) {
     const struct launch_config *config = record->settings->config;
     struct rendezvous_backend_settings backend = {
@@ -193,6 +206,7 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .delegates = config->dynamic.settings.delegates,
         .observer = {.told = told,
             .doubted = record->succession != NULL ? doubted : NULL,
+            .held = is_heard_rarely(&config->dynamic.settings) ? held : NULL,
             .context = record},
     };
     return rendezvous_backend_new(record->loop, &backend);

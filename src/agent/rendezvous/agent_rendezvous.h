@@ -14,6 +14,7 @@
 #include "core/telling/event_record.h"
 #include "host/loop/event_loop.h"
 #include "host/loop/tally.h"
+#include "host/process/guardian.h"
 #include "host/store/store_admission.h"
 #include "wire/store/store_proof.h"
 
@@ -23,6 +24,7 @@ struct agent_rendezvous_settings {
     const struct node_settings *node;
     const struct node_machine *machine; /* for what the rendezvous records of itself */
     const struct log *log;
+    struct guardian *guardian;   /* which holds the connection to the record's store; or NULL */
     const struct store_key *key; /* of the job's token; NULL: there is none */
     /* What the stores that this agent serves carry out: the workers', which the agents of fixed
      * nodes use too, and the record's. NULL: nobody counts. */

@@ -25,6 +25,7 @@ struct guardian {
     struct guardian_charge charge; /* as the guardian has it */
     struct guardian_sign *sign;    /* a mapping that it shares */
     struct duration patience;      /* what it has been told */
+    int connection_fd;             /* the agent's; -1: none */
     struct event_loop *loop;       /* NULL: not watched, as what follows */
     struct event_descriptor *watch;
     struct event_timer *pause;
@@ -40,6 +41,25 @@ static bool send_bytes(int fd, const void *bytes, size_t length) {
 
 static bool send_notice(int fd, const struct guardian_notice *notice) {
     return send_bytes(fd, notice, sizeof *notice);
+}
+
+static void send_connection(int notices_fd, int connection_fd) {
+    struct guardian_notice notice = {.kind = GUARDIAN_CONNECTION};
+    struct iovec part = {.iov_base = &notice, .iov_len = sizeof notice};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (connection_fd != -1) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        *header = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(header), &connection_fd, sizeof connection_fd);
+    }
+    (void)sendmsg(notices_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Starting. */
@@ -142,6 +162,9 @@ static enum failure_code start(struct guardian *guardian, struct failure *failur
     guardian->notices_fd = sockets.notices[0];
     guardian->pid = pid;
     guardian->patience = (struct duration){0};
+    if (guardian->connection_fd != -1) {
+        send_connection(guardian->notices_fd, guardian->connection_fd);
+    }
     return FAILURE_NONE;
 }
 
@@ -160,6 +183,7 @@ enum failure_code guardian_start(const struct text_list *fingerprint, bool may_f
     struct guardian **out_guardian, struct failure *failure) {
     struct guardian *guardian = memory_allocate(sizeof *guardian);
     guardian->notices_fd = -1;
+    guardian->connection_fd = -1;
     guardian->charge.may_fence = may_fence;
     guardian->charge.agent = getpid();
     for (size_t i = 0; fingerprint != NULL && i < fingerprint->count; i++) {
@@ -319,6 +343,13 @@ void guardian_speak(struct guardian *guardian, struct duration patience) {
         send_notice(guardian->notices_fd,
             &(struct guardian_notice){.kind = GUARDIAN_PATIENCE, .patience = patience})) {
         guardian->patience = patience;
+    }
+}
+
+void guardian_hold_connection(struct guardian *guardian, int fd) {
+    if (guardian != NULL) {
+        guardian->connection_fd = fd;
+        send_connection(guardian->notices_fd, fd);
     }
 }
 

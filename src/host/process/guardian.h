@@ -11,7 +11,8 @@
  * guardian_free it exits at once and ends no process.
  *
  * The guardian also fences: it ends the workers of an agent that lives, but has stood still for so
- * long that the other nodes take it for lost.
+ * long that the other nodes take it for lost. Where they would take long to find that out, it holds
+ * the connection by which they know that the agent is there, and shuts it down then.
  *
  * The agent notices the guardian's death in the same way, and starts another one, which knows what
  * the first one knew. */
@@ -77,6 +78,11 @@ void guardian_remove_at_end(
  * and those that the agent starts before it has heard of it. Zero: the agent may be silent for
  * ever. Time in which the guardian itself does not run does not count. */
 void guardian_speak(struct guardian *guardian, struct duration patience);
+
+/* The connection by which the other nodes know that the agent is there. The guardian shuts it down
+ * when it fences, and when the agent is gone. -1: it lets go of the one before, which the caller
+ * has shut down, because it stays open as long as the guardian holds it. Accepts NULL. */
+void guardian_hold_connection(struct guardian *guardian, int fd);
 
 /* Takes what the guardian has said and the loop has not taken yet: a word about the workers that it
  * ends is there before their ends. May call events.fenced and events.ended. Accepts NULL. */

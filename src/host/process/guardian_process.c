@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,7 +61,25 @@ struct packet {
 struct guardian_state {
     struct guardian_charge *charge;
     struct guardian_fence fence;
+    int connection_fd; /* see guardian_hold_connection; -1: none */
 };
+
+/* The connection of the agent. */
+
+static void let_go(struct guardian_state *state) {
+    if (state->connection_fd != -1) {
+        close(state->connection_fd);
+        state->connection_fd = -1;
+    }
+}
+
+/* The other nodes know at once that the agent is gone. */
+static void shut_connection(struct guardian_state *state) {
+    if (state->connection_fd != -1) {
+        shutdown(state->connection_fd, SHUT_RDWR);
+        let_go(state);
+    }
+}
 
 /* The fence. */
 
@@ -87,11 +106,13 @@ static void say_closed(const struct guardian_state *state) {
     text_clear(&message);
 }
 
-static void close_fence(const struct guardian_state *state) {
+/* The workers are gone before the other nodes begin a world without this one. */
+static void close_fence(struct guardian_state *state) {
     const struct guardian_charge *charge = state->charge;
     struct guardian_word word = {state->fence.silence};
     send(NOTICES_FD, &word, sizeof word, MSG_NOSIGNAL | MSG_DONTWAIT);
     guardian_sweep(&charge->sessions, &charge->fingerprint);
+    shut_connection(state);
     say_closed(state);
 }
 
@@ -119,7 +140,16 @@ static void look(struct guardian_state *state) {
 
 /* Notices. */
 
-static void take_notice(struct guardian_state *state, const struct packet *packet) {
+/* Takes the descriptor that has come with a notice, or none. */
+static void take_connection(struct guardian_state *state, int fd) {
+    let_go(state);
+    state->connection_fd = fd;
+    if (state->fence.is_closed) {
+        shut_connection(state);
+    }
+}
+
+static void take_notice(struct guardian_state *state, const struct packet *packet, int fd) {
     const struct guardian_notice *notice = &packet->notice;
     struct guardian_charge *charge = state->charge;
     switch (notice->kind) {
@@ -136,6 +166,9 @@ static void take_notice(struct guardian_state *state, const struct packet *packe
     case GUARDIAN_PATIENCE:
         guardian_fence_hear(&state->fence, notice->patience, clock_now());
         break;
+    case GUARDIAN_CONNECTION:
+        take_connection(state, fd);
+        break;
     case GUARDIAN_HEARD:
         guardian_fence_open(&state->fence, clock_now());
         break;
@@ -144,23 +177,44 @@ static void take_notice(struct guardian_state *state, const struct packet *packe
     }
 }
 
+/* The descriptor that has come with a message; -1: none. */
+static int descriptor_of(struct msghdr *message) {
+    int fd = -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof fd)) {
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    }
+    return fd;
+}
+
 /* Returns false when the agent is gone without a farewell. */
 static bool receive(struct guardian_state *state) {
     struct packet packet;
-    ssize_t length = recv(NOTICES_FD, &packet, sizeof packet - 1, MSG_DONTWAIT);
+    struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet - 1};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof control.bytes};
+    ssize_t length = recvmsg(NOTICES_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (length >= (ssize_t)sizeof packet.notice) {
         ((char *)&packet)[length] = '\0';
-        take_notice(state, &packet);
+        take_notice(state, &packet, descriptor_of(&message));
     }
     return length > 0 || (length == -1 && (errno == EINTR || errno == EAGAIN));
 }
 
 static void keep_watch(struct guardian_charge *charge) {
-    struct guardian_state state = {.charge = charge};
+    struct guardian_state state = {.charge = charge, .connection_fd = -1};
     struct pollfd notices = {.fd = NOTICES_FD, .events = POLLIN};
     for (;;) {
         int count = poll(&notices, 1, guardian_fence_pause(&state.fence));
         if (count > 0 && !receive(&state)) {
+            shut_connection(&state);
             return;
         }
         if (count == 0) {

@@ -19,9 +19,10 @@
 enum guardian_notice_kind {
     GUARDIAN_SESSION_BEGINS,
     GUARDIAN_SESSION_ENDS,
-    GUARDIAN_REMAINS,  /* a path follows, without a NUL */
-    GUARDIAN_PATIENCE, /* how long the agent may be silent from now on */
-    GUARDIAN_HEARD,    /* the agent has read a word */
+    GUARDIAN_REMAINS,    /* a path follows, without a NUL */
+    GUARDIAN_PATIENCE,   /* how long the agent may be silent from now on */
+    GUARDIAN_CONNECTION, /* a descriptor comes with it; none: see guardian_hold_connection */
+    GUARDIAN_HEARD,      /* the agent has read a word */
     GUARDIAN_FAREWELL,
 };
 

@@ -165,6 +165,11 @@ static void lanes_doubted(void *context, bool is_doubted) {
     backend->observer.doubted(backend->observer.context, is_doubted);
 }
 
+static void lanes_held(void *context, int fd) {
+    const struct rendezvous_backend *backend = context;
+    backend->observer.held(backend->observer.context, fd);
+}
+
 static void lanes_ended(void *context, const struct failure *failure) {
     struct rendezvous_backend *backend = context;
     struct record_effects effects = {0};
@@ -329,6 +334,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .unopened = lanes_unopened,
         .ended = lanes_ended,
         .doubted = settings->observer.doubted != NULL ? lanes_doubted : NULL,
+        .held = settings->observer.held != NULL ? lanes_held : NULL,
         .context = backend,
     };
     return backend;

@@ -34,6 +34,10 @@ struct rendezvous_backend_observer {
     /* The store's machine is silent, though the connection is not lost yet; or it is heard again.
      * A connection begins without doubt. NULL: nobody asks. */
     void (*doubted)(void *context, bool is_doubted);
+    /* The socket by which the store knows that this node is there; -1: it is shut down, and about
+     * to be closed. Also called from inside rendezvous_backend_disconnect and _free. NULL: nobody
+     * asks. */
+    void (*held)(void *context, int fd);
     void *context;
 };
 

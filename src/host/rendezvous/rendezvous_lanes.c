@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/rendezvous/rendezvous_lanes.h"
 
+#include <sys/socket.h>
+
 #include "core/store/connection_silence.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
@@ -60,6 +62,28 @@ static void begin_to_look(struct rendezvous_lanes *lanes) {
     }
 }
 
+/* Whoever holds the first lane's socket, too. */
+
+static void hand_over(struct rendezvous_lanes *lanes) {
+    int fd = store_access_descriptor(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
+    if (lanes->held != NULL && fd != -1) {
+        lanes->is_held = true;
+        lanes->held(lanes->context, fd);
+    }
+}
+
+/* Closing it does not end the connection as long as somebody else holds it. */
+static void take_back(struct rendezvous_lanes *lanes) {
+    if (lanes->is_held) {
+        int fd = store_access_descriptor(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
+        if (fd != -1) {
+            (void)shutdown(fd, SHUT_RDWR);
+        }
+        lanes->is_held = false;
+        lanes->held(lanes->context, -1);
+    }
+}
+
 static int count_at_first(const struct rendezvous_lanes *lanes) {
     return lanes->is_waiter_late ? RENDEZVOUS_LANE_COUNT - 1 : RENDEZVOUS_LANE_COUNT;
 }
@@ -70,6 +94,7 @@ static void lane_connected(void *context, const struct failure *failure) {
         lanes->unopened(lanes->context, failure);
     } else if (++lanes->connected_count == count_at_first(lanes)) {
         begin_to_look(lanes);
+        hand_over(lanes);
         lanes->connected(lanes->context);
     }
 }
@@ -120,6 +145,7 @@ void rendezvous_lanes_open(
 }
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
+    take_back(lanes);
     lanes->connected_count = 0;
     lanes->has_late_waiter = false;
     lanes->look_count = 0;

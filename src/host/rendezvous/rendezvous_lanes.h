@@ -38,6 +38,7 @@ struct rendezvous_lanes {
     int look_count;
     struct instant looked_at;         /* the last look; a sign of life went then */
     bool is_doubted;                  /* nothing was heard since that sign */
+    bool is_held;                     /* `held` was called with its socket */
     void (*connected)(void *context); /* all are connected, but for a late waiter */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);
@@ -45,6 +46,9 @@ struct rendezvous_lanes {
     /* A sign of life is not acknowledged, or something is heard again. It is known sooner than by
      * looks that are a second apart, so these are half a second apart. NULL: nobody asks. */
     void (*doubted)(void *context, bool is_doubted);
+    /* The socket of the first lane, once all are connected; -1: it is shut down, and about to be
+     * closed. NULL: nobody asks. */
+    void (*held)(void *context, int fd);
     void *context;
 };
 

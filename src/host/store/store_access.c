@@ -49,6 +49,10 @@ struct duration store_access_silence(const struct store_access *access) {
     return access->client != NULL ? store_client_silence(access->client) : (struct duration){0};
 }
 
+int store_access_descriptor(const struct store_access *access) {
+    return access->client != NULL ? store_client_descriptor(access->client) : -1;
+}
+
 void store_access_write_address(const struct store_access *access, struct text *out) {
     if (access->client != NULL) {
         store_client_write_address(access->client, out);

@@ -410,6 +410,10 @@ struct duration store_client_silence(const struct store_client *client) {
     return is_ready(client) ? store_link_hearing(client->link).silent_for : (struct duration){0};
 }
 
+int store_client_descriptor(const struct store_client *client) {
+    return is_ready(client) ? store_link_descriptor(client->link) : -1;
+}
+
 struct duration store_client_look(struct store_client *client) {
     struct duration pause = DURATION_FOREVER;
     if (!is_ready(client)) {

@@ -106,6 +106,9 @@ struct duration store_client_look(struct store_client *client);
 /* How long the kernel of the server's machine has not been heard; zero without a connection. */
 struct duration store_client_silence(const struct store_client *client);
 
+/* The socket; -1 without a connection. */
+int store_client_descriptor(const struct store_client *client);
+
 /* As store_link_write_address, of the connection that there is. */
 void store_client_write_address(const struct store_client *client, struct text *out);
 

@@ -403,6 +403,10 @@ void store_link_write_address(const struct store_link *link, struct text *out) {
     }
 }
 
+int store_link_descriptor(const struct store_link *link) {
+    return link->stream.is_closed ? -1 : link->stream.fd;
+}
+
 struct connection_hearing store_link_hearing(const struct store_link *link) {
     return tcp_silence_measure(link->stream.fd);
 }

@@ -63,6 +63,9 @@ bool store_link_is_connected(const struct store_link *link);
  * where the two sides have not proved themselves. */
 void store_link_write_address(const struct store_link *link, struct text *out);
 
+/* The socket; -1 once it is closed. */
+int store_link_descriptor(const struct store_link *link);
+
 /* What was heard of the server's machine (host/network/tcp_silence). */
 struct connection_hearing store_link_hearing(const struct store_link *link);
 

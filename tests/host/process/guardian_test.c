@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
@@ -377,6 +378,71 @@ static void note_fence(void *context, struct duration silence) {
     event_loop_stop(play->loop);
 }
 
+/* Returns the other end of a connection that only the guardian holds. */
+static int let_it_hold_a_connection(struct guardian *guardian) {
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    guardian_hold_connection(guardian, ends[0]);
+    close(ends[0]);
+    return ends[1];
+}
+
+static void expect_end_of_connection(int fd) {
+    char byte;
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&end, 1, 10000), 1);
+    assert_int_equal(read(fd, &byte, 1), 0);
+    close(fd);
+}
+
+static void connection_ends_when_the_guardian_lets_go_or_fences(void **state) {
+    (void)state;
+    struct guardian *guardian;
+    assert_int_equal(guardian_start(NULL, true, &guardian, NULL), FAILURE_NONE);
+    pid_t pid = guardian_pid(guardian);
+    int first = let_it_hold_a_connection(guardian);
+    int second = let_it_hold_a_connection(guardian); /* in place of the first */
+    expect_end_of_connection(first);
+    guardian_hold_connection(guardian, -1);
+    expect_end_of_connection(second);
+    int third = let_it_hold_a_connection(guardian);
+    struct process worker =
+        processes_start_shell("sleep 1000 & wait", -1, guardian_descriptor(guardian));
+    guardian_speak(guardian, duration_from_milliseconds(50));
+    expect_end_of_connection(third);
+    assert_int_equal(WTERMSIG(processes_wait(&worker)), SIGKILL);
+    expect_end_of_connection(let_it_hold_a_connection(guardian)); /* it has not heard of it */
+    guardian_free(guardian);
+    wait_for_stranger(pid);
+    guardian_hold_connection(NULL, -1);
+}
+
+static void play_held_connection(int output) {
+    int ends[2];
+    struct guardian *guardian = start_guardian(NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    guardian_hold_connection(guardian, ends[0]);
+    say_number(output, ends[1]);
+    say_number(output, guardian_pid(guardian));
+}
+
+/* The agent's end is inherited by nobody but the guardian. */
+static void connection_of_a_killed_agent_ends(void **state) {
+    (void)state;
+    struct agent agent = start_agent(play_held_connection);
+    int fd = read_number(&agent);
+    pid_t guardian = read_number(&agent);
+    int pidfd = pidfd_open_process(agent.pid);
+    int end = pidfd == -1 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    assert_int_equal(kill(agent.pid, SIGKILL), 0);
+    wait_for_stranger(guardian);
+    if (end != -1) { /* else a seccomp profile does not let a test look */
+        expect_end_of_connection(end);
+    }
+    close(pidfd);
+    assert_nothing_is_left(&agent);
+}
+
 static void silent_agent_loses_its_workers_and_hears_of_it(void **state) {
     (void)state;
     struct fence_play play = {0};
@@ -501,6 +567,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nobody_may_stand_in_for_a_guardian),
     cmocka_unit_test(replaced_guardian_knows_the_sessions_of_the_first_one),
     cmocka_unit_test(replaced_guardian_is_nobodys_child_either),
+    cmocka_unit_test(connection_ends_when_the_guardian_lets_go_or_fences),
+    cmocka_unit_test(connection_of_a_killed_agent_ends),
     cmocka_unit_test(silent_agent_loses_its_workers_and_hears_of_it),
     cmocka_unit_test(killed_agent_leaves_no_empty_directory),
     cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
