@@ -2,11 +2,12 @@
 """Nodes on machines of their own, and the cables between them: what is cut off is missed within seconds,
 stops its own workers, and comes back."""
 
+import re
 import time
 
 import pytest
 
-from support.nodes import Job
+from support.nodes import Job, wait_until
 
 PORT = 29437  # of nobody else there: each test's machines are new
 
@@ -93,6 +94,30 @@ def test_a_machine_that_is_cut_off_is_missed_and_comes_back(make_job, cut, mend)
     third = job.wait_for_world(*ALL)
     assert third.restarts == {0}
     third.end()
+    assert job.succeeds()
+
+
+def is_calm(machine):
+    """Whether the node on this machine has sent nothing for longer than from one sign of life to the next."""
+    told = machine.run("ss", "-tinH", "dport", "=", f":{PORT}")
+    pauses = [int(pause) for pause in re.findall(r"lastsnd:(\d+)", told)]
+    return bool(pauses) and min(pauses) > 2500
+
+
+@pytest.mark.parametrize("cut", ["unplug", "link_down"])
+def test_a_machine_is_missed_whose_calm_connection_needed_no_signs_of_life(make_job, cut):
+    job = make_job("2:3", conf=["delegation=true", "calm_after=1"])
+    job.start_all()
+    first = job.wait_for_world(*ALL)
+    for name in ("node2", "node3"):
+        wait_until(lambda name=name: is_calm(job.machines[name]), f"calm of {name}")
+    getattr(job.machines["node3"], cut)()
+    second = job.wait_for_world("node1", "node2")
+    assert second.restarts == {0}
+    first.of("node3").wait_until_gone()
+    assert "no answer for" in job.started[0].err(), job.tell()
+    job.machines["node3"].plug() if cut == "unplug" else job.machines["node3"].link_up()
+    job.wait_for_world(*ALL).end()
     assert job.succeeds()
 
 
