@@ -315,6 +315,7 @@ static void take_waited(struct round_step *step) {
                 step, ROUND_EFFECT_CHECK, round_step_key(step, ROUND_KEY_COORDINATED));
         }
         round_step_push_key(step, ROUND_EFFECT_GET, key);
+        (void)round_step_awaits_commit(step);
     }
 }
 

@@ -134,14 +134,22 @@ static void clear_earlier_rounds(struct round_step *step) {
                               .clear = {first, end - 1, exchange->largest_count}});
 }
 
+bool round_step_awaits_commit(struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    bool is_awaited = exchange->settings.has_succession && !exchange->is_committed;
+    if (is_awaited) {
+        round_step_want(step, round_step_key(step, ROUND_KEY_COMMITTED));
+    }
+    return is_awaited;
+}
+
 void round_step_join(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
     if (exchange->phase != ROUND_JOINING || !exchange->has_ranks ||
         exchange->address.stage != ROUND_ADDRESS_KNOWN) {
         return;
     }
-    if (exchange->settings.has_succession && !exchange->is_committed) {
-        round_step_want(step, round_step_key(step, ROUND_KEY_COMMITTED));
+    if (round_step_awaits_commit(step)) {
         return;
     }
     exchange->phase = ROUND_JOINED;

@@ -146,7 +146,12 @@ bool round_step_is_fixed(const struct round_step *step);
 bool round_step_is_first(const struct round_step *step);
 bool round_step_is_foreign(const struct round_step *step, int node);
 
-/* Tells JOINED as soon as the workers' store and the ranks are known. */
+/* Where there is a register: waits until it has the round. Returns false when it has. The node
+ * waits beside the last request of the exchange, so that this takes no further round trip where the
+ * register is fast. */
+bool round_step_awaits_commit(struct round_step *step);
+/* Tells JOINED as soon as the workers' store and the ranks are known, and the round is committed.
+ */
 void round_step_join(struct round_step *step);
 /* Rank 0: waits for the role infos, unless it does already. */
 void round_step_gather(struct round_step *step);

@@ -380,6 +380,22 @@ static void a_round_begins_when_the_register_has_it_where_there_is_one(void **st
     scene_clear(&scene);
 }
 
+static void the_register_is_waited_for_beside_the_last_answer_of_the_exchange(void **state) {
+    (void)state;
+    struct scene scene = scene_with_succession();
+    struct round_event waited = {.kind = ROUND_EVENT_WAITED, .round = 0};
+    struct round_event values = {.kind = ROUND_EVENT_VALUES,
+        .round = 0,
+        .key = {.kind = ROUND_KEY_WORLD, .round = 0, .node = 1},
+        .values = {.address = "a", .port = 1234, .has_ranks = true, .ranks = {1, 2, 1, 2}}};
+    begin(
+        &scene, 0, "ab", 'b', "arm_timer at=600.000; set_role_info 0/role_info/1; wait 0/world/1");
+    step(&scene, waited, "get 0/world/1; wait 0/committed");
+    step(&scene, waited, "");
+    step(&scene, values, "disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:1234 restarts=2");
+    scene_clear(&scene);
+}
+
 static void a_round_that_is_not_committed_in_time_says_so(void **state) {
     (void)state;
     struct scene scene = scene_with_succession();
@@ -421,6 +437,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_store_is_opened_anew_in_each_round),
     cmocka_unit_test(what_was_said_in_a_round_that_is_abandoned_is_not_for_the_next_host),
     cmocka_unit_test(a_round_begins_when_the_register_has_it_where_there_is_one),
+    cmocka_unit_test(the_register_is_waited_for_beside_the_last_answer_of_the_exchange),
     cmocka_unit_test(a_round_that_is_not_committed_in_time_says_so),
 };
 
