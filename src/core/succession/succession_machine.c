@@ -32,14 +32,23 @@ enum succession_state succession_machine_state(const struct succession_machine *
 
 /* Suspicion. */
 
+/* Who is the first to claim asks the register before, unless it has done so since it sought the
+ * host. */
 static void suspect_ended(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    if (machine->suspicion.kind != SUCCESSION_SUSPICION_REFUSED) {
+    struct succession_suspicion *suspicion = &machine->suspicion;
+    bool knows_register = machine->has_read && suspicion->kind == SUCCESSION_SUSPICION_NONE;
+    if (suspicion->kind != SUCCESSION_SUSPICION_REFUSED) {
         succession_forget_suspicion(machine);
-        machine->suspicion.kind = SUCCESSION_SUSPICION_REFUSED;
+        suspicion->kind = SUCCESSION_SUSPICION_REFUSED;
     }
     machine->state = SUCCESSION_SUSPECT;
-    succession_read(step);
+    moment_clear(&machine->retry_at);
+    if (machine->is_unresolved || (!knows_register && succession_turn(machine) == 0)) {
+        succession_read(step);
+    } else if (machine->request == SUCCESSION_REQUEST_NONE) {
+        succession_claim_in_turn(step);
+    }
 }
 
 static bool look_in_time(struct succession_step *step) {
@@ -223,6 +232,7 @@ static void take_read(struct succession_step *step) {
         return;
     }
     machine->request = SUCCESSION_REQUEST_NONE;
+    machine->has_read = true;
     hear_of_asking(machine);
     if (step->event->is_there) {
         take_entry(step);
@@ -283,16 +293,28 @@ static void take_register_failure(struct succession_step *step) {
 
 /* What the rendezvous machine asks, and what the store says. */
 
+/* Another node may be host by now. Who does not claim first has time to learn it: the host of the
+ * entry known says before whether it is there. */
+static void read_in_time(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (machine->state == SUCCESSION_FOLLOW && machine->is_dialing &&
+        succession_turn(machine) > 0) {
+        moment_set_after(&machine->retry_at, step->event->now,
+            duration_from_milliseconds(SUCCESSION_TURN_MILLISECONDS));
+    } else if (machine->state == SUCCESSION_FOLLOW || machine->state == SUCCESSION_SUSPECT) {
+        succession_read(step);
+    }
+}
+
 static void seek(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     machine->is_seeking = true;
+    machine->has_read = false;
     machine->deadline = step->event->deadline;
     if (machine->entry.number > 0 && machine->state != SUCCESSION_CLAIM) {
         succession_dial(step);
     }
-    if (machine->state == SUCCESSION_FOLLOW || machine->state == SUCCESSION_SUSPECT) {
-        succession_read(step); /* another node may be host by now */
-    }
+    read_in_time(step);
 }
 
 static void take_connected(struct succession_step *step) {

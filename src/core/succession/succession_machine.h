@@ -9,8 +9,9 @@
  *
  *                | FOLLOW             | SUSPECT            | CLAIM          | HOST
  * ---------------+--------------------+--------------------+----------------+-----------------
- * SEEK           | DIAL the host of   | as for FOLLOW      | waits          | DIAL itself
- *                | the entry, READ    |                    |                |
+ * SEEK           | DIAL the host of   | DIAL its host,     | waits          | DIAL itself
+ *                | the entry; READ,   | READ               |                |
+ *                | at once or later   |                    |                |
  * READ: none     | APPEND a claim of  |                    |                |
  *                | the first term     |                    |                |
  * READ: the same | DIAL, unless it    | APPEND a claim, in | APPEND again   | APPEND again what
@@ -24,7 +25,8 @@
  * CONNECTED      | tells it           | tells it; FOLLOW   |                | tells it
  * CONNECTION_LOST|                    |                    |                |
  *   it was there | tells it           |                    |                | tells it
- *   refused      | SUSPECT, READ      | READ               |                | DIAL itself again
+ *   refused      | SUSPECT, then as   | READ, in its turn  |                | DIAL itself again
+ *                | for READ there     |                    |                |
  *   silent       | SUSPECT, LOOK,     | DIAL; claims when  |                | DIAL itself again
  *                | DIAL               | the renewal stands |                |
  * SEEN: whole or |                    |                    |                | APPEND, unless it
@@ -33,9 +35,12 @@
  *
  * A host that is refused is a process that has ended: the nodes of the committed world claim in the
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
- * are not in it after them. A host that is silent may be there: its entry is claimed only when its
- * renewal has not changed for silence_timeout by the clock of this node (succession_silence), which
- * looks at it from its first DOUBTED on. So a node that alone has lost the host does not depose it.
+ * are not in it after them. Only the first of them asks the register as soon as it seeks the host.
+ * The others ask after each turn before theirs, when there may be something to learn: many nodes
+ * that ask at once would delay the one that claims. A host that is silent may be there: its entry
+ * is claimed only when its renewal has not changed for silence_timeout by the clock of this node
+ * (succession_silence), which looks at it from its first DOUBTED on. So a node that alone has lost
+ * the host does not depose it.
  *
  * A host makes the record of a whole round an entry of its own term before anybody starts workers
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and

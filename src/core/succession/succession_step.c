@@ -99,12 +99,21 @@ const struct rendezvous_node *succession_find_self(
     return NULL;
 }
 
-/* How many nodes claim before this one. */
+/* What the host has committed since this node has read, this node has seen. A node that delegates
+ * does not see who the others are. */
+static const struct rendezvous_state *latest_world(const struct succession_machine *machine) {
+    const struct rendezvous_state *seen = &machine->seen;
+    const struct rendezvous_state *read = &machine->record;
+    bool is_listed = seen->count > 0 && seen->crowd.participants == 0;
+    return is_listed && (seen->round > read->round || read->count == 0) ? seen : read;
+}
+
 int succession_turn(const struct succession_machine *machine) {
-    const struct rendezvous_node *self = succession_find_self(machine, &machine->record);
+    const struct rendezvous_state *world = latest_world(machine);
+    const struct rendezvous_node *self = succession_find_self(machine, world);
     int before = 0;
-    for (size_t i = 0; i < machine->record.count && before < SUCCESSION_TURNS_MAXIMUM; i++) {
-        const struct rendezvous_node *other = &machine->record.nodes[i];
+    for (size_t i = 0; i < world->count && before < SUCCESSION_TURNS_MAXIMUM; i++) {
+        const struct rendezvous_node *other = &world->nodes[i];
         bool is_earlier = self == NULL || !self->is_participant || other->rank < self->rank;
         if (other->is_participant && is_earlier && other != self &&
             !succession_is_same_process(&other->identity, &machine->entry.host)) {
@@ -139,21 +148,33 @@ void succession_claim(struct succession_step *step) {
     succession_append(step, true, &step->machine->record);
 }
 
+/* While other nodes have their turns, this one looks after each whether one of them has claimed. */
+static void take_turn(struct succession_step *step) {
+    struct succession_suspicion *suspicion = &step->machine->suspicion;
+    if (suspicion->turn_at.is_set) {
+        return;
+    }
+    if (!suspicion->is_turn) {
+        suspicion->is_turn = true;
+        suspicion->turns_before = succession_turn(step->machine);
+    }
+    if (suspicion->turns_before > 0) {
+        suspicion->turns_before--;
+        moment_set_after(&suspicion->turn_at, step->event->now,
+            duration_from_milliseconds(SUCCESSION_TURN_MILLISECONDS));
+    } else {
+        succession_claim(step);
+    }
+}
+
 void succession_claim_in_turn(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    struct succession_suspicion *suspicion = &machine->suspicion;
-    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED && !suspicion->is_turn) {
-        int before = succession_turn(machine);
-        suspicion->is_turn = true;
-        if (before > 0) {
-            moment_set_after(&suspicion->turn_at, step->event->now,
-                duration_from_milliseconds((int64_t)before * SUCCESSION_TURN_MILLISECONDS));
-            return;
-        }
-    }
-    if (suspicion->is_turn && !suspicion->turn_at.is_set) {
+    const struct succession_suspicion *suspicion = &machine->suspicion;
+    if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED) {
+        take_turn(step);
+    } else if (suspicion->is_turn) {
         succession_claim(step);
-    } else if (suspicion->kind != SUCCESSION_SUSPICION_REFUSED && !machine->is_dialing) {
+    } else if (!machine->is_dialing) {
         succession_dial(step);
     }
 }

@@ -32,8 +32,11 @@ enum succession_suspicion_kind {
 /* Of the host that this node cannot reach. */
 struct succession_suspicion {
     enum succession_suspicion_kind kind;
-    struct moment turn_at; /* to claim, when the host has refused */
-    bool is_turn;          /* the next READ that finds nothing new is followed by a claim */
+    /* The next READ that finds nothing new is followed by a claim; REFUSED: unless other nodes have
+     * their turns before. */
+    bool is_turn;
+    int turns_before;      /* REFUSED: which have not begun yet */
+    struct moment turn_at; /* REFUSED: when the turn of another node is over */
 };
 
 struct succession_machine {
@@ -55,6 +58,7 @@ struct succession_machine {
     bool is_unresolved; /* nobody knows whether the append was won */
     bool is_seeking;
     struct instant deadline; /* of SEEK */
+    bool has_read;           /* since SEEK */
     bool is_dialing;
     bool is_connected;
     bool was_connected;
@@ -104,7 +108,7 @@ bool succession_is_same_process(
     const struct node_identity *left, const struct node_identity *right);
 const struct rendezvous_node *succession_find_self(
     const struct succession_machine *machine, const struct rendezvous_state *record);
-/* How many nodes claim before this one. */
+/* How many nodes of the world known last claim before this one. */
 int succession_turn(const struct succession_machine *machine);
 void succession_forget_suspicion(struct succession_machine *machine);
 

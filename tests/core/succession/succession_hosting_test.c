@@ -98,16 +98,17 @@ static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state)
     struct rendezvous_state record = world(0, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
     scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "dial at=3.020");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.04;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record,
         "append claim 4 term 3: round 0 complete [a_1_1073741824:0 b_1_1073741824:1 "
         "c_1_1073741824:2] wait [] spare []");
-    plain(&scene, SUCCESSION_EVENT_WON, "host term 3 after a; dial self at=3.020");
+    plain(&scene, SUCCESSION_EVENT_WON, "host term 3 after a; dial self at=3.040");
     scene_clear(&scene);
     rendezvous_state_clear(&record);
 }

@@ -112,7 +112,7 @@ static void an_append_that_loses_deposes_the_host(void **state) {
     seen(&scene, &alone, expected);
     entry_of(&scene, SUCCESSION_EVENT_LOST, 2, 2, "b", &others, "end_hosting; tell_lost; " LEFT);
     assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_FOLLOW);
-    seek(&scene, 60, "dial at=3.000; read_register");
+    seek(&scene, 60, "dial at=3.000");
     free(expected);
     rendezvous_state_clear(&alone);
     rendezvous_state_clear(&others);
@@ -150,6 +150,17 @@ static void an_append_that_may_still_happen_is_made_again(void **state) {
     scene_clear(&scene);
 }
 
+static void the_next_rank_claims_a_host_that_is_refused_when_it_has_read(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    lose(&scene, SUCCESSION_LOSS_REFUSED,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    scene_clear(&scene);
+}
+
 static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
     (void)state;
     struct scene scene = following("b");
@@ -166,19 +177,73 @@ static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
     scene_clear(&scene);
 }
 
+/* Whether another node hosts by now, it asks when that can be, and claims itself where none does.
+ */
 static void a_later_rank_waits_for_its_turn(void **state) {
     (void)state;
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000; read_register");
+    seek(&scene, 60, "dial at=3.000");
+    scene.seconds = 0.005;
     lose(&scene, SUCCESSION_LOSS_REFUSED, "");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
     scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    scene.seconds = 0.025;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.020");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.025");
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
     rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_node_that_waits_looks_after_each_turn(void **state) {
+    (void)state;
+    struct scene scene = scene_of("d");
+    struct rendezvous_state record = world(4, "abcd");
+    char *commit = commit_of(8, 2, &record);
+    char *claim = text_format("append claim%s", commit + strlen("append commit"));
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    for (int turn = 1; turn <= 2; turn++) {
+        scene.seconds = 0.02 * turn;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+        entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, turn < 2 ? "" : claim);
+    }
+    free(commit);
+    free(claim);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* It has not read since the host has committed a world. */
+static void a_node_claims_in_the_order_of_the_world_that_it_has_seen(void **state) {
+    (void)state;
+    struct scene scene = scene_of("c");
+    struct rendezvous_state none = {0};
+    struct rendezvous_state record = world(0, "abc");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 1, 1, "a", &none, "dial at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    seen(&scene, &record, "");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register(
+    void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     scene_clear(&scene);
 }
 
@@ -187,12 +252,13 @@ static void a_successor_that_dies_is_succeeded(void **state) {
     struct scene scene = following("c");
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
-    seek(&scene, 60, "dial at=3.000; read_register");
+    seek(&scene, 60, "dial at=3.000");
     lose(&scene, SUCCESSION_LOSS_REFUSED, "");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
-    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "");
     scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.020");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.04;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record,
         "append claim 9 term 3: round 4 complete " B " wait [] spare []");
@@ -494,7 +560,9 @@ static void all_nodes_started_again_go_on_from_the_last_entry(void **state) {
     struct rendezvous_state record = world(4, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 3, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 3, "a", &record, "");
     scene.seconds = 0.04;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
@@ -537,7 +605,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_append_whose_reply_was_lost_is_found_to_be_won),
     cmocka_unit_test(an_append_that_may_still_happen_is_made_again),
     cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_at_once),
+    cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_when_it_has_read),
     cmocka_unit_test(a_later_rank_waits_for_its_turn),
+    cmocka_unit_test(a_node_that_waits_looks_after_each_turn),
+    cmocka_unit_test(a_node_claims_in_the_order_of_the_world_that_it_has_seen),
+    cmocka_unit_test(a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register),
     cmocka_unit_test(a_successor_that_dies_is_succeeded),
     cmocka_unit_test(a_silent_host_is_claimed_when_its_renewal_stands_still),
     cmocka_unit_test(a_silent_host_is_looked_at_before_its_connection_is_lost),
