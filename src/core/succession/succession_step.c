@@ -100,12 +100,11 @@ const struct rendezvous_node *succession_find_self(
 }
 
 /* What the host has committed since this node has read, this node has seen. A node that delegates
- * does not see who the others are. */
+ * sees no record, and knows it when it has read. */
 static const struct rendezvous_state *latest_world(const struct succession_machine *machine) {
     const struct rendezvous_state *seen = &machine->seen;
     const struct rendezvous_state *read = &machine->record;
-    bool is_listed = seen->count > 0 && seen->crowd.participants == 0;
-    return is_listed && (seen->round > read->round || read->count == 0) ? seen : read;
+    return seen->count > 0 && (seen->round > read->round || read->count == 0) ? seen : read;
 }
 
 int succession_turn(const struct succession_machine *machine) {
