@@ -72,6 +72,8 @@ BESIDE_HEADERS = {"core/workers/signal_name.h", "host/loop/clock.h", "host/telli
 BEHIND_HEADERS = {"agent/rendezvous", "agent/watchdog", "core/rendezvous", "core/store", "core/watchdog", "host/network",
                   "host/rendezvous", "host/store", "host/watchdog", "library", "wire/rendezvous", "wire/store",
                   "wire/watchdog"}  # fmt: skip
+# Headers that the build makes from a file beside them in the source. Only sources of their room may see them.
+MADE_HEADERS = {".pb-c.h": ".proto"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -87,6 +89,11 @@ def is_open(room, other):
     """Whether files of ROOM may include those of OTHER, as far as rooms of one floor go."""
     floor = room.split("/")[0]
     return room in (floor, other) or floor != other.split("/")[0] or other in ROOM_ARROWS.get(room, ())
+
+
+def made_from(name):
+    """What the build makes this header from, or None."""
+    return next((name[: -len(end)] + source for end, source in MADE_HEADERS.items() if name.endswith(end)), None)
 
 
 def goes_behind_headers(name, included):
@@ -109,7 +116,9 @@ def complaints_about(source, name, includes):
         other = included.split("/")[0]
         if other not in FLOORS:
             yield f'src/{name}: "{included}" names no floor; write "floor/header.h"'
-        elif not (source / included).is_file():
+        elif made_from(included) and (not name.endswith(".c") or room_of(name) != room_of(included)):
+            yield f'src/{name}: "{included}" is for the sources of {room_of(included)}'
+        elif not (source / (made_from(included) or included)).is_file():
             yield f'src/{name}: "{included}" does not exist'
         elif FLOORS[other] > FLOORS[floor]:
             yield f'src/{name}: "{included}" is on a higher floor'

@@ -29,7 +29,7 @@ import sys
 import check_bad_input
 
 ALLOWED_HEADERS = {"stddef.h", "stdint.h"}
-ALLOWED_LIBRARIES = re.compile(r"lib(c|m|uv|jansson|pthread|dl|rt|gcc_s)\.so\.|ld-linux.*\.so\.|linux-vdso")
+ALLOWED_LIBRARIES = re.compile(r"lib(c|m|uv|jansson|protobuf-c|pthread|dl|rt|gcc_s)\.so\.|ld-linux.*\.so\.|linux-vdso")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 DIRECTIVE = re.compile(r"^\s*#(?:.*\\\n)*.*$", re.MULTILINE)

@@ -131,6 +131,21 @@ def test_a_command_that_goes_behind_the_headers_is_noticed(name, included, is_fi
     assert is_fine or "behind a header of libmuster" in complaints[0]
 
 
+@pytest.mark.parametrize("name, included, complaint", [
+    ("wire/register/etcd_message.c", "wire/register/etcd.pb-c.h", None),
+    ("wire/register/etcd_message.h", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
+    ("wire/round/rank_json.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
+    ("host/register/etcd_register.c", "wire/register/etcd.pb-c.h", "is for the sources of wire/register"),
+    ("wire/register/etcd_message.c", "wire/register/consul.pb-c.h", "does not exist"),
+])  # fmt: skip
+def test_a_header_that_the_build_makes_is_for_its_room(name, included, complaint):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_floors
+
+    complaints = list(check_floors.complaints_about(ROOT / "src", name, [('"', included)]))
+    assert [complaint in found for found in complaints] == ([True] if complaint else []), complaints
+
+
 def test_server_with_a_loop_of_its_own_ends_what_hangs(muster, scratch):
     server = subprocess.Popen(
         [EXAMPLES / "timer_loop", scratch / "timers"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

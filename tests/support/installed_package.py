@@ -27,7 +27,7 @@ def install(directory):
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: muster-launch\nVersion: 0\n")
     (information / "entry_points.txt").write_text(entry_points())
     needed = subprocess.run(["ldd", LIBRARY], check=True, capture_output=True, text=True).stdout
-    for name, path in re.findall(r"(lib(?:uv|jansson)\.so\.\d+) => (\S+)", needed):
+    for name, path in re.findall(r"(lib(?:uv|jansson|protobuf-c)\.so\.\d+) => (\S+)", needed):
         shutil.copy(pathlib.Path(path).resolve(), libraries / name)
     shutil.copy(pathlib.Path(LIBRARY).resolve(), libraries / "libmuster.so.0")
     return {"PYTHONPATH": directory / "site", "MUSTER_LIBRARY": libraries / "libmuster.so.0", "LD_LIBRARY_PATH": libraries}

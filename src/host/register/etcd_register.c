@@ -202,8 +202,10 @@ static void answer_reply(struct work *work, struct slice message) {
     text_append(&place, "etcd's key ");
     text_append_bytes(&place, (const char *)reply.key.data, reply.key.length);
     if (code != FAILURE_NONE) {
-        failure_set(&failure, FAILURE_PROTOCOL, "etcd (%s) has sent a reply that cannot be read",
-            work->state->settings.endpoints.items[work->member]);
+        failure_set(&failure, code == FAILURE_LIMIT ? FAILURE_LIMIT : FAILURE_PROTOCOL,
+            "etcd (%s) has sent a reply that %s",
+            work->state->settings.endpoints.items[work->member],
+            code == FAILURE_LIMIT ? "takes too much memory" : "cannot be read");
         answer_failed(work, &failure);
     } else if (is_append) {
         answer_append(work, &reply, text_string(&place));
@@ -213,6 +215,7 @@ static void answer_reply(struct work *work, struct slice message) {
                          .place = text_string(&place)});
     }
     text_clear(&place);
+    etcd_reply_clear(&reply);
 }
 
 /* Asking one member after the other. */
@@ -298,19 +301,17 @@ static void take_failure(struct work *work, const struct grpc_result *result) {
 }
 
 static void take_token(struct work *work, struct slice message) {
-    struct slice token;
+    char *token = NULL;
     struct failure failure;
-    struct text text = {0};
-    if (etcd_read_token(message, &token) != FAILURE_NONE || token.length > TOKEN_MAXIMUM) {
+    if (etcd_read_token(message, &token) != FAILURE_NONE || strlen(token) > TOKEN_MAXIMUM) {
         failure_set(&failure, FAILURE_PROTOCOL, "etcd (%s) has sent no token for its user",
             work->state->settings.endpoints.items[work->member]);
+        free(token);
         answer_failed(work, &failure);
         return;
     }
-    text_append_bytes(&text, (const char *)token.data, token.length);
     free(work->state->token);
-    work->state->token = memory_duplicate_string(text_string(&text));
-    text_clear(&text);
+    work->state->token = token;
     work->has_logged_in = true;
     ask(work);
 }

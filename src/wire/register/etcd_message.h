@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The few messages of etcd's API of version 3 by which a register is kept (etcd's rpc.proto and
- * kv.proto), in the wire format of Protocol Buffers, and the frame in which gRPC carries one. Only
+/* The few messages of etcd's API of version 3 by which a register is kept (etcd.proto), and the
+ * frame in which gRPC carries one. protobuf-c spells them, and is seen by this module alone. Only
  * the fields that are used here are known; others are skipped. */
 #ifndef MUSTER_WIRE_REGISTER_ETCD_MESSAGE_H
 #define MUSTER_WIRE_REGISTER_ETCD_MESSAGE_H
@@ -39,21 +39,26 @@ struct etcd_append {
 };
 void etcd_write_append(const struct etcd_append *append, struct bytes *out);
 
-/* What was read, borrowed from the message. */
+/* What was read. The slices borrow from `memory`. */
 struct etcd_reply {
     bool has_succeeded; /* of an append */
     bool has_key;       /* a key was found */
     struct slice key;
     struct slice value;
+    void *memory;
 };
+void etcd_reply_clear(struct etcd_reply *reply);
 
-/* FAILURE_MALFORMED for what is no such message. */
+/* FAILURE_MALFORMED for what is no such message. FAILURE_LIMIT for one longer than
+ * ETCD_MESSAGE_MAXIMUM, for one of so many pieces that they take much more memory than its bytes,
+ * and where there is no memory. */
 __attribute__((warn_unused_result)) enum failure_code etcd_read_range(
     struct slice message, struct etcd_reply *out_reply);
 __attribute__((warn_unused_result)) enum failure_code etcd_read_append(
     struct slice message, struct etcd_reply *out_reply);
+/* The caller frees the token with free(). */
 __attribute__((warn_unused_result)) enum failure_code etcd_read_token(
-    struct slice message, struct slice *out_token);
+    struct slice message, char **out_token);
 
 /* gRPC's frame around one message that is not compressed. */
 void grpc_write_frame(struct slice message, struct bytes *out);

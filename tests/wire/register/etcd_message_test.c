@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "library/process_look.h"
 #include "wire/register/etcd_message.h"
 
 static void expect_bytes(struct bytes *bytes, const char *expected, size_t length) {
@@ -91,10 +96,14 @@ static void found_key_and_value_are_read(void **state) {
     assert_true(reply.has_key);
     assert_true(slice_equals(reply.key, slice_from_string("k")));
     assert_true(slice_equals(reply.value, slice_from_string("vv")));
+    etcd_reply_clear(&reply);
+    assert_false(reply.has_key);
     assert_int_equal(etcd_read_range(MESSAGE("\x0a\x02\x08\x01"), &reply), FAILURE_NONE);
     assert_false(reply.has_key);
+    etcd_reply_clear(&reply);
     assert_int_equal(etcd_read_range(MESSAGE(""), &reply), FAILURE_NONE);
     assert_false(reply.has_key);
+    etcd_reply_clear(&reply);
 }
 
 static void append_has_succeeded_or_tells_the_last_key(void **state) {
@@ -102,6 +111,7 @@ static void append_has_succeeded_or_tells_the_last_key(void **state) {
     struct etcd_reply reply;
     assert_int_equal(etcd_read_append(MESSAGE("\x10\x01\x1a\x02\x12\x00"), &reply), FAILURE_NONE);
     assert_true(reply.has_succeeded);
+    etcd_reply_clear(&reply);
     assert_int_equal(etcd_read_append(MESSAGE("\x1a\x0b\x0a\x09\x12\x07\x0a\x02"
                                               "e2\x2a\x01v"),
                          &reply),
@@ -109,14 +119,201 @@ static void append_has_succeeded_or_tells_the_last_key(void **state) {
     assert_false(reply.has_succeeded);
     assert_true(reply.has_key);
     assert_true(slice_equals(reply.key, slice_from_string("e2")));
+    etcd_reply_clear(&reply);
 }
 
 static void token_is_read(void **state) {
     (void)state;
-    struct slice token;
-    assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00\x12\x03tok"), &token), FAILURE_NONE);
-    assert_true(slice_equals(token, slice_from_string("tok")));
+    char *token = NULL;
     assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00"), &token), FAILURE_MALFORMED);
+    assert_null(token);
+    assert_int_equal(etcd_read_token(MESSAGE("\x0a\x00\x12\x03tok"), &token), FAILURE_NONE);
+    assert_string_equal(token, "tok");
+    free(token);
+}
+
+static void fields_of_a_later_etcd_are_skipped(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    /* a number, 8 bytes, text, 4 bytes: in a reply, in its range, and in the pair there */
+    assert_int_equal(etcd_read_append(MESSAGE("\xb8\x3e\x01"
+                                              "\x1a\x1b\xb9\x3e\x08\x07\x06\x05\x04\x03\x02\x01"
+                                              "\x0a\x0f\xba\x3e\x01x"
+                                              "\x12\x09\x0a\x01k\xbd\x3e\x04\x03\x02\x01"),
+                         &reply),
+        FAILURE_NONE);
+    assert_true(reply.has_key);
+    assert_true(slice_equals(reply.key, slice_from_string("k")));
+    etcd_reply_clear(&reply);
+}
+
+/* Puts a message into a field of another one; the length takes three bytes. */
+static void wrap(struct bytes *message, uint8_t tag) {
+    const size_t length = message->length;
+    const uint8_t head[] = {tag, (uint8_t)(length & 0x7f) | 0x80,
+        (uint8_t)(length >> 7 & 0x7f) | 0x80, (uint8_t)(length >> 14 & 0x7f)};
+    struct bytes outer = {0};
+    assert_int_equal(bytes_append(&outer, head, sizeof head), FAILURE_NONE);
+    assert_int_equal(bytes_append(&outer, message->data, length), FAILURE_NONE);
+    bytes_clear(message);
+    *message = outer;
+}
+
+/* An operation of a reply can hold the reply of another transaction. */
+static void transactions_in_transactions_are_skipped(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    struct bytes message = {0};
+    for (int depth = 0; depth < 1000; depth++) {
+        wrap(&message, 0x22); /* the transaction of an operation */
+        wrap(&message, 0x1a); /* an operation of a transaction */
+    }
+    assert_int_equal(etcd_read_append(bytes_slice(&message), &reply), FAILURE_NONE);
+    assert_false(reply.has_key);
+    etcd_reply_clear(&reply);
+    bytes_clear(&message);
+}
+
+static void fields_of_another_kind_are_refused(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    char *token;
+    assert_int_equal(etcd_read_range(MESSAGE("\x10\x01"), &reply), FAILURE_MALFORMED);
+    assert_int_equal(etcd_read_range(MESSAGE("\x12\x02\x08\x01"), &reply), FAILURE_MALFORMED);
+    assert_int_equal(etcd_read_append(MESSAGE("\x1a\x02\x08\x01"), &reply), FAILURE_MALFORMED);
+    assert_int_equal(etcd_read_token(MESSAGE("\x10\x01"), &token), FAILURE_MALFORMED);
+}
+
+/* What etcd never sends, and Protocol Buffers has a rule for. */
+static void of_fields_that_come_twice_the_last_counts(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    char *token;
+    assert_int_equal(etcd_read_token(MESSAGE("\x12\x01"
+                                             "a\x12\x01"
+                                             "b"),
+                         &token),
+        FAILURE_NONE);
+    assert_string_equal(token, "b");
+    free(token);
+    assert_int_equal(
+        etcd_read_range(MESSAGE("\x12\x0a\x0a\x01k\x2a\x01v\x2a\x02vv"), &reply), FAILURE_NONE);
+    assert_true(slice_equals(reply.value, slice_from_string("vv")));
+    etcd_reply_clear(&reply);
+    /* of a list all are there, and the first is asked for */
+    assert_int_equal(etcd_read_append(MESSAGE("\x10\x01\x10\x00\x1a\x0e\x0a\x05\x12\x03\x0a\x01"
+                                              "a\x0a\x05\x12\x03\x0a\x01"
+                                              "b"),
+                         &reply),
+        FAILURE_NONE);
+    assert_false(reply.has_succeeded);
+    assert_true(slice_equals(reply.key, slice_from_string("a")));
+    etcd_reply_clear(&reply);
+}
+
+/* The reply has two ranges, of which the second is empty. */
+static void key_of_one_range_is_not_lost_in_another(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    assert_int_equal(
+        etcd_read_append(MESSAGE("\x1a\x07\x0a\x05\x12\x03\x0a\x01k\x1a\x02\x0a\x00"), &reply),
+        FAILURE_NONE);
+    assert_true(reply.has_key);
+    assert_true(slice_equals(reply.key, slice_from_string("k")));
+    etcd_reply_clear(&reply);
+}
+
+static void message_of_the_largest_size_is_read(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    struct bytes message = {0};
+    /* a pair, and its value of the rest */
+    const uint8_t heads[] = {0x12, 0xfc, 0xff, 0x7f, 0x2a, 0xf8, 0xff, 0x7f};
+    const size_t length = ETCD_MESSAGE_MAXIMUM - sizeof heads;
+    assert_int_equal(bytes_append(&message, heads, sizeof heads), FAILURE_NONE);
+    assert_int_equal(bytes_reserve(&message, length + 1), FAILURE_NONE);
+    memset(message.data + message.length, 'v', length + 1);
+    message.length += length;
+    assert_int_equal(etcd_read_range(bytes_slice(&message), &reply), FAILURE_NONE);
+    assert_int_equal(reply.value.length, length);
+    etcd_reply_clear(&reply);
+    message.length++;
+    assert_int_equal(etcd_read_range(bytes_slice(&message), &reply), FAILURE_LIMIT);
+    bytes_clear(&message);
+}
+
+/* Each would have a struct of its own. */
+static void message_of_very_many_pieces_is_refused(void **state) {
+    (void)state;
+    static const uint8_t pieces[][2] = {{0x12, 0x00}, {0x1a, 0x00}, {0x38, 0x01}};
+    struct etcd_reply reply;
+    struct bytes message = {0};
+    for (size_t piece = 0; piece < sizeof pieces / sizeof *pieces; piece++) {
+        message.length = 0;
+        while (message.length < ETCD_MESSAGE_MAXIMUM) {
+            assert_int_equal(bytes_append(&message, pieces[piece], 2), FAILURE_NONE);
+        }
+        assert_int_equal(etcd_read_range(bytes_slice(&message), &reply), FAILURE_LIMIT);
+        assert_int_equal(etcd_read_append(bytes_slice(&message), &reply), FAILURE_LIMIT);
+    }
+    bytes_clear(&message);
+}
+
+struct filler {
+    struct filler *next;
+};
+
+/* All memory that there is, in pieces. */
+static struct filler *take_all_memory(void) {
+    struct filler *fillers = NULL;
+    const struct rlimit none = {0, RLIM_INFINITY};
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    for (size_t size = 256; size >= sizeof *fillers; size /= 2) {
+        struct filler *filler;
+        while ((filler = malloc(size)) != NULL) {
+            filler->next = fillers;
+            fillers = filler;
+        }
+    }
+    return fillers;
+}
+
+/* After each try there is a little more memory: so it is missing at many places. */
+static void message_without_memory_is_a_limit(void **state) {
+    (void)state;
+    struct rlimit before;
+    struct etcd_reply reply = {0};
+    struct bytes message = {0};
+    size_t failures = 0;
+    enum failure_code code = FAILURE_LIMIT;
+    if (process_has_memory_of_others()) {
+        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
+    }
+    for (int i = 0; i < 40; i++) { /* an operation with a pair, and an unknown number */
+        assert_int_equal(
+            bytes_append(&message, "\x1a\x0a\x0a\x08\x12\x06\x0a\x01k\x2a\x01v\x38\x01", 14),
+            FAILURE_NONE);
+    }
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    struct filler *fillers = take_all_memory();
+    while (fillers != NULL && code == FAILURE_LIMIT) {
+        struct filler *next = fillers->next;
+        free(fillers);
+        fillers = next;
+        code = etcd_read_append(bytes_slice(&message), &reply);
+        failures += code == FAILURE_LIMIT ? 1 : 0;
+    }
+    (void)setrlimit(RLIMIT_AS, &before);
+    while (fillers != NULL) {
+        struct filler *next = fillers->next;
+        free(fillers);
+        fillers = next;
+    }
+    assert_int_equal(code, FAILURE_NONE);
+    assert_true(failures > 20);
+    assert_true(slice_equals(reply.value, slice_from_string("v")));
+    etcd_reply_clear(&reply);
+    bytes_clear(&message);
 }
 
 static void broken_messages_are_refused(void **state) {
@@ -160,6 +357,14 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(found_key_and_value_are_read),
     cmocka_unit_test(append_has_succeeded_or_tells_the_last_key),
     cmocka_unit_test(token_is_read),
+    cmocka_unit_test(fields_of_a_later_etcd_are_skipped),
+    cmocka_unit_test(transactions_in_transactions_are_skipped),
+    cmocka_unit_test(fields_of_another_kind_are_refused),
+    cmocka_unit_test(of_fields_that_come_twice_the_last_counts),
+    cmocka_unit_test(key_of_one_range_is_not_lost_in_another),
+    cmocka_unit_test(message_of_the_largest_size_is_read),
+    cmocka_unit_test(message_of_very_many_pieces_is_refused),
+    cmocka_unit_test(message_without_memory_is_a_limit),
     cmocka_unit_test(broken_messages_are_refused),
     cmocka_unit_test(frame_surrounds_one_message),
 };
