@@ -206,6 +206,7 @@ static void answer_reply(struct work *work, struct slice message) {
             "etcd (%s) has sent a reply that %s",
             work->state->settings.endpoints.items[work->member],
             code == FAILURE_LIMIT ? "takes too much memory" : "cannot be read");
+        work->may_have_happened |= is_append;
         answer_failed(work, &failure);
     } else if (is_append) {
         answer_append(work, &reply, text_string(&place));
