@@ -8,8 +8,6 @@
 
 #include "base/backoff.h"
 #include "base/memory.h"
-#include "core/store/connection_calm.h"
-#include "core/store/connection_silence.h"
 #include "host/loop/random_seed.h"
 #include "host/store/store_addresses.h"
 #include "host/store/store_call.h"
@@ -45,8 +43,6 @@ struct store_client {
     struct store_call_queue queue; /* calls that have not begun */
     struct store_call *active;     /* the call that the link works on */
     struct event_timer *timer;
-    struct connection_silence silence;
-    struct connection_calm calm;
     struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
                                     attempt is given up */
     int busy; /* callbacks under way; the client must not be freed before they end */
@@ -385,29 +381,12 @@ static void active_due(struct store_client *client) {
     }
 }
 
-static bool is_calm(struct store_client *client, struct connection_hearing hearing) {
-    struct duration after = client->settings.calm_after;
-    return after.nanoseconds > 0 &&
-           connection_calm_look(&client->calm, hearing, after, event_loop_now(client->loop));
-}
-
-/* As store_client_look, after answers were taken. */
-static struct duration judge_silence(struct store_client *client, struct duration silent_for) {
-    struct duration limit = client->settings.silence_timeout;
-    struct instant now = event_loop_now(client->loop);
-    if (connection_silence_look(&client->silence, silent_for, limit, now)) {
-        store_link_end_silent(client->link, silent_for);
-        return DURATION_FOREVER;
-    }
-    return connection_silence_pause(&client->silence, silent_for, limit, now);
-}
-
 static bool is_ready(const struct store_client *client) {
     return client->phase == PHASE_READY && !client->is_freed;
 }
 
 struct duration store_client_silence(const struct store_client *client) {
-    return is_ready(client) ? store_link_hearing(client->link).silent_for : (struct duration){0};
+    return is_ready(client) ? store_link_silence(client->link) : (struct duration){0};
 }
 
 int store_client_descriptor(const struct store_client *client) {
@@ -422,11 +401,9 @@ struct duration store_client_look(struct store_client *client) {
     enter(client);
     store_link_collect(client->link);
     if (is_ready(client)) {
-        struct connection_hearing hearing = store_link_hearing(client->link);
-        bool may_rest = is_calm(client, hearing);
-        pause = judge_silence(client, hearing.silent_for);
-        if (is_ready(client) && client->active == NULL && client->queue.first == NULL &&
-            !may_rest) {
+        bool is_calm = false;
+        pause = store_link_look(client->link, client->settings.calm_after, &is_calm);
+        if (is_ready(client) && client->active == NULL && client->queue.first == NULL && !is_calm) {
             store_link_sign(client->link);
         }
     }

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "core/store/connection_calm.h"
+#include "core/store/connection_silence.h"
 #include "host/network/tcp_silence.h"
 #include "host/network/tcp_stream.h"
 #include "host/store/munge_identity.h"
@@ -34,6 +36,8 @@ struct store_link {
     bool is_proving;         /* what comes is a part of the proof */
     bool is_ready;
     bool expects_reply;
+    struct connection_silence silence;
+    struct connection_calm calm;
     int signs;        /* of life that are not answered; other replies come behind their answers */
     size_t left;      /* so many bytes may stay in the kernel */
     bool is_freed;    /* the owner has freed it */
@@ -407,11 +411,11 @@ int store_link_descriptor(const struct store_link *link) {
     return link->stream.is_closed ? -1 : link->stream.fd;
 }
 
-struct connection_hearing store_link_hearing(const struct store_link *link) {
-    return tcp_silence_measure(link->stream.fd);
+struct duration store_link_silence(const struct store_link *link) {
+    return tcp_silence_measure(link->stream.fd).silent_for;
 }
 
-void store_link_end_silent(struct store_link *link, struct duration silent_for) {
+static void end_silent(struct store_link *link, struct duration silent_for) {
     struct failure failure = {0};
     char server[TCP_ADDRESS_TEXT_SIZE];
     tcp_address_describe(&link->address, server);
@@ -419,6 +423,20 @@ void store_link_end_silent(struct store_link *link, struct duration silent_for) 
         duration_seconds(silent_for));
     tcp_stream_close(&link->stream);
     link->owner->ended(link->context, &failure);
+}
+
+struct duration store_link_look(
+    struct store_link *link, struct duration calm_after, bool *out_is_calm) {
+    struct instant now = event_loop_now(link->loop);
+    struct duration limit = link->silence_timeout;
+    struct connection_hearing hearing = tcp_silence_measure(link->stream.fd);
+    *out_is_calm =
+        calm_after.nanoseconds > 0 && connection_calm_look(&link->calm, hearing, calm_after, now);
+    if (connection_silence_look(&link->silence, hearing.silent_for, limit, now)) {
+        end_silent(link, hearing.silent_for);
+        return DURATION_FOREVER;
+    }
+    return connection_silence_pause(&link->silence, hearing.silent_for, limit, now);
 }
 
 void store_link_sign(struct store_link *link) {

@@ -10,7 +10,6 @@
 #include "base/duration.h"
 #include "base/failure.h"
 #include "base/text.h"
-#include "core/store/connection_calm.h"
 #include "core/store/store_request.h"
 #include "host/loop/event_loop.h"
 #include "host/network/tcp_address.h"
@@ -66,12 +65,15 @@ void store_link_write_address(const struct store_link *link, struct text *out);
 /* The socket; -1 once it is closed. */
 int store_link_descriptor(const struct store_link *link);
 
-/* What was heard of the server's machine (host/network/tcp_silence). */
-struct connection_hearing store_link_hearing(const struct store_link *link);
+/* How long nothing was heard of the server's machine (host/network/tcp_silence). */
+struct duration store_link_silence(const struct store_link *link);
 
-/* Ends the connection, as if the kernel had found that the server's machine is silent: `ended` is
- * called with FAILURE_TIMEOUT. */
-void store_link_end_silent(struct store_link *link, struct duration silent_for);
+/* Looks whether the server's machine is still there (core/store/connection_silence). If it is gone,
+ * the connection ends as if the kernel had found that: `ended` is called with FAILURE_TIMEOUT, and
+ * this returns for ever. Else returns after how long to look again, and says whether the connection
+ * has been calm for `calm_after` (core/store/connection_calm; zero: it never is). */
+struct duration store_link_look(
+    struct store_link *link, struct duration calm_after, bool *out_is_calm);
 
 /* Sends a sign of life (STORE_SIGN_OF_LIFE), unless many are not answered. No reply may be
  * expected. Its answers stay in the kernel, so that they do not wake this process, until something
