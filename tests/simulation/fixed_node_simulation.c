@@ -8,6 +8,7 @@ static const struct whole_weather rough_for_workers = {
     .worker_is_stuck = 1,
     .worker_hangs = 2,
     .leaves_orphan = 10,
+    .announces_end = 30,
     .start_fails = 3,
     .user_signals = 10,
 };

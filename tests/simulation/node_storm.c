@@ -33,6 +33,7 @@ struct whole_settings node_storm(uint64_t seed) {
         .weather = {.faults = rough,
             .worker_is_stubborn = 3,
             .leaves_orphan = 3,
+            .announces_end = 30,
             .message_is_lost = seed % 3 == 0 ? 1 : 0},
         .transcript_of = -1,
     };

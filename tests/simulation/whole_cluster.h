@@ -49,6 +49,7 @@ struct whole_weather {
     int worker_is_stuck;    /* it does not even die of SIGKILL */
     int worker_hangs;       /* in the kernel for a while, which its agent finds too long */
     int leaves_orphan;      /* its end leaves a process of its session behind */
+    int announces_end;      /* its agent knows of a failure before it is over */
     int start_fails;        /* of one attempt's start */
     int user_signals;       /* at some time a user signals a node, and half as often again */
     int message_is_lost;    /* once; it comes again later, and what follows it waits */

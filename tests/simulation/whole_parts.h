@@ -38,6 +38,7 @@ struct whole_worker {
     bool is_stubborn;
     bool is_stuck;
     bool is_done;     /* exited with 0 */
+    bool is_ending;   /* its agent may know how it ends, but it has not ended yet */
     int signals;      /* it was sent */
     int stop_signals; /* the same, but SIGKILL */
     bool is_started;  /* in the present attempt */

@@ -9,6 +9,8 @@
 #define MEETING_SECONDS 90
 #define MEETING_LOOK (100 * WHOLE_MILLISECOND)
 #define SPREADING_PERCENT 30
+/* A process may end otherwise than it was to: only the end counts. */
+#define OTHER_STATUS_PERCENT 5
 
 static bool is_running(const struct whole_node *node) {
     return node->is_torch ? whole_torch_is_running(node) : whole_phase(node) == AGENT_RUNNING;
@@ -52,6 +54,11 @@ static void tell_if_all_gone(struct whole_cluster *cluster, struct whole_node *n
     }
 }
 
+static struct process_exit exit_of(int python_code) {
+    return (struct process_exit){
+        .is_signal = python_code < 0, .value = python_code < 0 ? -python_code : python_code};
+}
+
 /* What its agent hears; a stopped one hears it later. */
 
 static void exit_is_heard(struct whole_cluster *cluster, struct whole_happening *happening) {
@@ -67,13 +74,21 @@ static void exit_is_heard(struct whole_cluster *cluster, struct whole_happening 
     whole_tell_agent(cluster, node,
         (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
             .worker_exited = {.local_rank = happening->rank,
-                .exit = {.is_signal = code < 0, .value = code < 0 ? -code : code},
+                .exit = exit_of(code),
                 .observed = whole_wall(cluster, node)}});
     tell_if_all_gone(cluster, node);
 }
 
 static void session_is_gone(struct whole_cluster *cluster, struct whole_happening *happening) {
     tell_if_all_gone(cluster, happening->node);
+}
+
+static int64_t death_length(struct whole_cluster *cluster) {
+    if (cluster->settings.is_calm) {
+        return WHOLE_MILLISECOND;
+    }
+    bool is_slow = cluster->settings.is_storm && whole_is_likely(cluster, 5);
+    return whole_between(cluster, 1, is_slow ? DEATH_SLOW : DEATH_LONGEST);
 }
 
 static void note_end(struct whole_cluster *cluster, struct whole_node *node, bool is_success) {
@@ -86,7 +101,7 @@ static void note_end(struct whole_cluster *cluster, struct whole_node *node, boo
     }
 }
 
-void whole_end_worker(
+static void end_worker(
     struct whole_cluster *cluster, struct whole_node *node, int rank, struct process_exit exit) {
     struct whole_worker *worker = &node->workers[rank];
     int code = process_exit_python_code(exit);
@@ -99,6 +114,61 @@ void whole_end_worker(
     struct whole_happening *heard = whole_schedule(cluster, cluster->now, node, exit_is_heard);
     heard->rank = rank;
     heard->number = code;
+}
+
+/* A failure that the agent knows of before the kernel is done with the process. */
+
+static void ending_is_heard(struct whole_cluster *cluster, struct whole_happening *happening) {
+    struct whole_node *node = happening->node;
+    if (node->workers[happening->rank].life == happening->life) { /* else it has ended */
+        whole_tell_agent(cluster, node,
+            (struct agent_event){.kind = AGENT_EVENT_WORKER_ENDING,
+                .worker_exited = {.local_rank = happening->rank,
+                    .exit = exit_of((int)happening->number),
+                    .observed = whole_wall(cluster, node)}});
+    }
+}
+
+static void ending_is_over(struct whole_cluster *cluster, struct whole_happening *happening) {
+    struct whole_node *node = happening->subject;
+    const struct whole_worker *worker = &node->workers[happening->rank];
+    if (worker->life == happening->life && worker->is_alive) {
+        end_worker(cluster, node, happening->rank, exit_of((int)happening->number));
+    }
+}
+
+static void announce_end(
+    struct whole_cluster *cluster, struct whole_node *node, int rank, int code) {
+    struct whole_worker *worker = &node->workers[rank];
+    int64_t over = cluster->now + death_length(cluster);
+    struct whole_happening *heard =
+        whole_schedule(cluster, whole_between(cluster, cluster->now, over), node, ending_is_heard);
+    struct whole_happening *end = whole_schedule(cluster, over, NULL, ending_is_over);
+    worker->is_ending = true;
+    end->subject = node;
+    heard->rank = end->rank = rank;
+    heard->life = end->life = worker->life;
+    heard->number = end->number = code;
+    if (whole_is_likely(cluster, OTHER_STATUS_PERCENT)) {
+        end->number = code == 7 ? 8 : 7;
+    }
+    cluster->outcome.has_trouble = true;
+    whole_note(cluster, node, "worker %d will end with %d", rank, code);
+}
+
+/* Nothing changes how a worker ends that is about to. */
+void whole_end_worker(
+    struct whole_cluster *cluster, struct whole_node *node, int rank, struct process_exit exit) {
+    int code = process_exit_python_code(exit);
+    if (node->workers[rank].is_ending) {
+        return;
+    }
+    if (code != 0 && !node->is_torch &&
+        whole_is_likely(cluster, cluster->settings.weather.announces_end)) {
+        announce_end(cluster, node, rank, code);
+    } else {
+        end_worker(cluster, node, rank, exit);
+    }
 }
 
 /* A worker that is gone takes others with it, which were connected to it. */
@@ -156,7 +226,7 @@ static void work_is_done(struct whole_cluster *cluster, struct whole_happening *
     struct whole_node *node = happening->subject;
     struct whole_worker *worker = &node->workers[happening->rank];
     const struct whole_weather *weather = &cluster->settings.weather;
-    if (worker->life != happening->life || !worker->is_alive) {
+    if (worker->life != happening->life || !worker->is_alive || worker->is_ending) {
         return;
     }
     if (!is_complete(cluster, node) &&
@@ -347,14 +417,6 @@ static void session_ends(struct whole_cluster *cluster, struct whole_happening *
     } else {
         whole_schedule(cluster, cluster->now, node, session_is_gone);
     }
-}
-
-static int64_t death_length(struct whole_cluster *cluster) {
-    if (cluster->settings.is_calm) {
-        return WHOLE_MILLISECOND;
-    }
-    bool is_slow = cluster->settings.is_storm && whole_is_likely(cluster, 5);
-    return whole_between(cluster, 1, is_slow ? DEATH_SLOW : DEATH_LONGEST);
 }
 
 static void count_signal(struct whole_cluster *cluster, const struct whole_node *node,

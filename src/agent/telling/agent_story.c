@@ -65,8 +65,10 @@ static void tell_budget(
     const struct agent_story *story, const struct agent_event *event, enum agent_phase before) {
     const struct agent_machine *machine = story->machine;
     int allowed = story->config->max_restarts;
-    if (event->kind != AGENT_EVENT_WORKER_EXITED || before == machine->phase ||
-        machine->phase != AGENT_STOPPING || machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+    bool is_end =
+        event->kind == AGENT_EVENT_WORKER_ENDING || event->kind == AGENT_EVENT_WORKER_EXITED;
+    if (!is_end || before == machine->phase || machine->phase != AGENT_STOPPING ||
+        machine->stop_reason == AGENT_STOP_CLEAN_UP) {
         return;
     }
     if (machine->stop_reason == AGENT_STOP_RESTART) {

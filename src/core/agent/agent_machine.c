@@ -9,6 +9,7 @@ static void start_workers(struct agent_step *step);
 static void fail_join(struct agent_step *step);
 static void run_workers(struct agent_step *step);
 static void fail_start(struct agent_step *step);
+static void record_ending(struct agent_step *step);
 static void record_exit(struct agent_step *step);
 static void give_up_stuck(struct agent_step *step);
 static void settle_stop(struct agent_step *step);
@@ -53,6 +54,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
         {
             [AGENT_EVENT_WORKERS_STARTED] = run_workers,
             [AGENT_EVENT_START_FAILED] = fail_start,
+            [AGENT_EVENT_WORKER_ENDING] = record_ending,
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
             [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
             [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
@@ -65,6 +67,7 @@ static void (*const handlers[AGENT_PHASE_COUNT][AGENT_EVENT_COUNT])(struct agent
         },
     [AGENT_RUNNING] =
         {
+            [AGENT_EVENT_WORKER_ENDING] = record_ending,
             [AGENT_EVENT_WORKER_EXITED] = record_exit,
             [AGENT_EVENT_WORKER_STUCK] = give_up_stuck,
             [AGENT_EVENT_LOOK_BEGUN] = note_look_begun,
@@ -245,6 +248,15 @@ static void record_exit(struct agent_step *step) {
         stop_after_failure(step);
     } else if (worker_group_has_succeeded(workers)) {
         agent_step_begin_stop(step, AGENT_STOP_CLEAN_UP, SIGNAL_NUMBER_TERMINATE);
+    }
+}
+
+/* Early news of a failure. While the agent stops it is of no use, and the worker's end tells the
+ * same. */
+static void record_ending(struct agent_step *step) {
+    if (worker_group_record_ending(&step->machine->workers, step->event->worker_exited.local_rank,
+            step->event->worker_exited.exit, step->event->worker_exited.observed)) {
+        stop_after_failure(step);
     }
 }
 

@@ -14,7 +14,8 @@
  *   worker that could not be started. SIGNAL_WORKERS and KILL_WORKERS end an unfinished start: no
  *   worker is started after them, and the answer may not come.
  * - Each started worker gives exactly one WORKER_EXITED per attempt. WORKER_STUCK comes at most
- *   once before it.
+ *   once before it, and so does WORKER_ENDING: the kernel has told how the worker ends, while it
+ *   still takes the worker down. The failure counts from then on, and the others are stopped.
  * - ALL_GONE comes once per attempt, after the last WORKER_EXITED. It says that no process of any
  *   worker's session is left and that the start is over. It also comes when no worker could be
  *   started. It never comes before the SIGNAL_WORKERS that stops the attempt, even if no process is
@@ -82,6 +83,7 @@ enum agent_event_kind {
     AGENT_EVENT_JOIN_FAILED,
     AGENT_EVENT_WORKERS_STARTED,
     AGENT_EVENT_START_FAILED,
+    AGENT_EVENT_WORKER_ENDING, /* the worker has not ended yet, but will end like this */
     AGENT_EVENT_WORKER_EXITED,
     AGENT_EVENT_WORKER_STUCK, /* the worker has hung in the kernel for too long */
     AGENT_EVENT_ALL_GONE,
@@ -122,7 +124,7 @@ struct agent_event {
             int local_rank;
             struct process_exit exit;
             struct wall_time observed;
-        } worker_exited;
+        } worker_exited; /* also of WORKER_ENDING */
         struct {
             int local_rank;
             struct duration stuck;

@@ -27,6 +27,7 @@ static const char *const event_names[AGENT_EVENT_COUNT] = {
     [AGENT_EVENT_JOIN_FAILED] = "join_failed",
     [AGENT_EVENT_WORKERS_STARTED] = "workers_started",
     [AGENT_EVENT_START_FAILED] = "start_failed",
+    [AGENT_EVENT_WORKER_ENDING] = "worker_ending",
     [AGENT_EVENT_WORKER_EXITED] = "worker_exited",
     [AGENT_EVENT_WORKER_STUCK] = "worker_stuck",
     [AGENT_EVENT_ALL_GONE] = "all_gone",
@@ -58,6 +59,7 @@ void agent_event_describe(const struct agent_event *event, struct text *out) {
         text_append_format(
             out, " rank=%d %s", event->start_failed.local_rank, event->start_failed.message);
         break;
+    case AGENT_EVENT_WORKER_ENDING:
     case AGENT_EVENT_WORKER_EXITED:
         text_append_format(out, " rank=%d", event->worker_exited.local_rank);
         describe_exit(event->worker_exited.exit, out);

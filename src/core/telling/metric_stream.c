@@ -87,7 +87,8 @@ static void leave_start(const struct moment *moment, const struct agent_machine 
  * a look at them. */
 static void leave_running(const struct moment *moment, const struct agent_machine *machine,
     const struct agent_event *event) {
-    if (event->kind == AGENT_EVENT_WORKER_EXITED || event->kind == AGENT_EVENT_WORKER_STUCK) {
+    if (event->kind == AGENT_EVENT_WORKER_ENDING || event->kind == AGENT_EVENT_WORKER_EXITED ||
+        event->kind == AGENT_EVENT_WORKER_STUCK) {
         look(moment, machine, worker_group_has_failure(&machine->workers) ? "failed" : "succeeded");
     }
 }

@@ -57,9 +57,26 @@ static bool record_failure(struct worker_group *group, struct worker_failure fai
     return true;
 }
 
+static bool is_success(struct process_exit exit) {
+    return !exit.is_signal && exit.value == 0;
+}
+
+/* The end of a worker that is known to be ending. A success is not believed: the others have been
+ * told to end because of its failure. */
+static void complete_failure(struct worker_group *group, int local_rank, struct process_exit exit) {
+    for (size_t i = 0; i < group->failure_count; i++) {
+        struct worker_failure *failure = &group->failures[i];
+        if (failure->local_rank == local_rank && failure->is_ending) {
+            failure->is_ending = false;
+            failure->exit = is_success(exit) ? failure->exit : exit;
+        }
+    }
+}
+
 bool worker_group_record_exit(struct worker_group *group, int local_rank, struct process_exit exit,
     struct wall_time observed, bool is_from_our_signal) {
-    if (is_running(group, local_rank) && !exit.is_signal && exit.value == 0) {
+    complete_failure(group, local_rank, exit);
+    if (is_running(group, local_rank) && is_success(exit)) {
         leave(group, local_rank, WORKER_SUCCEEDED);
         return true;
     }
@@ -69,6 +86,16 @@ bool worker_group_record_exit(struct worker_group *group, int local_rank, struct
                                      .exit = exit,
                                      .is_from_our_signal = is_from_our_signal,
                                  });
+}
+
+bool worker_group_record_ending(struct worker_group *group, int local_rank,
+    struct process_exit exit, struct wall_time observed) {
+    return !is_success(exit) && record_failure(group, (struct worker_failure){
+                                                          .local_rank = local_rank,
+                                                          .observed = observed,
+                                                          .exit = exit,
+                                                          .is_ending = true,
+                                                      });
 }
 
 bool worker_group_record_start_failure(

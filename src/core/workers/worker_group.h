@@ -27,6 +27,7 @@ struct worker_failure {
     char *start_message;      /* why the worker could not be started; NULL when it ran */
     struct duration stuck;    /* how long it hung in the kernel; zero when it ended */
     bool is_from_our_signal;  /* it died from the signal that stopped the group */
+    bool is_ending;           /* it is known how it ends, but it has not ended */
     bool has_error_time;      /* the worker wrote an error file */
     int64_t error_seconds;    /* the timestamp in the error file, Unix seconds */
 };
@@ -47,9 +48,15 @@ void worker_group_clear(struct worker_group *group);
 void worker_group_reset(struct worker_group *group);
 
 /* Records the end of a worker. Returns false, and changes nothing, for a worker that is not
- * running. */
+ * running. Of one that is known to be ending only the exit is recorded, and false is returned. */
 bool worker_group_record_exit(struct worker_group *group, int local_rank, struct process_exit exit,
     struct wall_time observed, bool is_from_our_signal);
+
+/* Records how a worker ends before it has ended, which the kernel may tell early; observed then.
+ * Its end is recorded as well, which adds no failure. Returns false, and changes nothing, for a
+ * worker that is not running, and when it ends with success. */
+bool worker_group_record_ending(struct worker_group *group, int local_rank,
+    struct process_exit exit, struct wall_time observed);
 
 /* Records that a worker could not be started. Copies the message. Returns false as above. */
 bool worker_group_record_start_failure(

@@ -64,6 +64,12 @@ static inline struct agent_event killed(int local_rank, int signal) {
         .worker_exited = {.local_rank = local_rank, .exit = {.is_signal = true, .value = signal}}};
 }
 
+/* It has not ended yet. */
+static inline struct agent_event ending(int local_rank, int code) {
+    return (struct agent_event){.kind = AGENT_EVENT_WORKER_ENDING,
+        .worker_exited = {.local_rank = local_rank, .exit = {.value = code}}};
+}
+
 static inline struct agent_event stuck(int local_rank) {
     return (struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
         .worker_stuck = {.local_rank = local_rank, .stuck = duration_from_seconds(5)}};

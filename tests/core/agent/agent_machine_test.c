@@ -104,6 +104,69 @@ static void a_failure_with_restarts_left_joins_again_once_all_are_gone(void **st
     scene_end(&scene);
 }
 
+static void a_worker_that_is_ending_has_failed(void **state) {
+    (void)state;
+    struct scene scene = running_scene(1, ALONE);
+    step(&scene, ending(1, 3), "signal_workers 15; arm_timer at=30.000");
+    assert_int_equal(scene.machine.stop_reason, AGENT_STOP_RESTART);
+    assert_int_equal(agent_machine_attempt(&scene.machine), 1);
+    step(&scene, killed(0, 15), "");
+    step(&scene, exited(1, 3), ""); /* no second failure, and no second restart */
+    step(&scene, killed(2, 15), "");
+    assert_int_equal(scene.machine.workers.failure_count, 3);
+    assert_int_equal(worker_group_root_cause(&scene.machine.workers), 0);
+    assert_int_equal(scene.machine.workers.failures[0].local_rank, 1);
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; join ticket=2 attempt=1");
+    step(&scene, joined(2, 1), "start_workers attempt=1");
+    step(&scene, plain(AGENT_EVENT_WORKERS_STARTED), "");
+    step(&scene, ending(0, 4), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, exited(0, 4), "");
+    step(&scene, killed(1, 15), "");
+    step(&scene, killed(2, 15), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+static void early_news_of_a_success_or_while_stopping_changes_nothing(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, ALONE);
+    step(&scene, ending(1, 0), "");
+    assert_int_equal(scene.machine.phase, AGENT_RUNNING);
+    step(&scene, exited(0, 1), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, ending(1, 5), "");
+    assert_int_equal(scene.machine.workers.failure_count, 1);
+    step(&scene, exited(1, 5), "");
+    assert_int_equal(scene.machine.workers.failure_count, 2);
+    agent_machine_clear(&scene.machine);
+}
+
+static void a_worker_may_be_ending_before_all_have_started(void **state) {
+    (void)state;
+    struct scene scene = scene_new(0, ALONE);
+    step(&scene, plain(AGENT_EVENT_START), "join ticket=1 attempt=0");
+    step(&scene, ending(0, 3), ""); /* nobody runs */
+    step(&scene, joined(1, 0), "start_workers attempt=0");
+    step(&scene, ending(0, 3), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, exited(0, 3), "");
+    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish failed");
+    scene_end(&scene);
+}
+
+/* What is announced counts as a failure even if the kernel never lets the process go. */
+static void a_worker_that_is_ending_for_ever_is_abandoned_as_any_other(void **state) {
+    (void)state;
+    struct scene scene = running_scene(3, ALONE);
+    step(&scene, ending(0, 3), "signal_workers 15; arm_timer at=30.000");
+    step(&scene, killed(1, 15), "");
+    step(&scene, killed(2, 15), "");
+    scene.seconds = 30;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "kill_workers; arm_timer at=60.000");
+    scene.seconds = 60;
+    step(&scene, plain(AGENT_EVENT_TIMER_FIRED), "finish failed abandoned");
+    assert_int_equal(scene.machine.workers.failures[0].exit.value, 3);
+    scene_end(&scene);
+}
+
 static void workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout(void **state) {
     (void)state;
     struct scene scene = running_scene(1, ALONE);
@@ -364,6 +427,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_worker_may_be_stuck_before_all_have_started),
     cmocka_unit_test(a_worker_that_ended_is_not_stuck),
     cmocka_unit_test(a_failure_with_restarts_left_joins_again_once_all_are_gone),
+    cmocka_unit_test(a_worker_that_is_ending_has_failed),
+    cmocka_unit_test(early_news_of_a_success_or_while_stopping_changes_nothing),
+    cmocka_unit_test(a_worker_may_be_ending_before_all_have_started),
+    cmocka_unit_test(a_worker_that_is_ending_for_ever_is_abandoned_as_any_other),
     cmocka_unit_test(workers_that_ignore_the_signal_are_killed_after_the_shutdown_timeout),
     cmocka_unit_test(nothing_restarts_beside_a_process_that_cannot_be_killed),
     cmocka_unit_test(a_signal_is_forwarded_and_outlives_a_success),

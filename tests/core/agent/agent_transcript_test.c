@@ -33,6 +33,9 @@ static void events_read_as_one_line(void **state) {
     check_event((struct agent_event){.kind = AGENT_EVENT_START_FAILED,
                     .start_failed = {.local_rank = 1, .message = "exec of 'x' failed"}},
         "start_failed rank=1 exec of 'x' failed");
+    check_event((struct agent_event){.kind = AGENT_EVENT_WORKER_ENDING,
+                    .worker_exited = {.local_rank = 2, .exit = {.is_signal = true, .value = 9}}},
+        "worker_ending rank=2 signal=9");
     check_event((struct agent_event){.kind = AGENT_EVENT_WORKER_STUCK,
                     .worker_stuck = {.local_rank = 1, .stuck = duration_from_seconds(5)}},
         "worker_stuck rank=1 seconds=5.000");

@@ -36,6 +36,41 @@ static void ranks_that_do_not_run_are_refused(void **state) {
     worker_group_clear(&group);
 }
 
+static void a_worker_that_is_ending_fails_once(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 2);
+    assert_false(worker_group_record_ending(&group, 0, succeeded, at(1)));
+    assert_false(worker_group_record_ending(&group, 2, failed, at(1)));
+    assert_true(worker_group_record_ending(&group, 0, failed, at(1)));
+    assert_false(worker_group_record_ending(&group, 0, failed, at(2)));
+    assert_true(worker_group_has_failure(&group));
+    assert_true(worker_group_record_exit(&group, 1, failed, at(2), false));
+    assert_false(worker_group_record_exit(&group, 0, terminated, at(3), true));
+    assert_int_equal(group.failure_count, 2);
+    assert_int_equal(group.running_count, 0);
+    assert_int_equal(worker_group_root_cause(&group), 0);
+    const struct worker_failure *failure = &group.failures[0];
+    assert_true(failure->exit.is_signal); /* its real end */
+    assert_int_equal(failure->exit.value, 15);
+    assert_false(failure->is_from_our_signal);
+    assert_int_equal(failure->observed.nanoseconds, at(1).nanoseconds);
+    assert_false(worker_group_record_exit(&group, 0, failed, at(4), false));
+    assert_int_equal(failure->exit.value, 15);
+    worker_group_clear(&group);
+}
+
+static void a_failure_that_was_announced_stays_one(void **state) {
+    (void)state;
+    struct worker_group group;
+    worker_group_init(&group, 1);
+    assert_true(worker_group_record_ending(&group, 0, failed, at(1)));
+    assert_false(worker_group_record_exit(&group, 0, succeeded, at(2), false));
+    assert_false(worker_group_has_succeeded(&group));
+    assert_int_equal(group.failures[0].exit.value, 3);
+    worker_group_clear(&group);
+}
+
 static void failures_keep_the_order_in_which_they_were_observed(void **state) {
     (void)state;
     struct worker_group group;
@@ -129,6 +164,8 @@ static void a_new_attempt_forgets_the_failures(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(success_needs_every_worker),
     cmocka_unit_test(ranks_that_do_not_run_are_refused),
+    cmocka_unit_test(a_worker_that_is_ending_fails_once),
+    cmocka_unit_test(a_failure_that_was_announced_stays_one),
     cmocka_unit_test(failures_keep_the_order_in_which_they_were_observed),
     cmocka_unit_test(the_smallest_second_is_to_blame_and_the_first_observed_breaks_ties),
     cmocka_unit_test(an_error_file_tells_the_time_better_than_the_observation),
