@@ -17,6 +17,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "standby_notice.h"
 #include "standby_packet.h"
 #include "standby_passage.h"
 #include "standby_streams.h"
@@ -101,6 +102,7 @@ static int say_hello(const struct order *order) {
         errno = EBADF;
         return -1;
     }
+    muster_standby_arrange_notice(order->fd);
     int result = write_hello(order->fd);
     int error = errno;
     close(order->fd);
@@ -198,6 +200,7 @@ static void pass(int gate, struct standby_packet *packet) {
     environ = passage.environment;
     const int *fds = packet->fds + go.is_in_file;
     muster_standby_replace_streams(gate, fds);
+    muster_standby_arrange_notice(fds[RECORD]);
     (void)write_hello(fds[RECORD]);
     close(fds[RECORD]);
     if (go.has_evidence) {

@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct kernel_process_stat stat;
     if (kernel_text_read_stat(text, &stat) == FAILURE_NONE) {
         require(stat.pid >= -INT32_MAX && stat.pid <= INT32_MAX);
+        require(stat.wait_status >= 0 && stat.wait_status <= 0xffff);
     }
     struct kernel_oom_kill kill;
     if (kernel_text_read_oom_kill(text, &kill) == FAILURE_NONE) {

@@ -21,7 +21,6 @@ void agent_signal_received(void *context, int signal);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(
     void *context, enum event_watchdog what, const struct event_timer_record *timer);
-void agent_worker_stuck(void *context, int local_rank, struct duration how_long);
 /* A worker is being looked at, and that is over; each beginning has its end, unless everybody is
  * gone before. */
 void agent_look_begun(void *context);
@@ -30,6 +29,5 @@ void agent_look_over(void *context);
 struct duration agent_standstill(void *context);
 void agent_stood_still(void *context, struct duration how_long);
 void agent_rendezvous_recorded(void *context, const struct event_rendezvous *record);
-struct agent_workers_observer agent_workers_events(struct agent *agent);
 
 #endif

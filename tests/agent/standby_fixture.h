@@ -160,6 +160,14 @@ static inline void standby_fixture_settled(void *context, int local_rank, bool h
     text_append_format(&fixture->settled, "%d%s", local_rank, has_gone_through ? "+" : "-");
 }
 
+static inline void standby_fixture_ending(
+    void *context, pid_t pid, const struct process_exit *how) {
+    struct standby_fixture *fixture = context;
+    (void)pid;
+    text_append_format(&fixture->settled, "<%d>", how->value);
+    event_loop_stop(fixture->loop);
+}
+
 /* As agent_workers does. */
 static inline void standby_fixture_worker_exited(
     void *context, pid_t pid, const struct process_exit *how) {
@@ -200,7 +208,8 @@ static inline void standby_fixture_open(
     assert_int_equal(
         agent_standby_new(fixture->loop, &settings, &fixture->standby, NULL), FAILURE_NONE);
     fixture->starter = (struct agent_standby_starter){fixture->family, standby_fixture_spawn,
-        standby_fixture_foresee, standby_fixture_probe, standby_fixture_settled, fixture};
+        standby_fixture_foresee, standby_fixture_probe, standby_fixture_settled,
+        standby_fixture_ending, fixture};
     agent_standby_attach(fixture->standby, &fixture->starter);
 }
 

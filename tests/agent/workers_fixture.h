@@ -14,7 +14,8 @@ struct workers_fixture {
     struct agent_workers *workers;
     struct node_placement placement;
     struct worker_group group; /* filled as the agent machine would */
-    char story[128]; /* one letter per report: s started, f failed to start, 0-9 exited, g gone */
+    /* One letter per report: s started, f failed to start, e ending, 0-9 exited, g gone */
+    char story[128];
     struct process_exit last_exit;
     char *message;
 };
@@ -34,6 +35,13 @@ static inline void workers_fixture_start_failed(
     workers_fixture_tell(fixture, (char)('0' + local_rank));
     free(fixture->message);
     fixture->message = memory_duplicate_string(message);
+}
+
+static inline void workers_fixture_ending(void *context, int local_rank, struct process_exit how) {
+    struct workers_fixture *fixture = context;
+    (void)local_rank;
+    workers_fixture_tell(fixture, 'e');
+    fixture->last_exit = how;
 }
 
 static inline void workers_fixture_exited(void *context, int local_rank, struct process_exit how) {
@@ -69,8 +77,8 @@ static inline void workers_fixture_init(
         .preparation = &fixture->preparation,
         .environment = &fixture->agent.environment,
         .descriptor_limit = -1,
-        .observer = {workers_fixture_started, workers_fixture_start_failed, workers_fixture_exited,
-            workers_fixture_all_gone, fixture},
+        .observer = {workers_fixture_started, workers_fixture_start_failed, workers_fixture_ending,
+            workers_fixture_exited, workers_fixture_all_gone, fixture},
     };
     assert_int_equal(
         agent_workers_new(fixture->loop, &settings, &fixture->workers, NULL), FAILURE_NONE);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -284,6 +285,49 @@ static void worker_says_hello_and_goes_on(void **state) {
     close(keeper.record);
 }
 
+/* A robust mutex: its word has the number of the thread that has taken it. */
+static bool has_owner(int record, pid_t owner) {
+    int words[16] = {0};
+    assert_int_equal(pread(record, words, sizeof words, 0), sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (words[i] == (int)owner) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void *wait_on_another_thread(void *context) {
+    (void)context;
+    (void)muster_standby_wait();
+    return NULL;
+}
+
+/* With a record that has room for it in front. */
+static void the_first_thread_arranges_for_its_end_to_be_told_early(void **state) {
+    (void)state;
+    for (int is_first_thread = 0; is_first_thread < 2; is_first_thread++) {
+        char order[64];
+        pthread_t thread;
+        int record = memory_file();
+        assert_int_equal(ftruncate(record, 4096), 0);
+        assert_int_equal(fcntl(record, F_SETFL, O_APPEND), 0);
+        snprintf(order, sizeof order, "fd=%d;role=record", dup(record));
+        setenv("MUSTER_STANDBY", order, 1);
+        if (is_first_thread) {
+            assert_int_equal(muster_standby_wait(), 0);
+        } else {
+            assert_int_equal(pthread_create(&thread, NULL, wait_on_another_thread, NULL), 0);
+            pthread_join(thread, NULL);
+        }
+        assert_int_equal(has_owner(record, getpid()), is_first_thread);
+        char hello[8] = {0};
+        assert_int_equal(pread(record, hello, 7, 4096), 7);
+        assert_string_equal(hello, "hello 1");
+        close(record);
+    }
+}
+
 static void evidence_of_python_is_closed(void **state) {
     (void)state;
     char order[64];
@@ -503,6 +547,7 @@ static void without_a_gate_there_is_no_standby_worker(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_an_agent_nothing_happens),
     cmocka_unit_test(worker_says_hello_and_goes_on),
+    cmocka_unit_test(the_first_thread_arranges_for_its_end_to_be_told_early),
     cmocka_unit_test(evidence_of_python_is_closed),
     cmocka_unit_test(descriptor_that_is_another_is_left_alone),
     cmocka_unit_test(orders_that_make_no_sense_are_refused),

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -109,6 +110,21 @@ def test_losses_are_the_same_bit_for_bit_whether_spares_take_the_places_or_not(m
     assert [one["warm"] for one in stories["off"]] == [False] * 8
     assert [one["warm"] for one in stories["on"]] == [False] * 2 + [True] * 6
     assert len({one["pid"] for one in stories["on"]}) == 8
+
+
+def test_a_killed_worker_is_known_to_fail_before_it_is_gone(muster, peer):
+    job = Training(muster, peer, "job", nodes=[["--standby", "on"]], LOGLEVEL="DEBUG")
+    for attempt in range(3):
+        job.attempt(attempt)
+        job.await_spares(attempt + 1)
+        job.kill(attempt, attempt % 2)
+    assert [one["warm"] for one in job.attempt(3)] == [True] * 2
+    said = job.finish()
+    assert re.findall(r"failed \(exitcode: (-?\d+)\) local_rank: (\d)", said) == [("-9", "0"), ("-9", "1"), ("-9", "0")]
+    assert re.findall(r"restarting the workers: restart (\d)", said) == ["1", "2", "3"]
+    # Others may keep the agent from its CPU for as long as the kernel needs, but not each time.
+    early = re.findall(r"running <- worker_ending rank=(\d) signal=9\n(?:.*\n)*?.*stopping <- worker_exited rank=\1 signal=9\n", said)
+    assert early
 
 
 def test_a_node_without_spares_trains_with_one_that_has_them(muster, peer):

@@ -23,6 +23,7 @@ ROUND = {
     "ROLE_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none",
 }
 BODY_IN_FILE = 1
+HEAD = 4096  # bytes in front of a record, which the worker may map
 
 
 class Outcome:
@@ -112,7 +113,12 @@ class Gatekeeper:
 
     def record_file(self):
         fd = self.keep(os.memfd_create("muster-record"))
+        os.ftruncate(fd, HEAD)
         return self.keep(os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_APPEND))
+
+    @staticmethod
+    def read_record(fd):
+        return read_file(fd)[HEAD:].decode()
 
     def recorded(self, words, streams=None, cwd=None, names=ROUND, **changes):
         """The same with the hook, which writes the record."""
@@ -120,7 +126,7 @@ class Gatekeeper:
         record = self.record_file()
         process = self.start(words, self.environment("record", names, **changes), (record,), streams, cwd)
         status = process.wait(self.seconds)
-        return Outcome(status, read_file(streams[1]), read_file(streams[2]), read_file(record).decode())
+        return Outcome(status, read_file(streams[1]), read_file(streams[2]), self.read_record(record))
 
     def spare(self, words, cwd=None, rest=0, **changes):
         return Spare(self, words, cwd, rest, changes)
@@ -214,4 +220,4 @@ class Spare:
         status = self.process.wait(self.keeper.seconds)
         assert self.hear() == ("", b""), "the gate is closed"
         out, err = (read_file(fd) for fd in self.streams[1:])
-        return Outcome(status, out, err, read_file(self.record).decode())
+        return Outcome(status, out, err, self.keeper.read_record(self.record))

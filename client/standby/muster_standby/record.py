@@ -6,6 +6,7 @@ import os
 import sys
 
 from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_importlib, program, watch_imports
+from muster_standby.notice import prepare
 
 RECORD_MAXIMUM = 1 << 20
 
@@ -26,7 +27,7 @@ def begin(told):
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
     fd, left, may_depend = move_up(fd), RECORD_MAXIMUM, watch_environment()
-    file = fstat(fd)[1:3]
+    file, take_mutex = fstat(fd)[1:3], prepare(fd)
 
     @pass_for_importlib
     def found(name, origin):
@@ -36,8 +37,10 @@ def record(fd, told):
                 left = 0
             line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
-            if len(line) <= left and getpid() == pid and fstat(fd)[1:3] == file:
-                left -= write(fd, line)
+            if getpid() == pid and fstat(fd)[1:3] == file:
+                take_mutex()
+                if len(line) <= left:
+                    left -= write(fd, line)
         except (OSError, ValueError, RuntimeError):
             left = 0
 
@@ -45,6 +48,7 @@ def record(fd, told):
         borrow("faulthandler").register(int(told["signal"]), file=fd, all_threads=True, chain=False)
     write(fd, b"hello 1 %d\n" % pid)
     watch_imports(found)
+    take_mutex()
 
 
 def watch_environment():

@@ -125,6 +125,11 @@ void agent_standby_attach(
 
 /* Workers that record. */
 
+static bool renew_record(struct agent_standby *standby, struct place *place) {
+    const struct death_notice_events events = {standby->starter.ending, standby->starter.context};
+    return worker_record_renew(&place->record, standby->loop, &events);
+}
+
 static void remember(struct place *place, const struct text_list *environment) {
     text_list_clear(&place->environment);
     text_list_add_all(&place->environment, environment);
@@ -137,7 +142,7 @@ int agent_standby_dress(
     }
     struct place *place = &standby->places[local_rank];
     remember(place, environment);
-    if (worker_record_renew(&place->record)) {
+    if (renew_record(standby, place)) {
         const struct standby_dress dress = {.role = STANDBY_RECORD,
             .hook_directory = standby->hook.path,
             .evidence_signal = standby->settings.config->evidence_signal};
@@ -149,6 +154,12 @@ int agent_standby_dress(
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid) {
     if (standby != NULL) {
         standby->places[local_rank].record.worker = pid;
+    }
+}
+
+void agent_standby_expect_end(struct agent_standby *standby, int local_rank) {
+    if (standby != NULL) {
+        worker_record_expect_end(&standby->places[local_rank].record);
     }
 }
 
@@ -186,6 +197,7 @@ static void look(struct agent_standby *standby) {
 static void give_away(struct agent_standby *standby, int local_rank) {
     struct place *place = &standby->places[local_rank];
     place->record.worker = standby_spare_pid(place->spare);
+    death_notice_look(place->record.notice, place->record.worker);
     forget_spare(place);
     post_rank(standby, STANDBY_EVENT_SPARE_GIVEN, local_rank);
 }
@@ -369,7 +381,7 @@ pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     }
     bool fits = standby_spare_fits(place->spare, environment);
     remember(place, environment);
-    if (!fits || !worker_record_renew(&place->record) ||
+    if (!fits || !renew_record(standby, place) ||
         !standby_spare_send(place->spare, environment, streams, place->record.fd)) {
         end_spare(standby, local_rank);
         post_rank(standby, STANDBY_EVENT_SPARE_REFUSED, local_rank);

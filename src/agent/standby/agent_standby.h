@@ -56,6 +56,8 @@ struct agent_standby_starter {
         const int descriptors[4], struct process *out_process, struct failure *failure);
     /* Ends the wait that agent_standby_give has begun: the worker runs, or is to be started. */
     void (*settled)(void *context, int local_rank, bool has_gone_through);
+    /* A worker has not ended yet, but is about to. */
+    void (*ending)(void *context, pid_t pid, const struct process_exit *how);
     void *context;
 };
 /* Before the first effect is carried out. */
@@ -71,6 +73,8 @@ int agent_standby_dress(
     struct agent_standby *standby, int local_rank, struct text_list *environment);
 /* It has been started. */
 void agent_standby_note_worker(struct agent_standby *standby, int local_rank, pid_t pid);
+/* It has ended, or is told to: nobody needs early news of its end any more. */
+void agent_standby_expect_end(struct agent_standby *standby, int local_rank);
 
 /* Lets the standby worker of the rank become the worker with this environment and these streams (-1
  * for the agent's own), which are the caller's. Returns its pid, which is that of a worker in the

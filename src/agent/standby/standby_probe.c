@@ -38,8 +38,8 @@ enum failure_code standby_probe_start(struct standby_probe *probe,
     text_list_add_all(&dressed, environment);
     const struct standby_dress dress = {.role = STANDBY_RECORD, .hook_directory = hook_directory};
     standby_environment_dress(&dressed, &dress);
-    enum failure_code code =
-        memory_file_new("muster-standby-record", true, &probe->record, failure);
+    enum failure_code code = memory_file_with_head(
+        "muster-standby-record", STANDBY_RECORD_HEAD, &probe->record, failure);
     if (code == FAILURE_NONE) {
         code = start(probe, starter, &dressed, nowhere, failure);
         if (code != FAILURE_NONE) {
@@ -64,7 +64,7 @@ bool standby_probe_has_hello(int record, pid_t pid) {
     struct bytes bytes = {0};
     struct slice imports;
     int64_t greeter;
-    memory_file_read(record, HELLO_MAXIMUM, &bytes);
+    memory_file_read(record, STANDBY_RECORD_HEAD, HELLO_MAXIMUM, &bytes);
     bool has_hello =
         standby_record_read_hello(bytes_slice(&bytes), &greeter, &imports) == FAILURE_NONE &&
         greeter == (int64_t)pid;

@@ -12,16 +12,28 @@ void worker_record_init(struct worker_record *record) {
     *record = (struct worker_record){.fd = -1};
 }
 
+void worker_record_expect_end(struct worker_record *record) {
+    death_notice_free(record->notice);
+    record->notice = NULL;
+}
+
 void worker_record_clear(struct worker_record *record) {
+    worker_record_expect_end(record);
     if (record->fd != -1) {
         close(record->fd);
     }
     worker_record_init(record);
 }
 
-bool worker_record_renew(struct worker_record *record) {
+bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
+    const struct death_notice_events *events) {
     worker_record_clear(record);
-    return memory_file_new("muster-standby-record", true, &record->fd, NULL) == FAILURE_NONE;
+    if (memory_file_with_head("muster-standby-record", STANDBY_RECORD_HEAD, &record->fd, NULL) !=
+        FAILURE_NONE) {
+        return false;
+    }
+    (void)!death_notice_new(loop, record->fd, events, &record->notice, NULL);
+    return true;
 }
 
 struct wall_time worker_record_look(
@@ -33,11 +45,12 @@ struct wall_time worker_record_look(
     size_t length;
     memory_file_look(record->fd, &written, &length);
     *out_has_hello = false;
+    death_notice_look(record->notice, record->worker);
     if (length == record->read) {
         return written;
     }
     record->read = length;
-    memory_file_read(record->fd, STANDBY_RECORD_MAXIMUM, &text);
+    memory_file_read(record->fd, STANDBY_RECORD_HEAD, STANDBY_RECORD_MAXIMUM, &text);
     if (standby_record_read_hello(bytes_slice(&text), &pid, &imports) == FAILURE_NONE &&
         pid == (int64_t)record->worker) {
         learned_list_add_text(learned, imports);

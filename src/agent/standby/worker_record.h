@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The record of one worker: a file in memory in which the worker's hook says hello, and writes what
  * the worker imports. A worker that has said hello also answers there when it is asked for its
- * stacks. */
+ * stacks. The page in front of it tells that the worker is ending. */
 #ifndef MUSTER_AGENT_STANDBY_WORKER_RECORD_H
 #define MUSTER_AGENT_STANDBY_WORKER_RECORD_H
 
@@ -11,21 +11,29 @@
 
 #include "base/duration.h"
 #include "core/standby/learned_list.h"
+#include "host/process/death_notice.h"
 
 struct worker_record {
-    pid_t worker; /* whose it is; 0: not known yet */
-    int fd;       /* -1: there is none */
-    size_t read;  /* its length at the last look */
+    pid_t worker;                /* whose it is; 0: not known yet */
+    int fd;                      /* -1: there is none */
+    size_t read;                 /* its length at the last look */
+    struct death_notice *notice; /* NULL: there is none */
 };
 
 void worker_record_init(struct worker_record *record);
 void worker_record_clear(struct worker_record *record);
 
 /* An empty one, of a worker that is not known yet. False when there is none. */
-bool worker_record_renew(struct worker_record *record);
+bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
+    const struct death_notice_events *events);
 
-/* Takes what was written since the last look. Returns when it was written last, and whether the
- * worker has said hello by now, if something was. */
+/* Nobody needs early news of the worker's end any more. What it has written can be read all the
+ * same. */
+void worker_record_expect_end(struct worker_record *record);
+
+/* Takes what was written since the last look, and has the worker's end told early from then on if
+ * the worker has arranged for it. Returns when it was written last, and whether the worker has said
+ * hello by now, if something was. */
 struct wall_time worker_record_look(
     struct worker_record *record, struct learned_list *learned, bool *out_has_hello);
 

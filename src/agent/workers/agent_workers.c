@@ -4,52 +4,13 @@
 #include <stdlib.h>
 
 #include "agent/standby/agent_standby.h"
-#include "agent/workers/attempt_logs.h"
-#include "agent/workers/awaited_place.h"
-#include "agent/workers/finished_logs.h"
-#include "agent/workers/worker_notes.h"
+#include "agent/workers/agent_workers_state.h"
 #include "agent/workers/worker_start.h"
-#include "agent/workers/worker_value.h"
 #include "base/memory.h"
-#include "core/workers/log_plan.h"
-#include "host/failure/process_evidence.h"
-#include "host/loop/errands.h"
-#include "host/process/process_family.h"
 #include "host/process/process_spawn.h"
 
 /* How long a start waits for the disk before it is said, or before it goes on without. */
 #define DISK_PATIENCE_SECONDS 5
-
-struct agent_worker {
-    pid_t pid; /* 0: not started */
-    bool has_exited;
-    char *error_file;
-    struct text evidence;
-    struct worker_notes notes;
-    struct worker_value value;
-    struct awaited_place place; /* awaited: its process is a standby worker at its gate */
-};
-
-struct agent_workers {
-    const struct agent_workers_settings settings;
-    struct process_family *family;
-    struct process_evidence *evidence;
-    struct errands *errands;
-    struct worker_errors *errors;
-    struct event_loop *loop;
-    struct event_timer *impatience;             /* of a start */
-    struct attempt_logs_settings logs_settings; /* of the last start */
-    const struct node_placement *placement;     /* the same */
-    struct errand *making;      /* its files are being made; NULL: no start is under way */
-    struct agent_worker *items; /* by local rank */
-    size_t count;
-    char *log_directory; /* of the attempt; NULL: none */
-    char *timer_file;    /* for all workers; NULL: whatever they inherit */
-    struct finished_logs *finished_logs;
-    bool has_started;     /* ever */
-    bool is_attempt_open; /* started, and not yet all gone */
-    bool is_starting;     /* standby workers are awaited, or will be */
-};
 
 /* The pid of a worker that has exited may belong to another by now. */
 int agent_workers_find(const struct agent_workers *workers, pid_t pid) {
@@ -89,6 +50,16 @@ void agent_workers_each_process(const struct agent_workers *workers,
     process_ids_clear(&orphans);
 }
 
+static void worker_ending(void *context, pid_t pid, const struct process_exit *how) {
+    struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    int local_rank = agent_workers_find(workers, pid);
+    if (local_rank != -1) {
+        agent_workers_learn_end(workers, local_rank, how);
+        observer->ending(observer->context, local_rank, *how);
+    }
+}
+
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct agent_workers *workers = context;
     const struct agent_workers_observer *observer = &workers->settings.observer;
@@ -101,11 +72,8 @@ static void worker_exited(void *context, pid_t pid, const struct process_exit *h
         }
     }
     worker->has_exited = true;
-    process_evidence_describe(workers->evidence, pid, how, &worker->evidence);
-    worker_notes_add(&worker->notes, how, &worker->evidence);
-    if (how->is_signal || how->value != 0) {
-        worker_errors_read(workers->errors, local_rank, worker->error_file);
-    }
+    agent_standby_expect_end(workers->settings.standby, local_rank);
+    agent_workers_learn_end(workers, local_rank, how);
     observer->exited(observer->context, local_rank, *how);
 }
 
@@ -358,8 +326,8 @@ static enum failure_code open_parts(
     enum failure_code code =
         process_family_new(loop, &events, workers->settings.guardian, &workers->family, failure);
     if (code == FAILURE_NONE) {
-        const struct agent_standby_starter starter = {
-            workers->family, start_spare, foresee_environment, start_probe, place_settled, workers};
+        const struct agent_standby_starter starter = {workers->family, start_spare,
+            foresee_environment, start_probe, place_settled, worker_ending, workers};
         agent_standby_attach(workers->settings.standby, &starter);
         code = errands_new(loop, &workers->errands, failure);
     }
@@ -414,38 +382,6 @@ void agent_workers_set_timer_file(struct agent_workers *workers, const char *pat
     workers->timer_file = memory_duplicate_string(path);
 }
 
-void agent_workers_note_signal(
-    struct agent_workers *workers, int local_rank, int signal, const char *by_whom) {
-    worker_notes_set_signal(&workers->items[local_rank].notes, signal, by_whom);
-}
-
-void agent_workers_note_hang(struct agent_workers *workers, int local_rank, const char *words) {
-    worker_notes_set_hang(&workers->items[local_rank].notes, words);
-}
-
-char *agent_workers_log_file(
-    const struct agent_workers *workers, int local_rank, enum log_tree_file file) {
-    return workers->log_directory == NULL || local_rank < 0
-               ? NULL
-               : log_tree_file_path(workers->log_directory, local_rank, file);
-}
-
-const char *agent_workers_log_directory(const struct agent_workers *workers) {
-    return workers->log_directory;
-}
-
-char *agent_workers_stderr_file(const struct agent_workers *workers, int local_rank) {
-    struct log_stream_plan plan =
-        log_plan_stream(workers->settings.config, local_rank, LAUNCH_STREAM_STDERR);
-    return log_destination_is_file(plan.destination)
-               ? agent_workers_log_file(workers, local_rank, LOG_TREE_STDERR)
-               : NULL;
-}
-
-bool agent_workers_await_logs(struct agent_workers *workers, struct duration patience) {
-    return finished_logs_await(workers->finished_logs, patience);
-}
-
 /* Whoever is to be ended does not start. */
 static void end_start(struct agent_workers *workers) {
     if (workers->making != NULL) {
@@ -464,36 +400,7 @@ static void end_start(struct agent_workers *workers) {
 void agent_workers_signal(struct agent_workers *workers, int signal) {
     end_start(workers);
     process_family_signal(workers->family, signal);
-}
-
-pid_t agent_workers_pid(const struct agent_workers *workers, int local_rank) {
-    return workers->items[local_rank].pid;
-}
-
-void agent_workers_return_value(
-    const struct agent_workers *workers, int local_rank, struct bytes *out_value) {
-    worker_value_read(&workers->items[local_rank].value, out_value);
-}
-
-const char *agent_workers_error_file(const struct agent_workers *workers, int local_rank) {
-    return workers->items[local_rank].error_file;
-}
-
-void agent_workers_read_error_file(struct agent_workers *workers, int local_rank) {
-    worker_errors_read(workers->errors, local_rank, workers->items[local_rank].error_file);
-}
-
-void agent_workers_await_errors(struct agent_workers *workers, int local_rank,
-    struct duration patience, void (*done)(void *context), void *context) {
-    worker_errors_await(workers->errors, local_rank, patience, done, context);
-}
-
-const struct worker_error *agent_workers_error(
-    const struct agent_workers *workers, int local_rank) {
-    return worker_errors_get(workers->errors, local_rank);
-}
-
-const char *agent_workers_evidence(const struct agent_workers *workers, int local_rank) {
-    const struct text *evidence = &workers->items[local_rank].evidence;
-    return evidence->length == 0 ? NULL : text_string(evidence);
+    for (size_t i = 0; i < workers->count; i++) {
+        agent_standby_expect_end(workers->settings.standby, (int)i);
+    }
 }

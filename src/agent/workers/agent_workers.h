@@ -24,10 +24,11 @@
 
 /* Called on the agent's loop. One of started and start_failed answers a start, unless that is ended
  * before; after it come one exited per started worker and, once nothing of the attempt is left, one
- * all_gone. */
+ * all_gone. One ending may come before the exited of a worker that fails. */
 struct agent_workers_observer {
     void (*started)(void *context);
     void (*start_failed)(void *context, int local_rank, const char *message);
+    void (*ending)(void *context, int local_rank, struct process_exit how);
     void (*exited)(void *context, int local_rank, struct process_exit how);
     void (*all_gone)(void *context);
     void *context;

@@ -27,7 +27,7 @@ enum failure_code worker_value_write(int fd, struct slice bytes, struct failure 
 void worker_value_read(const struct worker_value *value, struct bytes *out_bytes) {
     struct bytes bytes = {0};
     if (value->fd > 0) {
-        memory_file_read(value->fd, RUN_RETURN_VALUE_MAXIMUM + 1, &bytes);
+        memory_file_read(value->fd, 0, RUN_RETURN_VALUE_MAXIMUM + 1, &bytes);
     }
     if (bytes.length <= RUN_RETURN_VALUE_MAXIMUM) {
         (void)!bytes_append(out_bytes, bytes.data, bytes.length);

@@ -7,19 +7,33 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* `fd` is the new file, or -1. Closes it when it is not well. errno is that of the last call. */
+static enum failure_code finish(bool is_well, int fd, int *out_fd, struct failure *failure) {
+    int system_error = errno;
+    if (is_well) {
+        *out_fd = fd;
+        return FAILURE_NONE;
+    }
+    if (fd != -1) {
+        close(fd);
+    }
+    return failure_set_system(failure, system_error, "cannot make a file in memory");
+}
+
 enum failure_code memory_file_new(
     const char *name, bool appends, int *out_fd, struct failure *failure) {
     int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd == -1) {
-        return failure_set_system(failure, errno, "cannot make a file in memory");
-    }
-    if (appends && fcntl(fd, F_SETFL, O_APPEND) == -1) {
-        int system_error = errno;
-        close(fd);
-        return failure_set_system(failure, system_error, "cannot make a file in memory");
-    }
-    *out_fd = fd;
-    return FAILURE_NONE;
+    bool is_well = fd != -1 && (!appends || fcntl(fd, F_SETFL, O_APPEND) != -1);
+    return finish(is_well, fd, out_fd, failure);
+}
+
+enum failure_code memory_file_with_head(
+    const char *name, size_t head, int *out_fd, struct failure *failure) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool is_well = fd != -1 && ftruncate(fd, (off_t)head) == 0 &&
+                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0 &&
+                   fcntl(fd, F_SETFL, O_APPEND) != -1;
+    return finish(is_well, fd, out_fd, failure);
 }
 
 enum failure_code memory_file_write(int fd, struct slice bytes, struct failure *failure) {
@@ -51,15 +65,16 @@ enum failure_code memory_file_of(
     return FAILURE_NONE;
 }
 
-void memory_file_read(int fd, size_t ceiling, struct bytes *out_bytes) {
-    off_t at = 0;
+void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_bytes) {
+    size_t done = 0;
     char part[4096];
-    while ((size_t)at < ceiling) {
-        size_t room = ceiling - (size_t)at;
-        ssize_t length = pread(fd, part, room < sizeof part ? room : sizeof part, at);
+    while (done < ceiling) {
+        size_t room = ceiling - done;
+        ssize_t length =
+            pread(fd, part, room < sizeof part ? room : sizeof part, (off_t)(start + done));
         if (length > 0) {
             (void)!bytes_append(out_bytes, part, (size_t)length);
-            at += length;
+            done += (size_t)length;
         } else if (length == 0 || errno != EINTR) {
             return;
         }

@@ -15,6 +15,11 @@
 __attribute__((warn_unused_result)) enum failure_code memory_file_new(
     const char *name, bool appends, int *out_fd, struct failure *failure);
 
+/* The same, appended to behind a head of `head` bytes, which are zero at first. The head stays:
+ * nobody can make the file shorter, so it may be mapped. */
+__attribute__((warn_unused_result)) enum failure_code memory_file_with_head(
+    const char *name, size_t head, int *out_fd, struct failure *failure);
+
 /* Writes all of it. */
 __attribute__((warn_unused_result)) enum failure_code memory_file_write(
     int fd, struct slice bytes, struct failure *failure);
@@ -23,8 +28,9 @@ __attribute__((warn_unused_result)) enum failure_code memory_file_write(
 __attribute__((warn_unused_result)) enum failure_code memory_file_of(
     const char *name, struct slice bytes, int *out_fd, struct failure *failure);
 
-/* Appends what the file has, up to `ceiling` bytes, to `out_bytes`, wherever others are in it. */
-void memory_file_read(int fd, size_t ceiling, struct bytes *out_bytes);
+/* Appends what the file has from `start` on, up to `ceiling` bytes, to `out_bytes`, wherever others
+ * are in it. */
+void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_bytes);
 
 /* When it was written last, and its length. */
 void memory_file_look(int fd, struct wall_time *out_written, size_t *out_length);

@@ -8,8 +8,14 @@
 
 /* Positions in /proc/<pid>/stat, counted from 1 as proc(5) does. */
 #define SESSION_FIELD 6
+#define FLAGS_FIELD 9
 #define START_TIME_FIELD 22
+#define PENDING_FIELD 31
 #define ARGUMENTS_START_FIELD 48
+#define EXIT_CODE_FIELD 52
+
+/* A wait status: the exit status above, the signal and the mark of a core dump below. */
+#define WAIT_STATUS_HIGHEST 0xffff
 
 /* Takes a number off the front; false when there are no digits or the number does not fit. */
 static bool take_number(struct slice *text, uint64_t *out_value) {
@@ -76,8 +82,29 @@ static bool take_command(struct slice *text) {
     return false;
 }
 
+/* What the kernel may not show; begins behind the start time. */
+static void take_late_fields(struct slice text, struct kernel_process_stat *stat) {
+    uint64_t wait_status = 0;
+    if (!take_byte(&text, ' ') || !take_fields(&text, PENDING_FIELD - START_TIME_FIELD - 1) ||
+        !take_number(&text, &stat->pending) || !take_byte(&text, ' ')) {
+        stat->pending = 0;
+        return;
+    }
+    if (!take_fields(&text, ARGUMENTS_START_FIELD - PENDING_FIELD - 1) ||
+        !take_number(&text, &stat->arguments_start) || !take_byte(&text, ' ') ||
+        !take_number(&text, &stat->arguments_end)) {
+        stat->arguments_start = 0;
+        stat->arguments_end = 0;
+        return;
+    }
+    if (take_byte(&text, ' ') && take_fields(&text, EXIT_CODE_FIELD - ARGUMENTS_START_FIELD - 2) &&
+        take_number(&text, &wait_status) && wait_status <= WAIT_STATUS_HIGHEST) {
+        stat->wait_status = (int)wait_status;
+    }
+}
+
 enum failure_code kernel_text_read_stat(struct slice text, struct kernel_process_stat *out_stat) {
-    struct kernel_process_stat stat;
+    struct kernel_process_stat stat = {0};
     if (!take_process_id(&text, &stat.pid) || !take_byte(&text, ' ') || !take_command(&text) ||
         !take_byte(&text, ' ') || text.length == 0) {
         return FAILURE_MALFORMED;
@@ -89,17 +116,12 @@ enum failure_code kernel_text_read_stat(struct slice text, struct kernel_process
         !take_process_id(&text, &stat.session) || !take_byte(&text, ' ')) {
         return FAILURE_MALFORMED;
     }
-    if (!take_fields(&text, START_TIME_FIELD - SESSION_FIELD - 1) ||
+    if (!take_fields(&text, FLAGS_FIELD - SESSION_FIELD - 1) || !take_number(&text, &stat.flags) ||
+        !take_byte(&text, ' ') || !take_fields(&text, START_TIME_FIELD - FLAGS_FIELD - 1) ||
         !take_number(&text, &stat.start_time)) {
         return FAILURE_MALFORMED;
     }
-    if (!take_byte(&text, ' ') ||
-        !take_fields(&text, ARGUMENTS_START_FIELD - START_TIME_FIELD - 1) ||
-        !take_number(&text, &stat.arguments_start) || !take_byte(&text, ' ') ||
-        !take_number(&text, &stat.arguments_end)) {
-        stat.arguments_start = 0;
-        stat.arguments_end = 0;
-    }
+    take_late_fields(text, &stat);
     *out_stat = stat;
     return FAILURE_NONE;
 }

@@ -18,10 +18,18 @@ struct kernel_process_stat {
     int64_t parent;
     int64_t group;
     int64_t session;
+    uint64_t flags;      /* of the thread: KERNEL_PROCESS_EXITING, … */
+    uint64_t pending;    /* signals sent to the thread alone; bit 0 is signal 1 */
     uint64_t start_time; /* clock ticks since boot; together with the pid it identifies a process */
     uint64_t arguments_start; /* address range of the command line in the process' memory … */
     uint64_t arguments_end;   /* … both are 0 when the kernel does not show them */
+    int wait_status; /* of a thread that ends, as waitpid gives it; 0: none, or not shown */
 };
+
+/* In the flags of a process: it is ending (PF_EXITING), or waits until its core is dumped to do so
+ * (PF_POSTCOREDUMP). */
+#define KERNEL_PROCESS_EXITING 0x4U
+#define KERNEL_PROCESS_DUMPED 0x8U
 
 /* FAILURE_MALFORMED for text of another form. A command name may contain blanks and parentheses. */
 __attribute__((warn_unused_result)) enum failure_code kernel_text_read_stat(

@@ -11,6 +11,9 @@
 #include "base/failure.h"
 #include "core/standby/learned_list.h"
 
+/* In front of the text the file has a page that the agent and the worker share, for another purpose
+ * (host/process/death_notice.h). */
+#define STANDBY_RECORD_HEAD 4096
 /* The most bytes of a record that are read. */
 #define STANDBY_RECORD_MAXIMUM LEARNED_LIST_TEXT_MAXIMUM
 

@@ -4,6 +4,7 @@
 #include "../standby_fixture.h"
 #include "agent/standby/standby_probe.h"
 #include "host/standby/memory_file.h"
+#include "wire/standby/standby_record.h"
 
 static bool run_probe(struct standby_fixture *fixture) {
     struct text_list environment = {0};
@@ -45,7 +46,8 @@ static void one_that_cannot_be_started_leaves_nothing(void **state) {
 static void only_the_own_hello_counts(void **state) {
     (void)state;
     int record;
-    assert_int_equal(memory_file_new("test", true, &record, NULL), FAILURE_NONE);
+    assert_int_equal(
+        memory_file_with_head("test", STANDBY_RECORD_HEAD, &record, NULL), FAILURE_NONE);
     assert_false(standby_probe_has_hello(record, 7));
     assert_int_equal(write(record, "hello 1 7\n", 10), 10);
     assert_true(standby_probe_has_hello(record, 7));

@@ -9,20 +9,35 @@
 #define WORKER 7
 
 struct scene {
+    struct event_loop *loop;
     struct worker_record record;
     struct learned_list learned;
 };
 
+static void ending(void *context, pid_t pid, const struct process_exit *how) {
+    (void)context;
+    (void)pid;
+    (void)how;
+    fail();
+}
+
+static void renew(struct scene *scene) {
+    const struct death_notice_events events = {ending, scene};
+    assert_true(worker_record_renew(&scene->record, scene->loop, &events));
+}
+
 static void set_up(struct scene *scene) {
     worker_record_init(&scene->record);
     learned_list_init(&scene->learned);
-    assert_true(worker_record_renew(&scene->record));
+    assert_int_equal(event_loop_new(&scene->loop, NULL), FAILURE_NONE);
+    renew(scene);
     scene->record.worker = WORKER;
 }
 
 static void tear_down(struct scene *scene) {
     worker_record_clear(&scene->record);
     learned_list_clear(&scene->learned);
+    assert_true(event_loop_free(scene->loop));
 }
 
 static void write_record(const struct scene *scene, const char *text) {
@@ -81,7 +96,7 @@ static void a_renewed_record_is_empty_and_nobodys(void **state) {
     set_up(&scene);
     write_record(&scene, "hello 1 7\n");
     assert_true(look(&scene));
-    assert_true(worker_record_renew(&scene.record));
+    renew(&scene);
     assert_int_equal(scene.record.worker, 0);
     assert_false(look(&scene));
     tear_down(&scene);

@@ -12,10 +12,10 @@ static void a_file_has_the_bytes_it_was_made_of(void **state) {
     struct bytes read = {0};
     assert_int_equal(memory_file_of("test", slice_from_string("words"), &fd, NULL), FAILURE_NONE);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
-    memory_file_read(fd, 100, &read);
+    memory_file_read(fd, 0, 100, &read);
     assert_true(slice_equals(bytes_slice(&read), slice_from_string("words")));
     bytes_clear(&read);
-    memory_file_read(fd, 3, &read);
+    memory_file_read(fd, 0, 3, &read);
     assert_true(slice_equals(bytes_slice(&read), slice_from_string("wor")));
     bytes_clear(&read);
     close(fd);
@@ -38,15 +38,35 @@ static void who_appends_does_not_write_over_anything(void **state) {
     memory_file_look(fd, &later, &length);
     assert_int_equal(length, 6);
     assert_true(later.nanoseconds >= written.nanoseconds);
-    memory_file_read(fd, 100, &read);
+    memory_file_read(fd, 0, 100, &read);
     assert_true(slice_equals(bytes_slice(&read), slice_from_string("onetwo")));
     bytes_clear(&read);
+    close(fd);
+}
+
+static void a_head_stays_in_front_of_what_is_appended(void **state) {
+    (void)state;
+    int fd;
+    struct bytes read = {0};
+    assert_int_equal(memory_file_with_head("test", 8, &fd, NULL), FAILURE_NONE);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(write(fd, "words", 5), 5);
+    memory_file_read(fd, 8, 100, &read);
+    assert_true(slice_equals(bytes_slice(&read), slice_from_string("words")));
+    bytes_clear(&read);
+    memory_file_read(fd, 8, 3, &read);
+    assert_int_equal(read.length, 3);
+    bytes_clear(&read);
+    memory_file_read(fd, 13, 3, &read);
+    assert_int_equal(read.length, 0);
+    assert_int_equal(ftruncate(fd, 8), -1);
     close(fd);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_file_has_the_bytes_it_was_made_of),
     cmocka_unit_test(who_appends_does_not_write_over_anything),
+    cmocka_unit_test(a_head_stays_in_front_of_what_is_appended),
 };
 
 TEST_MAIN(tests)

@@ -20,9 +20,32 @@ static void stat_line_is_read(void **state) {
     assert_int_equal(stat.parent, 12);
     assert_int_equal(stat.group, 34);
     assert_int_equal(stat.session, 56);
+    assert_int_equal(stat.flags, 4194560);
+    assert_int_equal(stat.pending, 15);
     assert_int_equal(stat.start_time, 987654321);
     assert_int_equal(stat.arguments_start, 140720000);
     assert_int_equal(stat.arguments_end, 140729999);
+    assert_int_equal(stat.wait_status, 0);
+}
+
+#define DYING_HEAD                                                                                 \
+    "78 (python3) R 12 34 56 0 -1 4227332 168 0 0 0 1 2 3 4 20 0 1 0 98 7 8 9 10 11 12 13 14 256 " \
+    "16 17 18 0 0 0 17 1 0 0 0 0 0 23 24 25 140 149 26 27 "
+
+static void the_status_of_a_process_that_ends_is_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        int status;
+    } cases[] = {{DYING_HEAD "9\n", 9}, {DYING_HEAD "134", 134}, {DYING_HEAD "65280\n", 65280},
+        {DYING_HEAD "65536\n", 0}, {DYING_HEAD "-1\n", 0}, {DYING_HEAD "\n", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kernel_process_stat stat;
+        assert_int_equal(read_stat(cases[i].line, &stat), FAILURE_NONE);
+        assert_true((stat.flags & KERNEL_PROCESS_EXITING) != 0);
+        assert_int_equal(stat.pending, 1 << (9 - 1));
+        assert_int_equal(stat.wait_status, cases[i].status);
+    }
 }
 
 static void command_name_may_look_like_anything(void **state) {
@@ -46,6 +69,7 @@ static void kernel_threads_and_old_kernels_are_read(void **state) {
     assert_int_equal(stat.start_time, 9);
     assert_int_equal(stat.arguments_start, 0);
     assert_int_equal(stat.arguments_end, 0);
+    assert_int_equal(stat.wait_status, 0);
 }
 
 static void broken_stat_line_is_refused(void **state) {
@@ -176,6 +200,7 @@ static void cgroup_is_found_by_its_controller(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stat_line_is_read),
+    cmocka_unit_test(the_status_of_a_process_that_ends_is_read),
     cmocka_unit_test(command_name_may_look_like_anything),
     cmocka_unit_test(kernel_threads_and_old_kernels_are_read),
     cmocka_unit_test(broken_stat_line_is_refused),
