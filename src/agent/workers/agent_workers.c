@@ -56,6 +56,7 @@ static void worker_ending(void *context, pid_t pid, const struct process_exit *h
     int local_rank = agent_workers_find(workers, pid);
     if (local_rank != -1) {
         agent_workers_learn_end(workers, local_rank, how);
+        workers->items[local_rank].is_ending = true;
         observer->ending(observer->context, local_rank, *how);
     }
 }

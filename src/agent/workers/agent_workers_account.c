@@ -8,7 +8,7 @@ void agent_workers_learn_end(
     text_clear(&worker->evidence);
     process_evidence_describe(workers->evidence, worker->pid, how, &worker->evidence);
     worker_notes_add(&worker->notes, how, &worker->evidence);
-    if (how->is_signal || how->value != 0) {
+    if (!worker->is_ending && (how->is_signal || how->value != 0)) {
         worker_errors_read(workers->errors, local_rank, worker->error_file);
     }
 }

@@ -15,7 +15,8 @@
 #include "host/process/process_family.h"
 
 struct agent_worker {
-    pid_t pid; /* 0: not started */
+    pid_t pid;      /* 0: not started */
+    bool is_ending; /* it was told how it ends, before it ended */
     bool has_exited;
     char *error_file;
     struct text evidence;
@@ -46,7 +47,7 @@ struct agent_workers {
 };
 
 /* It is known how the worker ends: collects what else is known of that. What is learned when it has
- * ended takes the place of what was learned before. */
+ * ended takes the place of what was learned before, but its error file is read once. */
 void agent_workers_learn_end(
     struct agent_workers *workers, int local_rank, const struct process_exit *how);
 
