@@ -110,7 +110,7 @@ static struct moving_world *world_of(struct moving_job *job, const struct node_p
     job->worlds = memory_reserve(
         job->worlds, &job->world_capacity, job->world_count + 1, sizeof *job->worlds);
     job->worlds[job->world_count] = (struct moving_world){
-        told->round, told->master_port, told->attempt, told->ranks.world_size};
+        told->round, told->master_port, told->attempt, told->ranks.world_size, job->now};
     return &job->worlds[job->world_count++];
 }
 
@@ -143,6 +143,10 @@ void moving_check_start(struct moving_job *job, struct moving_node *node) {
     moving_note(job, node, "starts its worker in round %lld", (long long)told->round);
     if (node->worker != 0) {
         moving_complain(job, "node %d starts a worker beside the one before", node->index);
+    }
+    if (instant_is_before(world->begun_at, node->worker_gone_at)) {
+        moving_complain(job, "the worker that node %d had before ran beside those of round %lld",
+            node->index, (long long)told->round);
     }
     if (!is_committed(job, node, told)) {
         moving_complain(job,

@@ -150,6 +150,7 @@ struct moving_node {
 
     /* Its worker: each node has one. */
     bool is_running;
+    struct instant worker_gone_at;
     int64_t worker;
     int64_t round;
 };
@@ -160,6 +161,7 @@ struct moving_world {
     int master_port;
     int restarts;
     int world_size;
+    struct instant begun_at; /* its first worker */
 };
 
 /* Which nodes are started with delegation=true. */

@@ -92,6 +92,7 @@ void moving_worker_ends(
     struct moving_job *job, struct moving_node *node, struct process_exit exit) {
     node->is_running = false;
     node->worker = 0;
+    node->worker_gone_at = job->now;
     moving_tell_agent(job, node,
         (struct agent_event){.kind = AGENT_EVENT_WORKER_EXITED,
             .worker_exited = {.exit = exit, .observed = wall(job)}});
