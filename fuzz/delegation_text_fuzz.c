@@ -32,6 +32,8 @@ static void try_standing(struct slice text) {
     FUZZ_REQUIRE(state->round >= 0 && state->restarts >= 0);
     FUZZ_REQUIRE(standing.meeting.port == 0 ||
                  (standing.ranks.world_size > 0 && standing.meeting.address[0] != '\0'));
+    FUZZ_REQUIRE(!standing.is_held || (rendezvous_state_is_ranked(state) && state->count == 1 &&
+                                          standing.ranks.world_size == 0));
     if (state->count == 1 && state->nodes[0].is_participant && state->is_complete &&
         !state->crowd.has_gaps) {
         FUZZ_REQUIRE(state->nodes[0].rank < (int64_t)rendezvous_state_participants(state));

@@ -39,16 +39,19 @@ def test_nodes_delegate_from_their_start_to_the_jobs_end(make_job):
     assert not any(reads_record(node) for node in others), job.tell()
 
 
-def test_new_nodes_are_told_their_ranks_and_later_rounds_exchange_them(make_job):
+def test_nodes_are_told_their_ranks_at_the_start_and_at_a_restart(make_job):
     job = make_delegating(make_job, 4)
     nodes = [job.start_host(NAMES[0]), *job.nodes(*NAMES[1:])]
     first = job.wait_for_world(*NAMES)
     assert all(said(node, "round <- begin 0") and said(node, " of 4 ranked") for node in nodes), job.tell()
-    assert not any(said(node, "set_role_info") for node in nodes), job.tell()
+    assert not any(said(node, "round <- released") for node in nodes), job.tell()
     first.of("node3").end(3)
-    job.wait_for_world(*NAMES).end()
+    second = job.wait_for_world(*NAMES)
+    assert second.restarts == {1} and second.store != first.store
+    second.end()
     assert job.succeeds()
-    assert all(said(node, "set_role_info") for node in nodes), job.tell()
+    assert all(said(node, "round <- released 1") for node in nodes), job.tell()
+    assert not any(said(node, "set_role_info") for node in nodes), job.tell()
 
 
 @pytest.mark.parametrize("length", [20, 70])

@@ -150,6 +150,7 @@ static void perform(struct job *job, struct node *node, const struct round_effec
     case ROUND_EFFECT_RANK_DISPUTED:
     case ROUND_EFFECT_PEER_RESTART:
     case ROUND_EFFECT_PEER_FAILED:
+    case ROUND_EFFECT_OPENED: /* of nodes whose host ranks them */
     case ROUND_EFFECT_KIND_COUNT:
         fail_msg("round %d, node %d: no effect of its kind", (int)job->round, node->rank);
         break;

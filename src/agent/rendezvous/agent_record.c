@@ -381,6 +381,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         agent_learned_list_look(record->learned_list);
         break;
     case RENDEZVOUS_EFFECT_WORLD:
+    case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_CLOSED:

@@ -281,7 +281,7 @@ static void clear(struct agent_round *round, const struct round_effect *effect) 
     for (int64_t old = effect->clear.first; old <= effect->clear.last; old++) {
         round_key_list_all(old, effect->clear.node_count, run_id, &keys);
         if (has_succession(round)) {
-            round_key_list_of_succession(old, effect->clear.node_count, run_id, &keys);
+            round_key_list_of_succession(old, effect->clear.done_count, run_id, &keys);
         }
     }
     for (size_t i = 0; i < keys.count; i++) {
@@ -336,6 +336,7 @@ void agent_round_perform(struct agent_round *round, const struct round_effect *e
     case ROUND_EFFECT_DISARM_TIMER:
         event_timer_stop(round->timer);
         break;
+    case ROUND_EFFECT_OPENED:
     case ROUND_EFFECT_JOINED:
     case ROUND_EFFECT_JOIN_FAILED:
     case ROUND_EFFECT_BARRIER_PASSED:

@@ -12,10 +12,11 @@
 #define LINGERING_AFTER_LEAVING_SECONDS 1
 
 static membership_handler join, enter_barrier, announce_restart, doubt_failure, announce_failure,
-    leave, announce_success, end, learn_root_cause, tell_why_job_failed, enter_world, place,
-    say_store_awaited, note_closing, look_why_job_failed, lose_rendezvous, believe_failure,
-    end_last_word, seek_another_world, find_job_over, end_world_in_barrier, fail_barrier, ignore,
-    pass_closed_barrier, leave_in_silence, stay_in_barrier, leave_last;
+    leave, announce_success, end, learn_root_cause, tell_why_job_failed, enter_world, release_world,
+    tell_where_workers_meet, place, say_store_awaited, note_closing, look_why_job_failed,
+    lose_rendezvous, believe_failure, end_last_word, seek_another_world, find_job_over,
+    end_world_in_barrier, fail_barrier, ignore, pass_closed_barrier, leave_in_silence,
+    stay_in_barrier, leave_last;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -33,6 +34,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = tell_why_job_failed,
     [MEMBERSHIP_EVENT_LEFT] = leave_last,
     [MEMBERSHIP_EVENT_WORLD] = enter_world,
+    [MEMBERSHIP_EVENT_WORLD_RELEASED] = release_world,
     [MEMBERSHIP_EVENT_WORLD_OVER] = membership_leave_round,
     [MEMBERSHIP_EVENT_STORE_AWAITED] = say_store_awaited,
     [MEMBERSHIP_EVENT_CLOSED] = note_closing,
@@ -40,6 +42,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_FAILED] = lose_rendezvous,
     [MEMBERSHIP_EVENT_FAILURE_STANDS] = believe_failure,
     [MEMBERSHIP_EVENT_SETTLED] = end_last_word,
+    [MEMBERSHIP_EVENT_STORE_OPENED] = tell_where_workers_meet,
     [MEMBERSHIP_EVENT_PLACED] = place,
     [MEMBERSHIP_EVENT_NOT_PLACED] = membership_fail_round,
 };
@@ -246,15 +249,33 @@ static void enter_world(struct membership_step *step) {
                                       .ranks = told->world.ranks,
                                       .master_address = meeting->port > 0 ? meeting->address : NULL,
                                       .master_port = meeting->port,
+                                      .is_held = told->world.is_held,
+                                      .had_roll = told->world.had_roll,
                                       .identity = &told->world.identity}}});
 }
 
-static void place(struct membership_step *step) {
+static void release_world(struct membership_step *step) {
+    const struct rendezvous_effect *told = step->event->rendezvous.effect;
+    const struct rendezvous_meeting *meeting = &told->released.meeting;
+    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_ROUND,
+                              .round = {.kind = ROUND_EVENT_RELEASED,
+                                  .round = told->released.round,
+                                  .released = {.ranks = told->released.ranks,
+                                      .master_address = meeting->port > 0 ? meeting->address : NULL,
+                                      .master_port = meeting->port}}});
+}
+
+static void tell_where_workers_meet(struct membership_step *step) {
     const struct round_effect *told = step->event->round;
     membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_TELL_RENDEZVOUS,
-                              .rendezvous = {.kind = RENDEZVOUS_EVENT_PLACED,
-                                  .placed = {.address = told->joined.master_address,
-                                      .port = told->joined.master_port}}});
+                              .rendezvous = {.kind = RENDEZVOUS_EVENT_OPENED,
+                                  .opened = {.round = told->round,
+                                      .address = told->opened.address,
+                                      .port = told->opened.port}}});
+}
+
+static void place(struct membership_step *step) {
+    membership_tell_rendezvous(step, RENDEZVOUS_EVENT_PLACED, NULL);
     membership_place(step);
 }
 

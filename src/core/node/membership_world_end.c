@@ -20,11 +20,15 @@ void membership_leave_round(struct membership_step *step) {
     membership_push_kind(step, MEMBERSHIP_EFFECT_CANCEL_ROLL);
 }
 
-static void tell_round_over(struct membership_step *step, const char *reason, int signal) {
+static void tell_round_over(
+    struct membership_step *step, const char *reason, int signal, bool is_harmless) {
     struct node_membership *membership = step->membership;
     membership->stage = MEMBERSHIP_IDLE;
-    membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE,
-                              .root_cause = {.round = membership->round}});
+    if (!is_harmless) {
+        membership_push(
+            step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LOOK_FOR_ROOT_CAUSE,
+                      .root_cause = {.round = membership->round}});
+    }
     text_append_format(&membership->note, "joining the job's next round: %s", reason);
     membership_note(step, LOG_LEVEL_WARNING);
     membership_tell_agent(
@@ -33,7 +37,8 @@ static void tell_round_over(struct membership_step *step, const char *reason, in
 
 void membership_end_world(struct membership_step *step) {
     membership_leave_round(step);
-    tell_round_over(step, step->event->rendezvous.effect->told.reason, 0);
+    const struct rendezvous_effect *told = step->event->rendezvous.effect;
+    tell_round_over(step, told->told.reason, 0, told->told.is_harmless);
 }
 
 /* Settling: a signal to the whole job does not reach all nodes at once. A node that the signal has
@@ -54,7 +59,7 @@ static void begin_settling(struct membership_step *step, int signal, struct dura
  * node got. If it comes to this node as well, they do not get it again. */
 static void end_world_in_haste(struct membership_step *step, int signal) {
     membership_leave_round(step);
-    tell_round_over(step, step->event->rendezvous.effect->told.reason, signal);
+    tell_round_over(step, step->event->rendezvous.effect->told.reason, signal, false);
     begin_settling(step, signal, duration_from_milliseconds(HASTE_MILLISECONDS));
     step->membership->settling.is_agent_told = true;
 }
@@ -110,6 +115,6 @@ void membership_end_settling(struct membership_step *step) {
     } else if (settling->is_agent_told) {
         step->membership->stage = MEMBERSHIP_IDLE;
     } else {
-        tell_round_over(step, settling->reason, settling->signal);
+        tell_round_over(step, settling->reason, settling->signal, false);
     }
 }

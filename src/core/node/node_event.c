@@ -91,9 +91,10 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_STANDING:
         own_state(owned, &event->standing.state);
         break;
-    case RENDEZVOUS_EVENT_PLACED:
-        own_text(owned, &event->placed.address);
+    case RENDEZVOUS_EVENT_OPENED:
+        own_text(owned, &event->opened.address);
         break;
+    case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_JOIN_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
@@ -117,6 +118,9 @@ static void own_round(struct node_event_owned *owned, struct round_event *event)
         own_state(owned, &event->begin.state);
         own_identity(owned, &event->begin.identity);
         own_text(owned, &event->begin.master_address);
+        break;
+    case ROUND_EVENT_RELEASED:
+        own_text(owned, &event->released.master_address);
         break;
     case ROUND_EVENT_STORE_OPENED:
         own_text(owned, &event->opened.address);

@@ -61,6 +61,7 @@ enum membership_event_kind membership_event_of_agent(enum agent_effect_kind kind
 enum membership_event_kind membership_event_of_rendezvous(const struct rendezvous_effect *effect) {
     static const enum membership_event_kind kinds[RENDEZVOUS_EFFECT_KIND_COUNT] = {
         [RENDEZVOUS_EFFECT_WORLD] = MEMBERSHIP_EVENT_WORLD,
+        [RENDEZVOUS_EFFECT_RELEASED] = MEMBERSHIP_EVENT_WORLD_RELEASED,
         [RENDEZVOUS_EFFECT_ROUND_OVER] = MEMBERSHIP_EVENT_WORLD_OVER,
         [RENDEZVOUS_EFFECT_STORE_AWAITED] = MEMBERSHIP_EVENT_STORE_AWAITED,
         [RENDEZVOUS_EFFECT_CLOSED] = MEMBERSHIP_EVENT_CLOSED,
@@ -74,6 +75,7 @@ enum membership_event_kind membership_event_of_rendezvous(const struct rendezvou
 
 enum membership_event_kind membership_event_of_round(enum round_effect_kind kind) {
     static const enum membership_event_kind kinds[ROUND_EFFECT_KIND_COUNT] = {
+        [ROUND_EFFECT_OPENED] = MEMBERSHIP_EVENT_STORE_OPENED,
         [ROUND_EFFECT_JOINED] = MEMBERSHIP_EVENT_PLACED,
         [ROUND_EFFECT_JOIN_FAILED] = MEMBERSHIP_EVENT_NOT_PLACED,
         [ROUND_EFFECT_BARRIER_PASSED] = MEMBERSHIP_EVENT_BARRIER_PASSED,

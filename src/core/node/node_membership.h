@@ -60,6 +60,7 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_TIMER_FIRED,
     /* told by the rendezvous machine */
     MEMBERSHIP_EVENT_WORLD,
+    MEMBERSHIP_EVENT_WORLD_RELEASED, /* it was held */
     MEMBERSHIP_EVENT_WORLD_OVER,
     MEMBERSHIP_EVENT_STORE_AWAITED,
     MEMBERSHIP_EVENT_CLOSED,     /* the record was closed without a failure */
@@ -68,6 +69,7 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_FAILURE_STANDS,
     MEMBERSHIP_EVENT_SETTLED,
     /* told by the round exchange */
+    MEMBERSHIP_EVENT_STORE_OPENED,
     MEMBERSHIP_EVENT_PLACED,
     MEMBERSHIP_EVENT_NOT_PLACED,
     MEMBERSHIP_EVENT_BARRIER_PASSED,

@@ -22,6 +22,7 @@ enum {
     TOLD_WAITING = 64,
     TOLD_REDUNDANT = 128,
     TOLD_GAPS = 256,
+    TOLD_HELD = 512,
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
@@ -32,20 +33,104 @@ void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
     *delegates = (struct rendezvous_delegates){0};
 }
 
+/* Who is in the round that was ranked last, who is ready for it, and where its workers meet. */
+
+static bool is_of_ranking(const struct rendezvous_delegates *delegates, int64_t round) {
+    return delegates->ranking.items != NULL && delegates->ranking.round == round;
+}
+
+/* Until now it had no world. */
+static bool is_new(const struct rendezvous_delegate *delegate) {
+    return !delegate->had_world && delegate->wish.meeting.round == RENDEZVOUS_WISH_ANY_ROUND;
+}
+
 void rendezvous_delegates_note_ranking(
     struct rendezvous_delegates *delegates, const struct node_identity *first) {
     delegates->first = *first;
     delegates->meeting = (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
+    delegates->is_held = false;
+    delegates->is_host_awaited = false;
+    delegates->awaited = 0;
+}
+
+static void await(struct rendezvous_delegates *delegates) {
+    delegates->is_held = true;
+    delegates->awaited++;
+}
+
+void rendezvous_delegates_note_ranked(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity) {
+    size_t place = node_table_find(&delegates->places, identity);
+    if (place == NODE_TABLE_ABSENT) {
+        return;
+    }
+    struct rendezvous_delegate *delegate = &delegates->items[place];
+    delegate->ranked_round = delegates->ranking.round;
+    delegate->is_ready = is_new(delegate);
+    if (!delegate->is_ready) {
+        await(delegates);
+    }
+}
+
+void rendezvous_delegates_note_ranked_host(struct rendezvous_delegates *delegates, bool is_ready) {
+    delegates->is_host_awaited = !is_ready;
+    if (!is_ready) {
+        await(delegates);
+    }
+}
+
+/* Whether all nodes of the round may begin, once they know where they meet. */
+static bool is_released(const struct rendezvous_delegates *delegates) {
+    return !delegates->is_held ||
+           (delegates->awaited == 0 && delegates->meeting.round == delegates->ranking.round);
+}
+
+bool rendezvous_delegates_hold(const struct rendezvous_delegates *delegates, int64_t round) {
+    return is_of_ranking(delegates, round) && !is_released(delegates);
+}
+
+struct rank_assignment rendezvous_delegates_ranks(
+    const struct rendezvous_delegates *delegates, int64_t round, int64_t group_rank) {
+    return is_released(delegates) ? rendezvous_ranking_of(&delegates->ranking, round, group_rank)
+                                  : (struct rank_assignment){0};
+}
+
+static void end_await(struct rendezvous_delegates *delegates) {
+    delegates->awaited--;
+    delegates->is_record_news = delegates->is_record_news || is_released(delegates);
+}
+
+void rendezvous_delegates_note_host_ready(struct rendezvous_delegates *delegates, int64_t round) {
+    if (delegates->is_host_awaited && is_of_ranking(delegates, round)) {
+        delegates->is_host_awaited = false;
+        end_await(delegates);
+    }
+}
+
+/* A node that has said so may give the round up before it begins. */
+static void note_readiness(
+    struct rendezvous_delegates *delegates, struct rendezvous_delegate *delegate) {
+    int64_t round = delegates->ranking.round;
+    bool is_ready = delegate->wish.meeting.round == round || is_new(delegate);
+    if (delegate->ranked_round != round || is_ready == delegate->is_ready ||
+        !rendezvous_delegates_hold(delegates, round)) {
+        return;
+    }
+    delegate->is_ready = is_ready;
+    if (is_ready) {
+        end_await(delegates);
+    } else {
+        await(delegates);
+    }
 }
 
 void rendezvous_delegates_note_meeting(struct rendezvous_delegates *delegates,
     const struct node_identity *identity, const struct rendezvous_meeting *meeting) {
-    const struct rendezvous_ranking *ranking = &delegates->ranking;
-    if (ranking->items != NULL && ranking->round == meeting->round &&
+    if (is_of_ranking(delegates, meeting->round) &&
         node_identity_equals(identity, &delegates->first) &&
         !rendezvous_meeting_equals(&delegates->meeting, meeting)) {
         delegates->meeting = *meeting;
-        delegates->is_record_news = true;
+        delegates->is_record_news = delegates->is_record_news || is_released(delegates);
     }
 }
 
@@ -78,7 +163,8 @@ static struct rendezvous_delegate *add(
     delegates->items = memory_reserve(
         delegates->items, &delegates->capacity, delegates->count + 1, sizeof *delegates->items);
     node_table_put(&delegates->places, identity, delegates->count);
-    delegates->items[delegates->count] = (struct rendezvous_delegate){.identity = *identity};
+    delegates->items[delegates->count] = (struct rendezvous_delegate){
+        .identity = *identity, .ranked_round = RENDEZVOUS_WISH_NO_ROUND};
     return &delegates->items[delegates->count++];
 }
 
@@ -95,10 +181,13 @@ struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegate
     }
     struct rendezvous_delegate *delegate =
         is_known ? &delegates->items[place] : add(delegates, identity);
-    bool is_same = is_known && delegate->wish.sequence == wish->sequence &&
-                   rendezvous_wish_equals(&delegate->wish, wish);
+    /* Who leaves is told that the last wish was heard. */
+    bool is_heard =
+        delegate->wish.sequence == wish->sequence || wish->kind != RENDEZVOUS_WISH_LEAVE;
+    bool is_same = is_known && is_heard && rendezvous_wish_wants_the_same(&delegate->wish, wish);
     delegate->wish = *wish;
     rendezvous_delegates_note_meeting(delegates, identity, &wish->meeting);
+    note_readiness(delegates, delegate);
     return is_same ? NULL : delegate;
 }
 
@@ -111,10 +200,10 @@ const struct rendezvous_delegate *rendezvous_delegates_find(
 struct node_role rendezvous_delegates_role(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity) {
     const struct rendezvous_delegate *delegate = rendezvous_delegates_find(delegates, identity);
-    bool is_new = delegate != NULL && !delegate->had_world && delegate->wish.local_world_size > 0 &&
-                  delegate->wish.kind == RENDEZVOUS_WISH_JOIN;
-    return is_new ? (struct node_role){delegate->wish.role, delegate->wish.local_world_size}
-                  : (struct node_role){0};
+    bool is_known = delegate != NULL && delegate->wish.local_world_size > 0 &&
+                    delegate->wish.kind == RENDEZVOUS_WISH_JOIN;
+    return is_known ? (struct node_role){delegate->wish.role, delegate->wish.local_world_size}
+                    : (struct node_role){0};
 }
 
 void rendezvous_delegates_note_leaving(struct rendezvous_delegates *delegates, struct instant now) {
@@ -188,39 +277,52 @@ static struct rank_assignment ranks_in(const struct rendezvous_delegates *delega
     const struct rendezvous_state *record, size_t place) {
     bool is_ranked = place != NODE_TABLE_ABSENT && rendezvous_state_is_ranked(record) &&
                      record->nodes[place].is_participant;
-    return is_ranked ? rendezvous_ranking_of(
-                           &delegates->ranking, record->round, record->nodes[place].rank)
-                     : (struct rank_assignment){0};
+    return is_ranked
+               ? rendezvous_delegates_ranks(delegates, record->round, record->nodes[place].rank)
+               : (struct rank_assignment){0};
+}
+
+static bool is_held_in(const struct rendezvous_delegates *delegates,
+    const struct rendezvous_state *record, size_t place) {
+    return place != NODE_TABLE_ABSENT && rendezvous_state_is_ranked(record) &&
+           record->nodes[place].is_participant &&
+           rendezvous_delegates_hold(delegates, record->round);
 }
 
 /* The world of a ranked round is told with the place where its workers meet. Rank 0 is told first,
- * since it opens that place. */
-static bool awaits_meeting(const struct rendezvous_delegates *delegates,
-    const struct rendezvous_state *record, const struct rank_assignment *ranks, size_t place) {
-    return ranks->world_size > 0 && record->nodes[place].rank > 0 && !record->is_closed &&
-           delegates->meeting.round != record->round;
+ * since it opens that place. Of a round that is held, who has workers to end is told first, too. */
+static bool awaits_word(const struct rendezvous_delegates *delegates,
+    const struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
+    const struct rendezvous_telling *telling) {
+    if (record->is_closed || (!telling->is_held && telling->ranks.world_size == 0) ||
+        record->nodes[telling->place].rank == 0) {
+        return false;
+    }
+    return telling->is_held ? is_new(delegate) : delegates->meeting.round != record->round;
 }
 
 void rendezvous_delegates_tell(struct rendezvous_delegates *delegates,
     struct rendezvous_delegate *delegate, const struct rendezvous_state *record,
     const struct rendezvous_crowd *crowd, size_t place, bool is_withdrawn) {
     struct rendezvous_told now = standing_of(delegate, record, crowd, place);
-    struct rank_assignment ranks = ranks_in(delegates, record, place);
+    struct rendezvous_telling telling = {.identity = delegate->identity,
+        .place = place,
+        .answers = delegate->wish.sequence,
+        .is_held = is_held_in(delegates, record, place),
+        .ranks = ranks_in(delegates, record, place)};
     now.is_withdrawn = is_withdrawn;
-    bool is_held = !is_withdrawn && awaits_meeting(delegates, record, &ranks, place);
-    if (is_held || !is_news(&delegate->told, &now)) {
+    now.flags |= flag(telling.is_held, TOLD_HELD);
+    if ((!is_withdrawn && awaits_word(delegates, delegate, record, &telling)) ||
+        !is_news(&delegate->told, &now)) {
         return;
     }
+    telling.meeting = telling.ranks.world_size > 0 ? delegates->meeting : telling.meeting;
     /* Twice in one step at most: a wish is answered, and the end of this node's part is told. */
     delegates->tellings = memory_reserve(delegates->tellings, &delegates->telling_capacity,
         2 * delegates->count, sizeof *delegates->tellings);
+    delegates->tellings[delegates->telling_count++] = telling;
     delegate->told = now;
-    delegate->had_world = delegate->had_world ||
-                          ((now.flags & TOLD_COMPLETE) != 0 && (now.flags & TOLD_PARTICIPANT) != 0);
-    delegates->tellings[delegates->telling_count++] =
-        (struct rendezvous_telling){.identity = delegate->identity,
-            .place = place,
-            .answers = delegate->wish.sequence,
-            .ranks = ranks,
-            .meeting = ranks.world_size > 0 ? delegates->meeting : (struct rendezvous_meeting){0}};
+    delegate->had_world =
+        delegate->had_world || ((now.flags & TOLD_COMPLETE) != 0 &&
+                                   (now.flags & TOLD_PARTICIPANT) != 0 && !telling.is_held);
 }

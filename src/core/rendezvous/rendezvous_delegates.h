@@ -32,7 +32,9 @@ struct rendezvous_delegate {
     struct node_identity identity;
     struct rendezvous_wish wish;
     struct rendezvous_told told;
-    bool had_world; /* it was told of a complete round in which it is */
+    bool had_world; /* it was told of a complete round in which it is, and which is not held */
+    int64_t ranked_round; /* the last round with it that this node has ranked */
+    bool is_ready;        /* for that round */
 };
 
 /* One node is to be told how it stands. */
@@ -40,6 +42,7 @@ struct rendezvous_telling {
     struct node_identity identity;
     size_t place;                      /* of the node in the record, or NODE_TABLE_ABSENT */
     int64_t answers;                   /* the sequence number of the wish that was heard last */
+    bool is_held;                      /* its ranks in the round are told later */
     struct rank_assignment ranks;      /* in the round; world size 0: the nodes exchange them */
     struct rendezvous_meeting meeting; /* told with the ranks; port 0: it is not told */
 };
@@ -58,29 +61,45 @@ struct rendezvous_delegates {
     struct rendezvous_ranking ranking; /* of the last round for which this node has computed it */
     struct node_identity first;        /* the node of rank 0 in that round */
     struct rendezvous_meeting meeting; /* that it has told; of an earlier round: not yet */
-    bool is_record_news;               /* the record was seen or written since all were told last */
-    bool are_released;                 /* all were told that this node serves them no more */
-    struct moment leaving_until;       /* so long others that leave may follow the last one */
+    /* Some nodes of that round may still end workers of an earlier one when it begins. So it is
+     * held until all of them are ready. */
+    bool is_held;
+    bool is_host_awaited;
+    size_t awaited;              /* so many of its nodes are not ready, with the host */
+    bool is_record_news;         /* the record was seen or written since all were told last */
+    bool are_released;           /* all were told that this node serves them no more */
+    struct moment leaving_until; /* so long others that leave may follow the last one */
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates);
 
-/* This node has computed the ranks of a round in which `first` has rank 0. */
+/* This node has computed the ranks of a round in which `first` has rank 0. Then it says of each
+ * node of the round that it is in it; of a delegate, or of this node itself. */
 void rendezvous_delegates_note_ranking(
     struct rendezvous_delegates *delegates, const struct node_identity *first);
+void rendezvous_delegates_note_ranked(
+    struct rendezvous_delegates *delegates, const struct node_identity *identity);
+void rendezvous_delegates_note_ranked_host(struct rendezvous_delegates *delegates, bool is_ready);
+/* This node, which they delegate to, is ready for a round itself. */
+void rendezvous_delegates_note_host_ready(struct rendezvous_delegates *delegates, int64_t round);
+/* Whether this node has ranked this round, and not all its nodes may begin. */
+bool rendezvous_delegates_hold(const struct rendezvous_delegates *delegates, int64_t round);
+/* The ranks of a node in this round, as soon as it may begin. Else their world size is 0. */
+struct rank_assignment rendezvous_delegates_ranks(
+    const struct rendezvous_delegates *delegates, int64_t round, int64_t group_rank);
 /* A node says where the workers of a round meet. It counts if the node has rank 0 in the round that
  * was ranked. */
 void rendezvous_delegates_note_meeting(struct rendezvous_delegates *delegates,
     const struct node_identity *identity, const struct rendezvous_meeting *meeting);
 
 /* Takes note of a wish. A node without one is forgotten. Returns the delegate, or NULL when nothing
- * new was said. */
+ * new is wished of the record. Whether all nodes of a round are ready now is news of the record. */
 struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegates *delegates,
     const struct node_identity *identity, const struct rendezvous_wish *wish);
 void rendezvous_delegates_forget(
     struct rendezvous_delegates *delegates, const struct node_identity *identity);
-/* The role of a node that waits for its first world, and has said its role. Else the role in it is
- * NULL. Borrowed. */
+/* The role of a node that wants to be in the newest round, and has said its role. Else the role in
+ * it is NULL. Borrowed. */
 struct node_role rendezvous_delegates_role(
     const struct rendezvous_delegates *delegates, const struct node_identity *identity);
 /* The delegate, or NULL. */

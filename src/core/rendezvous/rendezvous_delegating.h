@@ -18,19 +18,25 @@ struct rendezvous_delegating {
     bool is_on;
     struct rendezvous_wish wish; /* as it was said last; its sequence is 0 before the first */
     int64_t answered; /* the sequence number of the wish that the host had heard when it told */
-    bool says_role;   /* on this connection: the host may tell it its ranks */
+    bool says_role;   /* the host may tell this node its ranks */
+    bool is_new;      /* it had no world when the connection began */
     int64_t ranked_round;
+    bool is_held;                      /* the host will tell the ranks in that round */
     struct rank_assignment ranks;      /* in that round, as the host has told; world size 0: none */
     struct rendezvous_meeting meeting; /* told with them */
 };
 
 /* A connection begins, with an offer that this node takes, or without. */
 void rendezvous_delegating_begin(
-    struct rendezvous_delegating *delegating, bool is_on, bool says_role);
-/* The host has told how this node stands, and had heard this wish. `ranks`: in the round told;
- * their world size is 0 where the host has told none. */
-void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered,
-    int64_t round, const struct rank_assignment *ranks, const struct rendezvous_meeting *meeting);
+    struct rendezvous_delegating *delegating, bool is_on, bool says_role, bool is_new);
+/* The host has told how this node stands, and had heard this wish. */
+void rendezvous_delegating_take_answer(struct rendezvous_delegating *delegating, int64_t answered);
+/* With it, the host has told of this node's ranks in the round told. Their world size is 0 where it
+ * has told none; `is_held`: it will, when all nodes of the round are ready. */
+void rendezvous_delegating_take_ranks(struct rendezvous_delegating *delegating, int64_t round,
+    bool is_held, const struct rank_assignment *ranks, const struct rendezvous_meeting *meeting);
+/* Whether the host holds this round until all its nodes are ready. */
+bool rendezvous_delegating_is_held(const struct rendezvous_delegating *delegating, int64_t round);
 /* The node writes the record itself from now on. */
 void rendezvous_delegating_end(struct rendezvous_delegating *delegating);
 

@@ -314,6 +314,7 @@ void rendezvous_diary_take(struct rendezvous_diary *diary, const struct rendezvo
     case RENDEZVOUS_EVENT_RESTART_ASKED:
     case RENDEZVOUS_EVENT_FAILURE_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
+    case RENDEZVOUS_EVENT_OPENED:
     case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
@@ -380,6 +381,7 @@ void rendezvous_diary_follow(struct rendezvous_diary *diary,
     case RENDEZVOUS_EFFECT_TELL_STANDINGS:
     case RENDEZVOUS_EFFECT_CUT_OFF:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
+    case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_FAILURE_STANDS:

@@ -71,6 +71,12 @@ static bool heeds_waiting(struct rendezvous_step *step) {
            !rendezvous_is_any_node_done(step);
 }
 
+/* The host that held the world for this node does so no more, and has not told its ranks. */
+static bool will_not_be_released(const struct rendezvous_step *step) {
+    return step->machine->place.is_held && !rendezvous_step_is_held(step) &&
+           rendezvous_step_ranks(step).world_size == 0;
+}
+
 static void check_world(struct rendezvous_step *step, enum rendezvous_situation situation) {
     const struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_place *place = &machine->place;
@@ -88,6 +94,8 @@ static void check_world(struct rendezvous_step *step, enum rendezvous_situation 
         rendezvous_end_world(step, reason);
     } else if (heeds_waiting(step)) {
         rendezvous_end_world(step, "a node waits to join");
+    } else if (will_not_be_released(step)) {
+        rendezvous_end_world(step, "the host of the job's store does not begin the round");
     }
 }
 

@@ -75,6 +75,7 @@ bool rendezvous_failure_answer_roll(
         return false;
     }
     failure->answered_round = seen->round;
+    failure->has_answered = true;
     return true;
 }
 

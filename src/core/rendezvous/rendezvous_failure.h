@@ -34,6 +34,7 @@ struct rendezvous_failure {
     enum rendezvous_failure_stage stage;
     char reason[RENDEZVOUS_REASON_SIZE];
     struct moment doubt_deadline;
+    bool has_answered;      /* a roll, in any round */
     int64_t answered_round; /* the last round whose roll call this node has answered */
     bool knows_restarts;    /* the next two members are set */
     /* How many restarts the job had used when this node last saw the record. */

@@ -155,7 +155,7 @@ static bool has_lost_participants(const struct rendezvous_machine *machine) {
  * given up its host just when the round was ranked. The next round is not ranked. */
 static bool lacks_ranks(const struct rendezvous_step *step) {
     return rendezvous_state_is_ranked(&step->machine->view.seen) &&
-           rendezvous_step_ranks(step).world_size == 0;
+           rendezvous_step_ranks(step).world_size == 0 && !rendezvous_step_is_held(step);
 }
 
 bool rendezvous_go_with_round(struct rendezvous_step *step) {

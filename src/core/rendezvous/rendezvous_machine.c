@@ -16,6 +16,7 @@ static void ask_join(struct rendezvous_step *step);
 static void ask_restart(struct rendezvous_step *step);
 static void ask_failure(struct rendezvous_step *step);
 static void note_warmed(struct rendezvous_step *step);
+static void note_opened(struct rendezvous_step *step);
 static void note_placed(struct rendezvous_step *step);
 static void ask_done(struct rendezvous_step *step);
 static void ask_close(struct rendezvous_step *step);
@@ -37,6 +38,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_RESTART_ASKED] = ask_restart,
     [RENDEZVOUS_EVENT_FAILURE_ASKED] = ask_failure,
     [RENDEZVOUS_EVENT_WARMED] = note_warmed,
+    [RENDEZVOUS_EVENT_OPENED] = note_opened,
     [RENDEZVOUS_EVENT_PLACED] = note_placed,
     [RENDEZVOUS_EVENT_DONE_ASKED] = ask_done,
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = ask_close,
@@ -151,12 +153,16 @@ static void note_warmed(struct rendezvous_step *step) {
     rendezvous_warming_finish(&step->machine->warming);
 }
 
-static void note_placed(struct rendezvous_step *step) {
+static void note_opened(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    rendezvous_place_note_placed(
-        &machine->place, step->event->placed.address, step->event->placed.port);
+    rendezvous_place_note_opened(&machine->place, step->event->opened.round,
+        step->event->opened.address, step->event->opened.port);
     rendezvous_delegates_note_meeting(
         &machine->delegates, &machine->view.me, &machine->place.meeting);
+}
+
+static void note_placed(struct rendezvous_step *step) {
+    rendezvous_place_note_placed(&step->machine->place);
 }
 
 static void ask_done(struct rendezvous_step *step) {
@@ -262,7 +268,7 @@ static void take_gone(struct rendezvous_step *step) {
 }
 
 static void take_wish(struct rendezvous_step *step) {
-    step->is_idle = !rendezvous_serving_hear(step);
+    step->is_idle = !rendezvous_serving_hear(step) && !step->machine->delegates.is_record_news;
     step->is_held = rendezvous_serving_gathers(step);
 }
 
@@ -390,6 +396,7 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
         if (!step.is_held) {
             use_link(&step);
         }
+        rendezvous_release_world(&step);
         rendezvous_wishing_say(&step);
     }
     rendezvous_serving_tell(&step);

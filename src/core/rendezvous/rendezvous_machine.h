@@ -10,6 +10,8 @@
  * A node that has joined always tries to get into the newest round. When its round ends, the
  * machine tells the agent (ROUND_OVER), which stops its workers, and goes on to join the next round
  * meanwhile. It tells the agent the new world (WORLD) when the agent asks for it with JOIN_ASKED.
+ * Where the host of the store ranks the nodes, the world may be held: other nodes have workers of
+ * the world before, and no worker begins until RELEASED.
  *
  * The place of the node in the record (rows) and its goal (columns) decide what the node does. It
  * takes part from JOIN_ASKED on. CLOSE_ASKED makes it close the record, LEAVE_ASKED makes it leave.
@@ -71,7 +73,8 @@
  * when the world that it has found does not run any more.
  * - Where this node hosts the store and offers delegation, it gets WISHED for each presence that
  * has a wish. TELL_STANDINGS puts a message into the queue of each node, in place of an earlier one
- *   that the node has not taken yet. A node that delegates gets it as STANDING. CUT_OFF ends the
+ *   that the node has not taken yet. A node that delegates gets it as STANDING. In a world that
+ *   they have ranked, rank 0 says by OPENED where its workers meet. CUT_OFF ends the
  *   connection on which the node is present. It connects again, and has another name then.
  * - BEAT is a sign of life: it tells a host that serves presence that this node is alive, and tells
  *   this node that the store still answers.
@@ -105,6 +108,7 @@ enum rendezvous_event_kind {
      * loss of a node was its cause. */
     RENDEZVOUS_EVENT_FAILURE_ASKED,
     RENDEZVOUS_EVENT_WARMED,      /* answers WARM */
+    RENDEZVOUS_EVENT_OPENED,      /* this node has opened the store of its world's workers */
     RENDEZVOUS_EVENT_PLACED,      /* the nodes of its world have exchanged what the workers need */
     RENDEZVOUS_EVENT_DONE_ASKED,  /* all workers here are done; the node enters the exit barrier */
     RENDEZVOUS_EVENT_CLOSE_ASKED, /* the job is over; an empty reason is success */
@@ -180,13 +184,15 @@ struct rendezvous_event {
             int64_t answers;              /* the sequence number of the wish that was heard last */
             struct rank_assignment ranks; /* in the round of `state`; world size 0: not told */
             struct rendezvous_meeting meeting; /* of that round; port 0: not told */
+            bool is_held;      /* the ranks in that round are told when all its nodes are ready */
             bool is_withdrawn; /* this node is to write the record itself; there is no state */
         } standing;
         int64_t finished_count;
-        struct { /* PLACED: where the workers meet; borrowed; NULL: nobody else is to be told */
-            const char *address;
+        struct { /* OPENED: where the workers meet */
+            int64_t round;
+            const char *address; /* borrowed */
             int port;
-        } placed;
+        } opened;
     };
 };
 
@@ -206,6 +212,8 @@ enum rendezvous_effect_kind {
     RENDEZVOUS_EFFECT_ARM_TIMER,
     /* told to the agent */
     RENDEZVOUS_EFFECT_WORLD,
+    /* The last world told, which was held, may begin: all its nodes are ready. */
+    RENDEZVOUS_EFFECT_RELEASED,
     RENDEZVOUS_EFFECT_ROUND_OVER,
     RENDEZVOUS_EFFECT_STORE_AWAITED, /* the connection to the store is still lost */
     RENDEZVOUS_EFFECT_CLOSED,
@@ -259,10 +267,18 @@ struct rendezvous_effect {
             int64_t round;
             int group_rank;
             int node_count;
+            /* No worker begins before RELEASED, which has the ranks and the meeting. */
+            bool is_held;
             /* World size 0: the nodes exchange them (core/round). Else each knows its own. */
             struct rank_assignment ranks;
             struct rendezvous_meeting meeting; /* port 0: rank 0 tells the others (core/round) */
+            bool had_roll;                     /* in this round or before it, the roll was called */
         } world;
+        struct {
+            int64_t round;
+            struct rank_assignment ranks;
+            struct rendezvous_meeting meeting; /* port 0: rank 0 tells the others (core/round) */
+        } released;
         struct {
             /* ROUND_OVER, CLOSED, FAILED; the machine's, good until the next step. CLOSED: empty
              * when the job has not failed. */
@@ -270,6 +286,8 @@ struct rendezvous_effect {
             bool is_spare; /* CLOSED: this node only waited, and may end with success */
             /* ROUND_OVER by a signal: enough nodes are left, and the next round is complete. */
             bool is_next_whole;
+            /* ROUND_OVER: because nodes came or went. No worker has failed, as far as is known. */
+            bool is_harmless;
             int signal; /* ROUND_OVER, CLOSED: the signal that told a node to end; 0: none */
         } told;
     };

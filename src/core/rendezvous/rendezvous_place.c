@@ -6,9 +6,9 @@
 #include "core/rendezvous/rendezvous_regroup.h"
 
 void rendezvous_place_init(struct rendezvous_place *place) {
-    *place = (struct rendezvous_place){.ended_round = RENDEZVOUS_NO_ROUND,
-        .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND},
-        .world = {.round = RENDEZVOUS_NO_ROUND}};
+    *place = (struct rendezvous_place){
+        .ended_round = RENDEZVOUS_NO_ROUND, .world = {.round = RENDEZVOUS_NO_ROUND}};
+    rendezvous_place_say_nothing(place);
 }
 
 void rendezvous_place_clear(struct rendezvous_place *place) {
@@ -23,26 +23,43 @@ void rendezvous_place_ask_join(struct rendezvous_place *place) {
     place->is_join_asked = true;
 }
 
-void rendezvous_place_enter(
-    struct rendezvous_place *place, const struct rendezvous_state *world, bool opens_store) {
+void rendezvous_place_enter(struct rendezvous_place *place, const struct rendezvous_state *world,
+    bool opens_store, bool is_held) {
     rendezvous_state_copy(world, &place->world);
     place->is_in_world = true;
     place->is_placed = false;
     place->opens_store = opens_store;
-    place->meeting = (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
+    place->is_held = is_held;
     place->is_join_asked = false;
+    if (is_held && !opens_store) {
+        place->meeting = rendezvous_meeting_at(world->round, NULL, 0);
+    }
 }
 
-void rendezvous_place_note_placed(struct rendezvous_place *place, const char *address, int port) {
-    place->is_placed = place->is_in_world;
-    if (place->is_placed && place->opens_store) {
-        place->meeting = rendezvous_meeting_at(place->world.round, address, port);
+void rendezvous_place_note_opened(
+    struct rendezvous_place *place, int64_t round, const char *address, int port) {
+    if (!place->is_in_world || !place->opens_store || place->world.round != round) {
+        return;
     }
+    place->meeting = rendezvous_meeting_at(round, address, port);
+}
+
+void rendezvous_place_release(struct rendezvous_place *place) {
+    place->is_held = false;
+}
+
+void rendezvous_place_say_nothing(struct rendezvous_place *place) {
+    place->meeting = (struct rendezvous_meeting){.round = RENDEZVOUS_WISH_NO_ROUND};
+}
+
+void rendezvous_place_note_placed(struct rendezvous_place *place) {
+    place->is_placed = place->is_in_world;
 }
 
 void rendezvous_place_leave(struct rendezvous_place *place) {
     place->ended_round = place->world.round;
     place->is_in_world = false;
+    place->is_held = false;
 }
 
 void rendezvous_place_give_up(struct rendezvous_place *place, int64_t round) {

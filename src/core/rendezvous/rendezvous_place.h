@@ -21,8 +21,10 @@ struct rendezvous_place {
     bool is_in_world; /* the agent knows `world`, and does not know that it is over */
     bool is_placed;   /* the nodes of `world` have exchanged what the workers need */
     bool opens_store; /* the host of the job's store has ranked `world`, and this is rank 0 */
-    struct rendezvous_meeting
-        meeting; /* of `world`; known when it opens the store, and is placed */
+    bool is_held;     /* `world` is ranked; its nodes wait until all of them are ready */
+    /* Of the last held world for which this node was ready, and of the last ranked one whose store
+     * it has opened: what it says of it on this connection. */
+    struct rendezvous_meeting meeting;
     /* The node waited or was a spare when it last saw a record that was not closed. */
     bool was_parked;
     /* The last round that was over; the node leaves it, and does not enter it. */
@@ -38,12 +40,19 @@ void rendezvous_place_clear(struct rendezvous_place *place);
 int64_t rendezvous_place_round(const struct rendezvous_place *place);
 
 void rendezvous_place_ask_join(struct rendezvous_place *place);
-/* The agent is told of this world, and no longer asks for one. */
-void rendezvous_place_enter(
-    struct rendezvous_place *place, const struct rendezvous_state *world, bool opens_store);
-/* The nodes of the world have exchanged what the workers need, which meet there. `address` may be
- * NULL. */
-void rendezvous_place_note_placed(struct rendezvous_place *place, const char *address, int port);
+/* The agent is told of this world, and no longer asks for one: no worker of an earlier one runs
+ * here. A node that opens the store is ready when that is open. */
+void rendezvous_place_enter(struct rendezvous_place *place, const struct rendezvous_state *world,
+    bool opens_store, bool is_held);
+/* The workers' store of this round is open, if this node is to open it. `address` may be NULL. */
+void rendezvous_place_note_opened(
+    struct rendezvous_place *place, int64_t round, const char *address, int port);
+/* All nodes of the world are ready. */
+void rendezvous_place_release(struct rendezvous_place *place);
+/* A connection begins: nothing was said on it yet. */
+void rendezvous_place_say_nothing(struct rendezvous_place *place);
+/* The nodes of the world have exchanged what the workers need. */
+void rendezvous_place_note_placed(struct rendezvous_place *place);
 /* The world in which this node runs is over. */
 void rendezvous_place_leave(struct rendezvous_place *place);
 /* The node will not enter this round. With RENDEZVOUS_NO_ROUND it may enter every round. */

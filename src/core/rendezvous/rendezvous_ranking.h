@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ranks of all workers of one round, computed from the roles of its nodes. The host of the
- * store computes them for the nodes that delegate to it, when a round begins in which each of them
- * waits for its first world, and tells each node its own. Then these nodes need not tell each other
- * (core/round). The struct is one part of a rendezvous machine. Only this module changes it; others
- * read it. The ranks are those of SimpleElasticAgent._assign_worker_ranks in
+ * store computes them for the nodes that delegate to it, when a round begins in which all of them
+ * do, and tells each node its own. Then these nodes need not tell each other (core/round). The
+ * struct is one part of a rendezvous machine. Only this module changes it; others read it. The
+ * ranks are those of SimpleElasticAgent._assign_worker_ranks in
  * torch/distributed/elastic/agent/server/api.py, where each node asks the store for its own. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_RANKING_H
 #define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_RANKING_H

@@ -22,6 +22,12 @@ static bool is_withdrawn(const struct rendezvous_machine *machine) {
     return ends_before_them || rendezvous_state_has_foreign_node(seen);
 }
 
+bool rendezvous_serving_holds(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    return rendezvous_state_is_ranked(seen) && !is_withdrawn(machine) &&
+           rendezvous_delegates_hold(&machine->delegates, seen->round);
+}
+
 bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine) {
     return is_over(machine) && machine->has_succession && machine->link.is_host &&
            rendezvous_link_is_open(&machine->link) && machine->view.has_record &&
@@ -178,8 +184,24 @@ static struct node_role role_of(
     if (!node_identity_equals(identity, &machine->view.me)) {
         return rendezvous_delegates_role(&machine->delegates, identity);
     }
-    bool is_new = machine->place.world.round == RENDEZVOUS_NO_ROUND;
-    return is_new ? machine->role : (struct node_role){0};
+    return machine->role;
+}
+
+/* The nodes may begin at once only if no worker of an earlier round runs on any of them. */
+static void note_ranked(struct rendezvous_machine *machine) {
+    const struct rendezvous_state *draft = &machine->view.draft;
+    for (size_t i = 0; i < draft->count; i++) {
+        const struct rendezvous_node *node = &draft->nodes[i];
+        if (!node->is_participant) {
+            continue;
+        }
+        if (node_identity_equals(&node->identity, &machine->view.me)) {
+            rendezvous_delegates_note_ranked_host(
+                &machine->delegates, machine->place.world.round == RENDEZVOUS_NO_ROUND);
+        } else {
+            rendezvous_delegates_note_ranked(&machine->delegates, &node->identity);
+        }
+    }
 }
 
 static bool rank_draft(struct rendezvous_machine *machine) {
@@ -197,6 +219,7 @@ static bool rank_draft(struct rendezvous_machine *machine) {
     bool is_ranked =
         rendezvous_ranking_compute(&machine->delegates.ranking, draft->round, roles, count);
     rendezvous_delegates_note_ranking(&machine->delegates, first);
+    note_ranked(machine);
     free(roles);
     return is_ranked;
 }

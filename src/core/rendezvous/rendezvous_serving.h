@@ -17,10 +17,13 @@ bool rendezvous_serving_hear(struct rendezvous_step *step);
 bool rendezvous_serving_gathers(const struct rendezvous_step *step);
 /* Writes what the delegates wish. Returns whether it has written. */
 bool rendezvous_serve(struct rendezvous_step *step);
-/* Where the draft begins a round of nodes that all wait for their first world, and have said their
- * roles: computes their ranks, and marks the round so. Of every other round the nodes exchange what
- * they need, which is also their barrier. */
+/* Where the draft begins a round of nodes that all delegate, and have said their roles: computes
+ * their ranks, and marks the round so. Unless all of them wait for their first world, it is held:
+ * they are told their ranks when all are ready, which is their barrier. Of every other round the
+ * nodes exchange what they need. */
 void rendezvous_serving_rank(struct rendezvous_step *step);
+/* Whether this node has ranked the round seen, and holds it until all its nodes are ready. */
+bool rendezvous_serving_holds(const struct rendezvous_machine *machine);
 /* Whether this node serves others on, although its own part is over: another node will host the
  * store only when this one has ended. */
 bool rendezvous_serving_outlasts(const struct rendezvous_machine *machine);

@@ -129,19 +129,29 @@ void rendezvous_tell_waiting(struct rendezvous_step *step) {
 
 /* What the agent is told. */
 
+/* A restart of Muster's nodes is charged in the record, unless a lost node has caused it. */
+static bool is_harmless(const struct rendezvous_machine *machine) {
+    const struct rendezvous_state *seen = &machine->view.seen;
+    const struct rendezvous_state *world = &machine->place.world;
+    return rendezvous_state_ordinal(seen) > rendezvous_state_ordinal(world) &&
+           seen->restarts <= world->restarts && !rendezvous_state_has_foreign_participant(seen) &&
+           !rendezvous_state_has_foreign_participant(world);
+}
+
 static void tell(struct rendezvous_step *step, enum rendezvous_effect_kind kind, const char *reason,
     int64_t signal) {
     struct rendezvous_purpose *purpose = &step->machine->purpose;
     if (reason != purpose->message) {
         snprintf(purpose->message, sizeof purpose->message, "%s", reason);
     }
-    rendezvous_step_push(
-        step, (struct rendezvous_effect){.kind = kind,
-                  .told = {.reason = purpose->message,
-                      .is_spare = step->machine->place.was_parked,
-                      .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
-                                       step->machine->view.seen.is_complete,
-                      .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
+    rendezvous_step_push(step,
+        (struct rendezvous_effect){.kind = kind,
+            .told = {.reason = purpose->message,
+                .is_spare = step->machine->place.was_parked,
+                .is_next_whole = kind == RENDEZVOUS_EFFECT_ROUND_OVER && signal > 0 &&
+                                 step->machine->view.seen.is_complete,
+                .is_harmless = kind == RENDEZVOUS_EFFECT_ROUND_OVER && is_harmless(step->machine),
+                .signal = signal > 0 && signal <= SIGNAL_MAXIMUM ? (int)signal : 0}});
 }
 
 struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step) {
@@ -155,7 +165,17 @@ struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step)
         return machine->delegating.ranked_round == seen->round ? machine->delegating.ranks
                                                                : (struct rank_assignment){0};
     }
-    return rendezvous_ranking_of(&machine->delegates.ranking, seen->round, self->rank);
+    return rendezvous_delegates_ranks(&machine->delegates, seen->round, self->rank);
+}
+
+bool rendezvous_step_is_held(const struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (!rendezvous_view_is_participant(&machine->view) || !machine->view.seen.is_complete) {
+        return false;
+    }
+    return machine->delegating.is_on
+               ? rendezvous_delegating_is_held(&machine->delegating, machine->view.seen.round)
+               : rendezvous_serving_holds(machine);
 }
 
 /* The host tells it to those who delegate. It has none for itself: it is told of the world first.
@@ -171,8 +191,11 @@ void rendezvous_tell_world(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct rank_assignment ranks = rendezvous_step_ranks(step);
+    bool is_held = rendezvous_step_is_held(step);
     int group_rank = (int)rendezvous_view_self(&machine->view)->rank;
-    rendezvous_place_enter(&machine->place, seen, ranks.world_size > 0 && group_rank == 0);
+    bool opens_store = group_rank == 0 && (is_held || ranks.world_size > 0);
+    rendezvous_place_enter(&machine->place, seen, opens_store, is_held);
+    rendezvous_delegates_note_host_ready(&machine->delegates, seen->round);
     rendezvous_patience_end(&machine->patience);
     rendezvous_warming_finish(&machine->warming);
     rendezvous_step_push(step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_WORLD,
@@ -181,8 +204,27 @@ void rendezvous_tell_world(struct rendezvous_step *step) {
                                        .round = seen->round,
                                        .group_rank = group_rank,
                                        .node_count = (int)rendezvous_state_participants(seen),
+                                       .is_held = is_held,
                                        .ranks = ranks,
-                                       .meeting = told_meeting(machine, &ranks)}});
+                                       .meeting = told_meeting(machine, &ranks),
+                                       .had_roll = machine->failure.has_answered}});
+}
+
+/* This node's own ranks and place are those of the delegates, too. */
+void rendezvous_release_world(struct rendezvous_step *step) {
+    struct rendezvous_machine *machine = step->machine;
+    struct rank_assignment ranks = rendezvous_step_ranks(step);
+    if (!machine->place.is_held || machine->view.seen.round != machine->place.world.round ||
+        ranks.world_size == 0) {
+        return;
+    }
+    rendezvous_place_release(&machine->place);
+    rendezvous_step_push(
+        step, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_RELEASED,
+                  .released = {.round = machine->view.seen.round,
+                      .ranks = ranks,
+                      .meeting = machine->delegating.is_on ? machine->delegating.meeting
+                                                           : machine->delegates.meeting}});
 }
 
 /* This node's workers no longer count as done, since their round is over. The host of the store is

@@ -105,6 +105,11 @@ void rendezvous_tell_waiting(struct rendezvous_step *step);
 /* The ranks of this node in the round seen, if the host of the store has told them, or is this
  * node. Else their world size is 0. */
 struct rank_assignment rendezvous_step_ranks(const struct rendezvous_step *step);
+/* Whether this node is in the round seen, which is held: it will be told its ranks when all nodes
+ * of the round are ready. */
+bool rendezvous_step_is_held(const struct rendezvous_step *step);
+/* Tells the agent that its world, which was held, may begin, if so. */
+void rendezvous_release_world(struct rendezvous_step *step);
 /* Tells the agent, which has asked for it, the world seen last. */
 void rendezvous_tell_world(struct rendezvous_step *step);
 /* Leaves the world in which this node runs, without telling the agent. */

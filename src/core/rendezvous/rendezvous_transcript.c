@@ -8,6 +8,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_RESTART_ASKED] = "restart_asked",
     [RENDEZVOUS_EVENT_FAILURE_ASKED] = "failure_asked",
     [RENDEZVOUS_EVENT_WARMED] = "warmed",
+    [RENDEZVOUS_EVENT_OPENED] = "opened",
     [RENDEZVOUS_EVENT_PLACED] = "placed",
     [RENDEZVOUS_EVENT_DONE_ASKED] = "done_asked",
     [RENDEZVOUS_EVENT_CLOSE_ASKED] = "close_asked",
@@ -43,6 +44,7 @@ static const char *const effect_names[RENDEZVOUS_EFFECT_KIND_COUNT] = {
     [RENDEZVOUS_EFFECT_CUT_OFF] = "cut_off",
     [RENDEZVOUS_EFFECT_ARM_TIMER] = "arm_timer",
     [RENDEZVOUS_EFFECT_WORLD] = "world",
+    [RENDEZVOUS_EFFECT_RELEASED] = "released",
     [RENDEZVOUS_EFFECT_ROUND_OVER] = "round_over",
     [RENDEZVOUS_EFFECT_STORE_AWAITED] = "store_awaited",
     [RENDEZVOUS_EFFECT_CLOSED] = "closed",
@@ -102,6 +104,10 @@ static void describe_wish(const struct rendezvous_wish *wish, struct text *out) 
     }
     if (wish->local_world_size > 0) {
         text_append_format(out, " as %s with %d", wish->role, wish->local_world_size);
+        text_append(out, wish->meeting.round == RENDEZVOUS_WISH_ANY_ROUND ? " new" : "");
+    }
+    if (wish->meeting.round >= 0) {
+        describe_round("ready", wish->meeting.round, out);
     }
     describe_meeting(&wish->meeting, out);
     describe_signal(wish->signal, out);
@@ -121,6 +127,7 @@ static void describe_standing(const struct rendezvous_event *event, struct text 
     } else {
         text_append_format(out, " to wish %" PRId64, event->standing.answers);
         describe_record(event->standing.state, out);
+        text_append(out, event->standing.is_held ? " held" : "");
         describe_meeting(&event->standing.meeting, out);
     }
 }
@@ -131,10 +138,22 @@ static void describe_deadline(struct instant deadline, struct text *out) {
 }
 
 static void describe_world(const struct rendezvous_effect *effect, struct text *out) {
-    text_append_format(out, " round %" PRId64 " rank %d of %d%s", effect->world.round,
+    text_append_format(out, " round %" PRId64 " rank %d of %d%s%s", effect->world.round,
         effect->world.group_rank, effect->world.node_count,
-        effect->world.ranks.world_size > 0 ? " ranked" : "");
+        effect->world.ranks.world_size > 0 ? " ranked" : "", effect->world.is_held ? " held" : "");
     describe_meeting(&effect->world.meeting, out);
+}
+
+static void describe_opened(const struct rendezvous_event *event, struct text *out) {
+    text_append_format(out, " round %" PRId64 " at %s port %d", event->opened.round,
+        event->opened.address, event->opened.port);
+}
+
+static void describe_connected(const struct rendezvous_event *event, struct text *out) {
+    text_append(out, event->connected.has_presence ? " presence" : "");
+    text_append(out, event->connected.is_host ? " host" : "");
+    text_append(out, event->connected.is_same_store ? " again" : "");
+    text_append(out, event->connected.offers_delegation ? " offer" : "");
 }
 
 void rendezvous_event_describe(const struct rendezvous_event *event, struct text *out) {
@@ -149,10 +168,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
         describe_reason(event->reason, out);
         break;
     case RENDEZVOUS_EVENT_CONNECTED:
-        text_append(out, event->connected.has_presence ? " presence" : "");
-        text_append(out, event->connected.is_host ? " host" : "");
-        text_append(out, event->connected.is_same_store ? " again" : "");
-        text_append(out, event->connected.offers_delegation ? " offer" : "");
+        describe_connected(event, out);
         break;
     case RENDEZVOUS_EVENT_CONNECTION_LOST:
         text_append(out, event->lost.is_silent ? " silent" : "");
@@ -183,6 +199,9 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
         text_append_format(out, " %" PRId64, event->finished_count);
         break;
+    case RENDEZVOUS_EVENT_OPENED:
+        describe_opened(event, out);
+        break;
     case RENDEZVOUS_EVENT_JOIN_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
     case RENDEZVOUS_EVENT_PLACED:
@@ -201,6 +220,18 @@ static void describe_end(const struct rendezvous_effect *effect, struct text *ou
     text_append(out, effect->told.is_next_whole ? " next_whole" : "");
     describe_signal(effect->told.signal, out);
     describe_reason(effect->told.reason, out);
+}
+
+static void describe_release(const struct rendezvous_effect *effect, struct text *out) {
+    text_append_format(out, " round %" PRId64, effect->released.round);
+    describe_meeting(&effect->released.meeting, out);
+}
+
+static void describe_connect(const struct rendezvous_effect *effect, struct text *out) {
+    describe_deadline(effect->deadline, out);
+    if (effect->refusal_patience.nanoseconds > 0) {
+        text_append_format(out, " or refused for %.3f", duration_seconds(effect->refusal_patience));
+    }
 }
 
 void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct text *out) {
@@ -229,11 +260,7 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
             effect->kind == RENDEZVOUS_EFFECT_CALL_ROLL ? " of " : " rank ", effect->roll.number);
         break;
     case RENDEZVOUS_EFFECT_CONNECT:
-        describe_deadline(effect->deadline, out);
-        if (effect->refusal_patience.nanoseconds > 0) {
-            text_append_format(
-                out, " or refused for %.3f", duration_seconds(effect->refusal_patience));
-        }
+        describe_connect(effect, out);
         break;
     case RENDEZVOUS_EFFECT_WARM:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
@@ -245,6 +272,9 @@ void rendezvous_effect_describe(const struct rendezvous_effect *effect, struct t
         break;
     case RENDEZVOUS_EFFECT_WORLD:
         describe_world(effect, out);
+        break;
+    case RENDEZVOUS_EFFECT_RELEASED:
+        describe_release(effect, out);
         break;
     case RENDEZVOUS_EFFECT_CLOSED:
         text_append(out, effect->told.is_spare ? " spare" : "");

@@ -27,12 +27,17 @@ struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind) {
         .meeting = {.round = RENDEZVOUS_WISH_NO_ROUND}};
 }
 
-bool rendezvous_wish_equals(
+bool rendezvous_wish_wants_the_same(
     const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
     return left->kind == right->kind && left->finished_round == right->finished_round &&
            left->ended_round == right->ended_round && left->is_charged == right->is_charged &&
            left->doubted_round == right->doubted_round && left->signal == right->signal &&
            left->local_world_size == right->local_world_size &&
-           rendezvous_meeting_equals(&left->meeting, &right->meeting) &&
            strcmp(left->role, right->role) == 0 && strcmp(left->reason, right->reason) == 0;
+}
+
+bool rendezvous_wish_equals(
+    const struct rendezvous_wish *left, const struct rendezvous_wish *right) {
+    return rendezvous_wish_wants_the_same(left, right) &&
+           rendezvous_meeting_equals(&left->meeting, &right->meeting);
 }

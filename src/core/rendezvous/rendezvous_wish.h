@@ -13,6 +13,8 @@
 #include "core/rendezvous/rendezvous_state.h"
 
 #define RENDEZVOUS_WISH_NO_ROUND (-1)
+/* Of a node that is ready for whichever round: it had no world yet. */
+#define RENDEZVOUS_WISH_ANY_ROUND (-2)
 /* Of the role that is said with a wish. */
 #define RENDEZVOUS_WISH_ROLE_SIZE 64
 #define RENDEZVOUS_MEETING_ADDRESS_SIZE 64
@@ -43,11 +45,13 @@ struct rendezvous_wish {
     bool is_charged;        /* … which costs a restart: workers failed */
     int64_t doubted_round;  /* JOIN: it doubts a failure in this round */
     int signal;             /* LEAVE, CLOSE: told this node to end; 0: none */
-    /* Where the node is in its first world or waits for it, and the host may tell it its ranks: how
-     * many workers it has, and their role. 0: it says neither. */
+    /* Where the host may tell the node its ranks: how many workers it has, and their role. 0: it
+     * says neither. */
     int local_world_size;
     char role[RENDEZVOUS_WISH_ROLE_SIZE];
-    /* Of the round that the host has ranked, where this node has rank 0 in it. */
+    /* Its round: no worker of an earlier one runs on this node, and it waits in this one for the
+     * others. Or RENDEZVOUS_WISH_ANY_ROUND: it had no world when it connected. Where this node has
+     * rank 0 in a round that the host has ranked, it says where the workers meet. */
     struct rendezvous_meeting meeting;
     char reason[RENDEZVOUS_REASON_SIZE]; /* ended_round, CLOSE; empty: the job has succeeded */
 };
@@ -61,6 +65,10 @@ bool rendezvous_meeting_equals(
 struct rendezvous_wish rendezvous_wish_of(enum rendezvous_wish_kind kind);
 /* Whether both say the same, whatever their sequence numbers. */
 bool rendezvous_wish_equals(
+    const struct rendezvous_wish *left, const struct rendezvous_wish *right);
+/* Whether both want the same of the record. They may say something else of who is ready for which
+ * round, and of where its workers meet. */
+bool rendezvous_wish_wants_the_same(
     const struct rendezvous_wish *left, const struct rendezvous_wish *right);
 
 #endif

@@ -6,12 +6,9 @@
 
 #include "core/rendezvous/rendezvous_regroup.h"
 
-/* A node that was in a world before may still be ending its workers when the next round begins. The
- * exchange of the ranks is the barrier for these. */
 static bool may_be_ranked(const struct rendezvous_machine *machine) {
     return machine->role.role != NULL && machine->role.local_world_size > 0 &&
-           strlen(machine->role.role) < RENDEZVOUS_WISH_ROLE_SIZE &&
-           machine->place.world.round == RENDEZVOUS_NO_ROUND;
+           strlen(machine->role.role) < RENDEZVOUS_WISH_ROLE_SIZE;
 }
 
 void rendezvous_wishing_begin(struct rendezvous_step *step) {
@@ -19,7 +16,9 @@ void rendezvous_wishing_begin(struct rendezvous_step *step) {
     const struct rendezvous_event *event = step->event;
     bool delegates = machine->settings.delegates && event->connected.offers_delegation &&
                      event->connected.has_presence && !event->connected.is_host;
-    rendezvous_delegating_begin(&machine->delegating, delegates, may_be_ranked(machine));
+    rendezvous_delegating_begin(&machine->delegating, delegates, may_be_ranked(machine),
+        machine->place.world.round == RENDEZVOUS_NO_ROUND);
+    rendezvous_place_say_nothing(&machine->place);
     if (machine->delegating.is_on) {
         rendezvous_link_skip_fetch(&machine->link);
     }
@@ -46,8 +45,9 @@ void rendezvous_wishing_take_standing(struct rendezvous_step *step) {
         write_itself(step);
     } else {
         rendezvous_view_be_told(&machine->view, event->standing.state);
-        rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers,
-            event->standing.state->round, &event->standing.ranks, &event->standing.meeting);
+        rendezvous_delegating_take_answer(&machine->delegating, event->standing.answers);
+        rendezvous_delegating_take_ranks(&machine->delegating, event->standing.state->round,
+            event->standing.is_held, &event->standing.ranks, &event->standing.meeting);
     }
 }
 
@@ -115,6 +115,22 @@ static struct rendezvous_wish wish_to_take_part(struct rendezvous_step *step) {
     return wish;
 }
 
+/* A node that was in a world before may still end its workers when the next round begins. So the
+ * host waits for its word. What it has said of earlier rounds, it need not take back. */
+static void wish_ranks(const struct rendezvous_machine *machine, struct rendezvous_wish *wish) {
+    const struct rendezvous_place *place = &machine->place;
+    if (!machine->delegating.says_role) {
+        return;
+    }
+    wish->local_world_size = machine->role.local_world_size;
+    snprintf(wish->role, sizeof wish->role, "%s", machine->role.role);
+    if (wish->reason[0] == '\0' && place->meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+        wish->meeting = place->meeting; /* the text has room for one of them */
+    } else if (machine->delegating.is_new) {
+        wish->meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
+    }
+}
+
 static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
     const struct rendezvous_machine *machine = step->machine;
     struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_LOOK);
@@ -137,16 +153,10 @@ static struct rendezvous_wish wish_of(struct rendezvous_step *step) {
     case RENDEZVOUS_GOAL_COUNT:
         break;
     }
-    if (machine->place.is_in_world && wish.reason[0] == '\0') {
-        wish.meeting = machine->place.meeting; /* the text has room for one of them */
-    }
     if (machine->finish.is_here) {
         wish.finished_round = rendezvous_place_round(&machine->place);
     }
-    if (machine->delegating.says_role) {
-        wish.local_world_size = machine->role.local_world_size;
-        snprintf(wish.role, sizeof wish.role, "%s", machine->role.role);
-    }
+    wish_ranks(machine, &wish);
     return wish;
 }
 

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "core/round/round_told.h"
+
 /* What follows from a decision. */
 
 static void settle_on(struct round_step *step, int owner, const char *address, int port) {
@@ -45,6 +47,7 @@ static void publish(struct round_step *step) {
     push_publication(step);
     if (round_step_is_first(step)) {
         agreed->stage = ROUND_ADDRESS_KNOWN;
+        round_told_note_opened(step);
         round_step_gather(step);
         round_step_join(step);
     } else {
@@ -251,10 +254,10 @@ void round_address_take_opened(struct round_step *step) {
 
 /* The start. */
 
-void round_address_be_told(struct round_step *step) {
+void round_address_be_told(struct round_step *step, const char *told, int port) {
     struct round_address *address = &step->exchange->address;
-    text_append(&address->text, step->event->begin.master_address);
-    address->port = step->event->begin.master_port;
+    text_append(&address->text, told);
+    address->port = port;
     address->stage = ROUND_ADDRESS_KNOWN;
     round_step_join(step);
 }

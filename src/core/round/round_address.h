@@ -10,7 +10,7 @@
 /* The round begins. */
 void round_address_start(struct round_step *step);
 /* The round begins, and the host of the job's store has told the address with it. */
-void round_address_be_told(struct round_step *step);
+void round_address_be_told(struct round_step *step, const char *told, int port);
 
 /* Answers:
  * - `opened`: this node's store is open;

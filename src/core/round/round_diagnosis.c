@@ -92,6 +92,9 @@ void round_diagnosis_start(struct round_step *step) {
         conclude(step, "the host of the job's store could not commit it to the register");
     } else if (exchange->address.stage == ROUND_ADDRESS_OPENING) {
         conclude(step, "the store for the workers was not opened");
+    } else if (exchange->is_held) {
+        conclude(step, "not all of its nodes are ready: old workers still end on some of them, or "
+                       "their agents stand still");
     } else if (round_step_is_first(step)) {
         diagnose_first(step);
     } else {

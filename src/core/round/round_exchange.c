@@ -9,9 +9,11 @@
 #include "core/round/round_admission.h"
 #include "core/round/round_barrier.h"
 #include "core/round/round_claim.h"
+#include "core/round/round_clearing.h"
 #include "core/round/round_diagnosis.h"
 #include "core/round/round_fixed.h"
 #include "core/round/round_step.h"
+#include "core/round/round_told.h"
 
 static void begin(struct round_step *step);
 static void abandon(struct round_step *step);
@@ -30,6 +32,7 @@ static const struct {
     bool is_answer; /* ignored when it belongs to another round */
 } handlers[ROUND_EVENT_KIND_COUNT] = {
     [ROUND_EVENT_BEGIN] = {begin, false},
+    [ROUND_EVENT_RELEASED] = {round_told_take_release, true},
     [ROUND_EVENT_ABANDON] = {abandon, false},
     [ROUND_EVENT_BARRIER_ASKED] = {round_barrier_enter, false},
     [ROUND_EVENT_RESTART_ASKED] = {round_fixed_restart, false},
@@ -71,12 +74,9 @@ static void forget_round(struct round_exchange *exchange) {
     round_claim_clear(&exchange->claim);
     struct round_settings settings = exchange->settings;
     bool has_opened = exchange->address.has_opened;
-    int64_t cleared = exchange->cleared;
-    int largest_count = exchange->largest_count;
-    *exchange = (struct round_exchange){.settings = settings,
-        .cleared = cleared,
-        .largest_count = largest_count,
-        .address = {.has_opened = has_opened}};
+    struct round_clearing clearing = exchange->clearing;
+    *exchange = (struct round_exchange){
+        .settings = settings, .clearing = clearing, .address = {.has_opened = has_opened}};
 }
 
 void round_exchange_free(struct round_exchange *exchange) {
@@ -209,13 +209,22 @@ static void start_ranks(struct round_step *step) {
     }
 }
 
-/* Whether the ranks that the host has told, if it has, make sense. */
-static bool take_told_ranks(struct round_step *step) {
-    struct round_exchange *exchange = step->exchange;
-    exchange->ranks = step->event->begin.ranks;
-    exchange->has_ranks = exchange->ranks.world_size > 0;
-    return !exchange->has_ranks || exchange->ranks.world_size - exchange->ranks.base_rank >=
-                                       exchange->settings.local_world_size;
+/* While the round is held, rank 0 opens its store. */
+static void start(struct round_step *step) {
+    const struct round_exchange *exchange = step->exchange;
+    const char *told = step->event->begin.master_address;
+    round_step_arm_timer(step, exchange->deadline);
+    if (exchange->is_held && !round_step_is_first(step)) {
+        return;
+    }
+    if (!exchange->is_held) {
+        start_ranks(step);
+    }
+    if (exchange->has_ranks && told != NULL) {
+        round_address_be_told(step, told, step->event->begin.master_port);
+    } else {
+        round_address_start(step);
+    }
 }
 
 static void begin_with_record(struct round_step *step) {
@@ -232,21 +241,12 @@ static void begin_with_record(struct round_step *step) {
     exchange->group_rank = step->event->begin.group_rank;
     exchange->node_count = step->event->begin.node_count;
     exchange->restarts = step->event->begin.state->restarts;
-    if (exchange->node_count > exchange->largest_count) {
-        exchange->largest_count = exchange->node_count;
-    }
     exchange->has_foreign = rendezvous_state_has_foreign_participant(step->event->begin.state);
     exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
-    if (!take_told_ranks(step)) {
-        round_step_fail(step, "the host of the job's store has told ranks that make no sense");
-        return;
-    }
-    round_step_arm_timer(step, exchange->deadline);
-    start_ranks(step);
-    if (exchange->has_ranks && step->event->begin.master_address != NULL) {
-        round_address_be_told(step);
-    } else {
-        round_address_start(step);
+    bool is_sound = round_told_begin(step);
+    round_clearing_note_begin(step);
+    if (is_sound) {
+        start(step);
     }
 }
 

@@ -14,8 +14,10 @@
  * round trips (WAIT, MULTI_GET). From the role info of the last node to its JOINED there are four
  * one-way messages and two round trips. A round of one node makes no round trip.
  *
- * Where the host of the store has told each node its ranks (core/rendezvous/rendezvous_serving),
- * only the address is exchanged, and no node waits for the role infos of the others.
+ * Where the host of the store tells each node its ranks (core/rendezvous/rendezvous_serving), it
+ * tells the address that rank 0 has opened as well, and no node waits for the role infos of the
+ * others. If nodes of the round may still end their old workers, it holds the round: it tells both
+ * when all are ready.
  *
  * When torchrun's nodes take part, all rounds must have the same address, because these nodes cache
  * it; and the address must be published again in each round for nodes that are new. A node of
@@ -101,6 +103,7 @@
 enum round_event_kind {
     /* asked by the agent */
     ROUND_EVENT_BEGIN,         /* the round is complete */
+    ROUND_EVENT_RELEASED,      /* the round was held, and all its nodes are ready */
     ROUND_EVENT_ABANDON,       /* the round is over; everything under way for it is dropped */
     ROUND_EVENT_BARRIER_ASKED, /* after JOINED: all workers here are done */
     ROUND_EVENT_RESTART_ASKED, /* fixed: workers failed here; the job goes on to the next attempt */
@@ -135,7 +138,8 @@ struct round_values {
 struct round_event {
     enum round_event_kind kind;
     struct instant now;
-    int64_t round;        /* BEGIN: the new round; else the round of the effect that is answered */
+    /* BEGIN: the new round; RELEASED: the one that was held; else that of the effect answered. */
+    int64_t round;
     struct round_key key; /* of the effect that is answered */
     bool is_gone;         /* VALUES, ROLE_INFOS: some of what was asked for is not there */
     union {
@@ -150,8 +154,17 @@ struct round_event {
              * ranks only, and to no rank 0. */
             const char *master_address;
             int master_port;
-            int attempt; /* of fixed nodes, who have neither state nor identity, but an address */
+            /* The host of the job's store tells ranks and address by RELEASED, when all nodes of
+             * the round are ready. Nobody joins before. Rank 0 opens its store. */
+            bool is_held;
+            bool had_roll; /* in this round or before it, nodes have answered a roll */
+            int attempt;   /* of fixed nodes, who have neither state nor identity, but an address */
         } begin;
+        struct { /* RELEASED; each as in `begin` */
+            struct rank_assignment ranks;
+            const char *master_address;
+            int master_port;
+        } released;
         struct {
             const char *address; /* at which other nodes reach this node's store; borrowed */
             int port;
@@ -191,6 +204,7 @@ enum round_effect_kind {
     ROUND_EFFECT_ARM_TIMER,
     ROUND_EFFECT_DISARM_TIMER,
     /* told to the agent */
+    ROUND_EFFECT_OPENED, /* rank 0, whose ranks the host tells: where the workers meet */
     ROUND_EFFECT_JOINED,
     ROUND_EFFECT_JOIN_FAILED,
     ROUND_EFFECT_BARRIER_PASSED,
@@ -235,7 +249,12 @@ struct round_effect {
         struct {
             int64_t first; /* round */
             int64_t last;
-            int node_count; /* of the largest round, as far as this node knows */
+            /* Of the largest round, as far as this node knows. 1: only rank 0 has written keys that
+             * are to be deleted, since the host of the job's store has told the others what they
+             * need. `done_count` is that of the largest round in any case: of the keys by which
+             * nodes say that they are done, where another node may come to host the store. */
+            int node_count;
+            int done_count;
         } clear;
         const char *text;        /* SET, DECIDE */
         int64_t amount;          /* ADD */
@@ -248,6 +267,10 @@ struct round_effect {
             int master_port;
             int64_t restarts; /* how many restarts the job has used; fixed nodes: the attempt */
         } joined;
+        struct { /* OPENED */
+            const char *address;
+            int port;
+        } opened;
         int64_t attempt; /* PEER_RESTART: the next one */
         struct {
             /* JOIN_FAILED, BARRIER_FAILED, BARRIER_LATE, PEER_FAILED, RANK_DISPUTED */

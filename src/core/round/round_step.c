@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/round/round_clearing.h"
+
 void round_step_push(struct round_step *step, struct round_effect effect) {
     assert(step->effects->count < ROUND_EFFECTS_MAXIMUM);
     effect.round = step->exchange->round;
@@ -118,22 +120,6 @@ bool round_step_is_foreign(const struct round_step *step, int node) {
     return !node_identity_is_muster(round_step_node(step, node));
 }
 
-/* Rank 0 deletes the keys of old rounds: all nodes are in this round, so no node needs the round
- * before the previous one. Beside torchrun's nodes the keys stay, because addresses are looked for
- * in earlier rounds. */
-static void clear_earlier_rounds(struct round_step *step) {
-    struct round_exchange *exchange = step->exchange;
-    int64_t end = exchange->round - ROUND_EXCHANGE_ROUNDS_KEPT + 1;
-    int64_t first = end - ROUND_EXCHANGE_CLEARED_MAXIMUM;
-    first = first > exchange->cleared ? first : exchange->cleared;
-    if (exchange->has_foreign || !round_step_is_first(step) || first >= end) {
-        return;
-    }
-    exchange->cleared = end;
-    round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_CLEAR,
-                              .clear = {first, end - 1, exchange->largest_count}});
-}
-
 bool round_step_awaits_commit(struct round_step *step) {
     const struct round_exchange *exchange = step->exchange;
     bool is_awaited = exchange->settings.has_succession && !exchange->is_committed;
@@ -145,7 +131,7 @@ bool round_step_awaits_commit(struct round_step *step) {
 
 void round_step_join(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
-    if (exchange->phase != ROUND_JOINING || !exchange->has_ranks ||
+    if (exchange->phase != ROUND_JOINING || exchange->is_held || !exchange->has_ranks ||
         exchange->address.stage != ROUND_ADDRESS_KNOWN) {
         return;
     }
@@ -163,7 +149,7 @@ void round_step_join(struct round_step *step) {
                                   .master_port = exchange->address.port,
                                   .restarts = exchange->restarts},
                           });
-    clear_earlier_rounds(step);
+    round_clearing_do(step);
     if (exchange->is_coordinated) {
         round_step_want(step, round_step_attempt_key(step, ROUND_KEY_END, 0));
     }
@@ -171,7 +157,7 @@ void round_step_join(struct round_step *step) {
 
 void round_step_gather(struct round_step *step) {
     struct round_exchange *exchange = step->exchange;
-    if (!exchange->has_ranks && !exchange->is_gathering) {
+    if (!exchange->is_ranked && !exchange->has_ranks && !exchange->is_gathering) {
         exchange->is_gathering = true;
         round_step_want(
             step, round_step_node_key(step, ROUND_KEY_ALL_ROLE_INFOS, exchange->node_count));

@@ -2,8 +2,9 @@
 /* The inside of the round exchange: its state, and what all its parts do in a step. Only
  * round_exchange and its parts use it: round_address agrees on the workers' store, round_barrier is
  * the exit barrier, round_diagnosis finds what a failed join was missing, round_admission tells
- * whom the workers' store serves, round_fixed is what only fixed nodes do, and round_claim how they
- * claim their ranks. */
+ * whom the workers' store serves, round_told takes what the host
+ * of the store tells, round_clearing deletes what earlier rounds left, round_fixed is what only
+ * fixed nodes do, and round_claim how they claim their ranks. */
 #ifndef MUSTER_CORE_ROUND_ROUND_STEP_H
 #define MUSTER_CORE_ROUND_ROUND_STEP_H
 
@@ -62,15 +63,24 @@ struct round_claim {
     bool is_told;            /* both know of each other */
 };
 
+/* What this node knows of the keys of earlier rounds. */
+struct round_clearing {
+    int64_t cleared;     /* it has deleted those of the rounds before this one */
+    int largest_count;   /* of nodes, in all rounds in which this node was */
+    bool has_begun;      /* this node was in a round */
+    int64_t last;        /* … this one was the last */
+    int64_t keyed_until; /* no round after this one has keys of each node; each before it may … */
+    bool had_roll;       /* … and so may all where nodes have answered a roll */
+};
+
 struct round_exchange {
     struct round_settings settings;
     enum round_phase phase;
     int64_t round;
     int group_rank;
     int node_count;
-    int64_t restarts;            /* fixed nodes: the attempt */
-    int largest_count;           /* of nodes, in all rounds in which this node was */
-    int64_t cleared;             /* this node has cleared the rounds before this one */
+    int64_t restarts; /* fixed nodes: the attempt */
+    struct round_clearing clearing;
     bool has_foreign;            /* a node of torchrun takes part */
     struct node_identity *nodes; /* by rank; NULL: they are a crowd, or fixed nodes */
     struct node_identity self;   /* in a crowd, and … */
@@ -83,6 +93,8 @@ struct round_exchange {
     bool has_wanted; /* a WAIT for `wanted` follows it */
     struct round_key wanted;
     struct round_address address;
+    bool is_ranked;    /* the host of the job's store has told the ranks, or will */
+    bool is_held;      /* it will, when all nodes are ready */
     bool is_committed; /* the register has the round, where there is one */
     bool is_gathering; /* rank 0 waits for the role infos, or has them */
     bool has_ranks;

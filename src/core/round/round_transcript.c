@@ -5,6 +5,7 @@
 
 static const char *const event_names[ROUND_EVENT_KIND_COUNT] = {
     [ROUND_EVENT_BEGIN] = "begin",
+    [ROUND_EVENT_RELEASED] = "released",
     [ROUND_EVENT_ABANDON] = "abandon",
     [ROUND_EVENT_BARRIER_ASKED] = "barrier_asked",
     [ROUND_EVENT_RESTART_ASKED] = "restart_asked",
@@ -39,6 +40,7 @@ static const char *const effect_names[ROUND_EFFECT_KIND_COUNT] = {
     [ROUND_EFFECT_CLEAR] = "clear",
     [ROUND_EFFECT_ARM_TIMER] = "arm_timer",
     [ROUND_EFFECT_DISARM_TIMER] = "disarm_timer",
+    [ROUND_EFFECT_OPENED] = "opened",
     [ROUND_EFFECT_JOINED] = "joined",
     [ROUND_EFFECT_JOIN_FAILED] = "join_failed",
     [ROUND_EFFECT_BARRIER_PASSED] = "barrier_passed",
@@ -102,8 +104,17 @@ void round_event_describe(const struct round_event *event, struct text *out) {
         describe_round(event->round, out);
         text_append_format(out, " rank=%d of %d", event->begin.group_rank, event->begin.node_count);
         text_append(out, event->begin.ranks.world_size > 0 ? " ranked" : "");
+        text_append(out, event->begin.is_held ? " held" : "");
         if (event->round == ROUND_OF_FIXED_NODES) {
             text_append_format(out, " attempt=%d", event->begin.attempt);
+        }
+        break;
+    case ROUND_EVENT_RELEASED:
+        describe_round(event->round, out);
+        describe_ranks(&event->released.ranks, out);
+        if (event->released.master_address != NULL) {
+            text_append_format(
+                out, " %s:%d", event->released.master_address, event->released.master_port);
         }
         break;
     case ROUND_EVENT_STORE_OPENED:
@@ -186,6 +197,9 @@ void round_effect_describe(const struct round_effect *effect, struct text *out) 
         break;
     case ROUND_EFFECT_ARM_TIMER:
         describe_deadline(effect->deadline, out);
+        break;
+    case ROUND_EFFECT_OPENED:
+        text_append_format(out, " %s:%d", effect->opened.address, effect->opened.port);
         break;
     case ROUND_EFFECT_JOINED:
         describe_joined(effect, out);

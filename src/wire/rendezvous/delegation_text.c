@@ -31,7 +31,8 @@ enum {
     MARK_RANKED = 128,
     MARK_RANKED_BY_ANOTHER = 256,
     MARK_MEETING = 512,
-    MARKS = 1023,
+    MARK_HELD = 1024,
+    MARKS = 2047,
 };
 
 enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
@@ -49,7 +50,7 @@ static void take_word(struct words *words, const char *word) {
     words->rest += words->is_sound ? length : 0;
 }
 
-/* A blank and a decimal number from `least` to `most`; -1 is the only negative one. */
+/* A blank and a decimal number from `least` to `most`. */
 static int64_t take_number(struct words *words, int64_t least, int64_t most) {
     int64_t number = 0;
     take_word(words, " ");
@@ -111,7 +112,7 @@ void delegation_wish_write(const struct rendezvous_wish *wish, struct text *out)
         text_append_format(out, " %zu %s", strlen(wish->role), wish->role);
     }
     text_append_format(out, " %" PRId64, wish->meeting.round);
-    if (wish->meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+    if (wish->meeting.round >= 0) {
         write_place(&wish->meeting, out);
     }
     text_append_format(out, "%s%s", wish->reason[0] != '\0' ? " " : "", wish->reason);
@@ -150,8 +151,8 @@ enum failure_code delegation_wish_read(const char *text, struct rendezvous_wish 
     wish.doubted_round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
     wish.signal = (int)take_number(&words, 0, SIGNAL_LARGEST);
     take_role(&words, &wish);
-    wish.meeting.round = take_number(&words, RENDEZVOUS_WISH_NO_ROUND, NUMBER_MAXIMUM);
-    if (wish.meeting.round != RENDEZVOUS_WISH_NO_ROUND) {
+    wish.meeting.round = take_number(&words, RENDEZVOUS_WISH_ANY_ROUND, NUMBER_MAXIMUM);
+    if (wish.meeting.round >= 0) {
         take_place(&words, 0, &wish.meeting);
     }
     take_rest(&words, wish.reason, sizeof wish.reason);
@@ -168,17 +169,25 @@ void delegation_standing_clear(struct delegation_standing *standing) {
     rendezvous_state_clear(&standing->state);
 }
 
-/* A host before this one has ranked the round, and told the ranks to some. */
-static bool is_ranked_by_another(
-    const struct rendezvous_state *record, const struct rendezvous_node *node, bool is_ranked) {
-    return !is_ranked && node->is_participant && rendezvous_state_is_ranked(record);
+/* What is said of the ranks of a participant, and of where its workers meet. */
+static int ranking_marks(const struct rendezvous_state *record, const struct rendezvous_node *node,
+    const struct rendezvous_telling *telling) {
+    if (telling->is_held) {
+        return MARK_HELD;
+    }
+    if (telling->ranks.world_size > 0) {
+        return MARK_RANKED | (telling->meeting.port > 0 ? MARK_MEETING : 0);
+    }
+    /* A host before this one has ranked the round, and told the ranks to some. */
+    bool is_of_another = node->is_participant && rendezvous_state_is_ranked(record);
+    return is_of_another ? MARK_RANKED_BY_ANOTHER : 0;
 }
 
-static int marks_of(const struct rendezvous_state *record, bool has_gaps, bool is_ranked) {
+static int marks_of(const struct rendezvous_state *record, bool has_gaps) {
     return (record->is_complete ? MARK_COMPLETE : 0) | (record->is_closed ? MARK_CLOSED : 0) |
            (record->has_failed ? MARK_FAILED : 0) | (record->is_draining ? MARK_DRAINING : 0) |
            (record->is_doubted ? MARK_DOUBTED : 0) | (record->is_charged ? MARK_CHARGED : 0) |
-           (has_gaps ? MARK_GAPS : 0) | (is_ranked ? MARK_RANKED : 0);
+           (has_gaps ? MARK_GAPS : 0);
 }
 
 static int list_of(const struct rendezvous_node *node) {
@@ -198,9 +207,8 @@ void delegation_standing_write(const struct rendezvous_state *record,
     bool is_withdrawn, struct text *out) {
     static const struct rendezvous_node nobody;
     bool is_listed = telling->place != NODE_TABLE_ABSENT;
-    bool is_ranked = telling->ranks.world_size > 0;
-    bool tells_meeting = is_ranked && telling->meeting.port > 0;
     const struct rendezvous_node *node = is_listed ? &record->nodes[telling->place] : &nobody;
+    int ranking = ranking_marks(record, node, telling);
     if (is_withdrawn) {
         text_append_format(out, "withdrawn %" PRId64, telling->answers);
         return;
@@ -212,22 +220,20 @@ void delegation_standing_write(const struct rendezvous_state *record,
         within(record->base, NUMBER_MAXIMUM), within(record->next_base, NUMBER_MAXIMUM),
         within(record->origin, NUMBER_MAXIMUM), within(record->restarts, NUMBER_MAXIMUM),
         within(record->next_restarts, NUMBER_MAXIMUM), within(record->size, NUMBER_MAXIMUM),
-        within(record->signal, SIGNAL_LARGEST),
-        marks_of(record, crowd->has_gaps, is_ranked) | (tells_meeting ? MARK_MEETING : 0) |
-            (is_ranked_by_another(record, node, is_ranked) ? MARK_RANKED_BY_ANOTHER : 0),
+        within(record->signal, SIGNAL_LARGEST), marks_of(record, crowd->has_gaps) | ranking,
         crowd->participants, crowd->waiting, crowd->redundant, list_of(node),
         within(node->rank, NUMBER_MAXIMUM));
-    if (is_ranked) {
+    if ((ranking & MARK_RANKED) != 0) {
         text_append_format(out, " %d %d %d %d", telling->ranks.base_rank, telling->ranks.world_size,
             telling->ranks.role_base_rank, telling->ranks.role_world_size);
     }
-    if (tells_meeting) {
+    if ((ranking & MARK_MEETING) != 0) {
         write_place(&telling->meeting, out);
     }
     text_append_format(out, "%s%s", record->reason[0] != '\0' ? " " : "", record->reason);
 }
 
-/* Returns the marks of what follows: MARK_RANKED, MARK_MEETING. */
+/* Returns the marks of the ranking: MARK_RANKED, MARK_MEETING, MARK_HELD. */
 static int64_t take_marks(struct words *words, struct rendezvous_state *state) {
     int64_t marks = take_number(words, 0, MARKS);
     state->is_complete = (marks & MARK_COMPLETE) != 0;
@@ -238,7 +244,7 @@ static int64_t take_marks(struct words *words, struct rendezvous_state *state) {
     state->is_charged = (marks & MARK_CHARGED) != 0;
     state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
     state->ranked = (marks & MARK_RANKED_BY_ANOTHER) != 0 ? state->round + 1 : 0;
-    return marks & (MARK_RANKED | MARK_MEETING);
+    return marks & (MARK_RANKED | MARK_MEETING | MARK_HELD);
 }
 
 /* Counts among the crowd those that are not this node. */
@@ -264,6 +270,17 @@ static void take_self(
     self->rank = rank;
 }
 
+static bool is_in_ranked_round(const struct rendezvous_state *state) {
+    return rendezvous_state_is_ranked(state) && state->count == 1 && state->nodes[0].is_participant;
+}
+
+static void take_hold(struct words *words, int64_t ranking, struct delegation_standing *standing) {
+    standing->is_held = true;
+    standing->state.ranked = standing->state.round + 1;
+    words->is_sound =
+        words->is_sound && ranking == MARK_HELD && is_in_ranked_round(&standing->state);
+}
+
 static void take_ranks(struct words *words, struct delegation_standing *standing) {
     struct rank_assignment *ranks = &standing->ranks;
     struct rendezvous_state *state = &standing->state;
@@ -272,8 +289,8 @@ static void take_ranks(struct words *words, struct delegation_standing *standing
     ranks->role_base_rank = (int)take_number(words, 0, INT_MAX);
     ranks->role_world_size = (int)take_number(words, 1, INT_MAX);
     state->ranked = state->round + 1;
-    words->is_sound = words->is_sound && rendezvous_state_is_ranked(state) && state->count == 1 &&
-                      state->nodes[0].is_participant && ranks->base_rank < ranks->world_size &&
+    words->is_sound = words->is_sound && is_in_ranked_round(state) &&
+                      ranks->base_rank < ranks->world_size &&
                       ranks->role_base_rank < ranks->role_world_size &&
                       ranks->role_world_size <= ranks->world_size;
 }
@@ -290,21 +307,22 @@ static void take_standing(struct words *words, struct delegation_standing *stand
     state->next_restarts = take_number(words, 0, NUMBER_MAXIMUM);
     state->size = take_number(words, 0, NUMBER_MAXIMUM);
     state->signal = take_number(words, 0, SIGNAL_LARGEST);
-    int64_t following = take_marks(words, state);
+    int64_t ranking = take_marks(words, state);
     state->crowd.participants = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.waiting = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     state->crowd.redundant = (size_t)take_number(words, 0, RENDEZVOUS_NODES_MAXIMUM);
     take_self(words, state, &nobody);
     if (state->ranked > 0) {
-        words->is_sound = words->is_sound && (following & MARK_RANKED) == 0 &&
-                          rendezvous_state_is_ranked(state) && state->count == 1 &&
-                          state->nodes[0].is_participant;
+        words->is_sound = words->is_sound && ranking == 0 && is_in_ranked_round(state);
     }
-    if ((following & MARK_RANKED) != 0) {
+    if ((ranking & MARK_HELD) != 0) {
+        take_hold(words, ranking, standing);
+    }
+    if ((ranking & MARK_RANKED) != 0) {
         take_ranks(words, standing);
     }
-    if ((following & MARK_MEETING) != 0) {
-        words->is_sound = words->is_sound && (following & MARK_RANKED) != 0;
+    if ((ranking & MARK_MEETING) != 0) {
+        words->is_sound = words->is_sound && (ranking & MARK_RANKED) != 0;
         standing->meeting.round = state->round;
         take_place(words, 1, &standing->meeting);
     }

@@ -419,6 +419,7 @@ static void take_standing(struct rendezvous_record_store *store, const struct st
                                          .answers = standing.answers,
                                          .ranks = standing.ranks,
                                          .meeting = standing.meeting,
+                                         .is_held = standing.is_held,
                                          .is_withdrawn = standing.is_withdrawn}});
     delegation_standing_clear(&standing);
 }

@@ -276,6 +276,7 @@ static void ask_when_up(struct rendezvous_record_store *store,
     case RENDEZVOUS_EFFECT_CUT_OFF:
     case RENDEZVOUS_EFFECT_ARM_TIMER:
     case RENDEZVOUS_EFFECT_WORLD:
+    case RENDEZVOUS_EFFECT_RELEASED:
     case RENDEZVOUS_EFFECT_ROUND_OVER:
     case RENDEZVOUS_EFFECT_STORE_AWAITED:
     case RENDEZVOUS_EFFECT_CLOSED:

@@ -32,6 +32,35 @@ static void a_world_tells_why_it_was_begun(void **state) {
     desk_clear(&desk);
 }
 
+static void a_world_that_was_held_begins_when_it_is_released(void **state) {
+    (void)state;
+    struct desk desk = desk_joining();
+    struct rendezvous_state record = {.round = 4, .is_complete = true};
+    struct rendezvous_effect world = {.kind = RENDEZVOUS_EFFECT_WORLD,
+        .world = {.state = &record,
+            .identity = identity_of("me"),
+            .round = 4,
+            .node_count = 2,
+            .is_held = true}};
+    take(&desk,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_WORLD, .rendezvous = {.effect = &world}},
+        WORLD_4 " held");
+    struct round_effect opened = {
+        .kind = ROUND_EFFECT_OPENED, .round = 4, .opened = {.address = "a", .port = 29600}};
+    take(&desk,
+        (struct membership_event){.kind = membership_event_of_round(opened.kind), .round = &opened},
+        "rendezvous: opened round 4 at a port 29600");
+    struct rendezvous_effect released = {.kind = RENDEZVOUS_EFFECT_RELEASED,
+        .released = {
+            .round = 4, .ranks = {0, 4, 0, 4}, .meeting = rendezvous_meeting_at(4, "a", 29600)}};
+    take(&desk,
+        (struct membership_event){
+            .kind = membership_event_of_rendezvous(&released), .rendezvous = {.effect = &released}},
+        "round: released 4 [0, 4, 0, 4] a:29600");
+    expect_stage(&desk, MEMBERSHIP_JOINING);
+    desk_clear(&desk);
+}
+
 static void restarts_of_the_job_are_those_the_round_tells(void **state) {
     (void)state;
     struct desk desk = desk_joining();
@@ -422,6 +451,7 @@ static void a_closed_record_lets_workers_finish(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_world_is_entered_before_the_node_is_placed),
     cmocka_unit_test(a_world_tells_why_it_was_begun),
+    cmocka_unit_test(a_world_that_was_held_begins_when_it_is_released),
     cmocka_unit_test(restarts_of_the_job_are_those_the_round_tells),
     cmocka_unit_test(a_placement_does_not_name_a_node_of_the_round_before),
     cmocka_unit_test(a_round_that_finds_no_agreement_fails_the_join),

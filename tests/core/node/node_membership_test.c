@@ -22,6 +22,7 @@ static void what_the_rendezvous_tells_of_the_job_is_for_the_membership(void **st
     (void)state;
     static const enum membership_event_kind told[RENDEZVOUS_EFFECT_KIND_COUNT] = {
         [RENDEZVOUS_EFFECT_WORLD] = MEMBERSHIP_EVENT_WORLD,
+        [RENDEZVOUS_EFFECT_RELEASED] = MEMBERSHIP_EVENT_WORLD_RELEASED,
         [RENDEZVOUS_EFFECT_ROUND_OVER] = MEMBERSHIP_EVENT_WORLD_OVER,
         [RENDEZVOUS_EFFECT_STORE_AWAITED] = MEMBERSHIP_EVENT_STORE_AWAITED,
         [RENDEZVOUS_EFFECT_CLOSED] = MEMBERSHIP_EVENT_CLOSED,
@@ -48,6 +49,7 @@ static void a_record_that_is_closed_for_a_reason_is_a_failed_job(void **state) {
 static void what_a_round_tells_of_the_job_is_for_the_membership(void **state) {
     (void)state;
     static const enum membership_event_kind told[ROUND_EFFECT_KIND_COUNT] = {
+        [ROUND_EFFECT_OPENED] = MEMBERSHIP_EVENT_STORE_OPENED,
         [ROUND_EFFECT_JOINED] = MEMBERSHIP_EVENT_PLACED,
         [ROUND_EFFECT_JOIN_FAILED] = MEMBERSHIP_EVENT_NOT_PLACED,
         [ROUND_EFFECT_BARRIER_PASSED] = MEMBERSHIP_EVENT_BARRIER_PASSED,

@@ -49,7 +49,7 @@ static void a_world_that_is_left_is_the_last_that_ended(void **state) {
     struct fixture *fixture = *state;
     assert_int_equal(rendezvous_place_round(&fixture->place), RENDEZVOUS_NO_ROUND);
     rendezvous_place_ask_join(&fixture->place);
-    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false);
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
     assert_false(fixture->place.is_join_asked);
     assert_int_equal(rendezvous_place_round(&fixture->place), 3);
     assert_int_equal(fixture->place.ended_round, RENDEZVOUS_NO_ROUND);
@@ -61,7 +61,7 @@ static void a_world_that_is_left_is_the_last_that_ended(void **state) {
 static void who_is_missing_from_a_world_is_named(void **state) {
     struct fixture *fixture = *state;
     char reason[256];
-    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false);
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
     lose(fixture, "b");
     rendezvous_place_name_missing(&fixture->place, &fixture->view.seen, 3, reason, sizeof reason);
     assert_string_equal(reason, "node b (pid 1) has left the round");
@@ -71,7 +71,7 @@ static void who_is_missing_from_a_world_is_named(void **state) {
 
 static void a_world_ends_for_the_reason_that_was_written(void **state) {
     struct fixture *fixture = *state;
-    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false);
+    rendezvous_place_enter(&fixture->place, &fixture->view.seen, false, false);
     fixture->view.seen.round = 4;
     expect_end(fixture, "a node has left the round");
     strcpy(fixture->view.seen.reason, "worker 1 failed");
@@ -100,18 +100,45 @@ static void who_waits_in_an_open_job_is_parked_even_when_it_closes(void **state)
 static void rank_0_of_a_ranked_world_knows_where_its_workers_meet(void **state) {
     struct fixture *fixture = *state;
     struct rendezvous_place *place = &fixture->place;
-    rendezvous_place_enter(place, &fixture->view.seen, false);
-    rendezvous_place_note_placed(place, "10.0.0.1", 29400);
-    assert_true(place->is_placed);
+    rendezvous_place_enter(place, &fixture->view.seen, false, false);
+    rendezvous_place_note_opened(place, 3, "10.0.0.1", 29400);
     assert_int_equal(place->meeting.round, RENDEZVOUS_WISH_NO_ROUND);
-    rendezvous_place_enter(place, &fixture->view.seen, true);
+    rendezvous_place_enter(place, &fixture->view.seen, true, false);
+    rendezvous_place_note_opened(place, 2, "10.0.0.1", 29400); /* it comes too late */
     assert_int_equal(place->meeting.round, RENDEZVOUS_WISH_NO_ROUND);
-    rendezvous_place_note_placed(place, "10.0.0.1", 29400);
+    rendezvous_place_note_opened(place, 3, "10.0.0.1", 29400);
     assert_int_equal(place->meeting.round, 3);
     assert_int_equal(place->meeting.port, 29400);
     rendezvous_place_leave(place);
-    rendezvous_place_note_placed(place, "10.0.0.2", 1); /* it comes too late */
+    rendezvous_place_note_opened(place, 3, "10.0.0.2", 1); /* it comes too late */
     assert_string_equal(place->meeting.address, "10.0.0.1");
+    rendezvous_place_say_nothing(place);
+    assert_int_equal(place->meeting.round, RENDEZVOUS_WISH_NO_ROUND);
+}
+
+/* What is ready for a held world stays so: the node said it once. */
+static void who_has_entered_a_held_world_is_ready_for_it(void **state) {
+    struct fixture *fixture = *state;
+    struct rendezvous_place *place = &fixture->place;
+    rendezvous_place_enter(place, &fixture->view.seen, false, true);
+    assert_int_equal(place->meeting.round, 3);
+    rendezvous_place_release(place);
+    assert_false(place->is_held);
+    rendezvous_place_leave(place);
+    assert_int_equal(place->meeting.round, 3);
+    rendezvous_place_say_nothing(place);
+    assert_int_equal(place->meeting.round, RENDEZVOUS_NO_ROUND);
+}
+
+static void rank_0_is_ready_when_its_store_is_open(void **state) {
+    struct fixture *fixture = *state;
+    struct rendezvous_place *place = &fixture->place;
+    rendezvous_place_enter(place, &fixture->view.seen, true, true);
+    assert_int_equal(place->meeting.round, RENDEZVOUS_NO_ROUND);
+    rendezvous_place_note_opened(place, 3, "10.0.0.1", 29400);
+    assert_int_equal(place->meeting.round, 3);
+    rendezvous_place_leave(place);
+    assert_false(place->is_held);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -120,6 +147,8 @@ static const struct CMUnitTest tests[] = {
     IN_PLACE(a_world_ends_for_the_reason_that_was_written),
     IN_PLACE(who_waits_in_an_open_job_is_parked_even_when_it_closes),
     IN_PLACE(rank_0_of_a_ranked_world_knows_where_its_workers_meet),
+    IN_PLACE(who_has_entered_a_held_world_is_ready_for_it),
+    IN_PLACE(rank_0_is_ready_when_its_store_is_open),
 };
 
 TEST_MAIN(tests)

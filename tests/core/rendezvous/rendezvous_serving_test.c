@@ -179,6 +179,7 @@ static void the_host_has_the_tasks_of_the_first_node(void **state) {
 static void wish_with_role(struct bench *bench, const char *name, int workers) {
     struct rendezvous_wish said = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
     said.local_world_size = workers;
+    said.meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
     strcpy(said.role, "default");
     wish(bench, name, said);
 }
@@ -221,25 +222,131 @@ static void a_host_that_is_rank_0_tells_where_the_workers_meet(void **state) {
     bench_join(bench, true, true);
     wish_with_role(bench, "z", 1);
     assert_int_equal(bench->told.count, 0);
-    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_PLACED,
-                          .placed = {.address = "10.0.0.1", .port = 29400}});
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_OPENED,
+                          .opened = {.address = "10.0.0.1", .port = 29400}});
     assert_int_equal(bench->told.count, 1);
     assert_int_equal(bench->told.items[0].ranks.base_rank, 2);
     assert_int_equal(bench->told.items[0].meeting.port, 29400);
 }
 
-static void what_follows_a_ranked_round_is_exchanged(void **state) {
-    struct bench *bench = *state;
+/* The second wish of a node with one worker, or another number for `b`. */
+static struct rendezvous_wish next_wish(int64_t sequence, int workers) {
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    wish.sequence = sequence;
+    wish.local_world_size = workers;
+    wish.meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
+    strcpy(wish.role, "default");
+    return wish;
+}
+
+static void say_ready(struct bench *bench, const char *name, int64_t sequence, int64_t round) {
+    struct rendezvous_wish ready = next_wish(sequence, name[0] == 'a' ? 1 : 3);
+    ready.meeting = name[0] == 'a' ? rendezvous_meeting_at(round, "10.0.0.2", 29401)
+                                   : rendezvous_meeting_at(round, NULL, 0);
+    wish(bench, name, ready);
+}
+
+/* They run, and then a worker of "a" fails: the record has the next round, and they were told. */
+static void fail_after_start(struct bench *bench) {
     start_three(bench);
-    struct rendezvous_wish failed = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
-    failed.sequence = 2;
+    struct rendezvous_wish opened = next_wish(2, 1);
+    opened.meeting = rendezvous_meeting_at(0, "10.0.0.1", 29400);
+    wish(bench, "a", opened);
+    bench_forget(bench);
+    struct rendezvous_wish failed = next_wish(3, 1);
     failed.ended_round = 0;
     failed.is_charged = true;
-    failed.local_world_size = 1;
     wish(bench, "a", failed);
-    bench_expect_record(
-        bench, "round 1 complete [" ME ":2 " A ":0 " B ":1] wait [] spare [] restarts 1 charged");
-    assert_int_equal(bench->told.items[0].ranks.world_size, 0);
+    bench_expect_record(bench,
+        "round 1 complete [" ME ":2 " A ":0 " B ":1] wait [] spare [] restarts 1 charged ranked");
+    assert_int_equal(bench->told.count, 2);
+    assert_true(bench->told.items[0].is_held && bench->told.items[1].is_held);
+    assert_int_equal(bench->told.items[1].ranks.world_size, 0);
+    bench->told.count = 0;
+}
+
+static void the_next_round_is_held_until_all_are_ready(void **state) {
+    struct bench *bench = *state;
+    fail_after_start(bench);
+    say_ready(bench, "b", 2, 1);
+    say_ready(bench, "a", 4, 1);
+    assert_int_equal(bench->told.count, 0); /* the host itself has workers to end */
+    bench_forget(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "world round 1 rank 2 of 3 held; released round 1 meets at 10.0.0.2 port "
+                        "29401; tell_standings 2");
+    const struct rank_assignment of_b = {1, 6, 1, 6};
+    assert_memory_equal(&bench->told.items[1].ranks, &of_b, sizeof of_b);
+    assert_false(bench->told.items[1].is_held);
+    assert_int_equal(bench->told.items[1].meeting.port, 29401);
+}
+
+static void the_last_one_who_is_ready_releases_the_host(void **state) {
+    struct bench *bench = *state;
+    fail_after_start(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    say_ready(bench, "a", 4, 1);
+    say_ready(bench, "b", 2, 0); /* for another round */
+    assert_int_equal(bench->told.count, 0);
+    bench_forget(bench);
+    say_ready(bench, "b", 3, 1);
+    bench_expect(bench, "tell_standings 2; released round 1 meets at 10.0.0.2 port 29401");
+}
+
+static void who_takes_back_that_it_is_ready_is_awaited_again(void **state) {
+    struct bench *bench = *state;
+    fail_after_start(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    say_ready(bench, "b", 2, 1);
+    say_ready(bench, "b", 3, RENDEZVOUS_WISH_NO_ROUND);
+    say_ready(bench, "a", 4, 1);
+    assert_int_equal(bench->told.count, 0);
+    say_ready(bench, "b", 4, 1);
+    assert_int_equal(bench->told.count, 2);
+}
+
+/* What was said for the round before does not count. */
+static void a_node_that_is_lost_meanwhile_begins_the_next_round(void **state) {
+    struct bench *bench = *state;
+    fail_after_start(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    say_ready(bench, "a", 4, 1);
+    bench_forget(bench);
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("b"), false}});
+    assert_non_null(strstr(text_string(&bench->log), "round_over"));
+    assert_null(strstr(text_string(&bench->log), "released"));
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_null(strstr(text_string(&bench->log), "released"));
+}
+
+/* It has no workers to end, and is told when the others have. */
+static void a_node_that_is_new_is_told_of_a_held_round_when_it_begins(void **state) {
+    struct bench *bench = *state;
+    start_three(bench);
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {muster_node("b"), false}});
+    wish_with_role(bench, "b2", 3);
+    assert_true(bench->record.is_complete);
+    bench->told.count = 0;
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_int_equal(bench->told.count, 0);
+    struct rendezvous_wish ready = next_wish(3, 1);
+    ready.meeting = rendezvous_meeting_at(bench->record.round, "10.0.0.2", 29401);
+    wish(bench, "a", ready);
+    assert_int_equal(bench->told.count, 2);
+    assert_int_equal(bench->told.items[1].ranks.world_size, 6);
+}
+
+static void beside_a_node_of_torchrun_a_held_round_is_over(void **state) {
+    struct bench *bench = *state;
+    fail_after_start(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_forget(bench);
+    place(&bench->record, torch_node("t"))->is_waiting = true;
+    bench_change(bench);
+    assert_non_null(strstr(text_string(&bench->log), "tell_standings 2 withdrawn"));
+    assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
 }
 
 /* One of them has not said its role, or writes the record itself. */
@@ -302,7 +409,12 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(the_host_has_the_tasks_of_the_first_node),
     ON_BENCH(a_round_of_new_nodes_is_ranked),
     ON_BENCH(a_host_that_is_rank_0_tells_where_the_workers_meet),
-    ON_BENCH(what_follows_a_ranked_round_is_exchanged),
+    ON_BENCH(the_next_round_is_held_until_all_are_ready),
+    ON_BENCH(the_last_one_who_is_ready_releases_the_host),
+    ON_BENCH(who_takes_back_that_it_is_ready_is_awaited_again),
+    ON_BENCH(a_node_that_is_lost_meanwhile_begins_the_next_round),
+    ON_BENCH(a_node_that_is_new_is_told_of_a_held_round_when_it_begins),
+    ON_BENCH(beside_a_node_of_torchrun_a_held_round_is_over),
     ON_BENCH(a_round_with_another_kind_of_node_is_not_ranked),
     ON_BENCH(who_was_not_told_its_ranks_ends_the_round),
     ON_BENCH(many_who_come_one_by_one_take_few_writes),

@@ -35,8 +35,21 @@ static void wishes_differ_in_what_they_say_and_not_in_their_sequence(void **stat
     }
 }
 
+/* The host need not look at the record when many say that they are ready. */
+static void who_is_ready_wants_nothing_else_of_the_record(void **state) {
+    (void)state;
+    const struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish ready = wish;
+    ready.meeting = rendezvous_meeting_at(3, NULL, 0);
+    assert_false(rendezvous_wish_equals(&wish, &ready));
+    assert_true(rendezvous_wish_wants_the_same(&wish, &ready));
+    ready.ended_round = 2;
+    assert_false(rendezvous_wish_wants_the_same(&wish, &ready));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_wish_says_nothing_of_a_round_at_first),
+    cmocka_unit_test(who_is_ready_wants_nothing_else_of_the_record),
     cmocka_unit_test(wishes_differ_in_what_they_say_and_not_in_their_sequence),
 };
 

@@ -114,11 +114,118 @@ static void a_new_node_says_its_role_and_is_told_its_ranks(void **state) {
     world.ranked = 4;
     bench->settings.role = (struct node_role){"default", 2};
     connect(bench, true);
-    bench_expect(bench, "present " ME " wish 1 join as default with 2");
+    bench_expect(bench, "present " ME " wish 1 join as default with 2 new");
     bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
                           .standing = {.state = &world, .answers = 1, .ranks = {2, 8, 2, 8}}});
     bench_expect(bench, "world round 3 rank 1 of 4 ranked");
     rendezvous_state_clear(&world);
+}
+
+/* The host tells of a round that is ranked, and held unless it tells the ranks, too. */
+static void tell_ranked(struct bench *bench, int64_t round, bool is_held) {
+    struct rendezvous_state world = world_of(round, 4);
+    world.ranked = round + 1;
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
+                          .standing = {.state = &world,
+                              .is_held = is_held,
+                              .ranks = is_held ? (struct rank_assignment){0}
+                                               : (struct rank_assignment){2, 8, 2, 8},
+                              .meeting = rendezvous_meeting_at(
+                                  round, is_held ? NULL : "10.0.0.1", is_held ? 0 : 29400)}});
+    rendezvous_state_clear(&world);
+}
+
+static void run_ranked(struct bench *bench) {
+    bench->settings.role = (struct node_role){"default", 2};
+    connect(bench, true);
+    tell_ranked(bench, 3, false);
+    bench_forget(bench);
+}
+
+static void who_has_ended_its_workers_says_that_it_is_ready(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    tell_ranked(bench, 4, true);
+    bench_expect(bench, "round_over a node has left the round");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench,
+        "world round 4 rank 1 of 4 held; present " ME " wish 2 join as default with 2 ready 4");
+    tell_ranked(bench, 4, false);
+    bench_expect(bench, "released round 4 meets at 10.0.0.1 port 29400");
+    tell_ranked(bench, 5, true);
+    bench_expect(bench, "round_over a node has left the round");
+}
+
+static void a_held_world_that_is_followed_by_another_is_over(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    tell_ranked(bench, 4, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_forget(bench);
+    tell_ranked(bench, 5, true);
+    bench_expect(bench, "round_over a node has left the round");
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench,
+        "world round 5 rank 1 of 4 held; present " ME " wish 3 join as default with 2 ready 5");
+}
+
+/* The host does not know any more what it had ranked. */
+static void a_held_world_that_is_not_ranked_any_more_is_over(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    tell_ranked(bench, 4, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_forget(bench);
+    struct rendezvous_state world = world_of(4, 4);
+    world.ranked = 5;
+    tell(bench, world, 2);
+    assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    assert_non_null(strstr(text_string(&bench->log), "ended 4"));
+}
+
+static void a_held_world_ends_with_delegation(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    tell_ranked(bench, 4, true);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_place_round(bench, 4, "ambc");
+    bench->record.ranked = 5;
+    bench_forget(bench);
+    withdraw(bench);
+    assert_non_null(strstr(text_string(&bench->log), "round_over the host of the job's store"));
+}
+
+static void rank_0_says_where_the_workers_meet_when_it_is_ready(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    struct rendezvous_state world = world_of(4, 4);
+    world.ranked = 5;
+    world.nodes[0].rank = 0;
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
+                          .standing = {.state = &world, .is_held = true}});
+    rendezvous_state_clear(&world);
+    bench_forget(bench);
+    bench_tell_kind(bench, RENDEZVOUS_EVENT_JOIN_ASKED);
+    bench_expect(bench, "world round 4 rank 0 of 4 held");
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_OPENED,
+                          .opened = {.round = 4, .address = "10.0.0.1", .port = 29400}});
+    bench_expect(bench, "present " ME " wish 2 join as default with 2 ready 4 meets at 10.0.0.1 "
+                        "port 29400");
+}
+
+/* On its new connection it has said nothing yet. */
+static void who_connects_again_is_neither_new_nor_ready(void **state) {
+    struct bench *bench = *state;
+    run_ranked(bench);
+    bench_lose_connection(bench, false);
+    bench_forget(bench);
+    bench_tell(bench, (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_CONNECTED,
+                          .connected = {.has_presence = true, .offers_delegation = true}});
+    const char *said = text_string(&bench->log);
+    assert_non_null(strstr(said, "wish 1 join as default with 2"));
+    assert_null(strstr(said, "new"));
+    assert_null(strstr(said, "ready"));
 }
 
 static void what_is_withdrawn_ends_delegation(void **state) {
@@ -171,6 +278,12 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_node_leaves_when_the_host_knows_it),
     ON_BENCH(a_node_whose_workers_are_done_says_in_which_round),
     ON_BENCH(a_new_node_says_its_role_and_is_told_its_ranks),
+    ON_BENCH(who_has_ended_its_workers_says_that_it_is_ready),
+    ON_BENCH(a_held_world_that_is_followed_by_another_is_over),
+    ON_BENCH(a_held_world_that_is_not_ranked_any_more_is_over),
+    ON_BENCH(a_held_world_ends_with_delegation),
+    ON_BENCH(rank_0_says_where_the_workers_meet_when_it_is_ready),
+    ON_BENCH(who_connects_again_is_neither_new_nor_ready),
     ON_BENCH(what_is_withdrawn_ends_delegation),
     ON_BENCH(who_is_late_asks_to_write_itself),
     ON_BENCH(who_is_late_and_was_told_nothing_writes_itself),

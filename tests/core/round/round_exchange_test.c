@@ -4,7 +4,6 @@
 #include "round_fixture.h"
 
 #include <limits.h>
-#include <stdio.h>
 
 static void rank_0_publishes_its_store_and_assigns_the_ranks(void **state) {
     (void)state;
@@ -54,34 +53,6 @@ static void a_node_alone_asks_nobody(void **state) {
     scene_clear(&scene);
 }
 
-/* Lets a node join a round in which it is alone. */
-static void join_alone(struct scene *scene, int64_t round, const char *then) {
-    char joined[200];
-    char asked[200];
-    snprintf(asked, sizeof asked,
-        "arm_timer at=600.000; set_role_info %d/role_info/0; "
-        "set_assignments %d/assigned_ranks/0 of 1; open_worker_store fresh",
-        (int)round, (int)round);
-    begin(scene, round, "a", 'a', asked);
-    snprintf(joined, sizeof joined,
-        "publish %d/publication a:1 of " A "; disarm_timer; "
-        "joined %d rank=0 of 1 [0, 4, 0, 4] a:1 restarts=2%s",
-        (int)round, (int)round, then);
-    step(scene, opened(scene, "a", 1), joined);
-}
-
-static void what_earlier_rounds_left_is_cleared_away_once(void **state) {
-    (void)state;
-    struct scene scene = scene_new(false, 4);
-    join_alone(&scene, 0, "");
-    join_alone(&scene, 1, "");
-    join_alone(&scene, 2, "; clear 0 to 0 of 1");
-    join_alone(&scene, 3, "; clear 1 to 1 of 1");
-    join_alone(&scene, 6, "; clear 2 to 4 of 1");
-    join_alone(&scene, 1000, "; clear 995 to 998 of 1");
-    scene_clear(&scene);
-}
-
 static void uniform_nodes_compute_their_ranks(void **state) {
     (void)state;
     struct scene scene = scene_new(true, 4);
@@ -94,37 +65,6 @@ static void uniform_nodes_compute_their_ranks(void **state) {
     step(&scene, opened(&scene, "a", 2),
         "publish 1/publication a:2 of " A "; disarm_timer; "
         "joined 1 rank=0 of 2 [0, 8, 0, 8] a:2 restarts=2");
-    scene_clear(&scene);
-}
-
-static void nodes_that_were_told_their_ranks_exchange_the_address_alone(void **state) {
-    (void)state;
-    struct scene scene = scene_new(false, 1);
-    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
-    begin(&scene, 0, "ab", 'b', "arm_timer at=600.000; wait 0/address");
-    step(&scene, plain(&scene, ROUND_EVENT_WAITED), "get 0/address");
-    step(&scene,
-        values(&scene, ROUND_KEY_ADDRESS, 0, (struct round_values){.address = "a", .port = 1}),
-        "disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:1 restarts=2");
-    scene.ranks = (struct rank_assignment){0, 2, 0, 2};
-    begin(&scene, 1, "ab", 'a', "arm_timer at=600.000; open_worker_store fresh");
-    step(&scene, opened(&scene, "a", 2),
-        "publish 1/publication a:2 of " A "; disarm_timer; "
-        "joined 1 rank=0 of 2 [0, 2, 0, 2] a:2 restarts=2");
-    scene.ranks = (struct rank_assignment){2, 2, 0, 2};
-    begin(&scene, 2, "ab", 'a',
-        "join_failed the host of the job's store has told ranks that make no sense");
-    scene_clear(&scene);
-}
-
-static void a_node_that_was_told_where_the_workers_meet_asks_for_nothing(void **state) {
-    (void)state;
-    struct scene scene = scene_new(false, 1);
-    scene.delegates = true;
-    scene.address = "a";
-    scene.ranks = (struct rank_assignment){1, 2, 1, 2};
-    begin(&scene, 0, "ab", 'b',
-        "arm_timer at=600.000; disarm_timer; joined 0 rank=1 of 2 [1, 2, 1, 2] a:7 restarts=2");
     scene_clear(&scene);
 }
 
@@ -418,10 +358,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_wait_for_the_address_if_they_are_first),
     cmocka_unit_test(any_other_node_asks_for_address_and_ranks_at_once),
     cmocka_unit_test(a_node_alone_asks_nobody),
-    cmocka_unit_test(what_earlier_rounds_left_is_cleared_away_once),
     cmocka_unit_test(uniform_nodes_compute_their_ranks),
-    cmocka_unit_test(nodes_that_were_told_their_ranks_exchange_the_address_alone),
-    cmocka_unit_test(a_node_that_was_told_where_the_workers_meet_asks_for_nothing),
     cmocka_unit_test(who_needs_the_exchange_tells_the_host_no_role),
     cmocka_unit_test(nodes_may_differ_in_role_and_size),
     cmocka_unit_test(a_role_info_without_sense_names_its_node),

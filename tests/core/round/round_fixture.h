@@ -20,8 +20,10 @@ struct scene {
     int64_t round;
     int64_t seconds;
     struct rank_assignment ranks; /* that the host tells; world size 0: none */
-    const char *address;          /* told with them, with port 7; NULL: it is not */
-    bool delegates;               /* the node knows how many others there are, and no more */
+    bool had_roll;
+    bool is_held;        /* the host tells them when all are ready */
+    const char *address; /* told with them, with port 7; NULL: it is not */
+    bool delegates;      /* the node knows how many others there are, and no more */
 };
 
 static inline struct scene scene_new(bool is_uniform, int local_world_size) {
@@ -83,6 +85,8 @@ static inline void begin(
                 .state = &state,
                 .identity = &own,
                 .ranks = scene->ranks,
+                .is_held = scene->is_held,
+                .had_roll = scene->had_roll,
                 .master_address = scene->address,
                 .master_port = scene->address != NULL ? 7 : 0},
         },

@@ -90,6 +90,26 @@ static void rank_0_says_where_the_workers_meet(void **state) {
     text_clear(&text);
 }
 
+static void a_node_says_for_which_round_it_is_ready(void **state) {
+    (void)state;
+    struct rendezvous_wish wish = rendezvous_wish_of(RENDEZVOUS_WISH_JOIN);
+    struct rendezvous_wish read;
+    struct text text = {0};
+    wish.sequence = 3;
+    wish.meeting = rendezvous_meeting_at(8, NULL, 0);
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 8 0");
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+    wish.meeting.round = RENDEZVOUS_WISH_ANY_ROUND;
+    delegation_wish_write(&wish, &text);
+    assert_string_equal(text_string(&text), "wish join 3 -1 -1 0 -1 0 0 -2");
+    assert_int_equal(delegation_wish_read(text_string(&text), &read), FAILURE_NONE);
+    assert_true(rendezvous_wish_equals(&wish, &read));
+    text_clear(&text);
+}
+
 static void other_values_are_no_wish(void **state) {
     (void)state;
     static const char *const texts[] = {"", "running", "finished", "wish", "wish join",
@@ -102,7 +122,7 @@ static void other_values_are_no_wish(void **state) {
         "wish join 1 -1 -1 0 -1 0 1 1 ab -1", "wish join  1 -1 -1 0 -1 0 0 -1",
         "wish join 99999999999999999999999999999999999999 -1 -1 0 -1 0 0 -1",
         "wish join 1 -99999999999999999999999999999999 -1 0 -1 0 0 -1",
-        "wish join 1 -1 -1 0 -1 0 0 -2", "wish join 1 -1 -1 0 -1 0 0 3",
+        "wish join 1 -1 -1 0 -1 0 0 -3", "wish join 1 -1 -1 0 -1 0 0 3",
         "wish join 1 -1 -1 0 -1 0 0 3 65536 1 a", "wish join 1 -1 -1 0 -1 0 0 3 1 0 ",
         "wish join 1 -1 -1 0 -1 0 0 3 1 2 a", "wish join 1 -1 -1 0 -1 0 0 3 1 64 a"};
     struct rendezvous_wish wish;
@@ -197,6 +217,38 @@ static void a_standing_of_a_ranked_round_has_the_ranks(void **state) {
     text_clear(&text);
 }
 
+static void a_round_that_is_held_is_told_without_ranks(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "standing 1 1 0 0 0 0 0 0 0 1153 2 0 0 1 1 1 2 1 2",     /* it is ranked, too */
+        "standing 1 1 0 0 0 0 0 0 0 1665 2 0 0 1 1 1 2 1 2 1 a", /* and they meet */
+        "standing 1 1 0 0 0 0 0 0 0 1281 2 0 0 1 1",             /* another has ranked it */
+        "standing 1 1 0 0 0 0 0 0 0 1537 2 0 0 1 1 1 1 a",       /* where they meet */
+        "standing 1 1 0 0 0 0 0 0 0 1024 2 0 0 1 1",             /* an open round */
+        "standing 1 1 0 0 0 0 0 0 0 1025 2 0 0 0 0",             /* in no list */
+        "standing 1 1 0 0 0 0 0 0 0 1025 2 1 0 2 0",             /* a node that waits */
+    };
+    struct rendezvous_state record = {.round = 8, .is_complete = true, .ranked = 9};
+    struct rendezvous_telling telling = {.place = 0, .answers = 1, .is_held = true};
+    struct node_identity identity = {.pid = 1};
+    struct delegation_standing read;
+    struct text text = {0};
+    rendezvous_state_obtain(&record, &identity)->is_participant = true;
+    struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
+    delegation_standing_write(&record, &crowd, &telling, false, &text);
+    assert_string_equal(text_string(&text), "standing 1 8 0 0 0 0 0 0 0 1025 1 0 0 1 0");
+    assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(read.is_held && rendezvous_state_is_ranked(&read.state));
+    assert_int_equal(read.ranks.world_size, 0);
+    delegation_standing_clear(&read);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            delegation_standing_read(slice_from_string(wrong[i]), &read), FAILURE_MALFORMED);
+    }
+    rendezvous_state_clear(&record);
+    text_clear(&text);
+}
+
 static void a_round_that_another_host_has_ranked_is_known_as_such(void **state) {
     (void)state;
     static const char *const wrong[] = {
@@ -254,7 +306,7 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
     static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
         "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
-        "standing 1 1 0 0 0 0 0 0 0 1024 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 2048 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 4 1", "standing 1 -1 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 9999999999999999999 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 1x"};
@@ -274,9 +326,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_role_is_said_with_a_wish),
     cmocka_unit_test(the_longest_wish_fits_into_a_presence_key),
     cmocka_unit_test(rank_0_says_where_the_workers_meet),
+    cmocka_unit_test(a_node_says_for_which_round_it_is_ready),
     cmocka_unit_test(other_values_are_no_wish),
     cmocka_unit_test(a_standing_lists_this_node_alone),
     cmocka_unit_test(a_standing_of_a_ranked_round_has_the_ranks),
+    cmocka_unit_test(a_round_that_is_held_is_told_without_ranks),
     cmocka_unit_test(a_round_that_another_host_has_ranked_is_known_as_such),
     cmocka_unit_test(a_standing_has_the_same_size_for_any_number_of_nodes),
     cmocka_unit_test(a_standing_that_no_record_has_is_refused),

@@ -61,6 +61,7 @@ static void hear(struct node *node, const struct rendezvous_event *told) {
     case RENDEZVOUS_EVENT_RESTART_ASKED:
     case RENDEZVOUS_EVENT_FAILURE_ASKED:
     case RENDEZVOUS_EVENT_WARMED:
+    case RENDEZVOUS_EVENT_OPENED:
     case RENDEZVOUS_EVENT_PLACED:
     case RENDEZVOUS_EVENT_DONE_ASKED:
     case RENDEZVOUS_EVENT_CLOSE_ASKED:
