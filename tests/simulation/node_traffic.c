@@ -20,12 +20,9 @@
 #define LOST_OF 100
 /* Nodes that come at about the same time. */
 #define COMING_SECONDS 0.008
-/* From so many nodes on, the figures of each node are to be within so much of their middle. The
- * first node deletes what was left of an earlier round, a few keys of each node, one after the
- * other, so of thousands of nodes it sends a part of these messages after the part that is counted.
- */
+/* From so many nodes on, the figures of each node are to be within so much of their middle. */
 #define EQUAL_FROM 100
-#define MESSAGES_WITHIN 0.2
+#define MESSAGES_WITHIN 0.03
 #define BYTES_WITHIN 0.06
 
 enum part { PART_START, PART_REST, PART_LOSS, PART_RETURN, PART_END, PART_COUNT };
