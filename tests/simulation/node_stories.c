@@ -241,13 +241,13 @@ static void those_who_are_left_go_on_without_a_lost_node(void **state) {
         "8.519 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "8.519 \"round 1 of job 'job': this node is rank 0 of 2 nodes; node node2 (pid 102) is "
         "gone\"\n"
-        "8.530 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
-        "8.531 workers_started\n"
-        "18.531 worker 0 ends with 0\n"
-        "18.531 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=48.531\n"
-        "18.531 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "18.541 barrier_passed -> announce_success; finish succeeded\n"
-        "18.546 exits with 0\n");
+        "8.529 joined ticket=2 restarts=0 nodes=2 -> start_workers attempt=0\n"
+        "8.530 workers_started\n"
+        "18.530 worker 0 ends with 0\n"
+        "18.530 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=48.530\n"
+        "18.530 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "18.540 barrier_passed -> announce_success; finish succeeded\n"
+        "18.545 exits with 0\n");
 }
 
 static void a_node_that_comes_is_let_in(void **state) {
@@ -268,13 +268,13 @@ static void a_node_that_comes_is_let_in(void **state) {
         "5.036 worker_exited rank=0 signal=15\n"
         "5.036 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "5.036 \"round 1 of job 'job': this node is rank 0 of 3 nodes; a node has joined\"\n"
-        "5.047 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
-        "5.048 workers_started\n"
-        "15.048 worker 0 ends with 0\n"
-        "15.048 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.048\n"
-        "15.048 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "15.058 barrier_passed -> announce_success; finish succeeded\n"
-        "15.063 exits with 0\n");
+        "5.046 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "5.047 workers_started\n"
+        "15.047 worker 0 ends with 0\n"
+        "15.047 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=45.047\n"
+        "15.047 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "15.057 barrier_passed -> announce_success; finish succeeded\n"
+        "15.062 exits with 0\n");
 }
 
 #define AWAITED "\"still no connection to the job's store at the store, "
@@ -304,13 +304,13 @@ static void a_node_that_was_cut_off_comes_back(void **state) {
         "14.510 \"still no connection to the job's store at the store, 6 s after it was lost; this "
         "node gives up in 24 s at the latest (--host-timeout)\"\n"
         "15.551 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
-        "15.561 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
-        "15.562 workers_started\n"
-        "35.562 worker 0 ends with 0\n"
-        "35.562 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=65.562\n"
-        "35.562 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "35.568 barrier_passed -> announce_success; finish succeeded\n"
-        "35.572 exits with 0\n");
+        "15.560 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "15.561 workers_started\n"
+        "35.561 worker 0 ends with 0\n"
+        "35.561 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=65.561\n"
+        "35.561 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "35.567 barrier_passed -> announce_success; finish succeeded\n"
+        "35.571 exits with 0\n");
 }
 
 static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
@@ -336,13 +336,13 @@ static void an_agent_that_stalls_is_left_behind_and_comes_back(void **state) {
         "35.000 worker_exited rank=0 signal=9\n"
         "35.000 all_gone -> disarm_timer; join ticket=2 attempt=0\n"
         "35.041 \"round 2 of job 'job': this node is rank 1 of 3 nodes; a node has joined\"\n"
-        "35.051 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
-        "35.052 workers_started\n"
-        "95.052 worker 0 ends with 0\n"
-        "95.052 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=125.052\n"
-        "95.052 all_gone -> disarm_timer; enter_barrier attempt=0\n"
-        "95.058 barrier_passed -> announce_success; finish succeeded\n"
-        "95.062 exits with 0\n");
+        "35.050 joined ticket=2 restarts=0 nodes=3 -> start_workers attempt=0\n"
+        "35.051 workers_started\n"
+        "95.051 worker 0 ends with 0\n"
+        "95.051 worker_exited rank=0 code=0 -> signal_workers 15; arm_timer at=125.051\n"
+        "95.051 all_gone -> disarm_timer; enter_barrier attempt=0\n"
+        "95.057 barrier_passed -> announce_success; finish succeeded\n"
+        "95.061 exits with 0\n");
 }
 
 static void everybody_ends_when_the_host_is_lost(void **state) {

@@ -6,7 +6,8 @@
  *     node_traffic delegation=true 100 1000 4000
  *
  * Nothing is left to chance: every message takes a millisecond. Bytes are those of the store's
- * protocol, without what TCP adds. It fails when a job does not end well; and when what each of a
+ * protocol, without what TCP adds. Signs of life are not among them: they come the less often the
+ * more nodes there are. It fails when a job does not end well; and when what each of a
  * hundred nodes or more costs in a part is not the same for all these numbers of them. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include "whole_cluster.h"
 
 #define PART_SECONDS 10
+/* Longer than a job takes. */
+#define SIGN_OF_LIFE_SECONDS 3600
 #define LOST_OF 100
 /* Nodes that come at about the same time. */
 #define COMING_SECONDS 0.008
@@ -77,6 +80,7 @@ static struct whole_settings job_of(int nodes, int lost, bool delegates) {
     settings.rendezvous.minimum_nodes = nodes - lost;
     settings.rendezvous.maximum_nodes = nodes;
     settings.rendezvous.delegates = delegates;
+    settings.rendezvous.keep_alive_interval = duration_from_seconds(SIGN_OF_LIFE_SECONDS);
     settings.rendezvous.last_call_timeout = duration_from_seconds(1);
     return settings;
 }

@@ -411,9 +411,11 @@ static void session_ends(struct whole_cluster *cluster, struct whole_happening *
         return;
     }
     worker->has_orphan = false;
-    if (worker->is_alive) {
-        whole_end_worker(cluster, node, happening->rank,
-            (struct process_exit){.is_signal = true, .value = (int)happening->number});
+    const struct process_exit exit = {.is_signal = true, .value = (int)happening->number};
+    if (worker->is_alive && happening->number == WHOLE_KILL) {
+        end_worker(cluster, node, happening->rank, exit); /* it took this long */
+    } else if (worker->is_alive) {
+        whole_end_worker(cluster, node, happening->rank, exit);
     } else {
         whole_schedule(cluster, cluster->now, node, session_is_gone);
     }
