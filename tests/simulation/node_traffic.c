@@ -26,7 +26,7 @@
 /* From so many nodes on, the figures of each node are to be within so much of their middle. */
 #define EQUAL_FROM 100
 #define MESSAGES_WITHIN 0.03
-#define BYTES_WITHIN 0.06
+#define BYTES_WITHIN 0.08 /* numbers of more nodes have more digits */
 
 enum part { PART_START, PART_REST, PART_LOSS, PART_RETURN, PART_END, PART_COUNT };
 
