@@ -6,8 +6,8 @@
 
 #include "agent/agent_end.h"
 #include "agent/agent_events.h"
-#include "agent/agent_worker_events.h"
 #include "agent/agent_state.h"
+#include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
 #include "host/loop/descriptor_limit.h"

@@ -234,11 +234,8 @@ static void note_presence(struct whole_cluster *cluster, struct whole_connection
     const struct store_presence_key *key =
         store_presence_note(cluster->store.presence, &connection->holder, request);
     if (key != NULL) {
-        bool is_new = presence_watch_hear(
-            &cluster->store.watch, key->name, key->value, (struct instant){cluster->now});
-        if (is_new) {
-            tell_wish(cluster, key);
-        }
+        presence_watch_hear(&cluster->store.watch, key->name, (struct instant){cluster->now});
+        tell_wish(cluster, key);
     }
 }
 

@@ -57,8 +57,8 @@ static void heard(void *context, const char *name, const char *value) {
     if (!store->is_serving) {
         return;
     }
-    bool is_new = presence_watch_hear(&store->presences, name, value, event_loop_now(store->loop));
-    if (is_new && store->settings.wished != NULL) {
+    presence_watch_hear(&store->presences, name, event_loop_now(store->loop));
+    if (store->settings.wished != NULL) {
         tell_wish(store, name, value);
     }
 }

@@ -6,40 +6,25 @@
 #include "base/memory.h"
 
 struct presence {
-    char *value;
     struct instant counted_until; /* the time of its last sign of life, or of the last look */
     struct duration silent_for;
 };
-
-static void presence_free(void *item) {
-    struct presence *agent = item;
-    free(agent->value);
-    free(agent);
-}
 
 void presence_watch_clear(struct presence_watch *watch) {
     table_free(watch->agents);
     *watch = (struct presence_watch){0};
 }
 
-bool presence_watch_hear(
-    struct presence_watch *watch, const char *name, const char *value, struct instant now) {
+void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now) {
     if (watch->agents == NULL) {
-        watch->agents = table_new(presence_free);
+        watch->agents = table_new(free);
     }
     struct presence *agent = table_get(watch->agents, slice_from_string(name));
     if (agent == NULL) {
         agent = memory_allocate(sizeof *agent);
         (void)table_put(watch->agents, slice_from_string(name), agent);
     }
-    agent->counted_until = now;
-    agent->silent_for = (struct duration){0};
-    bool is_new = agent->value == NULL || !text_equals(agent->value, value);
-    if (is_new) {
-        free(agent->value);
-        agent->value = memory_duplicate_string(value);
-    }
-    return is_new;
+    *agent = (struct presence){.counted_until = now};
 }
 
 bool presence_watch_knows(const struct presence_watch *watch, const char *name) {

@@ -19,10 +19,7 @@ struct presence_watch {
 
 void presence_watch_clear(struct presence_watch *watch);
 
-/* The agent has said this. Whether it is new: the first that is heard of the agent, or another
- * value than before. */
-bool presence_watch_hear(
-    struct presence_watch *watch, const char *name, const char *value, struct instant now);
+void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
 bool presence_watch_knows(const struct presence_watch *watch, const char *name);
 void presence_watch_forget(struct presence_watch *watch, const char *name);
 

@@ -25,7 +25,7 @@ static void add(struct store_peer *peer) {
     peers->looked_at = peer;
 }
 
-static void take_out(struct store_peer *peer) {
+void store_lookout_forget(struct store_peer *peer) {
     if (!peer->is_looked_at) {
         return;
     }
@@ -38,10 +38,6 @@ static void take_out(struct store_peer *peer) {
     if (peer->looked_at_next != NULL) {
         peer->looked_at_next->looked_at_before = peer->looked_at_before;
     }
-}
-
-void store_lookout_forget(struct store_peer *peer) {
-    take_out(peer);
 }
 
 /* Signs of life. */
@@ -82,7 +78,7 @@ void store_lookout_serve(struct store_peer *peer, bool is_all_served) {
 /* The machine is gone after as long as where it is looked at, or up to half a second later. */
 static void begin_calm(struct store_peer *peer) {
     struct duration doubt = duration_from_milliseconds(CONNECTION_SILENCE_DOUBT_MILLISECONDS);
-    take_out(peer);
+    store_lookout_forget(peer);
     peer->is_calm = true;
     leave_signs(peer, false);
     tcp_silence_leave(peer->stream.fd,

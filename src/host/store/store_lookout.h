@@ -18,7 +18,7 @@ void store_lookout_note(struct store_peer *peer, const struct store_request *req
 /* What has arrived was served, and nothing is left of it. A sign of life that comes alone need not
  * wake the server. */
 void store_lookout_serve(struct store_peer *peer, bool is_all_served);
-/* The loop has let go of the client. */
+/* The client is looked at no more. For one that ends: when the loop has let go of it. */
 void store_lookout_forget(struct store_peer *peer);
 
 /* Closes the clients whose machines are gone. Returns after how long to look again. */
