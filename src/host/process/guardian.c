@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "host/loop/clock.h"
+#include "host/loop/descriptor_packet.h"
 #include "host/process/guardian_process.h"
 #include "host/process/process_table.h"
 
@@ -44,22 +45,10 @@ static bool send_notice(int fd, const struct guardian_notice *notice) {
 }
 
 static void send_connection(int notices_fd, int connection_fd) {
-    struct guardian_notice notice = {.kind = GUARDIAN_CONNECTION};
-    struct iovec part = {.iov_base = &notice, .iov_len = sizeof notice};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (connection_fd != -1) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        *header = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-        memcpy(CMSG_DATA(header), &connection_fd, sizeof connection_fd);
-    }
-    (void)sendmsg(notices_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const struct guardian_notice notice = {.kind = GUARDIAN_CONNECTION};
+    (void)descriptor_packet_send(notices_fd,
+        (struct slice){(const uint8_t *)&notice, sizeof notice}, &connection_fd,
+        connection_fd == -1 ? 0 : 1);
 }
 
 /* Starting. */

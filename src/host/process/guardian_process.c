@@ -7,12 +7,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "host/loop/clock.h"
+#include "host/loop/descriptor_packet.h"
 #include "host/process/guardian_fence.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/process_name.h"
@@ -177,33 +177,14 @@ static void take_notice(struct guardian_state *state, const struct packet *packe
     }
 }
 
-/* The descriptor that has come with a message; -1: none. */
-static int descriptor_of(struct msghdr *message) {
-    int fd = -1;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof fd)) {
-        memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    }
-    return fd;
-}
-
 /* Returns false when the agent is gone without a farewell. */
 static bool receive(struct guardian_state *state) {
     struct packet packet;
-    struct iovec part = {.iov_base = &packet, .iov_len = sizeof packet - 1};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr message = {.msg_iov = &part,
-        .msg_iovlen = 1,
-        .msg_control = control.bytes,
-        .msg_controllen = sizeof control.bytes};
-    ssize_t length = recvmsg(NOTICES_FD, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    int fd;
+    ssize_t length = descriptor_packet_receive(NOTICES_FD, &packet, sizeof packet - 1, &fd);
     if (length >= (ssize_t)sizeof packet.notice) {
         ((char *)&packet)[length] = '\0';
-        take_notice(state, &packet, descriptor_of(&message));
+        take_notice(state, &packet, fd);
     }
     return length > 0 || (length == -1 && (errno == EINTR || errno == EAGAIN));
 }

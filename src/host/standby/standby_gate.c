@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/descriptor_packet.h"
 #include "host/standby/memory_file.h"
 
 #define PASSAGE_DESCRIPTORS 4
@@ -89,26 +90,10 @@ void standby_gate_free(struct standby_gate *gate) {
     }
 }
 
-/* One packet with descriptors. */
 static enum failure_code send_packet(struct standby_gate *gate, struct slice packet,
     const int *descriptors, size_t count, struct failure *failure) {
-    union {
-        struct cmsghdr header; /* for its alignment */
-        char space[CMSG_SPACE((PASSAGE_DESCRIPTORS + 1) * sizeof(int))];
-    } control = {0};
-    struct iovec part = {(void *)(uintptr_t)packet.data, packet.length};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space};
-    message.msg_controllen = CMSG_SPACE(count * sizeof *descriptors);
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(count * sizeof *descriptors);
-    memcpy(CMSG_DATA(header), descriptors, count * sizeof *descriptors);
-    ssize_t sent;
-    do {
-        sent = sendmsg(gate->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent == -1 && errno == EINTR);
-    return sent == -1 ? failure_set_system(failure, errno, "cannot write to a standby worker")
+    int error = descriptor_packet_send(gate->fd, packet, descriptors, count);
+    return error != 0 ? failure_set_system(failure, error, "cannot write to a standby worker")
                       : FAILURE_NONE;
 }
 
