@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which node claims the place of a host that is lost, and when. */
+#include "succession_hosts.h"
+
+static void the_next_rank_claims_a_host_that_is_refused_when_it_has_read(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    lose(&scene, SUCCESSION_LOSS_REFUSED,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    scene_clear(&scene);
+}
+
+static void the_next_rank_claims_a_host_that_is_refused_at_once(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_CLAIM);
+    plain(&scene, SUCCESSION_EVENT_WON, "host term 2; dial self at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected; tell_committed 4");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* Whether another node hosts by now, it asks when that can be, and claims itself where none does.
+ */
+static void a_later_rank_waits_for_its_turn(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    scene.seconds = 0.005;
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    scene.seconds = 0.025;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.025");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_node_that_waits_looks_after_each_turn(void **state) {
+    (void)state;
+    struct scene scene = scene_of("d");
+    struct rendezvous_state record = world(4, "abcd");
+    char *commit = commit_of(8, 2, &record);
+    char *claim = text_format("append claim%s", commit + strlen("append commit"));
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    for (int turn = 1; turn <= 2; turn++) {
+        scene.seconds = 0.02 * turn;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+        entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, turn < 2 ? "" : claim);
+    }
+    free(commit);
+    free(claim);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* It has not read since the host has committed a world. */
+static void a_node_claims_in_the_order_of_the_world_that_it_has_seen(void **state) {
+    (void)state;
+    struct scene scene = scene_of("c");
+    struct rendezvous_state none = {0};
+    struct rendezvous_state record = world(0, "abc");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 1, 1, "a", &none, "dial at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    seen(&scene, &record, "");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register(
+    void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    scene_clear(&scene);
+}
+
+static void a_successor_that_dies_is_succeeded(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.020");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    scene.seconds = 0.04;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record,
+        "append claim 9 term 3: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_silent_host_is_claimed_when_its_renewal_stands_still(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("1"), "");
+    scene.seconds = 1;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("2"), "");
+    scene.seconds = 3;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("2"), "");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "dial at=6.000");
+    scene.seconds = 3.5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("2"), "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void doubt(struct scene *scene, bool is_doubted, const char *expected) {
+    step(scene,
+        (struct succession_event){.kind = SUCCESSION_EVENT_DOUBTED, .is_doubted = is_doubted},
+        expected);
+}
+
+/* By the time the connection is taken for lost, the renewal has stood still. */
+static void a_silent_host_is_looked_at_before_its_connection_is_lost(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    scene.seconds = 2.5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1");
+    step(&scene, renewal("1"), "");
+    scene.seconds = 2.6;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_that_is_heard_again_is_looked_at_no_more(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    doubt(&scene, false, "");
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    doubt(&scene, true, "look_at_renewal term 1; read_register");
+    step(&scene, renewal("1"), "");
+    find_nothing_new(&scene);
+    scene.seconds = 5.1;
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost");
+    scene_clear(&scene);
+}
+
+static void a_host_does_not_doubt_itself(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    doubt(&scene, true, "");
+    scene_clear(&scene);
+}
+
+static void a_silent_host_that_commits_is_there(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("1"), "");
+    scene.seconds = 3;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "");
+    step(&scene, renewal("1"), "");
+    scene.seconds = 5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_refused_host_that_has_committed_is_claimed_all_the_same(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 9, 1, "a", &record,
+        "append claim 10 term 2: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_node_that_alone_has_lost_the_host_does_not_depose_it(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    for (int second = 0; second < 50; second++) {
+        char text[16];
+        scene.seconds = second;
+        snprintf(text, sizeof text, "%d", second);
+        step(&scene, renewal(text), "");
+        scene.seconds = second + 1;
+        plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+        find_nothing_new(&scene);
+    }
+    assert_int_equal(succession_machine_state(scene.machine), SUCCESSION_SUSPECT);
+    scene_clear(&scene);
+}
+
+static void nobody_claims_while_the_register_is_away(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    step(&scene, renewal("1"), "");
+    scene.seconds = 2.9;
+    step(&scene, renewal(NULL), "");
+    scene.seconds = 3.5;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "look_at_renewal term 1; read_register");
+    scene_clear(&scene);
+}
+
+static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    scene.seconds = 10;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
+        "fenced neither the host of the job's store nor its "
+        "register was heard of for fence_timeout");
+    scene.seconds = 60;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "gave_up no node hosts the job's store");
+    scene_clear(&scene);
+}
+
+static void a_silent_node_that_was_left_behind_ends_its_workers(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state others = world(5, "ac");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
+    seek(&scene, 60, "dial at=3.000; read_register");
+    find_nothing_new(&scene);
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "read_register");
+    lose(&scene, SUCCESSION_LOSS_SILENT, "look_at_renewal term 1; dial at=3.000");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 1, "a", &others, LEFT);
+    rendezvous_state_clear(&others);
+    scene_clear(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_when_it_has_read),
+    cmocka_unit_test(the_next_rank_claims_a_host_that_is_refused_at_once),
+    cmocka_unit_test(a_later_rank_waits_for_its_turn),
+    cmocka_unit_test(a_node_that_waits_looks_after_each_turn),
+    cmocka_unit_test(a_node_claims_in_the_order_of_the_world_that_it_has_seen),
+    cmocka_unit_test(a_host_that_neither_answers_nor_refuses_soon_is_asked_for_in_the_register),
+    cmocka_unit_test(a_successor_that_dies_is_succeeded),
+    cmocka_unit_test(a_silent_host_is_claimed_when_its_renewal_stands_still),
+    cmocka_unit_test(a_silent_host_is_looked_at_before_its_connection_is_lost),
+    cmocka_unit_test(a_host_that_is_heard_again_is_looked_at_no_more),
+    cmocka_unit_test(a_host_does_not_doubt_itself),
+    cmocka_unit_test(a_silent_host_that_commits_is_there),
+    cmocka_unit_test(a_refused_host_that_has_committed_is_claimed_all_the_same),
+    cmocka_unit_test(a_node_that_alone_has_lost_the_host_does_not_depose_it),
+    cmocka_unit_test(nobody_claims_while_the_register_is_away),
+    cmocka_unit_test(a_node_that_hears_of_nobody_ends_its_workers),
+    cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
+};
+
+TEST_MAIN(tests)
