@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Uses the input as a sequence of requests from a few clients to the store table, and compares the
  * results with a simple model: for each key a value, a number of queued items and a queue of
- * clients; for each client the set of keys it still waits for. After each step the table must have
- * answered exactly the clients that the model releases, in that order. At the end no memory may be
- * left. */
+ * clients; for each client the set of keys it still waits for, or the queue. The keys below /kept/
+ * are the owner's. After each step the table must have answered exactly the clients that the model
+ * releases, in that order. At the end no memory may be left. */
 #include "fuzz_input.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 #define CLIENTS 4
 #define VALUE_SIZE 600
 #define MEMORY_LIMIT 3000
+#define OWN_PREFIX "/kept/"
 
 static const char *const key_names[KEYS] = {"/a", "/b", "/kept/c", "/kept/d", ""};
 static const char *const value_texts[] = {
@@ -33,6 +34,7 @@ struct model_key {
 struct model {
     struct model_key keys[KEYS];
     unsigned missing[CLIENTS]; /* one bit per key */
+    bool takes[CLIENTS];       /* waits for an item of its one key */
     struct {
         size_t client;
         struct store_reply reply;
@@ -71,6 +73,7 @@ static void leave_line(struct model_key *key, size_t position) {
 
 static void model_drop(struct model *model, size_t client) {
     model->missing[client] = 0;
+    model->takes[client] = false;
     for (size_t i = 0; i < KEYS; i++) {
         for (size_t j = model->keys[i].line_length; j > 0; j--) {
             if (model->keys[i].line[j - 1] == client) {
@@ -87,13 +90,23 @@ static void model_line_up(struct model *model, size_t client, size_t key) {
     }
 }
 
+static void model_pop(struct model *model, size_t client, struct model_key *key) {
+    struct store_reply reply = {.kind = STORE_REPLY_POP};
+    reply.pop.length = (int64_t)key->items;
+    expect(model, client, reply);
+    key->items -= key->items > 0 ? 1 : 0;
+}
+
 /* Serves the first client in the queue. Returns true when it waits for nothing else and is
  * released. */
 static bool model_serve_first(struct model *model, size_t key) {
     size_t client = model->keys[key].line[0];
     leave_line(&model->keys[key], 0);
     model->missing[client] &= ~(1U << key);
-    if (model->missing[client] == 0) {
+    if (model->missing[client] == 0 && model->takes[client]) {
+        model->takes[client] = false;
+        model_pop(model, client, &model->keys[key]);
+    } else if (model->missing[client] == 0) {
         expect_byte(model, client, STORE_STOP_WAITING);
     }
     return model->missing[client] == 0;
@@ -239,10 +252,13 @@ static void model_queue(struct model *model, const struct command *command) {
         expect_integer(model, command->client, (int64_t)key->items);
         return;
     }
-    struct store_reply reply = {.kind = STORE_REPLY_POP};
-    reply.pop.length = (int64_t)key->items;
-    expect(model, command->client, reply);
-    key->items -= key->items > 0 ? 1 : 0;
+    if (key->items == 0 && text_starts_with(key_names[command->keys[0]], OWN_PREFIX)) {
+        model_drop(model, command->client);
+        model_line_up(model, command->client, command->keys[0]);
+        model->takes[command->client] = true;
+        return;
+    }
+    model_pop(model, command->client, key);
 }
 
 static void model_add(struct model *model, const struct command *command) {
@@ -446,6 +462,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static struct world world;
     memset(&world, 0, sizeof world);
     world.table = store_table_new(&limits);
+    store_table_own(world.table, slice_from_string(OWN_PREFIX));
     struct slice input = {data, size};
     while (input.length > 0) {
         uint8_t choice = fuzz_take_byte(&input);

@@ -269,6 +269,7 @@ void moving_store_open(
     store->life = node->life;
     store->is_up = true;
     store->table = store_table_new(&STORE_LIMITS_DEFAULT);
+    store_table_own(store->table, slice_from_string("/torch.rendezvous." MOVING_RUN_ID));
     rendezvous_key_write_presences(MOVING_RUN_ID, &key);
     store->presence = store_presence_new(text_string(&key));
     text_clear(&key);

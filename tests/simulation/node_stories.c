@@ -215,11 +215,11 @@ static void a_last_failure_ends_the_job_with_its_reason(void **state) {
         "0.023 \"round 0 of job 'job': this node is rank 1 of 2 nodes\"\n"
         "0.031 joined ticket=1 restarts=0 nodes=2 -> start_workers attempt=0\n"
         "0.032 workers_started\n"
-        "5.029 peer_failed -> signal_workers 15; arm_timer at=35.029\n"
-        "5.030 worker 0 ends with -15\n"
-        "5.030 worker_exited rank=0 signal=15\n"
-        "5.030 all_gone -> disarm_timer; finish peer_failed\n"
-        "5.030 exits with 1\n");
+        "5.027 peer_failed -> signal_workers 15; arm_timer at=35.027\n"
+        "5.028 worker 0 ends with -15\n"
+        "5.028 worker_exited rank=0 signal=15\n"
+        "5.028 all_gone -> disarm_timer; finish peer_failed\n"
+        "5.028 exits with 1\n");
 }
 
 static void those_who_are_left_go_on_without_a_lost_node(void **state) {

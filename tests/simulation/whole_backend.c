@@ -298,13 +298,24 @@ void whole_publish_cause(struct whole_cluster *cluster, struct whole_node *node,
     text_clear(&key);
 }
 
+static bool read_cause(struct whole_cluster *cluster, struct whole_node *node) {
+    return ask_for_cause(cluster, node,
+        (struct store_request){
+            .operation = STORE_GET, .key = slice_from_string(text_string(&node->cause_key))},
+        WHOLE_CALL_CAUSE_READ);
+}
+
 void whole_look_for_cause(struct whole_cluster *cluster, struct whole_node *node, int64_t round) {
     text_clear(&node->cause_key);
     rendezvous_key_write_root_cause(WHOLE_RUN_ID, round, &node->cause_key);
     struct slice keys[] = {slice_from_string(text_string(&node->cause_key))};
-    if (!ask_for_cause(cluster, node,
-            (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
-            WHOLE_CALL_CAUSE_CHECKED)) {
+    bool is_asked =
+        rendezvous_record_store_is_agents(node->record)
+            ? read_cause(cluster, node)
+            : ask_for_cause(cluster, node,
+                  (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
+                  WHOLE_CALL_CAUSE_CHECKED);
+    if (!is_asked) {
         look_is_over(cluster, node);
     }
 }
@@ -312,10 +323,7 @@ void whole_look_for_cause(struct whole_cluster *cluster, struct whole_node *node
 static void take_cause_checked(
     struct whole_cluster *cluster, struct whole_node *node, const struct store_reply *reply) {
     bool is_there = reply != NULL && reply->byte == STORE_READY;
-    if (!is_there || !ask_for_cause(cluster, node,
-                         (struct store_request){.operation = STORE_GET,
-                             .key = slice_from_string(text_string(&node->cause_key))},
-                         WHOLE_CALL_CAUSE_READ)) {
+    if (!is_there || !read_cause(cluster, node)) {
         look_is_over(cluster, node);
     }
 }

@@ -333,6 +333,11 @@ void whole_store_lose_record(struct whole_cluster *cluster, int how) {
         &store->effects);
 }
 
+static void new_table(struct whole_store *store) {
+    store->table = store_table_new(&STORE_LIMITS_DEFAULT);
+    store_table_own(store->table, slice_from_string(store->record_key));
+}
+
 void whole_store_begin_anew(struct whole_cluster *cluster) {
     struct whole_store *store = &cluster->store;
     whole_note(cluster, NULL, "the store begins anew");
@@ -341,7 +346,7 @@ void whole_store_begin_anew(struct whole_cluster *cluster) {
         whole_close_there(cluster, each);
     }
     store_table_free(store->table);
-    store->table = store_table_new(&STORE_LIMITS_DEFAULT);
+    new_table(store);
 }
 
 /* Agents that have stalled. */
@@ -390,7 +395,7 @@ void whole_store_open(struct whole_cluster *cluster, struct whole_node *host_or_
     bool has_presence = host_or_null != NULL && cluster->settings.kind == MEMBERSHIP_CHANGING;
     store->is_up = true;
     store->host = host_or_null;
-    store->table = store_table_new(&STORE_LIMITS_DEFAULT);
+    new_table(store);
     if (has_presence) {
         rendezvous_key_write_presences(WHOLE_RUN_ID, &prefix);
     }

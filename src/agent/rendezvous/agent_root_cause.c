@@ -79,7 +79,8 @@ void agent_root_cause_publish(
     text_clear(&key);
 }
 
-/* Reading: a GET of what is not there would wait. */
+/* Reading. What is not there is empty for an agent's store. For another one a GET of it is a fault,
+ * so that a CHECK goes before. */
 
 static void end_look(struct agent_root_cause *root_cause) {
     root_cause->looks_under_way--;
@@ -97,25 +98,34 @@ static void read_account(void *context, const struct store_client_result *result
     end_look(root_cause);
 }
 
+static bool get(struct agent_root_cause *root_cause) {
+    return ask(root_cause,
+        (struct store_request){
+            .operation = STORE_GET, .key = slice_from_string(text_string(&root_cause->key))},
+        read_account);
+}
+
 static void checked(void *context, const struct store_client_result *result) {
     struct agent_root_cause *root_cause = context;
     bool is_there = result->code == FAILURE_NONE && result->reply->byte == STORE_READY;
-    if (!is_there || root_cause->looks_under_way > 1 ||
-        !ask(root_cause,
-            (struct store_request){
-                .operation = STORE_GET, .key = slice_from_string(text_string(&root_cause->key))},
-            read_account)) {
+    if (!is_there || root_cause->looks_under_way > 1 || !get(root_cause)) {
         end_look(root_cause);
     }
+}
+
+static bool check(struct agent_root_cause *root_cause) {
+    struct slice keys[] = {slice_from_string(text_string(&root_cause->key))};
+    return ask(root_cause,
+        (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1}, checked);
 }
 
 void agent_root_cause_look(struct agent_root_cause *root_cause, int64_t round) {
     text_clear(&root_cause->key);
     rendezvous_key_write_root_cause(root_cause->settings.run_id, round, &root_cause->key);
-    struct slice keys[] = {slice_from_string(text_string(&root_cause->key))};
     root_cause->looks_under_way++;
-    if (!ask(root_cause, (struct store_request){.operation = STORE_CHECK, .keys = keys, .count = 1},
-            checked)) {
+    bool is_asked =
+        rendezvous_backend_is_at_agent(root_cause->backend) ? get(root_cause) : check(root_cause);
+    if (!is_asked) {
         end_look(root_cause);
     }
 }

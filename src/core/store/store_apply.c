@@ -170,24 +170,36 @@ void store_apply_queue_push(const struct store_step *step) {
     entry = store_step_obtain(step, entry, request->key);
     store_queue_push(step->entries, entry, request->value);
     store_waiters_wake_one(step->waiters, entry, step->effects);
+    store_entries_release(step->entries, entry); /* who waited may have taken the item */
 }
 
 static int64_t queue_length(const struct store_entry *entry) {
     return entry == NULL ? 0 : (int64_t)entry->queue_length;
 }
 
+static void wait_for_item(const struct store_step *step) {
+    struct slice key = step->request->key;
+    size_t size = store_wait_size(1);
+    size += store_step_find(step, key) == NULL ? store_entries_add_size(key) : 0;
+    if (!store_step_admit(step, size)) {
+        return;
+    }
+    store_waiters_drop(step->waiters, step->connection);
+    struct store_wait *wait = store_wait_begin(step->waiters, step->connection, 1);
+    wait->takes_item = true;
+    store_wait_add(wait, store_step_obtain(step, store_step_find(step, key), key));
+}
+
 void store_apply_queue_pop(const struct store_step *step) {
     struct store_entry *entry = store_step_find(step, step->request->key);
-    struct store_reply answer = {.kind = STORE_REPLY_POP};
-    answer.pop.length = queue_length(entry);
-    answer.pop.front = (struct slice){0};
-    if (answer.pop.length > 0) {
-        struct store_queue_item *item = store_queue_pop(entry);
-        *step->popped = item;
-        answer.pop.front = (struct slice){item->data, item->length};
+    if (step->entries->is_owners && queue_length(entry) == 0) {
+        wait_for_item(step);
+        return;
+    }
+    store_waiters_answer_pop(step->waiters, entry, step->connection, step->effects);
+    if (entry != NULL) {
         store_entries_release(step->entries, entry);
     }
-    store_step_reply(step, &answer);
 }
 
 void store_apply_queue_length(const struct store_step *step) {

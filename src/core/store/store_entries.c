@@ -186,26 +186,35 @@ void store_queue_push(
     entries->memory += store_queue_item_size(value.length);
 }
 
-struct store_queue_item *store_queue_pop(struct store_entry *entry) {
+static struct store_queue_item *remove_front(struct store_entry *entry) {
     struct store_queue_item *item = entry->queue_front;
-    if (item != NULL) {
-        entry->queue_front = item->next;
-        entry->queue_back = item->next == NULL ? NULL : entry->queue_back;
-        entry->queue_length--;
-        entry->queue_bytes -= store_queue_item_size(item->length);
-    }
+    entry->queue_front = item->next;
+    entry->queue_back = item->next == NULL ? NULL : entry->queue_back;
+    entry->queue_length--;
+    entry->queue_bytes -= store_queue_item_size(item->length);
     return item;
 }
 
-void store_queue_free_item(struct store_entries *entries, struct store_queue_item *item) {
-    if (item != NULL) {
-        entries->memory -= store_queue_item_size(item->length);
-        free(item);
+static void free_item(struct store_entries *entries, struct store_queue_item *item) {
+    entries->memory -= store_queue_item_size(item->length);
+    free(item);
+}
+
+struct slice store_queue_take(struct store_entries *entries, struct store_entry *entry) {
+    store_queue_free_taken(entries);
+    entries->taken = remove_front(entry);
+    return (struct slice){entries->taken->data, entries->taken->length};
+}
+
+void store_queue_free_taken(struct store_entries *entries) {
+    if (entries->taken != NULL) {
+        free_item(entries, entries->taken);
+        entries->taken = NULL;
     }
 }
 
 void store_queue_empty(struct store_entries *entries, struct store_entry *entry) {
     while (entry->queue_front != NULL) {
-        store_queue_free_item(entries, store_queue_pop(entry));
+        free_item(entries, remove_front(entry));
     }
 }

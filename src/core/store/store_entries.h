@@ -45,8 +45,9 @@ struct store_entries {
      * whether the present request is one. */
     size_t owner_reserve;
     bool is_owners;
-    struct store_census *census; /* or NULL; store_census maintains it */
-    size_t value_count;          /* entries that have a value */
+    struct store_census *census;    /* or NULL; store_census maintains it */
+    struct store_queue_item *taken; /* or NULL; see store_queue_take */
+    size_t value_count;             /* entries that have a value */
 };
 
 void store_entries_init(struct store_entries *entries, size_t memory_limit);
@@ -86,11 +87,10 @@ void store_entry_remove_value(struct store_entries *entries, struct store_entry 
 /* The cost of an item of this length. */
 size_t store_queue_item_size(size_t length);
 void store_queue_push(struct store_entries *entries, struct store_entry *entry, struct slice value);
-/* Removes and returns the front of the queue, or NULL. Its memory counts until
- * store_queue_free_item. */
-struct store_queue_item *store_queue_pop(struct store_entry *entry);
-/* Accepts NULL. */
-void store_queue_free_item(struct store_entries *entries, struct store_queue_item *item);
+/* Removes and returns the front of the queue, which must not be empty. It stays, and its memory
+ * counts, until store_queue_free_taken. One item at most is taken at a time. */
+struct slice store_queue_take(struct store_entries *entries, struct store_entry *entry);
+void store_queue_free_taken(struct store_entries *entries);
 void store_queue_empty(struct store_entries *entries, struct store_entry *entry);
 
 #endif

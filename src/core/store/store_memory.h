@@ -25,7 +25,7 @@ struct store_memory {
  * small, since each client may have one. */
 struct store_limits store_memory_limits(const struct store_memory *asked, uint64_t available_bytes);
 
-/* The part of the limit that only the agents' own keys may use (store_table_reserve_for). */
+/* The part of the limit that only the agents' own keys may use (store_table_own). */
 size_t store_memory_reserve(size_t memory_bytes);
 
 #endif

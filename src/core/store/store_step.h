@@ -14,7 +14,6 @@
 struct store_step {
     struct store_entries *entries;
     struct store_waiters *waiters;
-    struct store_queue_item **popped; /* keeps the popped item alive until the next step */
     struct store_connection *connection;
     const struct store_request *request;
     struct store_effects *effects;

@@ -11,8 +11,7 @@
 struct store_table {
     struct store_entries entries;
     struct store_waiters waiters;
-    struct slice own_prefix;         /* borrowed; empty: there are no own keys */
-    struct store_queue_item *popped; /* the reply of the last step borrows from it */
+    struct slice own_prefix; /* borrowed; empty: there are no own keys */
 };
 
 struct store_table *store_table_new(const struct store_limits *limits) {
@@ -20,11 +19,6 @@ struct store_table *store_table_new(const struct store_limits *limits) {
     store_entries_init(&table->entries, limits->memory_bytes);
     table->waiters.entries = &table->entries;
     return table;
-}
-
-static void free_popped(struct store_table *table) {
-    store_queue_free_item(&table->entries, table->popped);
-    table->popped = NULL;
 }
 
 /* The arguments of a renewal, for each entry. */
@@ -51,7 +45,7 @@ static bool forget_entry(void *context, struct slice key, void *value) {
 static void renew(
     struct store_table *table, struct slice kept_prefix, struct store_effects *effects) {
     struct renewal renewal = {table, kept_prefix, effects};
-    free_popped(table);
+    store_queue_free_taken(&table->entries);
     table_each(table->entries.table, forget_entry, &renewal);
     store_entries_sweep(&table->entries);
 }
@@ -78,7 +72,7 @@ void store_table_reserve_memory(struct store_table *table, size_t taken_bytes) {
     table->entries.reserved = taken_bytes;
 }
 
-void store_table_reserve_for(struct store_table *table, struct slice own_prefix) {
+void store_table_own(struct store_table *table, struct slice own_prefix) {
     if (own_prefix.length > 0) {
         table->own_prefix = own_prefix;
         table->entries.owner_reserve = store_memory_reserve(table->entries.memory_limit);
@@ -143,7 +137,6 @@ static struct store_step step_of(struct store_table *table, struct store_connect
     return (struct store_step){
         .entries = &table->entries,
         .waiters = &table->waiters,
-        .popped = &table->popped,
         .connection = connection,
         .request = request,
         .effects = effects,
@@ -153,14 +146,14 @@ static struct store_step step_of(struct store_table *table, struct store_connect
 void store_table_refuse(struct store_table *table, struct store_connection *connection,
     const struct store_request *request, const char *reason, struct store_effects *effects) {
     const struct store_step step = step_of(table, connection, request, effects);
-    free_popped(table);
+    store_queue_free_taken(&table->entries);
     store_apply_refused(&step, reason);
 }
 
 void store_table_apply(struct store_table *table, struct store_connection *connection,
     const struct store_request *request, struct store_effects *effects) {
     const struct store_step step = step_of(table, connection, request, effects);
-    free_popped(table);
+    store_queue_free_taken(&table->entries);
     table->entries.is_owners = is_owners(table, request);
     operations[request->operation](&step);
 }
@@ -177,7 +170,7 @@ void store_table_tell(struct store_table *table, struct slice key, struct slice 
     struct store_effects *effects) {
     const struct store_request push = {.operation = STORE_QUEUE_PUSH, .key = key, .value = value};
     const struct store_step step = step_of(table, NULL, &push, effects);
-    free_popped(table);
+    store_queue_free_taken(&table->entries);
     empty_queue(table, key);
     table->entries.is_owners = is_owners(table, &push);
     size_t size = store_queue_item_size(value.length) + store_entries_add_size(key);

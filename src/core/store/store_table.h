@@ -15,6 +15,7 @@
  * - SET, MULTI_SET, ADD, APPEND, a COMPARE_SET that stored and a BARRIER that completed release all
  *   connections that wait for the key. QUEUE_PUSH releases one of them: the first that waits for no
  *   other key.
+ * - QUEUE_POP is answered at once, but for keys of the store's owner (store_table_own).
  * - A key is present for CHECK and WAIT when it has a value or a queue that is not empty.
  * - Counters are decimal text. ADD wraps at 2^63. ADD to text that is not a number closes the
  *   connection and leaves the text as it is. BARRIER counts in the same way. It never resets, and
@@ -64,7 +65,8 @@ void store_table_refuse(struct store_table *table, struct store_connection *conn
     const struct store_request *request, const char *reason, struct store_effects *effects);
 
 /* The host puts a value into the queue of this key, in place of all that is in it; an empty value
- * leaves the queue empty. Clients that wait for the key are answered. Where there is no room for
+ * leaves the queue empty. The first client that waits for the key, or for an item of its queue, is
+ * answered. Where there is no room for
  * the value, the queue is empty. */
 void store_table_tell(
     struct store_table *table, struct slice key, struct slice value, struct store_effects *effects);
@@ -83,10 +85,12 @@ void store_table_renew(
  * count against the same limit calls it before a step. What the table holds already stays. */
 void store_table_reserve_memory(struct store_table *table, size_t taken_bytes);
 
-/* Keeps a part of the memory limit for keys that start with `own_prefix` (raw; it outlives the
- * table), so that the store's owner can write them when others have filled the store. Called once,
- * before any step. Empty: there are no such keys. */
-void store_table_reserve_for(struct store_table *table, struct slice own_prefix);
+/* The keys that start with `own_prefix` (raw; it outlives the table) are those of the store's
+ * owner. A part of the memory limit is kept for them, so that they can be written when others have
+ * filled the store. A QUEUE_POP of such a key is answered when the queue has an item, so that who
+ * is to be told something needs no WAIT before it. Called once, before any step. Empty: there are
+ * no such keys. */
+void store_table_own(struct store_table *table, struct slice own_prefix);
 
 /* Appends a sentence's part that says how much memory is used, and which keys take most of it. */
 void store_table_describe(struct store_table *table, struct text *out);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/store/store_waiters.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -59,6 +58,27 @@ static void unlink_registration(struct store_registration *registration) {
     registration->entry = NULL;
 }
 
+void store_waiters_answer_pop(struct store_waiters *waiters, struct store_entry *entry,
+    struct store_connection *connection, struct store_effects *effects) {
+    struct store_reply reply = {.kind = STORE_REPLY_POP};
+    reply.pop.front = (struct slice){0};
+    reply.pop.length = entry == NULL ? 0 : (int64_t)entry->queue_length;
+    if (reply.pop.length > 0) {
+        reply.pop.front = store_queue_take(waiters->entries, entry);
+    }
+    store_effects_reply(effects, connection, &reply);
+}
+
+static void answer(struct store_waiters *waiters, const struct store_wait *wait,
+    struct store_entry *entry, struct store_effects *effects) {
+    const struct store_reply reply = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
+    if (wait->takes_item) {
+        store_waiters_answer_pop(waiters, entry, wait->connection, effects);
+    } else {
+        store_effects_reply(effects, wait->connection, &reply);
+    }
+}
+
 /* For the first wait in the list the key is written. Returns true when it misses no other key and
  * gets its reply. */
 static bool wake_first(
@@ -70,8 +90,7 @@ static bool wake_first(
     if (wait->missing > 0) {
         return false;
     }
-    const struct store_reply reply = {.kind = STORE_REPLY_BYTE, .byte = STORE_STOP_WAITING};
-    store_effects_reply(effects, wait->connection, &reply);
+    answer(waiters, wait, entry, effects);
     end(waiters, wait);
     return true;
 }

@@ -7,6 +7,7 @@
 #ifndef MUSTER_CORE_STORE_STORE_WAITERS_H
 #define MUSTER_CORE_STORE_STORE_WAITERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/store/store_effects.h"
@@ -25,6 +26,7 @@ struct store_wait {
     size_t missing;  /* registrations whose key was not written yet */
     size_t count;    /* registrations made */
     size_t capacity; /* the room for registrations */
+    bool takes_item; /* its one key is that of a queue, and the reply is the front */
     struct store_registration registrations[];
 };
 
@@ -42,6 +44,11 @@ struct store_wait *store_wait_begin(
 /* Adds one missing key to the wait, at the end of the list of its entry. A key that is named
  * several times is added once. All keys of a wait are added before anything else happens. */
 void store_wait_add(struct store_wait *wait, struct store_entry *entry);
+
+/* Takes the front of the queue, if there is one, and appends the reply to QUEUE_POP. `entry` may be
+ * NULL. */
+void store_waiters_answer_pop(struct store_waiters *waiters, struct store_entry *entry,
+    struct store_connection *connection, struct store_effects *effects);
 
 /* The key was written: appends a reply for each connection that now misses no key. */
 void store_waiters_wake_all(

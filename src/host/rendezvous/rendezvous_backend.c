@@ -221,6 +221,10 @@ void rendezvous_backend_write_obstacle(const struct rendezvous_backend *backend,
     }
 }
 
+bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend) {
+    return rendezvous_record_store_is_agents(backend->store);
+}
+
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
     return rendezvous_lanes_are_dropped(lanes) ? 0 : rendezvous_lanes_count(lanes);

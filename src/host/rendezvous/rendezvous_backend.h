@@ -79,6 +79,9 @@ void rendezvous_backend_connect(
  * without such attempts. Not for a connected backend. */
 void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char *host, int port);
 
+/* Whether the store to which it was connected last is an agent's of Muster. */
+bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend);
+
 /* How many of its connections are there. */
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend);
 

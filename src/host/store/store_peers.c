@@ -104,7 +104,7 @@ struct store_peers *store_peers_new(
     peers->limits = *limits;
     peers->table = store_table_new(limits);
     peers->own_prefix = memory_duplicate_string(settings->own_prefix ? settings->own_prefix : "");
-    store_table_reserve_for(peers->table, slice_from_string(peers->own_prefix));
+    store_table_own(peers->table, slice_from_string(peers->own_prefix));
     peers->presence = store_presence_new(settings->presence_prefix);
     peers->operations = settings->operations;
     peers->observer = settings->observer;

@@ -50,15 +50,6 @@ static void ask_settings(struct rendezvous_record_store *store, struct record_ef
         effects);
 }
 
-static void ask_offer_or_settings(
-    struct rendezvous_record_store *store, struct record_effects *effects) {
-    if (store->presence.is_served && store->delegates) {
-        record_store_ask(store, RECORD_QUESTION_DELEGATION, 0, effects);
-    } else {
-        ask_settings(store, effects);
-    }
-}
-
 static void send_version(struct rendezvous_record_store *store, enum record_question_kind kind,
     const char *key_or_null, struct record_effects *effects) {
     struct protocol_version own = protocol_version_own();
@@ -94,10 +85,13 @@ static void be_refused(struct rendezvous_record_store *store, struct record_effe
     text_clear(&key);
 }
 
-/* Two questions are asked beside each other, on two lanes, so that the second takes no time. */
+/* Two questions are asked beside each other, on two lanes, so that the second takes no time. A host
+ * that writes for others serves presence, so that this node asks for both at once. */
 void record_answer_greet(struct rendezvous_record_store *store, struct record_effects *effects) {
     store->greetings = 2;
-    record_store_ask(store, RECORD_QUESTION_PRESENCE_SERVED, 0, effects);
+    record_store_ask(store,
+        store->delegates ? RECORD_QUESTION_DELEGATION : RECORD_QUESTION_PRESENCE_SERVED, 0,
+        effects);
     send_version(store, RECORD_QUESTION_PROTOCOL, NULL, effects);
 }
 
@@ -108,7 +102,7 @@ static void go_on_greeting(struct rendezvous_record_store *store, struct record_
     if (store->refusal != NULL) {
         be_refused(store, effects);
     } else {
-        ask_offer_or_settings(store, effects);
+        ask_settings(store, effects);
     }
 }
 
@@ -116,6 +110,17 @@ static void take_presence_served(struct rendezvous_record_store *store,
     const struct store_reply *reply, struct record_effects *effects) {
     store->presence.is_served = reply->byte == STORE_READY;
     go_on_greeting(store, effects);
+}
+
+static void take_delegation(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    store->delegation.is_offered = reply->byte == STORE_READY;
+    if (store->delegation.is_offered) {
+        store->presence.is_served = true;
+        go_on_greeting(store, effects);
+    } else {
+        record_store_ask(store, RECORD_QUESTION_PRESENCE_SERVED, 0, effects);
+    }
 }
 
 static char *explain_refusal(
@@ -142,12 +147,6 @@ static void take_protocol(struct rendezvous_record_store *store, const struct st
         store->refusal = explain_refusal(store, &theirs);
     }
     go_on_greeting(store, effects);
-}
-
-static void take_delegation(struct rendezvous_record_store *store, const struct store_reply *reply,
-    struct record_effects *effects) {
-    store->delegation.is_offered = reply->byte == STORE_READY;
-    ask_settings(store, effects);
 }
 
 static bool is_showable(struct slice sizes) {
@@ -374,19 +373,6 @@ static void take_roll(struct rendezvous_record_store *store, const struct store_
     tell_kind(RENDEZVOUS_EVENT_ROLL_ANSWERED, effects);
 }
 
-static void take_standing_awaited(struct rendezvous_record_store *store,
-    const struct store_reply *reply, struct record_effects *effects) {
-    (void)reply;
-    if (store->delegation.key != NULL) {
-        record_store_send(store,
-            (struct record_question){
-                .kind = RECORD_QUESTION_STANDING, .key = store->delegation.key},
-            effects);
-    } else {
-        store->delegation.is_watched = false;
-    }
-}
-
 static void refuse_standing(struct rendezvous_record_store *store, struct record_effects *effects) {
     char *reason = text_format("the host of the store of job '%s' has told this node what makes no "
                                "sense; give all nodes --rdzv-conf delegation=false",
@@ -395,13 +381,11 @@ static void refuse_standing(struct rendezvous_record_store *store, struct record
     free(reason);
 }
 
-/* An empty queue: the host has put a later item in the place of the one that was there. */
 static void take_standing(struct rendezvous_record_store *store, const struct store_reply *reply,
     struct record_effects *effects) {
     struct delegation_standing standing = {0};
     store->delegation.is_watched = false;
-    if (reply->pop.length == 0 || store->delegation.key == NULL) {
-        record_store_watch_standing(store, effects);
+    if (store->delegation.key == NULL) {
         return;
     }
     if (delegation_standing_read(reply->pop.front, &standing) != FAILURE_NONE) {
@@ -447,7 +431,6 @@ static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record
     [RECORD_QUESTION_NEW_WRITE] = take_new_write,
     [RECORD_QUESTION_TELL_WRITE] = take_write_told,
     [RECORD_QUESTION_NEXT_CHANGE] = take_next_change,
-    [RECORD_QUESTION_STANDING_AWAITED] = take_standing_awaited,
     [RECORD_QUESTION_STANDING] = take_standing,
     [RECORD_QUESTION_FINISHED_COUNT] = take_finished_count,
     [RECORD_QUESTION_ROLL] = take_roll,

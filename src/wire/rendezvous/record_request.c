@@ -23,7 +23,6 @@ static const enum store_operation operations[RECORD_QUESTION_KIND_COUNT] = {
     [RECORD_QUESTION_FORGET_CHANGE] = STORE_DELETE,
     [RECORD_QUESTION_NEXT_CHANGE] = STORE_WAIT,
     [RECORD_QUESTION_PRESENCE] = STORE_SET,
-    [RECORD_QUESTION_STANDING_AWAITED] = STORE_WAIT,
     [RECORD_QUESTION_STANDING] = STORE_QUEUE_POP,
     [RECORD_QUESTION_FINISHED_COUNT] = STORE_ADD,
     [RECORD_QUESTION_ROLL] = STORE_WAIT,
@@ -36,6 +35,10 @@ enum store_operation record_question_operation(enum record_question_kind kind) {
     return operations[kind];
 }
 
+bool record_question_waits(enum record_question_kind kind) {
+    return operations[kind] == STORE_WAIT || kind == RECORD_QUESTION_STANDING;
+}
+
 static void write_key(
     const struct record_question *question, const char *run_id, struct text *out) {
     switch (question->kind) {
@@ -45,9 +48,6 @@ static void write_key(
         break;
     case RECORD_QUESTION_PROTOCOL:
         rendezvous_key_write_protocol(run_id, out);
-        break;
-    case RECORD_QUESTION_DELEGATION:
-        rendezvous_key_write_delegation(run_id, out);
         break;
     case RECORD_QUESTION_SETTINGS:
         rendezvous_key_write_settings(run_id, out);
@@ -72,12 +72,12 @@ static void write_key(
         rendezvous_key_write_roll(run_id, question->number, question->node, out);
         break;
     case RECORD_QUESTION_PRESENCE:
-    case RECORD_QUESTION_STANDING_AWAITED:
     case RECORD_QUESTION_STANDING:
     case RECORD_QUESTION_DELETE:
     case RECORD_QUESTION_CLEAR:
         text_append(out, question->key);
         break;
+    case RECORD_QUESTION_DELEGATION:
     case RECORD_QUESTION_FINISHED_COUNT:
     case RECORD_QUESTION_ROLL:
     case RECORD_QUESTION_KIND_COUNT:
@@ -91,6 +91,11 @@ static void add_keys(
     if (question->kind == RECORD_QUESTION_FINISHED_COUNT) {
         struct round_key members = {.kind = ROUND_KEY_NUM_MEMBERS, .round = question->number};
         round_key_list(&members, run_id, out);
+    } else if (question->kind == RECORD_QUESTION_DELEGATION) {
+        rendezvous_key_write_presence_served(run_id, &key);
+        text_list_add_taken(out, text_take(&key));
+        rendezvous_key_write_delegation(run_id, &key);
+        text_list_add_taken(out, text_take(&key));
     } else if (question->kind == RECORD_QUESTION_ROLL) {
         for (int rank = 0; rank < question->node; rank++) {
             rendezvous_key_write_roll(run_id, question->number, rank, &key);

@@ -5,6 +5,7 @@
 #ifndef MUSTER_WIRE_RENDEZVOUS_RECORD_REQUEST_H
 #define MUSTER_WIRE_RENDEZVOUS_RECORD_REQUEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -14,7 +15,7 @@
 enum record_question_kind {
     /* before the record is read */
     RECORD_QUESTION_PRESENCE_SERVED, /* does the server tie keys to connections? */
-    RECORD_QUESTION_DELEGATION,      /* does the host write the record for others? */
+    RECORD_QUESTION_DELEGATION,      /* does it, and does the host write the record for others? */
     RECORD_QUESTION_PROTOCOL, /* sets `value` if there is none; the answer is the value in the store
                                */
     RECORD_QUESTION_REFUSED,  /* has the server heard that this node is refused? */
@@ -34,9 +35,8 @@ enum record_question_kind {
     RECORD_QUESTION_FORGET_CHANGE, /* deletes the key of the change `number` */
     RECORD_QUESTION_NEXT_CHANGE,   /* waits for the change `number` */
     /* nodes */
-    RECORD_QUESTION_PRESENCE,         /* sets `key` to `value` */
-    RECORD_QUESTION_STANDING_AWAITED, /* waits until the queue `key` has an item */
-    RECORD_QUESTION_STANDING,         /* takes the item */
+    RECORD_QUESTION_PRESENCE,       /* sets `key` to `value` */
+    RECORD_QUESTION_STANDING,       /* waits until the queue `key` has an item, and takes it */
     RECORD_QUESTION_FINISHED_COUNT, /* how many nodes are in the exit barrier of the round `number`
                                      */
     RECORD_QUESTION_ROLL,           /* waits for the nodes ranked 0 to `node` - 1 */
@@ -58,6 +58,8 @@ struct record_question {
 
 /* The store operation that this kind of question uses. */
 enum store_operation record_question_operation(enum record_question_kind kind);
+/* Whether the answer comes when something has happened. */
+bool record_question_waits(enum record_question_kind kind);
 
 /* Builds the request. The caller clears it with owned_request_clear after it has been sent. */
 void record_request_build(

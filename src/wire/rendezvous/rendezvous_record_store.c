@@ -102,7 +102,7 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
 
 static enum rendezvous_lane lane_of(enum record_question_kind kind) {
     if (kind == RECORD_QUESTION_NEXT_CHANGE || kind == RECORD_QUESTION_PROTOCOL ||
-        kind == RECORD_QUESTION_STANDING_AWAITED) {
+        kind == RECORD_QUESTION_STANDING) {
         return RENDEZVOUS_LANE_WATCHER;
     }
     return kind == RECORD_QUESTION_ROLL ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
@@ -111,10 +111,10 @@ static enum rendezvous_lane lane_of(enum record_question_kind kind) {
 void record_store_send(struct rendezvous_record_store *store, struct record_question question,
     struct record_effects *effects) {
     struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_SEND);
-    bool is_wait = record_question_operation(question.kind) == STORE_WAIT;
     effect->send.lane = lane_of(question.kind);
     effect->send.tag = ++store->last_tag;
-    effect->send.timeout = is_wait ? DURATION_FOREVER : store->answer_timeout;
+    effect->send.timeout =
+        record_question_waits(question.kind) ? DURATION_FOREVER : store->answer_timeout;
     record_request_build(&question, store->run_id, &effect->send.own);
     store->pending = memory_reserve(
         store->pending, &store->pending_capacity, store->pending_count + 1, sizeof *store->pending);
@@ -133,7 +133,7 @@ void record_store_watch_standing(
         store->delegation.is_watched = true;
         record_store_send(store,
             (struct record_question){
-                .kind = RECORD_QUESTION_STANDING_AWAITED, .key = store->delegation.key},
+                .kind = RECORD_QUESTION_STANDING, .key = store->delegation.key},
             effects);
     }
 }
@@ -429,4 +429,8 @@ void rendezvous_record_store_free(struct rendezvous_record_store *store) {
 
 bool rendezvous_record_store_is_up(const struct rendezvous_record_store *store) {
     return store->phase == RECORD_PHASE_UP;
+}
+
+bool rendezvous_record_store_is_agents(const struct rendezvous_record_store *store) {
+    return store->presence.is_served;
 }

@@ -60,6 +60,8 @@ void rendezvous_record_store_free(struct rendezvous_record_store *store);
 
 /* Whether CONNECTED has been told and no lane has been lost since. */
 bool rendezvous_record_store_is_up(const struct rendezvous_record_store *store);
+/* Whether the server is an agent of Muster's: it serves presence. */
+bool rendezvous_record_store_is_agents(const struct rendezvous_record_store *store);
 
 /* Requests of the machine. */
 

@@ -14,6 +14,7 @@ struct shared_store {
     struct event_loop *loop;
     struct store_thread *thread;
     struct rendezvous_backend *backends[2];
+    const char *presence_prefix; /* as an agent's store has it; or NULL */
 };
 
 static inline void shared_store_told(void *context, const struct rendezvous_event *event) {
@@ -42,7 +43,7 @@ static inline void shared_store_connect(
 /* Returns when both nodes are connected. The loop does not run any more. */
 static inline void shared_store_open(
     struct shared_store *shared, const char *first_run_id, const char *second_run_id) {
-    struct store_server_settings settings = {0};
+    struct store_server_settings settings = {.presence_prefix = shared->presence_prefix};
     int fd;
     int port;
     assert_int_equal(event_loop_new(&shared->loop, NULL), FAILURE_NONE);

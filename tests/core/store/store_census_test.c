@@ -91,7 +91,8 @@ static void a_long_queue_counts_with_its_key(void **state) {
         store_queue_push(&entries, queue, slice_from_string("0123456789012345678901234567890"));
     }
     expect_census(&entries, "queue", true, 60);
-    store_queue_free_item(&entries, store_queue_pop(queue));
+    (void)store_queue_take(&entries, queue);
+    store_queue_free_taken(&entries);
     store_queue_empty(&entries, queue);
     assert_int_equal(queue->queue_bytes, 0);
     store_entries_clear(&entries);

@@ -230,7 +230,7 @@ static void the_owners_keys_have_room_when_others_have_filled_the_store(void **s
     (void)state;
     struct store_fixture fixture;
     fixture_init(&fixture, (size_t)1 << 20);
-    store_table_reserve_for(fixture.table, S("/own/"));
+    store_table_own(fixture.table, S("/own/"));
     leak(&fixture);
     apply_value(&fixture, 1, STORE_SET, S("/own/k"), S("v"));
     assert_silent(&fixture);
@@ -273,6 +273,79 @@ static void what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
+static int owned_setup(void **state) {
+    int code = store_setup(state);
+    struct store_fixture *store = *state;
+    if (code == 0) {
+        store_table_own(store->table, S("/own/"));
+    }
+    return code;
+}
+
+#define owned_test(function) cmocka_unit_test_setup_teardown(function, owned_setup, store_teardown)
+
+static void assert_popped(const struct store_fixture *store, int client, struct slice front) {
+    assert_int_equal(store->effects.count, 1);
+    const struct store_reply *reply = assert_reply(store, 0, client, STORE_REPLY_POP);
+    assert_true(reply->pop.length == 1);
+    assert_true(slice_equals(reply->pop.front, front));
+}
+
+static void a_pop_of_an_own_key_is_answered_when_something_is_told(void **state) {
+    struct store_fixture *store = *state;
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_silent(store);
+    assert_int_equal(store_table_waiting(store->table), 1);
+    store_table_tell(store->table, S("/own/q"), S(""), &store->effects);
+    assert_silent(store);
+    store_table_tell(store->table, S("/own/q"), S("word"), &store->effects);
+    assert_popped(store, 1, S("word"));
+    apply_key(store, 1, STORE_QUEUE_LENGTH, S("/own/q"));
+    assert_integer(store, 1, 0);
+    assert_int_equal(store_table_waiting(store->table), 0);
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
+static void a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there(void **state) {
+    struct store_fixture *store = *state;
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/q"), S("word"));
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_popped(store, 1, S("word"));
+}
+
+static void those_who_wait_for_an_item_take_one_each_in_their_order(void **state) {
+    struct store_fixture *store = *state;
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_key(store, 2, STORE_QUEUE_POP, S("/own/q"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/q"), S("first"));
+    assert_popped(store, 1, S("first"));
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/q"), S("second"));
+    assert_popped(store, 2, S("second"));
+}
+
+/* A value is no item. Who waits is answered once, so it learns that there is none. */
+static void a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel(void **state) {
+    struct store_fixture *store = *state;
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_value(store, 0, STORE_SET, S("/own/q"), S("value"));
+    assert_int_equal(assert_reply(store, 0, 1, STORE_REPLY_POP)->pop.length, 0);
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/r"));
+    apply_key(store, 1, STORE_CANCEL_WAIT, S(""));
+    assert_byte(store, 0, 1, STORE_WAIT_CANCELLED);
+    apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/r"), S("kept"));
+    assert_silent(store);
+}
+
+static void a_pop_that_waits_takes_the_place_of_the_wait_before(void **state) {
+    struct store_fixture *store = *state;
+    apply_keys(store, 1, STORE_WAIT, KEYS(S("/own/q")));
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_int_equal(store_table_waiting(store->table), 1);
+    store_table_disconnect(store->table, &store->clients[1]);
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
 static void a_full_store_loses_what_the_host_tells_and_closes_nobody(void **state) {
     (void)state;
     static uint8_t much[2 << 10];
@@ -288,6 +361,11 @@ static const struct CMUnitTest tests[] = {
     store_test(what_the_host_tells_replaces_what_nobody_has_read),
     store_test(what_the_host_tells_releases_who_waits_and_an_empty_word_empties_the_queue),
     cmocka_unit_test(a_full_store_loses_what_the_host_tells_and_closes_nobody),
+    owned_test(a_pop_of_an_own_key_is_answered_when_something_is_told),
+    owned_test(a_pop_of_an_own_key_is_answered_at_once_where_an_item_is_there),
+    owned_test(those_who_wait_for_an_item_take_one_each_in_their_order),
+    owned_test(a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel),
+    owned_test(a_pop_that_waits_takes_the_place_of_the_wait_before),
     store_test(a_new_table_is_empty),
     store_test(validate_is_not_answered_and_ping_is),
     store_test(a_client_that_leaves_is_not_answered),

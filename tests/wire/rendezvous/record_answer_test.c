@@ -283,31 +283,39 @@ static struct store_reply item(const char *text) {
         .kind = STORE_REPLY_POP, .pop = {.length = front.length > 0, .front = front}};
 }
 
-/* A node that delegates. Returns the tag of its wait. */
-static uint64_t delegate_up(struct lone_node *node) {
+/* A node that would delegate. It asks whether presence is served and delegation is offered, both in
+ * one question. Returns the tag of that; that of the question about the protocol is the next. */
+static uint64_t ask_for_delegation(struct lone_node *node) {
     struct rendezvous_record_store_settings settings = lone_settings;
     settings.delegates = true;
     *node = (struct lone_node){.store = rendezvous_record_store_new(&settings)};
-    lone_reply(node, lone_ask_protocol(node, true), lone_blob("1 muster 0.3.0"));
-    lone_reply(node, lone_sent(node, STORE_CHECK, LONE_OWN "delegation"), lone_byte(STORE_READY));
+    lone_open(node);
+    uint64_t offered = lone_sent(node, STORE_CHECK, LONE_OWN "presence/served");
+    const struct record_sending *check = &node->effects.items[node->looked_at - 1].send;
+    assert_int_equal(check->own.request.count, 2);
+    assert_true(slice_equals(check->own.request.keys[1], slice_from_string(LONE_OWN "delegation")));
+    return offered;
+}
+
+/* A node that delegates. Returns the tag of its wait for its standing. */
+static uint64_t delegate_up(struct lone_node *node) {
+    uint64_t offered = ask_for_delegation(node);
+    uint64_t protocol = lone_sent(node, STORE_COMPARE_SET, LONE_OWN "protocol");
+    lone_reply(node, offered, lone_byte(STORE_READY));
+    lone_reply(node, protocol, lone_blob("1 muster 0.3.0"));
     lone_reply(node, lone_sent(node, STORE_COMPARE_SET, LONE_OWN "settings"), lone_blob("1:4"));
     assert_true(lone_told(node, RENDEZVOUS_EVENT_CONNECTED)->connected.offers_delegation);
     lone_ask(node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_PRESENT,
                        .present = {delegate, false, &join_wish}});
     (void)lone_sent(node, STORE_SET, LONE_OWN "presence/a_1_2");
-    return lone_sent(node, STORE_WAIT, STANDING);
+    return lone_sent(node, STORE_QUEUE_POP, STANDING);
 }
 
 static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state) {
     (void)state;
     struct lone_node node;
-    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
-    uint64_t taking = lone_sent(&node, STORE_QUEUE_POP, STANDING);
-    lone_reply(&node, taking, item("")); /* the host is about to replace it */
-    lone_reply(&node, lone_sent(&node, STORE_WAIT, STANDING), lone_byte(STORE_STOP_WAITING));
-    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING),
-        item("standing 1 8 0 0 7 0 0 4 0 1 4 0 0 1 2"));
-    (void)lone_sent(&node, STORE_WAIT, STANDING);
+    lone_reply(&node, delegate_up(&node), item("standing 1 8 0 0 7 0 0 4 0 1 4 0 0 1 2"));
+    (void)lone_sent(&node, STORE_QUEUE_POP, STANDING);
     const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_STANDING);
     assert_int_equal(told->standing.answers, 1);
     assert_int_equal(told->standing.state->round, 8);
@@ -320,11 +328,26 @@ static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state
     lone_tear_down(&node);
 }
 
+static void a_node_that_is_not_offered_delegation_asks_for_presence_alone(void **state) {
+    (void)state;
+    struct lone_node node;
+    uint64_t offered = ask_for_delegation(&node);
+    uint64_t protocol = lone_sent(&node, STORE_COMPARE_SET, LONE_OWN "protocol");
+    lone_reply(&node, protocol, lone_blob("1 muster 0.3.0"));
+    lone_reply(&node, offered, lone_byte(STORE_NOT_READY));
+    uint64_t presence = lone_sent(&node, STORE_CHECK, LONE_OWN "presence/served");
+    lone_reply(&node, presence, lone_byte(STORE_READY));
+    lone_reply(&node, lone_sent(&node, STORE_COMPARE_SET, LONE_OWN "settings"), lone_blob("1:4"));
+    const struct rendezvous_event *told = lone_told(&node, RENDEZVOUS_EVENT_CONNECTED);
+    assert_true(told->connected.has_presence);
+    assert_false(told->connected.offers_delegation);
+    lone_tear_down(&node);
+}
+
 static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
     (void)state;
     struct lone_node node;
-    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
-    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING), item("withdrawn 1"));
+    lone_reply(&node, delegate_up(&node), item("withdrawn 1"));
     assert_true(lone_told(&node, RENDEZVOUS_EVENT_STANDING)->standing.is_withdrawn);
     lone_ask(&node, (struct rendezvous_effect){
                         .kind = RENDEZVOUS_EFFECT_PRESENT, .present = {delegate, false, NULL}});
@@ -339,8 +362,16 @@ static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
 static void a_standing_that_makes_no_sense_ends_it(void **state) {
     (void)state;
     struct lone_node node;
-    lone_reply(&node, delegate_up(&node), lone_byte(STORE_STOP_WAITING));
-    lone_reply(&node, lone_sent(&node, STORE_QUEUE_POP, STANDING), item("standing 1"));
+    lone_reply(&node, delegate_up(&node), item("standing 1"));
+    expect_broken(&node, "has told this node what makes no sense");
+    lone_tear_down(&node);
+}
+
+/* A host answers when there is an item. Who asked on would ask for ever. */
+static void no_standing_at_all_ends_it(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, delegate_up(&node), item(""));
     expect_broken(&node, "has told this node what makes no sense");
     lone_tear_down(&node);
 }
@@ -351,8 +382,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_protocol_that_is_none_is_named),
     cmocka_unit_test(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard),
     cmocka_unit_test(a_node_that_delegates_takes_its_standing_from_its_queue),
+    cmocka_unit_test(a_node_that_is_not_offered_delegation_asks_for_presence_alone),
     cmocka_unit_test(a_node_that_is_let_go_waits_for_changes_again),
     cmocka_unit_test(a_standing_that_makes_no_sense_ends_it),
+    cmocka_unit_test(no_standing_at_all_ends_it),
     cmocka_unit_test(other_settings_are_refused_and_shown),
     cmocka_unit_test(settings_that_are_no_sizes_are_not_shown),
     cmocka_unit_test(a_record_that_makes_no_sense_is_named),

@@ -80,11 +80,15 @@ static inline void lone_ask_kind(struct lone_node *node, enum rendezvous_effect_
 #define LONE_RECORD "/torch.rendezvous.job"
 #define LONE_OWN LONE_RECORD "/muster/"
 
-/* Connects up to the question about the protocol of the job; returns its tag. */
-static inline uint64_t lone_ask_protocol(struct lone_node *node, bool has_presence) {
+static inline void lone_open(struct lone_node *node) {
     lone_ask(node, (struct rendezvous_effect){.kind = RENDEZVOUS_EFFECT_CONNECT, .deadline = {5}});
     assert_int_equal(lone_next(node, RECORD_EFFECT_OPEN)->deadline.nanoseconds, 5);
     rendezvous_record_store_take_opened(node->store, &node->effects);
+}
+
+/* Connects up to the question about the protocol of the job; returns its tag. */
+static inline uint64_t lone_ask_protocol(struct lone_node *node, bool has_presence) {
+    lone_open(node);
     uint64_t presence = lone_sent(node, STORE_CHECK, LONE_OWN "presence/served");
     uint64_t protocol = lone_sent(node, STORE_COMPARE_SET, LONE_OWN "protocol");
     lone_reply(node, presence, lone_byte(has_presence ? STORE_READY : STORE_NOT_READY));
