@@ -274,6 +274,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .descriptor_limit = agent->descriptor_limit,
         .scratch = agent->scratch,
         .function = agent->program != NULL ? agent->program->function : NULL,
+        .processors = agent->node_settings.cpu_count,
         .guardian = agent_guardian_process(agent->guardian),
         .log_thread = agent->log_thread,
         .standby = agent->standby,

@@ -77,6 +77,7 @@ static inline void workers_fixture_init(
         .preparation = &fixture->preparation,
         .environment = &fixture->agent.environment,
         .descriptor_limit = -1,
+        .processors = 4,
         .observer = {workers_fixture_started, workers_fixture_start_failed, workers_fixture_ending,
             workers_fixture_exited, workers_fixture_all_gone, fixture},
     };

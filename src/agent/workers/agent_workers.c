@@ -5,9 +5,9 @@
 
 #include "agent/standby/agent_standby.h"
 #include "agent/workers/agent_workers_state.h"
+#include "agent/workers/worker_batch.h"
 #include "agent/workers/worker_start.h"
 #include "base/memory.h"
-#include "host/process/process_spawn.h"
 
 /* How long a start waits for the disk before it is said, or before it goes on without. */
 #define DISK_PATIENCE_SECONDS 5
@@ -91,55 +91,40 @@ static void attempt_is_over(void *context) {
 
 /* Starting. */
 
-/* Dresses the environment, and starts a process. */
-static enum failure_code start_process(struct agent_workers *workers, int local_rank,
-    struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT], struct failure *failure) {
-    const struct agent_workers_settings *settings = &workers->settings;
-    int further = agent_standby_dress(settings->standby, local_rank, environment);
-    struct process process;
-    enum failure_code code = FAILURE_NONE;
-    if (settings->function != NULL) {
-        code = worker_value_open(&workers->items[local_rank].value, &further, failure);
-    }
-    const int descriptors[] = {-1, fds[ATTEMPT_STDOUT], fds[ATTEMPT_STDERR], further};
-    if (code == FAILURE_NONE) {
-        code =
-            worker_start_process(settings, local_rank, environment, descriptors, &process, failure);
-    }
-    if (code == FAILURE_NONE) {
-        workers->items[local_rank].pid = process.pid;
-        agent_standby_note_worker(settings->standby, local_rank, process.pid);
-        process_family_add(workers->family, &process);
-    }
-    return code;
-}
-
-static enum failure_code take_place(struct agent_workers *workers, int local_rank,
-    struct text_list *environment, const int fds[ATTEMPT_STREAM_COUNT], struct failure *failure) {
+/* A standby worker takes the place, or a process is started with the batch. */
+static enum failure_code take_place(struct worker_batch *batch, int local_rank,
+    struct text_list *environment_taken, const int fds[ATTEMPT_STREAM_COUNT],
+    struct failure *failure) {
+    struct agent_workers *workers = batch->workers;
     struct agent_worker *worker = &workers->items[local_rank];
-    worker->pid = agent_standby_give(workers->settings.standby, local_rank, environment, fds);
+    worker->pid = agent_standby_give(workers->settings.standby, local_rank, environment_taken, fds);
     if (worker->pid == 0) {
-        return start_process(workers, local_rank, environment, fds, failure);
+        return worker_batch_add(batch, local_rank, environment_taken, fds, failure);
     }
-    awaited_place_keep(&worker->place, environment, fds);
+    awaited_place_keep(&worker->place, environment_taken, fds);
+    text_list_clear(environment_taken);
+    for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
+        attempt_logs_close_stream(batch->logs, fds[i]);
+    }
     return FAILURE_NONE;
 }
 
-static enum failure_code start_worker(struct agent_workers *workers, struct attempt_logs *logs,
+static enum failure_code prepare_worker(struct worker_batch *batch, struct attempt_logs *logs,
     int local_rank, struct failure *failure) {
+    struct agent_workers *workers = batch->workers;
+    struct text_list environment = {0};
     int fds[ATTEMPT_STREAM_COUNT] = {-1, -1};
     enum failure_code code = FAILURE_NONE;
     for (int i = 0; i < ATTEMPT_STREAM_COUNT && code == FAILURE_NONE; i++) {
         code = attempt_logs_open_stream(logs, local_rank, (enum attempt_stream)i, &fds[i], failure);
     }
-    struct text_list environment = {0};
     workers->items[local_rank].error_file = attempt_logs_error_file(logs, local_rank);
     if (code == FAILURE_NONE) {
         code = worker_start_environment(&workers->settings, workers->placement, local_rank,
             workers->items[local_rank].error_file, workers->timer_file, &environment, failure);
     }
     if (code == FAILURE_NONE) {
-        code = take_place(workers, local_rank, &environment, fds, failure);
+        return take_place(batch, local_rank, &environment, fds, failure);
     }
     text_list_clear(&environment);
     for (int i = 0; i < ATTEMPT_STREAM_COUNT; i++) {
@@ -148,19 +133,50 @@ static enum failure_code start_worker(struct agent_workers *workers, struct atte
     return code;
 }
 
+static enum failure_code start_each(struct agent_workers *workers, struct attempt_logs *logs,
+    int *out_local_rank, struct failure *failure) {
+    struct worker_batch batch;
+    enum failure_code code = FAILURE_NONE;
+    worker_batch_init(&batch, workers, logs, workers->count);
+    for (size_t rank = 0; rank < workers->count && code == FAILURE_NONE; rank++) {
+        *out_local_rank = (int)rank;
+        code = prepare_worker(&batch, logs, (int)rank, failure);
+        if (code == FAILURE_NONE && (worker_batch_is_full(&batch) || rank + 1 == workers->count)) {
+            code = worker_batch_start(&batch, out_local_rank, failure);
+        }
+    }
+    worker_batch_clear(&batch);
+    return code;
+}
+
 static enum failure_code start_all(struct agent_workers *workers, struct attempt_files *files,
     const char *reason, int *out_local_rank, struct failure *failure) {
     struct attempt_logs logs;
     enum failure_code code =
         attempt_logs_init(&logs, &workers->logs_settings, files, reason, failure);
-    *out_local_rank = code == FAILURE_NONE ? 0 : files->failed_local_rank;
-    for (size_t rank = 0; rank < workers->count && code == FAILURE_NONE; rank++) {
-        *out_local_rank = (int)rank;
-        code = start_worker(workers, &logs, (int)rank, failure);
+    if (code == FAILURE_NONE) {
+        code = start_each(workers, &logs, out_local_rank, failure);
+    } else {
+        *out_local_rank = files->failed_local_rank;
     }
     workers->has_started = true;
     workers->log_directory = files == NULL ? NULL : memory_duplicate_string(files->directory);
     attempt_logs_clear(&logs);
+    return code;
+}
+
+/* What was kept for the place is the place's. */
+static enum failure_code start_in_place(
+    struct agent_workers *workers, int local_rank, struct failure *failure) {
+    struct awaited_place *place = &workers->items[local_rank].place;
+    struct worker_batch batch;
+    worker_batch_init(&batch, workers, NULL, 1);
+    enum failure_code code =
+        worker_batch_add(&batch, local_rank, &place->environment, place->streams, failure);
+    if (code == FAILURE_NONE) {
+        code = worker_batch_start(&batch, &local_rank, failure);
+    }
+    worker_batch_clear(&batch);
     return code;
 }
 
@@ -204,8 +220,7 @@ static void place_settled(void *context, int local_rank, bool has_gone_through) 
     enum failure_code code = FAILURE_NONE;
     if (!has_gone_through) {
         worker->pid = 0;
-        code = start_process(
-            workers, local_rank, &worker->place.environment, worker->place.streams, &failure);
+        code = start_in_place(workers, local_rank, &failure);
     }
     awaited_place_clear(&worker->place);
     if (code != FAILURE_NONE) {
@@ -351,6 +366,7 @@ enum failure_code agent_workers_new(struct event_loop *loop,
     };
     struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
     workers->items = memory_allocate(workers->count * sizeof *workers->items);
+    workers->crew = spawn_crew_new(settings->processors);
     workers->evidence = process_evidence_new();
     workers->impatience = event_timer_new(loop, disk_is_late, workers);
     enum failure_code code = open_parts(workers, loop, failure);
@@ -368,6 +384,7 @@ void agent_workers_free(struct agent_workers *workers) {
     }
     finished_logs_free(workers->finished_logs);
     process_family_free(workers->family);
+    spawn_crew_free(workers->crew);
     worker_errors_free(workers->errors);
     event_timer_free(workers->impatience);
     errands_free(workers->errands);

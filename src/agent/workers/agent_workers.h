@@ -44,6 +44,7 @@ struct agent_workers_settings {
     const struct agent_scratch *scratch; /* NULL: none */
     long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
     const struct process_function *function; /* run in the place of the program; or NULL */
+    int processors;                          /* so many processors may be used to start workers */
     struct guardian *guardian;
     struct log_thread *log_thread; /* NULL when no stream is redirected */
     struct agent_standby *standby; /* NULL when there are no standby workers */

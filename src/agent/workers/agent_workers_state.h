@@ -13,6 +13,7 @@
 #include "host/failure/process_evidence.h"
 #include "host/loop/errands.h"
 #include "host/process/process_family.h"
+#include "host/process/spawn_crew.h"
 
 struct agent_worker {
     pid_t pid;      /* 0: not started */
@@ -28,6 +29,7 @@ struct agent_worker {
 struct agent_workers {
     const struct agent_workers_settings settings;
     struct process_family *family;
+    struct spawn_crew *crew;
     struct process_evidence *evidence;
     struct errands *errands;
     struct worker_errors *errors;

@@ -23,22 +23,29 @@ enum failure_code worker_start_environment(const struct agent_workers_settings *
     return FAILURE_NONE;
 }
 
+void worker_start_request(const struct agent_workers_settings *settings, int local_rank,
+    const struct text_list *environment, const int descriptors[4], struct text_list *out_arguments,
+    struct process_request *out_request) {
+    const struct cpu_plan *cpus = &settings->preparation->cpus;
+    worker_command_build(
+        settings->config, settings->preparation->python, local_rank, out_arguments);
+    process_request_init(out_request, out_arguments, environment);
+    out_request->stdin_fd = descriptors[0];
+    out_request->stdout_fd = descriptors[1];
+    out_request->stderr_fd = descriptors[2];
+    out_request->extra_fd = descriptors[3];
+    out_request->cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
+    out_request->descriptor_limit = settings->descriptor_limit;
+    out_request->function = settings->function;
+    out_request->guardian_fd = guardian_descriptor(settings->guardian);
+}
+
 enum failure_code worker_start_process(const struct agent_workers_settings *settings,
     int local_rank, const struct text_list *environment, const int descriptors[4],
     struct process *out_process, struct failure *failure) {
-    const struct cpu_plan *cpus = &settings->preparation->cpus;
     struct text_list arguments = {0};
     struct process_request request;
-    worker_command_build(settings->config, settings->preparation->python, local_rank, &arguments);
-    process_request_init(&request, &arguments, environment);
-    request.stdin_fd = descriptors[0];
-    request.stdout_fd = descriptors[1];
-    request.stderr_fd = descriptors[2];
-    request.extra_fd = descriptors[3];
-    request.cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
-    request.descriptor_limit = settings->descriptor_limit;
-    request.function = settings->function;
-    request.guardian_fd = guardian_descriptor(settings->guardian);
+    worker_start_request(settings, local_rank, environment, descriptors, &arguments, &request);
     enum failure_code code = process_spawn(&request, out_process, failure);
     text_list_clear(&arguments);
     return code;

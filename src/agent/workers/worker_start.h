@@ -16,8 +16,14 @@ __attribute__((warn_unused_result)) enum failure_code worker_start_environment(
     int local_rank, const char *error_file, const char *timer_file,
     struct text_list *out_environment, struct failure *failure);
 
-/* Starts the process. `descriptors` are standard input, output and error, and the fourth; -1: the
- * agent's own, and no fourth. All stay the caller's. */
+/* What the process is started with. `descriptors` are standard input, output and error, and the
+ * fourth; -1: the agent's own, and no fourth. All stay the caller's, and so do the arguments, which
+ * are empty before; the request borrows them. */
+void worker_start_request(const struct agent_workers_settings *settings, int local_rank,
+    const struct text_list *environment, const int descriptors[4], struct text_list *out_arguments,
+    struct process_request *out_request);
+
+/* Starts it. */
 __attribute__((warn_unused_result)) enum failure_code worker_start_process(
     const struct agent_workers_settings *settings, int local_rank,
     const struct text_list *environment, const int descriptors[4], struct process *out_process,
