@@ -101,7 +101,7 @@ class Job:
         self.worker_words = self.command(str(self.worker))
         self.notes_file = self.directory / "notes"
         self.notes_file.touch()
-        self.noted, self.unread = [], open(self.notes_file, encoding="ascii")
+        self.noted, self.half, self.unread = [], "", open(self.notes_file, encoding="ascii")
         self.port = free_port()
         self.options = ["--nnodes", str(nodes), "--nproc-per-node", str(self.workers), "--max-restarts", "1000"]
         self.register = register
@@ -178,8 +178,10 @@ class Job:
         return answer
 
     def notes(self):
-        """All notes so far, in the order of writing. Each was one write, so no line is read in halves."""
-        for line in self.unread:
+        """All notes so far, in the order of writing. Each was one write, of which a part can be there already where
+        a page ends: the rest of such a line is read the next time."""
+        *lines, self.half = (self.half + self.unread.read()).split("\n")
+        for line in lines:
             what, time, node, rank, world, pid = line.split()
             self.noted.append(Note(what, int(time), node, rank, int(world), int(pid)))
         return self.noted
