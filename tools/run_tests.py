@@ -3,11 +3,11 @@
 """Runs the test stages, prints what each counted and why tests were skipped, one line for each reason, and
 ends with `N passed, N failed, N skipped`.
 
-    tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION]
+    tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION] [--part K/N]
 
 A stage is a meson run (unit, simulation, fuzz corpora, source checks; `meson:SUITE+SUITE` runs only
 those suites), a pytest run or a check program. --wrapper is put before every meson test (valgrind),
---marks chooses among the pytest tests.
+--marks chooses among the pytest tests, and --part takes the K-th (from 0) of N parts of them, of about the same size.
 
 Tests of real processes are played beside each other, on machines that may be slow. Where a few of a stage fail,
 each is played once more, alone. One that passes then counts as passed, and is named as unsteady at the end, for
@@ -155,6 +155,8 @@ def failures_of_suite(suite):
 def run_pytest(options, folder, is_parallel=True, more=0):
     """Runs one folder of pytest tests against the binary of the given build."""
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()), MORE_TESTS=str(more))
+    if options.part:
+        environment["PART_OF_TESTS"] = options.part
     pytest = [sys.executable, "-m", "pytest", "-q", "-rfE"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
@@ -203,6 +205,7 @@ def main():
     parser.add_argument("--only", default="meson,command,interop", metavar="STAGE,STAGE")
     parser.add_argument("--wrapper", metavar="COMMAND")
     parser.add_argument("--marks", metavar="EXPRESSION")
+    parser.add_argument("--part", metavar="K/N")
     options = parser.parse_args()
     total, lines = Counts(), []
     for stage in options.only.split(","):
