@@ -16,19 +16,23 @@ static int compare_entries(const void *left, const void *right) {
     return node_identity_compare(&left_entry->identity, &right_entry->identity);
 }
 
-/* The heartbeats in the record, in torchrun's order. No entry has been silent yet. */
-static size_t list_heartbeats(
-    const struct rendezvous_state *state, struct heartbeat_entry *out_entries) {
-    size_t count = 0;
+/* Adds the heartbeats in the record, in torchrun's order. No entry has been silent yet. */
+static void list_heartbeats(
+    const struct rendezvous_state *state, bool of_torchrun_alone, struct heartbeat_watch *watch) {
+    size_t capacity = 0;
     for (size_t i = 0; i < state->count; i++) {
         const struct rendezvous_node *node = &state->nodes[i];
-        if (node->has_heartbeat) {
-            out_entries[count++] =
+        if (node->has_heartbeat &&
+            !(of_torchrun_alone && node_identity_is_muster(&node->identity))) {
+            watch->entries =
+                memory_reserve(watch->entries, &capacity, watch->count + 1, sizeof *watch->entries);
+            watch->entries[watch->count++] =
                 (struct heartbeat_entry){.identity = node->identity, .heartbeat = node->heartbeat};
         }
     }
-    qsort(out_entries, count, sizeof *out_entries, compare_entries);
-    return count;
+    if (watch->count > 1) {
+        qsort(watch->entries, watch->count, sizeof *watch->entries, compare_entries);
+    }
 }
 
 static struct duration accounted_time(
@@ -54,31 +58,27 @@ static bool has_stood_still(
 }
 
 /* Both lists are sorted, so one pass finds the entry that each node had at the previous look. */
-static void carry_silence_over(const struct heartbeat_watch *watch, struct heartbeat_entry *entries,
-    size_t count, struct duration passed) {
+static void carry_silence_over(
+    const struct heartbeat_watch *watch, struct heartbeat_watch *now, struct duration passed) {
     size_t before = 0;
-    for (size_t i = 0; i < count; i++) {
-        while (before < watch->count && compare_entries(&watch->entries[before], &entries[i]) < 0) {
+    for (size_t i = 0; i < now->count; i++) {
+        struct heartbeat_entry *entry = &now->entries[i];
+        while (before < watch->count && compare_entries(&watch->entries[before], entry) < 0) {
             before++;
         }
-        if (before < watch->count && has_stood_still(&watch->entries[before], &entries[i])) {
-            entries[i].silent_for = add(watch->entries[before].silent_for, passed);
+        if (before < watch->count && has_stood_still(&watch->entries[before], entry)) {
+            entry->silent_for = add(watch->entries[before].silent_for, passed);
         }
     }
 }
 
 void heartbeat_watch_look(struct heartbeat_watch *watch, const struct rendezvous_state *state,
-    struct instant now, struct duration patience) {
-    struct heartbeat_entry *entries = memory_allocate(state->count * sizeof *entries);
-    size_t count = list_heartbeats(state, entries);
-    carry_silence_over(watch, entries, count, accounted_time(watch, now, patience));
+    struct instant now, struct duration patience, bool of_torchrun_alone) {
+    struct heartbeat_watch later = {.last_look = now, .has_looked = true};
+    list_heartbeats(state, of_torchrun_alone, &later);
+    carry_silence_over(watch, &later, accounted_time(watch, now, patience));
     free(watch->entries);
-    *watch = (struct heartbeat_watch){
-        .entries = entries,
-        .count = count,
-        .last_look = now,
-        .has_looked = true,
-    };
+    *watch = later;
 }
 
 struct duration heartbeat_watch_silence(

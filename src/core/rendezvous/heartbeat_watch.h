@@ -23,7 +23,7 @@ struct heartbeat_entry {
 
 /* A zeroed struct is valid and empty. */
 struct heartbeat_watch {
-    struct heartbeat_entry *entries; /* of the nodes in the record, in torchrun's order */
+    struct heartbeat_entry *entries; /* of the nodes that are looked at, in torchrun's order */
     size_t count;
     struct instant last_look;
     bool has_looked;
@@ -31,10 +31,11 @@ struct heartbeat_watch {
 
 void heartbeat_watch_clear(struct heartbeat_watch *watch);
 
-/* Takes note of the heartbeats in the record. One look adds at most `patience` to the silence of a
- * node. It should be about twice the time between two looks. */
+/* Takes note of the heartbeats in the record; of torchrun's nodes alone where others tell of
+ * Muster's. One look adds at most `patience` to the silence of a node. It should be about twice the
+ * time between two looks. */
 void heartbeat_watch_look(struct heartbeat_watch *watch, const struct rendezvous_state *state,
-    struct instant now, struct duration patience);
+    struct instant now, struct duration patience, bool of_torchrun_alone);
 
 /* How long the heartbeat of the node has not changed. Zero for a node that was never seen. */
 struct duration heartbeat_watch_silence(

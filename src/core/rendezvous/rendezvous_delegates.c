@@ -143,6 +143,11 @@ static void say_no_meeting(
     }
 }
 
+void rendezvous_delegates_note_record(struct rendezvous_delegates *delegates) {
+    delegates->is_record_news = true;
+    delegates->are_served = false;
+}
+
 void rendezvous_delegates_forget(
     struct rendezvous_delegates *delegates, const struct node_identity *identity) {
     size_t place = node_table_find(&delegates->places, identity);
@@ -186,6 +191,7 @@ struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegate
         delegate->wish.sequence == wish->sequence || wish->kind != RENDEZVOUS_WISH_LEAVE;
     bool is_same = is_known && is_heard && rendezvous_wish_wants_the_same(&delegate->wish, wish);
     delegate->wish = *wish;
+    delegates->are_served = delegates->are_served && is_same;
     rendezvous_delegates_note_meeting(delegates, identity, &wish->meeting);
     note_readiness(delegates, delegate);
     return is_same ? NULL : delegate;

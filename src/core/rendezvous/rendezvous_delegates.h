@@ -65,9 +65,11 @@ struct rendezvous_delegates {
      * held until all of them are ready. */
     bool is_held;
     bool is_host_awaited;
-    size_t awaited;              /* so many of its nodes are not ready, with the host */
-    bool is_record_news;         /* the record was seen or written since all were told last */
-    bool are_released;           /* all were told that this node serves them no more */
+    size_t awaited;      /* so many of its nodes are not ready, with the host */
+    bool is_record_news; /* the record was seen or written since all were told last */
+    bool are_served;     /* nothing is to be written for them, as long as neither they nor the
+                            record say anything else */
+    bool are_released;   /* all were told that this node serves them no more */
     struct moment leaving_until; /* so long others that leave may follow the last one */
 };
 
@@ -96,6 +98,9 @@ void rendezvous_delegates_note_meeting(struct rendezvous_delegates *delegates,
  * new is wished of the record. Whether all nodes of a round are ready now is news of the record. */
 struct rendezvous_delegate *rendezvous_delegates_hear(struct rendezvous_delegates *delegates,
     const struct node_identity *identity, const struct rendezvous_wish *wish);
+/* The record was seen or written: all are to be told, and it may be that something is to be written
+ * for them. */
+void rendezvous_delegates_note_record(struct rendezvous_delegates *delegates);
 void rendezvous_delegates_forget(
     struct rendezvous_delegates *delegates, const struct node_identity *identity);
 /* The role of a node that wants to be in the newest round, and has said its role. Else the role in

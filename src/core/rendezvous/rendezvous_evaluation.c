@@ -290,7 +290,8 @@ static void take_note(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
     const struct rendezvous_state *seen = &machine->view.seen;
     struct instant now = step->event->now;
-    rendezvous_losses_look(&machine->losses, seen, now, machine->settings.keep_alive_interval);
+    rendezvous_losses_look(&machine->losses, seen, now, machine->settings.keep_alive_interval,
+        machine->link.has_presence);
     rendezvous_place_look(&machine->place, &machine->view);
     rendezvous_growth_look(&machine->growth, seen, now);
     rendezvous_failure_look(&machine->failure, seen, now);

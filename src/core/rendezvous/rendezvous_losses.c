@@ -59,9 +59,9 @@ void rendezvous_losses_forget_all(struct rendezvous_losses *losses) {
 /* Judged by heartbeats. */
 
 void rendezvous_losses_look(struct rendezvous_losses *losses, const struct rendezvous_state *seen,
-    struct instant now, struct duration keep_alive_interval) {
-    heartbeat_watch_look(
-        &losses->heartbeats, seen, now, (struct duration){2 * keep_alive_interval.nanoseconds});
+    struct instant now, struct duration keep_alive_interval, bool has_presence) {
+    heartbeat_watch_look(&losses->heartbeats, seen, now,
+        (struct duration){2 * keep_alive_interval.nanoseconds}, has_presence);
 }
 
 static bool is_silent(const struct rendezvous_losses *losses, const struct rendezvous_node *node,

@@ -45,9 +45,9 @@ void rendezvous_losses_forget_all(struct rendezvous_losses *losses);
 bool rendezvous_losses_include(
     const struct rendezvous_losses *losses, const struct node_identity *identity);
 
-/* Takes note of the heartbeats in the record. */
+/* Takes note of the heartbeats in the record that count. `has_presence`: see below. */
 void rendezvous_losses_look(struct rendezvous_losses *losses, const struct rendezvous_state *seen,
-    struct instant now, struct duration keep_alive_interval);
+    struct instant now, struct duration keep_alive_interval, bool has_presence);
 
 /* What is known of a node of the record seen. `has_presence`: the backend reports Muster's nodes
  * that are gone, and their heartbeats are ignored. */

@@ -215,7 +215,7 @@ static void see(struct rendezvous_step *step, const struct rendezvous_state *sta
         rendezvous_link_note_news(&machine->link);
     }
     bool was_listed = machine->view.has_record && rendezvous_view_self(&machine->view) != NULL;
-    machine->delegates.is_record_news = true;
+    rendezvous_delegates_note_record(&machine->delegates);
     rendezvous_view_see(&machine->view, state_or_null, step->event->has_traces);
     rename_if_taken_out(step, was_listed);
 }
@@ -238,7 +238,7 @@ static void take_written(struct rendezvous_step *step) {
     }
     if (step->event->written.has_won) {
         rendezvous_view_adopt_draft(&machine->view);
-        machine->delegates.is_record_news = true;
+        rendezvous_delegates_note_record(&machine->delegates);
         rendezvous_link_win_write(&machine->link, step->event->now,
             rendezvous_heartbeat_interval(machine), machine->settings.keep_alive_interval);
     } else {

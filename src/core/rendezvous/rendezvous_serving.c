@@ -371,20 +371,21 @@ bool rendezvous_serving_gathers(const struct rendezvous_step *step) {
 
 bool rendezvous_serve(struct rendezvous_step *step) {
     struct rendezvous_machine *machine = step->machine;
-    if (machine->delegates.count == 0 || is_withdrawn(machine) ||
+    struct rendezvous_delegates *delegates = &machine->delegates;
+    if (delegates->count == 0 || delegates->are_served || is_withdrawn(machine) ||
         rendezvous_serving_gathers(step)) {
         return false;
     }
-    if (rendezvous_gathering_end(&machine->delegates.gathering, step->event->now) &&
+    if (rendezvous_gathering_end(&delegates->gathering, step->event->now) &&
         machine->view.seen.is_complete) {
         rendezvous_growth_note_gathered(&machine->growth);
     }
-    struct pass pass = {
-        .step = step, .delegates = &machine->delegates, .seen = &machine->view.seen};
+    struct pass pass = {.step = step, .delegates = delegates, .seen = &machine->view.seen};
     pass.places = rendezvous_state_places(pass.seen);
     bool has_written = close_for_them(&pass) || take_out_those_who_leave(&pass) ||
                        end_round_for_them(&pass) || let_in_and_mark(&pass);
     node_table_clear(&pass.places);
+    delegates->are_served = !has_written;
     return has_written;
 }
 

@@ -195,10 +195,11 @@ static void an_account_that_was_cleared_away_is_none(void **state) {
     tear_down(&fixture);
 }
 
-#define PRESENCE_PREFIX "/torch.rendezvous.job/muster/presence/"
+static char presence_prefix[] = "/torch.rendezvous.job/muster/presence/";
+
 /* At an agent's store, and at another one. */
 #define test_at_both(function)                                                                     \
-    cmocka_unit_test_prestate(function, PRESENCE_PREFIX), cmocka_unit_test_prestate(function, NULL)
+    cmocka_unit_test_prestate(function, presence_prefix), cmocka_unit_test_prestate(function, NULL)
 
 static const struct CMUnitTest tests[] = {
     test_at_both(an_account_that_was_cleared_away_is_none),

@@ -14,7 +14,7 @@ static struct instant at(double seconds) {
 
 static void look(
     struct heartbeat_watch *watch, const struct rendezvous_state *record, double seconds) {
-    heartbeat_watch_look(watch, record, at(seconds), patience);
+    heartbeat_watch_look(watch, record, at(seconds), patience, false);
 }
 
 static double silence(const struct heartbeat_watch *watch, const char *address) {
@@ -156,15 +156,34 @@ static void a_node_without_a_heartbeat_is_not_watched(void **state) {
     rendezvous_state_clear(&record);
 }
 
+static void where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at(void **state) {
+    (void)state;
+    struct heartbeat_watch watch = {0};
+    struct rendezvous_state record = {0};
+    struct node_identity muster = muster_node("m");
+    beat(&record, "t", 100);
+    place(&record, muster)->heartbeat = wall_seconds(100);
+    heartbeat_watch_look(&watch, &record, at(0), patience, true);
+    heartbeat_watch_look(&watch, &record, at(5), patience, true);
+    check_silence(&watch, "t", 5);
+    assert_true(heartbeat_watch_silence(&watch, &muster).nanoseconds == 0);
+    look(&watch, &record, 6); /* from now on by their heartbeats, too */
+    look(&watch, &record, 8);
+    check_silence(&watch, "t", 8);
+    assert_true(duration_seconds(heartbeat_watch_silence(&watch, &muster)) == 2);
+    heartbeat_watch_clear(&watch);
+    rendezvous_state_clear(&record);
+}
+
 static void silence_does_not_run_over(void **state) {
     (void)state;
     struct heartbeat_watch watch = {0};
     struct rendezvous_state record = {0};
     beat(&record, "a", 100);
     look(&watch, &record, 0);
-    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER);
+    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER, false);
     watch.last_look = at(0);
-    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER);
+    heartbeat_watch_look(&watch, &record, (struct instant){INT64_MAX}, DURATION_FOREVER, false);
     struct node_identity identity = torch_node("a");
     assert_true(heartbeat_watch_silence(&watch, &identity).nanoseconds == INT64_MAX);
     heartbeat_watch_clear(&watch);
@@ -185,7 +204,7 @@ static void ten_thousand_nodes_are_watched_in_any_order(void **state) {
             record.nodes[i].heartbeat = wall_seconds(number % 2 == 0 ? 7 : round);
             snprintf(record.nodes[i].identity.address, NODE_ADDRESS_SIZE, "n%zu", number);
         }
-        heartbeat_watch_look(&watch, &record, at((double)round), patience);
+        heartbeat_watch_look(&watch, &record, at((double)round), patience, false);
     }
     assert_int_equal(watch.count, NODES);
     for (size_t i = 0; i < NODES; i++) {
@@ -207,6 +226,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_left_the_record_is_forgotten),
     cmocka_unit_test(newcomers_on_either_side_leave_the_silence_of_others_alone),
     cmocka_unit_test(a_node_without_a_heartbeat_is_not_watched),
+    cmocka_unit_test(where_others_tell_of_musters_nodes_torchruns_alone_are_looked_at),
     cmocka_unit_test(silence_does_not_run_over),
     cmocka_unit_test(ten_thousand_nodes_are_watched_in_any_order),
 };

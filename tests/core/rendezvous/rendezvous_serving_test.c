@@ -114,6 +114,18 @@ static void beside_a_node_of_torchrun_all_write_for_themselves(void **state) {
     assert_int_equal(bench->writes, writes);
 }
 
+/* Nothing has to be done for them meanwhile, and nobody wishes anything new. */
+static void who_is_missing_in_a_record_of_another_is_let_in_again(void **state) {
+    struct bench *bench = *state;
+    run_with_a_and_b(bench);
+    assert_true(bench->machine->delegates.are_served);
+    struct node_identity b = muster_node("b");
+    assert_true(rendezvous_state_take_out(&bench->record, &b, 1));
+    bench_change(bench);
+    bench_expect_record(bench, "round 2 complete [" ME ":1 " A ":0] wait [" B "] spare [] because "
+                               "node b (pid 1) has left the round");
+}
+
 static void who_wants_to_write_itself_is_let_go(void **state) {
     struct bench *bench = *state;
     run_with_a_and_b(bench);
@@ -395,6 +407,7 @@ static void many_who_come_one_by_one_take_few_writes(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
+    ON_BENCH(who_is_missing_in_a_record_of_another_is_let_in_again),
     ON_BENCH(many_nodes_come_in_one_write),
     ON_BENCH(who_leaves_is_taken_out_and_told),
     ON_BENCH(a_failure_is_charged_once_for_several_nodes),
