@@ -2,10 +2,11 @@
 """Nodes for which the host of the store writes the record (--rdzv-conf delegation)."""
 
 import signal
+import time
 
 import pytest
 
-from support.nodes import wait_until
+from support.nodes import WORKER, wait_until
 
 NAMES = ["node1", "node2", "node3", "node4"]
 
@@ -52,6 +53,34 @@ def test_nodes_are_told_their_ranks_at_the_start_and_at_a_restart(make_job):
     assert job.succeeds()
     assert all(said(node, "round <- released 1") for node in nodes), job.tell()
     assert not any(said(node, "set_role_info") for node in nodes), job.tell()
+
+
+# Ends when it is told to, but not before there is a file of that name.
+SLOW_WORKER = """\
+if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ]; then
+    trap 'until [ -e may_end ]; do sleep 0.02; done; exit 0' TERM
+fi
+""" + WORKER
+
+
+@pytest.mark.parametrize("slow", ["node1", "node3"], ids=["on the host", "on another node"])
+def test_no_worker_starts_before_the_slowest_old_one_has_ended(make_job, scratch, slow):
+    (scratch / "slow.sh").write_text(SLOW_WORKER)
+    job = make_delegating(make_job, 3)
+    script = {slow: str(scratch / "slow.sh")}
+    nodes = {"node1": job.start_host("node1", script=script.get("node1"))}
+    nodes |= {name: job.start(name, script=script.get(name)) for name in NAMES[1:3]}
+    first = job.wait_for_world(*NAMES[:3])
+    first.of("node2").end(3)
+    nodes["node1"].wait_for_log(" ready 1")  # as the first of those that are quick has told the host
+    time.sleep(0.5)  # in which a start would take 10 ms
+    assert len(job.workers()) == 3 and first.of(slow).is_running(), job.tell()
+    assert not any(said(node, "round <- released") for node in nodes.values()), job.tell()
+    (scratch / "may_end").touch()
+    second = job.wait_for_world(*NAMES[:3])
+    assert second.restarts == {1}
+    second.end()
+    assert job.succeeds()
 
 
 @pytest.mark.parametrize("length", [20, 70])
