@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libmuster-standby against a gatekeeper that says what an agent says. The standby workers are
- * children of the test. */
+/* libmuster-standby in a standby worker, against a gatekeeper that says what an agent says. The
+ * standby workers are children of the test. */
 #include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/standby_record.h"
 #include "muster/standby.h"
 
 #define PACKET_MAXIMUM 1024
@@ -37,12 +36,6 @@ struct child {
     void (*after)(void);
     bool has_streams;
 };
-
-static int memory_file(void) {
-    int fd = memfd_create("muster-standby-test", MFD_CLOEXEC);
-    assert_true(fd >= 0);
-    return fd;
-}
 
 static _Noreturn void be_standby_worker(
     const struct gatekeeper *keeper, int fd, const struct child *child) {
@@ -195,16 +188,6 @@ static void expect_output(struct gatekeeper *keeper, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void expect_record(const struct gatekeeper *keeper) {
-    char line[64];
-    char expected[64];
-    ssize_t length = pread(keeper->record, line, sizeof line - 1, 0);
-    assert_true(length > 0);
-    line[length] = '\0';
-    snprintf(expected, sizeof expected, "hello 1 %ld\n", (long)keeper->pid);
-    assert_string_equal(line, expected);
-}
-
 /* What standby workers do. */
 
 static void nothing(void) {
@@ -264,108 +247,6 @@ static void tell_nothing(void) {
 
 /* The tests. */
 
-static void without_an_agent_nothing_happens(void **state) {
-    (void)state;
-    unsetenv("MUSTER_STANDBY");
-    assert_int_equal(muster_standby_wait(), 0);
-}
-
-static void worker_says_hello_and_goes_on(void **state) {
-    (void)state;
-    char order[64];
-    struct gatekeeper keeper = {.pid = getpid(), .record = memory_file()};
-    int fd = dup(keeper.record);
-    snprintf(order, sizeof order, "fd=%d;role=record;pythonpath=0", fd);
-    setenv("MUSTER_STANDBY", order, 1);
-    assert_int_equal(muster_standby_wait(), 0);
-    expect_record(&keeper);
-    assert_null(getenv("MUSTER_STANDBY"));
-    assert_int_equal(fcntl(fd, F_GETFD), -1);
-    assert_int_equal(muster_standby_wait(), 0);
-    close(keeper.record);
-}
-
-/* A robust mutex: its word has the number of the thread that has taken it. */
-static bool has_owner(int record, pid_t owner) {
-    int words[16] = {0};
-    assert_int_equal(pread(record, words, sizeof words, 0), sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (words[i] == (int)owner) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void *wait_on_another_thread(void *context) {
-    (void)context;
-    (void)muster_standby_wait();
-    return NULL;
-}
-
-/* With a record that has room for it in front. */
-static void the_first_thread_arranges_for_its_end_to_be_told_early(void **state) {
-    (void)state;
-    for (int is_first_thread = 0; is_first_thread < 2; is_first_thread++) {
-        char order[64];
-        pthread_t thread;
-        int record = memory_file();
-        assert_int_equal(ftruncate(record, 4096), 0);
-        assert_int_equal(fcntl(record, F_SETFL, O_APPEND), 0);
-        snprintf(order, sizeof order, "fd=%d;role=record", dup(record));
-        setenv("MUSTER_STANDBY", order, 1);
-        if (is_first_thread) {
-            assert_int_equal(muster_standby_wait(), 0);
-        } else {
-            assert_int_equal(pthread_create(&thread, NULL, wait_on_another_thread, NULL), 0);
-            pthread_join(thread, NULL);
-        }
-        assert_int_equal(has_owner(record, getpid()), is_first_thread);
-        char hello[8] = {0};
-        assert_int_equal(pread(record, hello, 7, 4096), 7);
-        assert_string_equal(hello, "hello 1");
-        close(record);
-    }
-}
-
-static void evidence_of_python_is_closed(void **state) {
-    (void)state;
-    char order[64];
-    int fds[] = {memory_file(), memory_file()};
-    snprintf(order, sizeof order, "fd=%d;role=record;evidence=%d;signal=40", fds[0], fds[1]);
-    setenv("MUSTER_STANDBY", order, 1);
-    assert_int_equal(muster_standby_wait(), 0);
-    assert_int_equal(fcntl(fds[1], F_GETFD), -1);
-}
-
-static void descriptor_that_is_another_is_left_alone(void **state) {
-    (void)state;
-    char order[64];
-    char byte;
-    int ends[2];
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
-    snprintf(order, sizeof order, "fd=%d;role=record", ends[1]);
-    setenv("MUSTER_STANDBY", order, 1);
-    assert_int_equal(muster_standby_wait(), -1);
-    assert_int_equal(errno, EBADF);
-    assert_null(getenv("MUSTER_STANDBY"));
-    assert_int_equal(read(ends[0], &byte, 1), -1);
-    close(ends[0]);
-    close(ends[1]);
-}
-
-static void orders_that_make_no_sense_are_refused(void **state) {
-    (void)state;
-    static const char *const orders[] = {"", "fd=3", "role=record", "fd=x;role=record",
-        "fd=-1;role=record", "fd=99999999999999999999;role=record", "fd=3;role=other", ";;=;fd"};
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        setenv("MUSTER_STANDBY", orders[i], 1);
-        assert_int_equal(muster_standby_wait(), -1);
-        assert_int_equal(errno, EINVAL);
-        assert_null(getenv("MUSTER_STANDBY"));
-    }
-}
-
 static void standby_worker_becomes_the_worker(void **state) {
     (void)state;
     struct gatekeeper keeper;
@@ -378,7 +259,7 @@ static void standby_worker_becomes_the_worker(void **state) {
     expect_output(&keeper, "printed before\nand not flushed\n"
                            "rank 3 in /, word a=b, standby unset, path unset\nread a line\n"
                            "then rank 4; a second call gives 0\n");
-    expect_record(&keeper);
+    expect_hello(keeper.record, keeper.pid);
     expect_end(&keeper, 0);
 }
 
@@ -545,12 +426,6 @@ static void without_a_gate_there_is_no_standby_worker(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_an_agent_nothing_happens),
-    cmocka_unit_test(worker_says_hello_and_goes_on),
-    cmocka_unit_test(the_first_thread_arranges_for_its_end_to_be_told_early),
-    cmocka_unit_test(evidence_of_python_is_closed),
-    cmocka_unit_test(descriptor_that_is_another_is_left_alone),
-    cmocka_unit_test(orders_that_make_no_sense_are_refused),
     cmocka_unit_test(standby_worker_becomes_the_worker),
     cmocka_unit_test(modules_that_were_imported_later_are_nothing_to_wait_for),
     cmocka_unit_test(large_environment_comes_in_a_file),
