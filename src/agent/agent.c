@@ -124,6 +124,11 @@ static void write_obstacle(void *context, struct text *out) {
     agent_rendezvous_write_obstacle(agent->rendezvous, out);
 }
 
+static bool is_in_round(void *context, struct text_list *out_unready) {
+    const struct agent *agent = context;
+    return rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), out_unready);
+}
+
 /* The name of a job that has a world is right, and its spare nodes wait for nobody. */
 static void has_waited(void *context) {
     const struct agent *agent = context;
@@ -158,6 +163,7 @@ static void tell_while_joining(struct agent *agent) {
         .log = agent->log,
         .sink = agent->sink,
         .state = seen_record,
+        .in_round = is_in_round,
         .context = agent,
         .obstacle = write_obstacle,
     };

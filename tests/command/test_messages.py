@@ -47,6 +47,38 @@ def test_a_node_says_whom_it_waits_for(muster):
     assert line in lines, running.err()
 
 
+OF_THREE_NODES = """
+import os, pathlib, signal, sys, time
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if os.environ["NODE"] == "node3":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        pathlib.Path("deaf").touch()
+    while os.environ["NODE"] != "node2" or not os.path.exists("deaf"):
+        time.sleep(0.02)
+        if os.environ["NODE"] == "node3" and os.path.exists("may_end"):
+            break
+    sys.exit(3)
+"""
+
+
+def test_while_old_workers_end_a_node_says_whose(muster, scratch):
+    command = "run --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29443 --rdzv-conf delegation=true --local-addr node1 train.py"
+    (line,) = transcript(command)
+    muster.script("train.py", OF_THREE_NODES)
+    command = command.replace("29443", str(free_port())).replace("run ", "run --max-restarts 1 ")
+    nodes = []
+    for name in ("node1", "node2", "node3"):
+        words = command.replace("node1", name).replace("=true", f"=true,is_host={int(name == 'node1')}").split()
+        nodes.append(muster.start(words, env={"NODE": name}))
+    nodes[0].wait_until(lambda: "not ready: node3" in nodes[0].err(), "whom it waits for", 100)
+    (scratch / "may_end").touch()
+    assert {running.finish().status for running in nodes} == {0}
+    lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in nodes[0].err().splitlines()]
+    assert any(said.endswith(line) for said in lines), nodes[0].err()
+    others = nodes[1].err() + nodes[2].err()
+    assert "round 1 of 3 nodes begins" in others and "not ready" not in others and "at work" not in others, others
+
+
 def test_during_the_last_call_a_node_says_when_it_ends(muster):
     command = "run --nnodes 2:4 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29441 --rdzv-id job --local-addr node2 train.py"
     (line,) = transcript(command)

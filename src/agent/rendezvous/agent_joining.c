@@ -19,6 +19,21 @@ static void set_timer(struct agent_joining *joining) {
         joining->timer, instant_after(joining->begun, joining->settings.moment(joining->count)));
 }
 
+/* What the record says is waited for. */
+static void describe_record(
+    const struct agent_joining *joining, struct duration waited, struct text *out) {
+    const struct agent_joining_settings *settings = &joining->settings;
+    const struct rendezvous_state *state = settings->state(settings->context);
+    struct text_list unready = {0};
+    if (settings->in_round != NULL && settings->in_round(settings->context, &unready)) {
+        rendezvous_waiting_describe_round(state, &unready, waited, out);
+    } else {
+        rendezvous_waiting_describe(state, settings->rendezvous, settings->expected, waited,
+            event_loop_wall_time(joining->loop), out);
+    }
+    text_list_clear(&unready);
+}
+
 static void describe(
     const struct agent_joining *joining, struct duration waited, struct text *out) {
     const struct agent_joining_settings *settings = &joining->settings;
@@ -32,8 +47,7 @@ static void describe(
     } else if (settings->fixed != NULL) {
         rendezvous_waiting_describe_fixed(settings->fixed, waited, out);
     } else {
-        rendezvous_waiting_describe(settings->state(settings->context), settings->rendezvous,
-            settings->expected, waited, event_loop_wall_time(joining->loop), out);
+        describe_record(joining, waited, out);
     }
     text_clear(&obstacle);
 }

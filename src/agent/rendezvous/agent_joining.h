@@ -5,6 +5,8 @@
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_JOINING_H
 
+#include <stdbool.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "core/agent/agent_machine.h"
@@ -23,6 +25,9 @@ struct agent_joining_settings {
     struct log_sink *sink; /* whose log that is, for the line on a terminal; NULL: there is none */
     /* The record as this node has seen it last. */
     const struct rendezvous_state *(*state)(void *context);
+    /* Whether the node is in a round that has all its nodes; adds the names of those that are not
+     * ready. NULL: never. */
+    bool (*in_round)(void *context, struct text_list *out_unready);
     void *context;
     /* Appends why the store is not reached; nothing when it is, or need not be. NULL: nobody knows.
      */

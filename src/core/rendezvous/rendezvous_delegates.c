@@ -85,6 +85,16 @@ static bool is_released(const struct rendezvous_delegates *delegates) {
            (delegates->awaited == 0 && delegates->meeting.round == delegates->ranking.round);
 }
 
+void rendezvous_delegates_list_unready(
+    const struct rendezvous_delegates *delegates, struct text_list *out_names) {
+    for (size_t i = 0; i < delegates->count; i++) {
+        const struct rendezvous_delegate *delegate = &delegates->items[i];
+        if (delegate->ranked_round == delegates->ranking.round && !delegate->is_ready) {
+            text_list_add(out_names, delegate->identity.address);
+        }
+    }
+}
+
 bool rendezvous_delegates_hold(const struct rendezvous_delegates *delegates, int64_t round) {
     return is_of_ranking(delegates, round) && !is_released(delegates);
 }

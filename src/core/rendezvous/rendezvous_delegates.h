@@ -84,6 +84,9 @@ void rendezvous_delegates_note_ranked(
 void rendezvous_delegates_note_ranked_host(struct rendezvous_delegates *delegates, bool is_ready);
 /* This node, which they delegate to, is ready for a round itself. */
 void rendezvous_delegates_note_host_ready(struct rendezvous_delegates *delegates, int64_t round);
+/* Adds the addresses of the delegates that are not ready for the round that is held. */
+void rendezvous_delegates_list_unready(
+    const struct rendezvous_delegates *delegates, struct text_list *out_names);
 /* Whether this node has ranked this round, and not all its nodes may begin. */
 bool rendezvous_delegates_hold(const struct rendezvous_delegates *delegates, int64_t round);
 /* The ranks of a node in this round, as soon as it may begin. Else their world size is 0. */

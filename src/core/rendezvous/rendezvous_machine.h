@@ -327,6 +327,10 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
 
 /* The record as this node saw it last, for reports. */
 const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine);
+/* Whether this node is in a round that has all its nodes. Adds the addresses of those that are not
+ * ready to begin it, as far as this node knows. */
+bool rendezvous_machine_is_in_round(
+    const struct rendezvous_machine *machine, struct text_list *out_unready);
 /* Whether other nodes may begin a world without this one when it is silent. Nobody does so where it
  * hosts the store and is alone in the record. */
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine);

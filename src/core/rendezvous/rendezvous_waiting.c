@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/rendezvous_waiting.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -124,6 +125,28 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     text_append(out, line.data);
     text_clear(&line);
     text_clear(&names);
+}
+
+void rendezvous_waiting_describe_round(const struct rendezvous_state *state,
+    const struct text_list *unready, struct duration waited, struct text *out) {
+    struct text line = {0};
+    struct text names = {0};
+    struct listing listing = {&names, 0};
+    text_append_format(&line,
+        "waiting for other nodes for %.0f s: round %" PRId64 " of %zu nodes begins when all are "
+        "ready and their old workers have ended",
+        duration_seconds(waited), state->round, rendezvous_state_crowd(state).participants);
+    for (size_t i = 0; i < unready->count; i++) {
+        list_name(&listing, unready->items[i]);
+    }
+    end_listing(&listing, 0);
+    if (names.length > 0) {
+        text_append_format(&line, "; not ready: %s", text_string(&names));
+    }
+    utf8_make_line_printable(line.data);
+    text_append(out, line.data);
+    text_clear(&names);
+    text_clear(&line);
 }
 
 bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,

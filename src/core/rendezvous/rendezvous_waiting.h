@@ -23,6 +23,11 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, const struct text_list *expected,
     struct duration waited, struct wall_time now, struct text *out);
 
+/* The same where this node is in a round that has all its nodes, but not all of them are ready.
+ * `unready` holds the names of those that are not, as far as they are known. */
+void rendezvous_waiting_describe_round(const struct rendezvous_state *state,
+    const struct text_list *unready, struct duration waited, struct text *out);
+
 /* Another job at the same store, as its record says. Where it waits for nodes, too, one of both may
  * have been given a wrong name: appends a line that says so. Returns false where it does not wait.
  */

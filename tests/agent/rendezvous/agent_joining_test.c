@@ -12,6 +12,7 @@ struct fixture {
     struct rendezvous_state state;
     struct agent_joining *joining;
     const char *obstacle;
+    const char *unready; /* a node in the round; NULL: this one is in none */
     int waited;
     int ended;
 };
@@ -28,6 +29,14 @@ static void write_obstacle(void *context, struct text *out) {
         event_loop_stop(fixture->loop);
         text_append(out, fixture->obstacle);
     }
+}
+
+static bool is_in_round(void *context, struct text_list *out_unready) {
+    const struct fixture *fixture = context;
+    if (fixture->unready != NULL) {
+        text_list_add(out_unready, fixture->unready);
+    }
+    return fixture->unready != NULL;
 }
 
 static void has_waited(void *context) {
@@ -50,8 +59,18 @@ static void set_up(struct fixture *fixture) {
     rendezvous_settings_init(&fixture->rendezvous);
     fixture->rendezvous.minimum_nodes = fixture->rendezvous.maximum_nodes = 2;
     text_list_add(&fixture->expected, "node1");
-    struct agent_joining_settings settings = {NULL, &fixture->rendezvous, &fixture->expected,
-        &fixture->log.log, NULL, state_of, fixture, write_obstacle, has_waited, has_ended, soon};
+    struct agent_joining_settings settings = {
+        .rendezvous = &fixture->rendezvous,
+        .expected = &fixture->expected,
+        .log = &fixture->log.log,
+        .state = state_of,
+        .in_round = is_in_round,
+        .context = fixture,
+        .obstacle = write_obstacle,
+        .waited = has_waited,
+        .ended = has_ended,
+        .moment = soon,
+    };
     fixture->joining = agent_joining_new(fixture->loop, &settings);
 }
 
@@ -88,6 +107,17 @@ static void a_store_that_is_not_reached_is_said(void **state) {
     tear_down(&fixture);
 }
 
+static void in_a_round_it_is_said_who_is_not_ready(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.unready = "node2";
+    agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
+    event_loop_run(fixture.loop);
+    assert_non_null(strstr(text_string(&fixture.log.text), "have ended; not ready: node2"));
+    tear_down(&fixture);
+}
+
 static void who_has_joined_says_nothing(void **state) {
     (void)state;
     struct fixture fixture;
@@ -106,6 +136,7 @@ static void who_has_joined_says_nothing(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_waited_for_is_said),
     cmocka_unit_test(a_store_that_is_not_reached_is_said),
+    cmocka_unit_test(in_a_round_it_is_said_who_is_not_ready),
     cmocka_unit_test(who_has_joined_says_nothing),
 };
 

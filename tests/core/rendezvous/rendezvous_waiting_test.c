@@ -115,6 +115,29 @@ static void who_waits_beside_a_world_is_told_of_it(void **unused) {
            "(join_timeout: 600 s)");
 }
 
+static void expect_of_round(const char *line) {
+    struct text out = {0};
+    rendezvous_waiting_describe_round(&state, &expected, duration_from_seconds(15), &out);
+    assert_string_equal(text_string(&out), line);
+    text_clear(&out);
+}
+
+static void who_is_in_a_round_is_told_who_is_not_ready(void **unused) {
+    (void)unused;
+    add("node1");
+    state.crowd.participants = 2; /* others, whose names a node that delegates does not know */
+    state.is_complete = true;
+    state.round = 7;
+    expect_of_round(
+        "waiting for other nodes for 15 s: round 7 of 3 nodes begins when all are ready "
+        "and their old workers have ended");
+    text_list_add(&expected, "node2");
+    text_list_add(&expected, "no\nde3");
+    expect_of_round(
+        "waiting for other nodes for 15 s: round 7 of 3 nodes begins when all are ready "
+        "and their old workers have ended; not ready: node2, no?de3");
+}
+
 static void long_lists_are_cut_and_foreign_names_stay_one_line(void **unused) {
     (void)unused;
     for (int i = 0; i < 20; i++) {
@@ -160,6 +183,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(during_the_last_call_it_is_said_when_it_ends, begin, end),
     cmocka_unit_test_setup_teardown(another_job_is_told_of_while_it_waits, begin, end),
     cmocka_unit_test_setup_teardown(who_waits_beside_a_world_is_told_of_it, begin, end),
+    cmocka_unit_test_setup_teardown(who_is_in_a_round_is_told_who_is_not_ready, begin, end),
     cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
 };
 
