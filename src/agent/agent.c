@@ -126,7 +126,20 @@ static void write_obstacle(void *context, struct text *out) {
 
 static bool is_in_round(void *context, struct text_list *out_unready) {
     const struct agent *agent = context;
-    return rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), out_unready);
+    bool is_in = rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), out_unready);
+    if (is_in) {
+        agent_rendezvous_list_unready(agent->rendezvous, out_unready);
+    }
+    return is_in;
+}
+
+static void is_about_to_say(void *context) {
+    const struct agent *agent = context;
+    struct text_list known = {0};
+    if (rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), &known)) {
+        agent_rendezvous_look_for_unready(agent->rendezvous);
+    }
+    text_list_clear(&known);
 }
 
 /* The name of a job that has a world is right, and its spare nodes wait for nobody. */
@@ -169,6 +182,7 @@ static void tell_while_joining(struct agent *agent) {
     };
     if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
         settings.waited = has_waited;
+        settings.about_to_say = is_about_to_say;
         settings.ended = waits_no_longer;
         find_expected_nodes(agent);
     }

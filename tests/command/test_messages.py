@@ -6,6 +6,8 @@ import shlex
 import signal
 import socket
 
+import pytest
+
 from support.ports import free_port
 from support.transcripts import transcript
 
@@ -61,14 +63,16 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
 """
 
 
-def test_while_old_workers_end_a_node_says_whose(muster, scratch):
-    command = "run --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29443 --rdzv-conf delegation=true --local-addr node1 train.py"
+@pytest.mark.parametrize("delegates", [False, True], ids=["each node", "the host"])
+def test_while_old_workers_end_a_node_says_whose(muster, scratch, delegates):
+    command = "run --nnodes 3 --rdzv-backend c10d --rdzv-endpoint 127.0.0.1:29443 --local-addr node1 train.py"
     (line,) = transcript(command)
     muster.script("train.py", OF_THREE_NODES)
     command = command.replace("29443", str(free_port())).replace("run ", "run --max-restarts 1 ")
     nodes = []
     for name in ("node1", "node2", "node3"):
-        words = command.replace("node1", name).replace("=true", f"=true,is_host={int(name == 'node1')}").split()
+        conf = f"delegation={str(delegates).lower()},is_host={int(name == 'node1')}"
+        words = command.replace("node1", name).replace("--local-addr", f"--rdzv-conf {conf} --local-addr").split()
         nodes.append(muster.start(words, env={"NODE": name}))
     nodes[0].wait_until(lambda: "not ready: node3" in nodes[0].err(), "whom it waits for", 100)
     (scratch / "may_end").touch()
@@ -76,7 +80,8 @@ def test_while_old_workers_end_a_node_says_whose(muster, scratch):
     lines = [re.sub(r"for \d+ s: ", "for 5 s: ", line) for line in nodes[0].err().splitlines()]
     assert any(said.endswith(line) for said in lines), nodes[0].err()
     others = nodes[1].err() + nodes[2].err()
-    assert "round 1 of 3 nodes begins" in others and "not ready" not in others and "at work" not in others, others
+    assert "round 1 of 3 nodes begins" in others and "at work" not in others, others
+    assert ("not ready: node3" in others) != delegates, others
 
 
 def test_during_the_last_call_a_node_says_when_it_ends(muster):

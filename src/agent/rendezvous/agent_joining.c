@@ -6,12 +6,16 @@
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_waiting.h"
 
+/* What is asked for before something is said has been answered after so long, as a rule. */
+#define ANSWER_MILLISECONDS 200
+
 struct agent_joining {
     struct agent_joining_settings settings;
     struct event_loop *loop;
     struct event_timer *timer;
     struct instant begun;
     int count; /* how often it was said */
+    bool is_about_to_say;
 };
 
 static void set_timer(struct agent_joining *joining) {
@@ -89,9 +93,23 @@ static bool renew_line(struct agent_joining *joining) {
     return is_shown;
 }
 
+/* Returns false where there is nothing to wait for. */
+static bool ask_before(struct agent_joining *joining) {
+    joining->is_about_to_say = !joining->is_about_to_say && joining->settings.about_to_say != NULL;
+    if (joining->is_about_to_say) {
+        joining->settings.about_to_say(joining->settings.context);
+        event_timer_set(joining->timer, instant_after(event_loop_now(joining->loop),
+                                            duration_from_milliseconds(ANSWER_MILLISECONDS)));
+    }
+    return joining->is_about_to_say;
+}
+
 static void say(void *context) {
     struct agent_joining *joining = context;
     struct text line = {0};
+    if (ask_before(joining)) {
+        return;
+    }
     if (renew_line(joining)) {
         if (is_past_moment(joining)) {
             pass_moment(joining);
@@ -139,6 +157,7 @@ void agent_joining_follow(
     if (after == AGENT_JOINING) {
         joining->begun = event_loop_now(joining->loop);
         joining->count = 0;
+        joining->is_about_to_say = false;
         set_timer(joining);
     } else {
         fall_silent(joining);

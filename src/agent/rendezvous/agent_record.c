@@ -6,6 +6,7 @@
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_neighbours.h"
 #include "agent/rendezvous/agent_root_cause.h"
+#include "agent/rendezvous/agent_unready.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
 #include "base/memory.h"
@@ -19,6 +20,7 @@ struct agent_record {
     struct agent_succession *succession; /* … a register decides who hosts it */
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
+    struct agent_unready *unready;
     struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
     void (*connected)(void *context); /* anew, to whichever host; NULL: nobody wants to know */
@@ -289,6 +291,8 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->root_cause = make_root_cause(record);
     record->learned_list = make_learned_list(record);
     record->neighbours = make_neighbours(record);
+    record->unready =
+        agent_unready_new(record->backend, settings->preparation->run_id, answer_timeout(record));
     return FAILURE_NONE;
 }
 
@@ -301,6 +305,7 @@ void agent_record_free(struct agent_record *record) {
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
     agent_neighbours_free(record->neighbours);
+    agent_unready_free(record->unready);
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
     event_timer_free(record->timer);
@@ -415,6 +420,16 @@ void agent_record_look_for_neighbours(struct agent_record *record) {
 
 void agent_record_stop_looking_for_neighbours(struct agent_record *record) {
     agent_neighbours_stop(record->neighbours);
+}
+
+void agent_record_look_for_unready(
+    struct agent_record *record, const struct rendezvous_state *state) {
+    agent_unready_look(record->unready, state);
+}
+
+void agent_record_list_unready(
+    const struct agent_record *record, int64_t round, struct text_list *out_names) {
+    agent_unready_list(record->unready, round, out_names);
 }
 
 void agent_record_look_for_root_cause(struct agent_record *record, int64_t round) {

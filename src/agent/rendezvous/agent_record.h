@@ -34,6 +34,11 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
 /* See agent_rendezvous_look_for_neighbours, and the function after it. */
 void agent_record_look_for_neighbours(struct agent_record *record);
 void agent_record_stop_looking_for_neighbours(struct agent_record *record);
+/* See agent_unready. */
+void agent_record_look_for_unready(
+    struct agent_record *record, const struct rendezvous_state *state);
+void agent_record_list_unready(
+    const struct agent_record *record, int64_t round, struct text_list *out_names);
 
 /* The membership's effects of the same names. */
 void agent_record_publish_root_cause(

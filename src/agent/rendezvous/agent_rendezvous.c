@@ -374,6 +374,23 @@ void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rende
     }
 }
 
+static const struct rendezvous_state *seen(const struct agent_rendezvous *rendezvous) {
+    return rendezvous_machine_state(node_machine_rendezvous(rendezvous->settings.machine));
+}
+
+void agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
+    if (rendezvous->record != NULL) {
+        agent_record_look_for_unready(rendezvous->record, seen(rendezvous));
+    }
+}
+
+void agent_rendezvous_list_unready(
+    const struct agent_rendezvous *rendezvous, struct text_list *out_names) {
+    if (rendezvous->record != NULL) {
+        agent_record_list_unready(rendezvous->record, seen(rendezvous)->round, out_names);
+    }
+}
+
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {
     if (rendezvous->record != NULL) {
         agent_record_give_up(rendezvous->record, reason);

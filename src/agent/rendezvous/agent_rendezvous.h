@@ -81,6 +81,13 @@ void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous);
 /* This node waits no longer. */
 void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rendezvous);
 
+/* Where nodes come and go: this node is in a round that has all its nodes, and is about to say whom
+ * it waits for. Asks for the answer to the function after it, which is there a moment later. */
+void agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous);
+/* Adds the addresses of the nodes that are not ready, as far as it is known. */
+void agent_rendezvous_list_unready(
+    const struct agent_rendezvous *rendezvous, struct text_list *out_names);
+
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason);
