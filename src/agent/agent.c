@@ -11,7 +11,6 @@
 #include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
 #include "host/loop/descriptor_limit.h"
-#include "options/slurm/hostlist.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
@@ -126,20 +125,12 @@ static void write_obstacle(void *context, struct text *out) {
 
 static bool is_in_round(void *context, struct text_list *out_unready) {
     const struct agent *agent = context;
-    bool is_in = rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), out_unready);
-    if (is_in) {
-        agent_rendezvous_list_unready(agent->rendezvous, out_unready);
-    }
-    return is_in;
+    return agent_rendezvous_is_in_round(agent->rendezvous, out_unready);
 }
 
 static void is_about_to_say(void *context) {
     const struct agent *agent = context;
-    struct text_list known = {0};
-    if (rendezvous_machine_is_in_round(node_machine_rendezvous(agent->node), &known)) {
-        agent_rendezvous_look_for_unready(agent->rendezvous);
-    }
-    text_list_clear(&known);
+    agent_rendezvous_look_for_unready(agent->rendezvous);
 }
 
 /* The name of a job that has a world is right, and its spare nodes wait for nobody. */
@@ -153,18 +144,6 @@ static void has_waited(void *context) {
 static void waits_no_longer(void *context) {
     const struct agent *agent = context;
     agent_rendezvous_stop_looking_for_neighbours(agent->rendezvous);
-}
-
-/* The nodes of Slurm's step are those of this job if they are as many and meet at the first. */
-static void find_expected_nodes(struct agent *agent) {
-    const char *list = text_list_variable(agent->environment, "SLURM_STEP_NODELIST");
-    struct text_list *expected = &agent->expected_nodes;
-    const char *host = agent->config->dynamic.host;
-    if (list == NULL || host == NULL || hostlist_expand(list, expected) != FAILURE_NONE ||
-        expected->count != (size_t)agent->config->maximum_nodes ||
-        !text_equals(expected->items[0], host)) {
-        text_list_clear(expected);
-    }
 }
 
 static void tell_while_joining(struct agent *agent) {
@@ -184,7 +163,7 @@ static void tell_while_joining(struct agent *agent) {
         settings.waited = has_waited;
         settings.about_to_say = is_about_to_say;
         settings.ended = waits_no_longer;
-        find_expected_nodes(agent);
+        agent_joining_expect(agent->config, agent->environment, &agent->expected_nodes);
     }
     if (kind != MEMBERSHIP_ALONE) {
         agent->joining = agent_joining_new(agent->loop, &settings);

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "core/rendezvous/rendezvous_waiting.h"
+#include "options/slurm/hostlist.h"
 
 /* What is asked for before something is said has been answered after so long, as a rule. */
 #define ANSWER_MILLISECONDS 200
@@ -127,6 +128,17 @@ static void fall_silent(struct agent_joining *joining) {
     event_timer_stop(joining->timer);
     if (joining->settings.sink != NULL) {
         (void)log_sink_show_status(joining->settings.sink, NULL);
+    }
+}
+
+void agent_joining_expect(const struct launch_config *config, const struct text_list *environment,
+    struct text_list *out_expected) {
+    const char *list = text_list_variable(environment, "SLURM_STEP_NODELIST");
+    const char *host = config->dynamic.host;
+    if (list == NULL || host == NULL || hostlist_expand(list, out_expected) != FAILURE_NONE ||
+        out_expected->count != (size_t)config->maximum_nodes ||
+        !text_equals(out_expected->items[0], host)) {
+        text_list_clear(out_expected);
     }
 }
 

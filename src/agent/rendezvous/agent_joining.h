@@ -43,6 +43,11 @@ struct agent_joining_settings {
     struct duration (*moment)(int count);
 };
 
+/* The nodes that are known to come: those of Slurm's step, if they are as many as this job has, and
+ * meet at the first. Else none is added. */
+void agent_joining_expect(const struct launch_config *config, const struct text_list *environment,
+    struct text_list *out_expected);
+
 struct agent_joining *agent_joining_new(
     struct event_loop *loop, const struct agent_joining_settings *settings);
 /* This and the following accept NULL. */

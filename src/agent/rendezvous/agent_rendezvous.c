@@ -374,21 +374,25 @@ void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rende
     }
 }
 
-static const struct rendezvous_state *seen(const struct agent_rendezvous *rendezvous) {
-    return rendezvous_machine_state(node_machine_rendezvous(rendezvous->settings.machine));
+bool agent_rendezvous_is_in_round(
+    const struct agent_rendezvous *rendezvous, struct text_list *out_unready) {
+    const struct rendezvous_machine *machine =
+        node_machine_rendezvous(rendezvous->settings.machine);
+    bool is_in = rendezvous->record != NULL && rendezvous_machine_is_in_round(machine, out_unready);
+    if (is_in) {
+        agent_record_list_unready(
+            rendezvous->record, rendezvous_machine_state(machine)->round, out_unready);
+    }
+    return is_in;
 }
 
 void agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
-    if (rendezvous->record != NULL) {
-        agent_record_look_for_unready(rendezvous->record, seen(rendezvous));
+    struct text_list known = {0};
+    if (agent_rendezvous_is_in_round(rendezvous, &known)) {
+        agent_record_look_for_unready(rendezvous->record,
+            rendezvous_machine_state(node_machine_rendezvous(rendezvous->settings.machine)));
     }
-}
-
-void agent_rendezvous_list_unready(
-    const struct agent_rendezvous *rendezvous, struct text_list *out_names) {
-    if (rendezvous->record != NULL) {
-        agent_record_list_unready(rendezvous->record, seen(rendezvous)->round, out_names);
-    }
+    text_list_clear(&known);
 }
 
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {

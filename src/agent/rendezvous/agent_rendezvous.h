@@ -81,12 +81,12 @@ void agent_rendezvous_look_for_neighbours(struct agent_rendezvous *rendezvous);
 /* This node waits no longer. */
 void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rendezvous);
 
-/* Where nodes come and go: this node is in a round that has all its nodes, and is about to say whom
- * it waits for. Asks for the answer to the function after it, which is there a moment later. */
+/* Where nodes come and go: whether this node is in a round that has all its nodes. Adds the
+ * addresses of those that are not ready, as far as it is known. */
+bool agent_rendezvous_is_in_round(
+    const struct agent_rendezvous *rendezvous, struct text_list *out_unready);
+/* A moment before that is asked: asks the store, if it may know more. */
 void agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous);
-/* Adds the addresses of the nodes that are not ready, as far as it is known. */
-void agent_rendezvous_list_unready(
-    const struct agent_rendezvous *rendezvous, struct text_list *out_names);
 
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its
  * connection to the job's store and joins anew. */

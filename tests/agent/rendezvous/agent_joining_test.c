@@ -2,6 +2,8 @@
 #include "unit.h"
 
 #include "agent/rendezvous/agent_joining.h"
+#include "base/memory.h"
+#include "core/launch/launch_config.h"
 #include "host/remembered_log.h"
 
 struct fixture {
@@ -118,6 +120,28 @@ static void in_a_round_it_is_said_who_is_not_ready(void **state) {
     tear_down(&fixture);
 }
 
+static void expect_nodes(const char *step, const char *host, int nodes, size_t count) {
+    char *copy = memory_duplicate_string(host);
+    struct launch_config config = {.maximum_nodes = nodes, .dynamic.host = copy};
+    struct text_list environment = {0};
+    struct text_list expected = {0};
+    text_list_set_variable(&environment, "SLURM_STEP_NODELIST", step);
+    agent_joining_expect(&config, &environment, &expected);
+    assert_int_equal(expected.count, count);
+    text_list_clear(&environment);
+    text_list_clear(&expected);
+    free(copy);
+}
+
+static void the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job(void **state) {
+    (void)state;
+    expect_nodes("n[1-3]", "n1", 3, 3);
+    expect_nodes("n[1-3]", "n2", 3, 0);
+    expect_nodes("n[1-3]", "n1", 4, 0);
+    expect_nodes("n[1-", "n1", 3, 0);
+    expect_nodes("n[1-3]", NULL, 3, 0);
+}
+
 static void who_has_joined_says_nothing(void **state) {
     (void)state;
     struct fixture fixture;
@@ -137,6 +161,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_waited_for_is_said),
     cmocka_unit_test(a_store_that_is_not_reached_is_said),
     cmocka_unit_test(in_a_round_it_is_said_who_is_not_ready),
+    cmocka_unit_test(the_nodes_of_a_step_are_expected_if_they_are_those_of_the_job),
     cmocka_unit_test(who_has_joined_says_nothing),
 };
 
