@@ -128,9 +128,9 @@ static bool is_in_round(void *context, struct text_list *out_unready) {
     return agent_rendezvous_is_in_round(agent->rendezvous, out_unready);
 }
 
-static void is_about_to_say(void *context) {
+static bool ask_who_is_unready(void *context) {
     const struct agent *agent = context;
-    agent_rendezvous_look_for_unready(agent->rendezvous);
+    return agent_rendezvous_look_for_unready(agent->rendezvous);
 }
 
 /* The name of a job that has a world is right, and its spare nodes wait for nobody. */
@@ -161,7 +161,7 @@ static void tell_while_joining(struct agent *agent) {
     };
     if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
         settings.waited = has_waited;
-        settings.about_to_say = is_about_to_say;
+        settings.ask_before = ask_who_is_unready;
         settings.ended = waits_no_longer;
         agent_joining_expect(agent->config, agent->environment, &agent->expected_nodes);
     }

@@ -16,7 +16,7 @@ struct agent_joining {
     struct event_timer *timer;
     struct instant begun;
     int count; /* how often it was said */
-    bool is_about_to_say;
+    bool has_asked;
 };
 
 static void set_timer(struct agent_joining *joining) {
@@ -94,15 +94,16 @@ static bool renew_line(struct agent_joining *joining) {
     return is_shown;
 }
 
-/* Returns false where there is nothing to wait for. */
+/* Returns whether an answer is waited for. */
 static bool ask_before(struct agent_joining *joining) {
-    joining->is_about_to_say = !joining->is_about_to_say && joining->settings.about_to_say != NULL;
-    if (joining->is_about_to_say) {
-        joining->settings.about_to_say(joining->settings.context);
+    const struct agent_joining_settings *settings = &joining->settings;
+    joining->has_asked = !joining->has_asked && settings->ask_before != NULL &&
+                         settings->ask_before(settings->context);
+    if (joining->has_asked) {
         event_timer_set(joining->timer, instant_after(event_loop_now(joining->loop),
                                             duration_from_milliseconds(ANSWER_MILLISECONDS)));
     }
-    return joining->is_about_to_say;
+    return joining->has_asked;
 }
 
 static void say(void *context) {
@@ -169,7 +170,7 @@ void agent_joining_follow(
     if (after == AGENT_JOINING) {
         joining->begun = event_loop_now(joining->loop);
         joining->count = 0;
-        joining->is_about_to_say = false;
+        joining->has_asked = false;
         set_timer(joining);
     } else {
         fall_silent(joining);

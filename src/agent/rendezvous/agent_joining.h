@@ -32,9 +32,9 @@ struct agent_joining_settings {
     /* Appends why the store is not reached; nothing when it is, or need not be. NULL: nobody knows.
      */
     void (*obstacle)(void *context, struct text *out);
-    /* Called a moment before something is said, so that what it says can be asked for. NULL, too.
-     */
-    void (*about_to_say)(void *context);
+    /* Called before something is said, so that what it says can be asked for. Returns whether it
+     * is; then it is said a moment later. NULL: nothing is to be asked. */
+    bool (*ask_before)(void *context);
     /* Called at each of these moments. NULL: nobody wants to know. */
     void (*waited)(void *context);
     /* Called when the node joins no longer. NULL, too. */

@@ -6,9 +6,9 @@
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_neighbours.h"
 #include "agent/rendezvous/agent_root_cause.h"
-#include "agent/rendezvous/agent_unready.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
+#include "agent/rendezvous/agent_unready.h"
 #include "base/memory.h"
 #include "host/process/guardian.h"
 
@@ -422,9 +422,9 @@ void agent_record_stop_looking_for_neighbours(struct agent_record *record) {
     agent_neighbours_stop(record->neighbours);
 }
 
-void agent_record_look_for_unready(
+bool agent_record_look_for_unready(
     struct agent_record *record, const struct rendezvous_state *state) {
-    agent_unready_look(record->unready, state);
+    return agent_unready_look(record->unready, state);
 }
 
 void agent_record_list_unready(

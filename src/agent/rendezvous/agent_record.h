@@ -35,7 +35,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
 void agent_record_look_for_neighbours(struct agent_record *record);
 void agent_record_stop_looking_for_neighbours(struct agent_record *record);
 /* See agent_unready. */
-void agent_record_look_for_unready(
+bool agent_record_look_for_unready(
     struct agent_record *record, const struct rendezvous_state *state);
 void agent_record_list_unready(
     const struct agent_record *record, int64_t round, struct text_list *out_names);

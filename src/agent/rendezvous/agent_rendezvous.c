@@ -378,21 +378,20 @@ bool agent_rendezvous_is_in_round(
     const struct agent_rendezvous *rendezvous, struct text_list *out_unready) {
     const struct rendezvous_machine *machine =
         node_machine_rendezvous(rendezvous->settings.machine);
-    bool is_in = rendezvous->record != NULL && rendezvous_machine_is_in_round(machine, out_unready);
+    bool is_in = rendezvous->record != NULL && rendezvous_machine_is_in_round(machine);
     if (is_in) {
+        rendezvous_machine_list_unready(machine, out_unready);
         agent_record_list_unready(
             rendezvous->record, rendezvous_machine_state(machine)->round, out_unready);
     }
     return is_in;
 }
 
-void agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
-    struct text_list known = {0};
-    if (agent_rendezvous_is_in_round(rendezvous, &known)) {
-        agent_record_look_for_unready(rendezvous->record,
-            rendezvous_machine_state(node_machine_rendezvous(rendezvous->settings.machine)));
-    }
-    text_list_clear(&known);
+bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
+    const struct rendezvous_machine *machine =
+        node_machine_rendezvous(rendezvous->settings.machine);
+    return rendezvous->record != NULL && rendezvous_machine_is_in_round(machine) &&
+           agent_record_look_for_unready(rendezvous->record, rendezvous_machine_state(machine));
 }
 
 void agent_rendezvous_give_up(struct agent_rendezvous *rendezvous, const char *reason) {

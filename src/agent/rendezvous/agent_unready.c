@@ -78,11 +78,11 @@ static bool ask(struct agent_unready *unready, size_t count) {
     return is_asked;
 }
 
-void agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record) {
+bool agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record) {
     size_t count = rendezvous_state_participants(record);
     if (unready->is_asked || count == 0 || count > AGENT_UNREADY_NODES_MAXIMUM ||
         rendezvous_state_is_ranked(record) || !rendezvous_backend_is_at_agent(unready->backend)) {
-        return;
+        return false;
     }
     text_list_clear(&unready->asked);
     for (size_t rank = 0; rank < count; rank++) {
@@ -90,6 +90,7 @@ void agent_unready_look(struct agent_unready *unready, const struct rendezvous_s
     }
     unready->asked_round = record->round;
     unready->is_asked = ask(unready, count);
+    return unready->is_asked;
 }
 
 void agent_unready_list(

@@ -5,6 +5,8 @@
 #ifndef MUSTER_AGENT_RENDEZVOUS_AGENT_UNREADY_H
 #define MUSTER_AGENT_RENDEZVOUS_AGENT_UNREADY_H
 
+#include <stdbool.h>
+
 #include "core/rendezvous/rendezvous_state.h"
 #include "host/rendezvous/rendezvous_backend.h"
 
@@ -19,10 +21,10 @@ struct agent_unready *agent_unready_new(
 /* Only after the backend has been freed, so that nothing is under way. Accepts NULL. */
 void agent_unready_free(struct agent_unready *unready);
 
-/* Asks the store about the round of this record, in which this node is. Does nothing while it is
- * asked already, without a connection, at a store that is no agent's, where the host tells the
- * ranks, and in rounds of too many nodes. */
-void agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record);
+/* Asks the store about the round of this record, in which this node is. Returns false, and does
+ * nothing, while it is asked already, without a connection, at a store that is no agent's, where
+ * the host tells the ranks, and in rounds of too many nodes. */
+bool agent_unready_look(struct agent_unready *unready, const struct rendezvous_state *record);
 
 /* Adds the addresses of the nodes that were not ready at the last look, if that was at this round.
  */

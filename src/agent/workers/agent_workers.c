@@ -366,7 +366,9 @@ enum failure_code agent_workers_new(struct event_loop *loop,
     };
     struct agent_workers *workers = memory_duplicate(&initial, sizeof initial);
     workers->items = memory_allocate(workers->count * sizeof *workers->items);
-    workers->crew = spawn_crew_new(settings->processors);
+    /* A function runs in a copy of the agent, which only the thread of the agent's loop can make.
+     */
+    workers->crew = spawn_crew_new(settings->function != NULL ? 1 : settings->processors);
     workers->evidence = process_evidence_new();
     workers->impatience = event_timer_new(loop, disk_is_late, workers);
     enum failure_code code = open_parts(workers, loop, failure);

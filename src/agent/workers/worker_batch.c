@@ -63,19 +63,6 @@ enum failure_code worker_batch_add(struct worker_batch *batch, int local_rank,
     return FAILURE_NONE;
 }
 
-/* A function runs in a copy of the agent, which only the thread of the agent's loop can make. */
-static void start_tasks(struct worker_batch *batch) {
-    struct agent_workers *workers = batch->workers;
-    if (workers->settings.function == NULL) {
-        spawn_crew_start(workers->crew, batch->tasks, batch->count);
-        return;
-    }
-    for (size_t i = 0; i < batch->count; i++) {
-        struct spawn_task *task = &batch->tasks[i];
-        task->code = process_spawn(&task->request, &task->process, &task->failure);
-    }
-}
-
 static void keep_worker(
     struct agent_workers *workers, int local_rank, const struct process *process) {
     workers->items[local_rank].pid = process->pid;
@@ -86,7 +73,7 @@ static void keep_worker(
 enum failure_code worker_batch_start(
     struct worker_batch *batch, int *out_local_rank, struct failure *failure) {
     enum failure_code code = FAILURE_NONE;
-    start_tasks(batch);
+    spawn_crew_start(batch->workers->crew, batch->tasks, batch->count);
     for (size_t i = 0; i < batch->count; i++) {
         const struct spawn_task *task = &batch->tasks[i];
         int local_rank = batch->items[i].local_rank;

@@ -85,14 +85,15 @@ void rendezvous_machine_free(struct rendezvous_machine *machine) {
     free(machine);
 }
 
-bool rendezvous_machine_is_in_round(
-    const struct rendezvous_machine *machine, struct text_list *out_unready) {
-    const struct rendezvous_state *seen = &machine->view.seen;
-    bool is_in = seen->is_complete && rendezvous_view_is_participant(&machine->view);
-    if (is_in && rendezvous_delegates_hold(&machine->delegates, seen->round)) {
-        rendezvous_delegates_list_unready(&machine->delegates, out_unready);
+bool rendezvous_machine_is_in_round(const struct rendezvous_machine *machine) {
+    return machine->view.seen.is_complete && rendezvous_view_is_participant(&machine->view);
+}
+
+void rendezvous_machine_list_unready(
+    const struct rendezvous_machine *machine, struct text_list *out_names) {
+    if (rendezvous_delegates_hold(&machine->delegates, machine->view.seen.round)) {
+        rendezvous_delegates_list_unready(&machine->delegates, out_names);
     }
-    return is_in;
 }
 
 const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine) {

@@ -327,10 +327,12 @@ void rendezvous_machine_step(struct rendezvous_machine *machine,
 
 /* The record as this node saw it last, for reports. */
 const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_machine *machine);
-/* Whether this node is in a round that has all its nodes. Adds the addresses of those that are not
- * ready to begin it, as far as this node knows. */
-bool rendezvous_machine_is_in_round(
-    const struct rendezvous_machine *machine, struct text_list *out_unready);
+/* Whether this node is in a round that has all its nodes. */
+bool rendezvous_machine_is_in_round(const struct rendezvous_machine *machine);
+/* Adds the addresses of the nodes of that round that are not ready to begin it. Who does not host
+ * the store, or has not ranked the round, knows of none. */
+void rendezvous_machine_list_unready(
+    const struct rendezvous_machine *machine, struct text_list *out_names);
 /* Whether other nodes may begin a world without this one when it is silent. Nobody does so where it
  * hosts the store and is alone in the record. */
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine);

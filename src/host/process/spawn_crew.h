@@ -14,8 +14,8 @@
 
 struct spawn_crew;
 
-/* One program to be started. The request must not have a function: a copy of the agent is made by
- * the thread that has the agent's loop. */
+/* One program to be started. Where the crew has threads the request must not have a function: a
+ * copy of the agent is made by the thread that has the agent's loop. */
 struct spawn_task {
     struct process_request request;
     enum failure_code code; /* the outcome, as process_spawn has it */

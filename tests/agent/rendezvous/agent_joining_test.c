@@ -14,6 +14,8 @@ struct fixture {
     struct rendezvous_state state;
     struct agent_joining *joining;
     const char *obstacle;
+    const char *answer; /* to what is asked before something is said; NULL: nothing can be asked */
+    int asked;
     const char *unready; /* a node in the round; NULL: this one is in none */
     int waited;
     int ended;
@@ -39,6 +41,14 @@ static bool is_in_round(void *context, struct text_list *out_unready) {
         text_list_add(out_unready, fixture->unready);
     }
     return fixture->unready != NULL;
+}
+
+/* The answer is there when it is said. */
+static bool ask_before(void *context) {
+    struct fixture *fixture = context;
+    fixture->asked++;
+    fixture->unready = fixture->answer;
+    return fixture->answer != NULL;
 }
 
 static void has_waited(void *context) {
@@ -69,6 +79,7 @@ static void set_up(struct fixture *fixture) {
         .in_round = is_in_round,
         .context = fixture,
         .obstacle = write_obstacle,
+        .ask_before = ask_before,
         .waited = has_waited,
         .ended = has_ended,
         .moment = soon,
@@ -113,9 +124,11 @@ static void in_a_round_it_is_said_who_is_not_ready(void **state) {
     (void)state;
     struct fixture fixture;
     set_up(&fixture);
-    fixture.unready = "node2";
+    fixture.answer = "node2";
     agent_joining_follow(fixture.joining, AGENT_IDLE, AGENT_JOINING);
     event_loop_run(fixture.loop);
+    assert_true(fixture.asked >= 1); /* the next moment may have passed meanwhile */
+    assert_null(strstr(text_string(&fixture.log.text), "none is known"));
     assert_non_null(strstr(text_string(&fixture.log.text), "have ended; not ready: node2"));
     tear_down(&fixture);
 }
