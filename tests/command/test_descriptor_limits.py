@@ -39,9 +39,10 @@ def start_for_many(muster, limits, nodes):
 
 
 def test_the_host_of_the_store_says_at_the_start_how_many_descriptors_so_many_nodes_take(muster):
-    end = start_for_many(muster, "200:200", 1000).finish()
-    assert end.status == 0, end
-    assert "may have 200 files open" in end.err and "for 1000 nodes it needs 3064" in end.err, end
+    for nodes, needed in [(32, 160), (1000, 2064)]:  # of more than 32 each delegates, and has two connections
+        end = start_for_many(muster, "150:150", nodes).finish()
+        assert end.status == 0, end
+        assert "may have 150 files open" in end.err and f"for {nodes} nodes it needs {needed}" in end.err, end
 
 
 def test_a_soft_limit_that_is_too_low_is_raised_without_a_word(muster):

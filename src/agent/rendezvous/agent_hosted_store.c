@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "host/rendezvous/rendezvous_backend.h"
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "host/store/store_thread.h"
@@ -294,7 +295,9 @@ static enum failure_code open_port(struct agent_hosted_store *store,
     if (code == FAILURE_NONE) {
         agent_listener_warn(
             settings->config, server, store_thread_port(store->thread), settings->log);
-        agent_listener_warn_of_limit(settings->config, RENDEZVOUS_LANE_COUNT, settings->log);
+        agent_listener_warn_of_limit(settings->config,
+            rendezvous_backend_connections_needed(settings->config->dynamic.settings.delegates),
+            settings->log);
     }
     return code;
 }

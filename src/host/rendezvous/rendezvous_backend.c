@@ -225,6 +225,10 @@ bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend) {
     return rendezvous_record_store_is_agents(backend->store);
 }
 
+int rendezvous_backend_connections_needed(bool delegates) {
+    return rendezvous_lanes_needed(delegates);
+}
+
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
     return rendezvous_lanes_are_dropped(lanes) ? 0 : rendezvous_lanes_count(lanes);

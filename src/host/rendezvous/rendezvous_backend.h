@@ -82,6 +82,8 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
 /* Whether the store to which it was connected last is an agent's of Muster. */
 bool rendezvous_backend_is_at_agent(const struct rendezvous_backend *backend);
 
+/* How many connections a node keeps. */
+int rendezvous_backend_connections_needed(bool delegates);
 /* How many of its connections are there. */
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend);
 

@@ -11,12 +11,6 @@
 #define DOUBTING_LOOK_MILLISECONDS 500
 /* What the silence is measured too roughly, or an acknowledgement may be under way. */
 #define DOUBT_SLACK_MILLISECONDS 50
-/* So many looks after the beginning the waiter lane is there, so that a failure need not wait for
- * it.
- */
-#define LOOKS_BEFORE_WAITER 4
-
-static void open_waiter(struct rendezvous_lanes *lanes);
 
 /* Whether nothing was heard since the look before, which has sent a sign of life. The first look
  * has none before it. */
@@ -43,9 +37,6 @@ static void look(void *context) {
         return; /* the lanes are dropped, or perhaps no longer there */
     }
     doubt(lanes, silent_for, now);
-    if (lanes->look_count++ >= LOOKS_BEFORE_WAITER) {
-        open_waiter(lanes);
-    }
     if (lanes->doubted != NULL) {
         int64_t longest = duration_from_milliseconds(DOUBTING_LOOK_MILLISECONDS).nanoseconds;
         pause.nanoseconds = pause.nanoseconds < longest ? pause.nanoseconds : longest;
@@ -84,8 +75,12 @@ static void take_back(struct rendezvous_lanes *lanes) {
     }
 }
 
+int rendezvous_lanes_needed(bool delegates) {
+    return delegates ? RENDEZVOUS_LANE_COUNT - 1 : RENDEZVOUS_LANE_COUNT;
+}
+
 static int count_at_first(const struct rendezvous_lanes *lanes) {
-    return lanes->is_waiter_late ? RENDEZVOUS_LANE_COUNT - 1 : RENDEZVOUS_LANE_COUNT;
+    return rendezvous_lanes_needed(lanes->is_waiter_late);
 }
 
 static void lane_connected(void *context, const struct failure *failure) {
@@ -148,7 +143,6 @@ void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     take_back(lanes);
     lanes->connected_count = 0;
     lanes->has_late_waiter = false;
-    lanes->look_count = 0;
     lanes->looked_at = (struct instant){0};
     lanes->is_doubted = false;
     event_timer_free(lanes->look);
@@ -168,16 +162,6 @@ bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
     return lanes->accesses[RENDEZVOUS_LANE_ASKER] == NULL;
 }
 
-void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
-    const struct store_client_call *call) {
-    if (lane == RENDEZVOUS_LANE_WAITER) {
-        open_waiter(lanes);
-    }
-    if (lanes->accesses[lane] != NULL) {
-        store_access_send(lanes->accesses[lane], call);
-    }
-}
-
 static void waiter_connected(void *context, const struct failure *failure) {
     struct rendezvous_lanes *lanes = context;
     lanes->has_late_waiter = lanes->is_waiter_late && failure == NULL;
@@ -194,6 +178,16 @@ static void open_waiter(struct rendezvous_lanes *lanes) {
     }
 }
 
+void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
+    const struct store_client_call *call) {
+    if (lane == RENDEZVOUS_LANE_WAITER) {
+        open_waiter(lanes);
+    }
+    if (lanes->accesses[lane] != NULL) {
+        store_access_send(lanes->accesses[lane], call);
+    }
+}
+
 void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
     struct store_access *waiter = lanes->accesses[RENDEZVOUS_LANE_WAITER];
     if (waiter == NULL) {
@@ -202,5 +196,7 @@ void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
     lanes->accesses[RENDEZVOUS_LANE_WAITER] = NULL;
     lanes->has_late_waiter = false;
     store_access_free(waiter);
-    open_waiter(lanes);
+    if (!lanes->is_waiter_late) {
+        open_waiter(lanes);
+    }
 }

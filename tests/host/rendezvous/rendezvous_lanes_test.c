@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <unistd.h>
-
 #include "host/rendezvous/rendezvous_lanes.h"
 #include "host/store/store_thread.h"
 #include "host/network/tcp_listener.h"
@@ -149,6 +147,7 @@ static void a_late_waiter_is_opened_when_it_is_needed(void **state) {
     send_wait(&fixture, "b");
     rendezvous_lanes_renew_waiter(&fixture.lanes);
     assert_int_equal(fixture.answers[2], FAILURE_CANCELLED);
+    assert_null(fixture.lanes.accesses[RENDEZVOUS_LANE_WAITER]); /* until the next wait */
     assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
     send_wait(&fixture, "a");
     while (fixture.answer_count < 4) {
@@ -160,23 +159,11 @@ static void a_late_waiter_is_opened_when_it_is_needed(void **state) {
     tear_down(&fixture);
 }
 
-static void a_late_waiter_is_there_after_some_seconds(void **state) {
-    (void)state;
-    struct fixture fixture;
-    set_up_lanes(&fixture, true);
-    while (rendezvous_lanes_count(&fixture.lanes) < 3) {
-        (void)event_loop_run_ready(fixture.loop);
-        usleep(10000);
-    }
-    tear_down(&fixture);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_lane_waits_while_another_asks),
     cmocka_unit_test(dropped_lanes_answer_what_was_asked_and_take_nothing_more),
     cmocka_unit_test(the_end_of_the_store_is_told),
     cmocka_unit_test(a_late_waiter_is_opened_when_it_is_needed),
-    cmocka_unit_test(a_late_waiter_is_there_after_some_seconds),
 };
 
 TEST_MAIN(tests)
