@@ -7,9 +7,9 @@
  * wire/rendezvous_record_store decides what is sent and what follows; this module only transports
  * it.
  *
- * There are three connections. One carries requests that the store answers at once, and this node's
- * presence. One waits until the record changes. One waits for keys of other nodes; where the node
- * delegates, it is opened when it is needed. */
+ * There are up to three connections. One carries requests that the store answers at once, and this
+ * node's presence. One waits until the record changes. One waits for keys of other nodes; where the
+ * node delegates, it is opened when it is needed. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 
