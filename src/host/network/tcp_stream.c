@@ -232,8 +232,9 @@ static void receive_turn(struct tcp_stream *stream) {
 }
 
 /* Returns the number of bytes that the kernel accepted. Ends the stream on an error. */
-static size_t send_now(struct tcp_stream *stream, const uint8_t *data, size_t length) {
-    ssize_t sent = send(stream->fd, data, length, MSG_NOSIGNAL);
+static size_t send_now(
+    struct tcp_stream *stream, const uint8_t *data, size_t length, bool is_followed) {
+    ssize_t sent = send(stream->fd, data, length, MSG_NOSIGNAL | (is_followed ? MSG_MORE : 0));
     if (sent >= 0) {
         return (size_t)sent;
     }
@@ -264,17 +265,25 @@ static void queue(struct tcp_stream *stream, const uint8_t *data, size_t length)
     }
 }
 
-void tcp_stream_send(struct tcp_stream *stream, struct slice data) {
+static void send_or_queue(struct tcp_stream *stream, struct slice data, bool is_followed) {
     if (stream->is_closed || data.length == 0) {
         return;
     }
     size_t sent = 0;
     if (stream->output.length == 0 && !stream->is_connecting) {
-        sent = send_now(stream, data.data, data.length);
+        sent = send_now(stream, data.data, data.length, is_followed);
     }
     if (sent < data.length && !stream->is_closed) {
         queue(stream, data.data + sent, data.length - sent);
     }
+}
+
+void tcp_stream_send(struct tcp_stream *stream, struct slice data) {
+    send_or_queue(stream, data, false);
+}
+
+void tcp_stream_send_ahead(struct tcp_stream *stream, struct slice data) {
+    send_or_queue(stream, data, true);
 }
 
 size_t tcp_stream_unsent(const struct tcp_stream *stream) {
@@ -308,8 +317,8 @@ bool tcp_stream_is_drained(const struct tcp_stream *stream) {
 
 static void flush(struct tcp_stream *stream) {
     struct bytes *output = &stream->output;
-    stream->output_sent +=
-        send_now(stream, output->data + stream->output_sent, output->length - stream->output_sent);
+    stream->output_sent += send_now(
+        stream, output->data + stream->output_sent, output->length - stream->output_sent, false);
     if (stream->is_closed || stream->output_sent < output->length) {
         return;
     }

@@ -92,6 +92,10 @@ void tcp_stream_close(struct tcp_stream *stream);
  * stream. */
 void tcp_stream_send(struct tcp_stream *stream, struct slice data);
 
+/* The same for data after which more is sent at once. Both arrive together: the kernel keeps the
+ * first for the second, for 200 ms at most. */
+void tcp_stream_send_ahead(struct tcp_stream *stream, struct slice data);
+
 /* Whether everything sent has been given to the kernel. */
 bool tcp_stream_is_drained(const struct tcp_stream *stream);
 

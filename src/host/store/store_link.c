@@ -456,6 +456,11 @@ void store_link_collect(struct store_link *link) {
     }
 }
 
+bool store_link_send_ahead(struct store_link *link, struct slice request) {
+    tcp_stream_send_ahead(&link->stream, request);
+    return tcp_stream_is_drained(&link->stream);
+}
+
 bool store_link_send(struct store_link *link, struct slice request) {
     tcp_stream_send(&link->stream, request);
     return tcp_stream_is_drained(&link->stream);

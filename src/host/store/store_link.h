@@ -85,6 +85,9 @@ void store_link_collect(struct store_link *link);
 /* Sends the bytes. True when all of them were given to the kernel; else `drained` (or `ended`)
  * follows. */
 bool store_link_send(struct store_link *link, struct slice request);
+/* The same for a request without a reply after which another is sent at once: both arrive together.
+ */
+bool store_link_send_ahead(struct store_link *link, struct slice request);
 
 /* Says which request the next reply answers; of its keys only the number matters. Before the first
  * call, and for a request without a reply, any data from the server is a protocol error. */
