@@ -57,26 +57,54 @@ static void tell(
     tell_rendezvous(cluster, node, event);
 }
 
+/* A node that delegates opens the waiter lane when it waits for a key. */
+int whole_lanes_kept(const struct whole_cluster *cluster) {
+    return cluster->settings.rendezvous.delegates ? RENDEZVOUS_LANE_COUNT - 1
+                                                  : RENDEZVOUS_LANE_COUNT;
+}
+
+static void open_waiter(struct whole_cluster *cluster, struct whole_node *node) {
+    whole_lane_open(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER],
+        cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0},
+        (struct duration){0}, true);
+}
+
+static void renew_waiter(struct whole_cluster *cluster, struct whole_node *node) {
+    if (whole_lanes_kept(cluster) == RENDEZVOUS_LANE_COUNT) {
+        open_waiter(cluster, node);
+    } else {
+        whole_lane_drop(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER]);
+    }
+}
+
+static struct whole_lane *lane_of(
+    struct whole_cluster *cluster, struct whole_node *node, enum rendezvous_lane number) {
+    struct whole_lane *lane = &node->lanes[number];
+    bool are_open = node->lanes[RENDEZVOUS_LANE_ASKER].phase != WHOLE_LANE_NONE;
+    if (number == RENDEZVOUS_LANE_WAITER && lane->phase == WHOLE_LANE_NONE && are_open) {
+        open_waiter(cluster, node);
+    }
+    return lane;
+}
+
 static void perform_record(
     struct whole_cluster *cluster, struct whole_node *node, struct record_effects *effects) {
     for (size_t i = 0; i < effects->count; i++) {
         const struct record_effect *effect = &effects->items[i];
         switch (effect->kind) {
         case RECORD_EFFECT_OPEN:
-            open_lanes(cluster, node, RENDEZVOUS_LANE_COUNT, effect->deadline.nanoseconds,
+            open_lanes(cluster, node, whole_lanes_kept(cluster), effect->deadline.nanoseconds,
                 effect->refusal_patience, effect->pause);
             break;
         case RECORD_EFFECT_DROP:
             drop_lanes(cluster, node);
             break;
         case RECORD_EFFECT_RENEW_WAITER:
-            whole_lane_open(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER],
-                cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0},
-                (struct duration){0}, true);
+            renew_waiter(cluster, node);
             break;
         case RECORD_EFFECT_SEND:
-            whole_lane_send(cluster, &node->lanes[effect->send.lane], &effect->send.own.request,
-                effect->send.timeout,
+            whole_lane_send(cluster, lane_of(cluster, node, effect->send.lane),
+                &effect->send.own.request, effect->send.timeout,
                 (struct whole_call){.kind = WHOLE_CALL_RECORD, .tag = effect->send.tag});
             break;
         case RECORD_EFFECT_TELL:
@@ -207,7 +235,7 @@ static void send_for_round(
         return; /* the connection's end is told elsewhere, and ends this round */
     }
     round_request_build(effect, WHOLE_RUN_ID, &request);
-    whole_lane_send(cluster, &node->lanes[is_wait ? waiter : RENDEZVOUS_LANE_ASKER],
+    whole_lane_send(cluster, lane_of(cluster, node, is_wait ? waiter : RENDEZVOUS_LANE_ASKER),
         &request.request, is_wait ? DURATION_FOREVER : duration_from_seconds(patience),
         (struct whole_call){.kind = WHOLE_CALL_ROUND, .question = round_question_of(effect)});
     owned_request_clear(&request);
@@ -435,7 +463,7 @@ void whole_lanes_opened(struct whole_cluster *cluster, struct whole_node *node) 
             tell_round(cluster, node,
                 (struct round_event){.kind = ROUND_EVENT_CONNECTED, .round = ROUND_OF_FIXED_NODES});
         }
-    } else if (node->ready_lanes == RENDEZVOUS_LANE_COUNT) {
+    } else if (node->ready_lanes == whole_lanes_kept(cluster)) {
         rendezvous_record_store_take_opened(node->record, &effects);
         perform_record(cluster, node, &effects);
     }

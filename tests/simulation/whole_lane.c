@@ -243,10 +243,10 @@ static void dial(struct whole_cluster *cluster, struct whole_happening *happenin
 }
 
 void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
-    struct duration refusal_patience, struct duration pause, bool is_renewal) {
+    struct duration refusal_patience, struct duration pause, bool is_late) {
     whole_lane_drop(cluster, lane);
     lane->phase = WHOLE_LANE_DIALLING;
-    lane->is_renewal = is_renewal;
+    lane->is_late = is_late;
     lane->connect_deadline = deadline > cluster->now ? deadline : cluster->now;
     lane->attempt_deadline = 0;
     lane->refusal_patience = refusal_patience;
@@ -267,7 +267,7 @@ void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int
 static void become_ready(struct whole_cluster *cluster, struct whole_lane *lane) {
     lane->phase = WHOLE_LANE_READY;
     whole_call_off(cluster, &lane->dialling);
-    if (!lane->is_renewal) {
+    if (!lane->is_late) {
         whole_lanes_opened(cluster, lane->node);
     }
 }

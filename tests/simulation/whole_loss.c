@@ -186,7 +186,7 @@ static void give_sign(struct whole_cluster *cluster, struct whole_node *node) {
 static void look_from_node(struct whole_cluster *cluster, struct whole_node *node, int64_t *next) {
     struct whole_lane *asker = &node->lanes[RENDEZVOUS_LANE_ASKER];
     bool is_up = asker->phase == WHOLE_LANE_READY && asker->connection != NULL &&
-                 node->ready_lanes == RENDEZVOUS_LANE_COUNT;
+                 node->ready_lanes == whole_lanes_kept(cluster);
     if (!is_up) {
         return;
     }

@@ -266,6 +266,8 @@ void whole_stop_process(struct whole_cluster *cluster, struct whole_node *node, 
 void whole_resume_process(struct whole_cluster *cluster, struct whole_node *node);
 
 /* whole_backend.c */
+/* How many connections a node keeps. */
+int whole_lanes_kept(const struct whole_cluster *cluster);
 void whole_perform_rendezvous(
     struct whole_cluster *cluster, struct whole_node *node, const struct rendezvous_effect *effect);
 void whole_perform_round(

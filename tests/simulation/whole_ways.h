@@ -116,7 +116,7 @@ enum whole_lane_phase { WHOLE_LANE_NONE, WHOLE_LANE_DIALLING, WHOLE_LANE_READY }
 struct whole_lane {
     struct whole_node *node;
     enum whole_lane_phase phase;
-    bool is_renewal; /* the others stood before: nobody is told when it stands */
+    bool is_late; /* the others stood before: nobody is told when it stands */
     struct whole_connection *connection;
     struct whole_call *calls;
     size_t first;
@@ -137,7 +137,7 @@ struct whole_lane {
 
 /* whole_lane.c */
 void whole_lane_open(struct whole_cluster *cluster, struct whole_lane *lane, int64_t deadline,
-    struct duration refusal_patience, struct duration pause, bool is_renewal);
+    struct duration refusal_patience, struct duration pause, bool is_late);
 void whole_lane_drop(struct whole_cluster *cluster, struct whole_lane *lane);
 void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     const struct store_request *request, struct duration timeout, struct whole_call call);
