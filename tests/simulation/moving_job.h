@@ -311,7 +311,7 @@ void moving_part(struct moving_job *job, int one, int other);
 void moving_lanes_open(struct moving_job *job, struct moving_node *node, struct instant deadline,
     struct duration refusal_patience, struct duration pause);
 void moving_lanes_drop(struct moving_job *job, struct moving_node *node, bool is_process_end);
-void moving_lane_renew(struct moving_job *job, struct moving_node *node, int lane);
+void moving_lane_close(struct moving_job *job, struct moving_node *node, int lane);
 void moving_lane_send(struct moving_node *node, int lane, const struct store_request *request,
     struct moving_call call);
 /* Sends what waits to be sent. */

@@ -29,6 +29,37 @@ void moving_arrives_here(struct moving_job *job, struct moving_event *event) {
     bytes_clear(&call.bytes);
 }
 
+static struct moving_connection *connect(
+    struct moving_job *job, struct moving_node *node, struct moving_store *store, int lane) {
+    struct moving_connection *connection = memory_allocate(sizeof *connection);
+    *connection = (struct moving_connection){.next = job->connections,
+        .store = store,
+        .node = node->index,
+        .life = node->life,
+        .lane = lane,
+        .is_open_here = true,
+        .is_open_there = true,
+        .last_there = job->now,
+        .last_here = job->now};
+    connection->stored.owner = connection;
+    connection->holder.owner = connection;
+    store_request_decoder_init(&connection->requests, &STORE_LIMITS_DEFAULT);
+    store_reply_decoder_init(&connection->replies, &STORE_REPLY_LIMITS_DEFAULT);
+    connection->requests.is_validated = true;
+    job->connections = connection;
+    return connection;
+}
+
+/* For the first wait of a node that delegates, and for the first one after those before were
+ * cancelled. */
+static void open_waiter(struct moving_job *job, struct moving_node *node) {
+    struct moving_lane *waiter = &node->lanes[RENDEZVOUS_LANE_WAITER];
+    const struct moving_connection *asker = node->lanes[RENDEZVOUS_LANE_ASKER].connection;
+    if (waiter->connection == NULL && waiter->count > 0 && asker != NULL) {
+        waiter->connection = connect(job, node, asker->store, RENDEZVOUS_LANE_WAITER);
+    }
+}
+
 static void pump(struct moving_job *job, struct moving_node *node, int number) {
     static const struct store_reply none = {.kind = STORE_REPLY_NONE};
     struct moving_lane *lane = &node->lanes[number];
@@ -60,6 +91,7 @@ void moving_lane_send(struct moving_node *node, int number, const struct store_r
 }
 
 void moving_pump(struct moving_job *job, struct moving_node *node) {
+    open_waiter(job, node);
     for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
         pump(job, node, i);
     }
@@ -97,34 +129,11 @@ void moving_lanes_drop(struct moving_job *job, struct moving_node *node, bool is
     }
 }
 
-static struct moving_connection *connect(
-    struct moving_job *job, struct moving_node *node, struct moving_store *store, int lane) {
-    struct moving_connection *connection = memory_allocate(sizeof *connection);
-    *connection = (struct moving_connection){.next = job->connections,
-        .store = store,
-        .node = node->index,
-        .life = node->life,
-        .lane = lane,
-        .is_open_here = true,
-        .is_open_there = true,
-        .last_there = job->now,
-        .last_here = job->now};
-    connection->stored.owner = connection;
-    connection->holder.owner = connection;
-    store_request_decoder_init(&connection->requests, &STORE_LIMITS_DEFAULT);
-    store_reply_decoder_init(&connection->replies, &STORE_REPLY_LIMITS_DEFAULT);
-    connection->requests.is_validated = true;
-    job->connections = connection;
-    return connection;
-}
-
-void moving_lane_renew(struct moving_job *job, struct moving_node *node, int lane) {
+void moving_lane_close(struct moving_job *job, struct moving_node *node, int lane) {
     struct moving_connection *old = node->lanes[lane].connection;
-    struct moving_store *store = old == NULL ? NULL : old->store;
-    if (store != NULL) {
+    if (old != NULL) {
         close_here(job, old);
         end_calls(job, node, lane);
-        node->lanes[lane].connection = connect(job, node, store, lane);
     }
 }
 
@@ -179,7 +188,9 @@ static void unopened(struct moving_job *job, struct moving_node *node) {
 static void opened(struct moving_job *job, struct moving_node *node, struct moving_store *store) {
     struct record_effects effects = {0};
     for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
-        node->lanes[i].connection = connect(job, node, store, i);
+        if (i != RENDEZVOUS_LANE_WAITER || !node->delegates) {
+            node->lanes[i].connection = connect(job, node, store, i);
+        }
     }
     node->heard_at = job->now;
     rendezvous_record_store_take_opened(node->record, &effects);

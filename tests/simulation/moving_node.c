@@ -234,7 +234,7 @@ void moving_perform_record(
             moving_lanes_drop(job, node, false);
             break;
         case RECORD_EFFECT_RENEW_WAITER:
-            moving_lane_renew(job, node, RENDEZVOUS_LANE_WAITER);
+            moving_lane_close(job, node, RENDEZVOUS_LANE_WAITER);
             break;
         case RECORD_EFFECT_SEND:
             moving_lane_send(node, (int)effect->send.lane, &effect->send.own.request,
