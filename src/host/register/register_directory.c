@@ -307,9 +307,11 @@ static void remove_old(void *context, const char *name) {
     struct stat status;
     int64_t term;
     bool is_old_term = read_number(name, RENEWAL_PREFIX, &term) && term < tidying->term - 1;
+    /* Not the time of modification: while another client makes the file, a server of NFS may keep
+     * another number there. */
     bool is_left = text_starts_with(name, DIRECTORY_NEW_PREFIX) &&
                    fstatat(tidying->call->visit.fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                   status.st_mtime < tidying->now - LEFT_BEHIND_SECONDS;
+                   status.st_ctime < tidying->now - LEFT_BEHIND_SECONDS;
     if (is_old_term || is_left) {
         (void)unlinkat(tidying->call->visit.fd, name, 0);
     }

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host/register/register_directory.h"
@@ -230,6 +232,49 @@ static void make_file(struct fixture *fixture, const char *name, const char *tex
     free(path);
 }
 
+static bool is_there(struct fixture *fixture, const char *name) {
+    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    bool is = access(path, F_OK) == 0;
+    free(path);
+    return is;
+}
+
+static void set_modification_time(struct fixture *fixture, const char *name, time_t seconds) {
+    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds}};
+    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    free(path);
+}
+
+/* A server of NFS may keep the number by which it recognizes an exclusive creation in the time of
+ * modification, until the client sets the time. */
+static void file_that_another_node_is_making_is_not_taken_for_old(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    make_file(&fixture, "new.0123456789abcdef", "");
+    set_modification_time(&fixture, "new.0123456789abcdef", 1000);
+    register_directory_tidy(&fixture.directory, 1, 1);
+    assert_true(is_there(&fixture, "new.0123456789abcdef"));
+    tear_down(&fixture);
+}
+
+static void file_that_was_left_behind_is_removed_after_a_day(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    expect_won(&fixture, 1, "one");
+    make_file(&fixture, "new.0123456789abcdef", "left");
+    set_modification_time(&fixture, "", time(NULL) + 86400 - 600); /* as a change after that time */
+    register_directory_tidy(&fixture.directory, 1, 1);
+    assert_true(is_there(&fixture, "new.0123456789abcdef"));
+    set_modification_time(&fixture, "", time(NULL) + 86400 + 600);
+    register_directory_tidy(&fixture.directory, 1, 1);
+    assert_false(is_there(&fixture, "new.0123456789abcdef"));
+    tear_down(&fixture);
+}
+
 static void what_only_looks_like_an_entry_is_none(void **state) {
     (void)state;
     struct fixture fixture;
@@ -316,6 +361,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(file_system_without_hard_links_is_refused),
     cmocka_unit_test(old_entries_are_emptied_but_never_won_again),
     cmocka_unit_test(nothing_half_written_is_left),
+    cmocka_unit_test(file_that_another_node_is_making_is_not_taken_for_old),
+    cmocka_unit_test(file_that_was_left_behind_is_removed_after_a_day),
     cmocka_unit_test(what_only_looks_like_an_entry_is_none),
     cmocka_unit_test(renewal_is_of_a_term),
     cmocka_unit_test(note_is_made_while_only_one_machine_has_come),
