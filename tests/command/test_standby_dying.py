@@ -17,6 +17,7 @@ SCRIPT = """
 import ctypes, colorsys
 import os, signal, subprocess, sys, time
 large = b"x" * (int(os.environ["LARGE_MIB"]) << 20) if os.environ["RANK"] == "0" else b""
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(large))  # The interpreter does not give it back when it ends.
 """ + WORKER.rpartition("while not")[0] + """
 asked = "asked." + environment["RANK"]
 while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
