@@ -191,8 +191,10 @@ def test_workers_have_no_further_descriptor(job):
 
 
 def test_two_workers_that_die_together_are_one_failure(job):
+    kill(job.running.pid, signal.SIGSTOP)  # so that it sees both at once
     for worker in job.first:
         kill(worker["pid"], signal.SIGKILL)
+    kill(job.running.pid, signal.SIGCONT)
     job.attempt(1)
     assert job.said("restarting the workers: restart 1 of 3") == 1 == job.said("failed (exitcode: -9)")
     assert job.end(1).status == 0

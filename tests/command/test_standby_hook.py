@@ -138,7 +138,7 @@ SCRIPTS = {
         weakref.finalize(kept, print, "finalized")
         atexit.register(print, "first registered")
         atexit.register(print, "second registered")
-        thread = threading.Thread(target=lambda: (threading.Event().wait(0.05), print("thread", json)))
+        thread = threading.Thread(target=lambda: (threading.main_thread().join(), print("thread", json)))
         thread.start()
         print("main ends", threading.main_thread() is threading.current_thread(), thread.name)
         """,
