@@ -2,7 +2,7 @@
 /* Loaded before a program (LD_PRELOAD): a client of NFS in user space, for the calls with which
  * host/register keeps a register in a directory. What lies below $NFS_PLACE is on the server of
  * $NFS_URL (as libnfs has it). Each thread is a client of its own, and none keeps anything of what
- * it has seen. A file or directory that is open there has a descriptor of /dev/null here. */
+ * it has seen. A file or directory that is open there has the descriptor of an empty file here. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/time.h>
@@ -127,7 +128,7 @@ static int open_there(const char *path, int flags, mode_t mode) {
         code = nfs_open2(opened->client, path,
             flags & ~(O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), (int)mode, &opened->file);
     }
-    int fd = code < 0 ? result(code) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 64);
+    int fd = code < 0 ? result(code) : memfd_create("on NFS", MFD_CLOEXEC);
     if (fd < 0 || fd >= DESCRIPTORS) {
         free(opened);
         return -1;
@@ -136,31 +137,24 @@ static int open_there(const char *path, int flags, mode_t mode) {
     return fd;
 }
 
-static mode_t mode_of(int flags, va_list arguments) {
-    return (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
-}
-
 /* With large files, as everything here is built, the C library calls these open64 and so on. */
-int open(const char *name, int flags, ...) {
-    REAL(int, real_open, "open64", const char *, int, ...)
-    char path[PATH_SIZE];
-    va_list arguments;
-    va_start(arguments, flags);
-    mode_t mode = mode_of(flags, arguments);
-    va_end(arguments);
-    return is_there(AT_FDCWD, name, path) ? open_there(path, flags, mode)
-                                          : real_open(name, flags, mode);
-}
-
 int openat(int directory, const char *name, int flags, ...) {
     REAL(int, real_openat, "openat64", int, const char *, int, ...)
     char path[PATH_SIZE];
     va_list arguments;
     va_start(arguments, flags);
-    mode_t mode = mode_of(flags, arguments);
+    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
     return is_there(directory, name, path) ? open_there(path, flags, mode)
                                            : real_openat(directory, name, flags, mode);
+}
+
+int open(const char *name, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    return openat(AT_FDCWD, name, flags, mode);
 }
 
 int close(int fd) {

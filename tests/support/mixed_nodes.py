@@ -153,11 +153,10 @@ class MixedJob:
             ended = [node for node in self.nodes if node.number in sizes and node.running.process.poll() is not None]
             assert not ended, f"a node has ended\n{self!r}"
             world = self.living(without)
-            # A worker of a round before may only now have come to say where it was to meet the others.
-            is_one_place = len(set(zip(world.MASTER_ADDR, world.MASTER_PORT))) == 1
-            return world.is_whole(sizes) and is_one_place and not old & set(world.pid)
+            return world.is_whole(sizes) and not old & set(world.pid)
 
-        self.wait_until(has_come, f"a world of {sizes} with one address", timeout)
+        self.wait_until(has_come, f"a world of {sizes}", timeout)
+        assert len(set(zip(world.MASTER_ADDR, world.MASTER_PORT))) == 1, f"two addresses in one world\n{self!r}"
         return world
 
     def fail(self, number, local_rank=0):

@@ -160,14 +160,6 @@ static void finish_without_reply(struct store_client *client) {
     finish_active(client, &(struct store_client_result){.reply = &none});
 }
 
-/* Gives the bytes to the link, with those of the next call where no reply has to come before them.
- * Says whether all were given to the kernel. May end the link and the call. */
-static bool send_bytes(struct store_client *client, struct slice bytes, bool has_reply) {
-    bool is_followed = !has_reply && client->queue.first != NULL;
-    return is_followed ? store_link_send_ahead(client->link, bytes)
-                       : store_link_send(client->link, bytes);
-}
-
 /* Sends the next stage of the active call. A call without a reply is done when all of it is
  * sent. */
 static void send_active(struct store_client *client) {
@@ -183,7 +175,9 @@ static void send_active(struct store_client *client) {
     }
     bool has_reply = store_operation_reply_kind(expected.operation) != STORE_REPLY_NONE;
     store_link_expect(client->link, &expected);
-    bool is_drained = send_bytes(client, bytes, has_reply);
+    bool is_followed = !has_reply && client->queue.first != NULL;
+    bool is_drained =
+        store_link_send(client->link, bytes, is_followed); /* may end the link and the call */
     if (client->active != NULL && is_drained && !has_reply) {
         finish_without_reply(client);
     }
@@ -375,7 +369,7 @@ static void active_due(struct store_client *client) {
         call->stage = STORE_CALL_CANCELLING;
         call->deadline = after_milliseconds(client, CANCEL_MILLISECONDS);
         store_link_expect(client->link, &cancel);
-        (void)store_link_send(client->link, (struct slice){&operation, 1});
+        (void)store_link_send(client->link, (struct slice){&operation, 1}, false);
         return;
     }
     struct failure failure = {0};

@@ -456,13 +456,12 @@ void store_link_collect(struct store_link *link) {
     }
 }
 
-bool store_link_send_ahead(struct store_link *link, struct slice request) {
-    tcp_stream_send_ahead(&link->stream, request);
-    return tcp_stream_is_drained(&link->stream);
-}
-
-bool store_link_send(struct store_link *link, struct slice request) {
-    tcp_stream_send(&link->stream, request);
+bool store_link_send(struct store_link *link, struct slice request, bool is_followed) {
+    if (is_followed) {
+        tcp_stream_send_ahead(&link->stream, request);
+    } else {
+        tcp_stream_send(&link->stream, request);
+    }
     return tcp_stream_is_drained(&link->stream);
 }
 

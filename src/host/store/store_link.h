@@ -82,12 +82,9 @@ struct duration store_link_look(
 void store_link_sign(struct store_link *link);
 void store_link_collect(struct store_link *link);
 
-/* Sends the bytes. True when all of them were given to the kernel; else `drained` (or `ended`)
- * follows. */
-bool store_link_send(struct store_link *link, struct slice request);
-/* The same for a request without a reply after which another is sent at once: both arrive together.
- */
-bool store_link_send_ahead(struct store_link *link, struct slice request);
+/* Sends the bytes. `is_followed`: others are sent at once, and both arrive together. True when all
+ * of them were given to the kernel; else `drained` (or `ended`) follows. */
+bool store_link_send(struct store_link *link, struct slice request, bool is_followed);
 
 /* Says which request the next reply answers; of its keys only the number matters. Before the first
  * call, and for a request without a reply, any data from the server is a protocol error. */

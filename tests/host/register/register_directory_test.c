@@ -223,8 +223,12 @@ static void nothing_half_written_is_left(void **state) {
     tear_down(&fixture);
 }
 
+static char *path_of(const struct fixture *fixture, const char *name) {
+    return text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+}
+
 static void make_file(struct fixture *fixture, const char *name, const char *text) {
-    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    char *path = path_of(fixture, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
@@ -233,7 +237,7 @@ static void make_file(struct fixture *fixture, const char *name, const char *tex
 }
 
 static bool is_there(struct fixture *fixture, const char *name) {
-    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    char *path = path_of(fixture, name);
     bool is = access(path, F_OK) == 0;
     free(path);
     return is;
@@ -241,7 +245,7 @@ static bool is_there(struct fixture *fixture, const char *name) {
 
 static void set_modification_time(struct fixture *fixture, const char *name, time_t seconds) {
     const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds}};
-    char *path = text_format("%s/%s/%s", fixture->path, fixture->directory.job, name);
+    char *path = path_of(fixture, name);
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     free(path);
 }

@@ -83,7 +83,7 @@ static void handshake_makes_it_ready_and_requests_are_answered(void **state) {
     turn_until(&fixture, &fixture.ready);
     struct store_request count = {.operation = STORE_COUNT_KEYS};
     store_link_expect(fixture.link, &count);
-    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}));
+    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}, false));
     turn_until(&fixture, &fixture.replies);
     assert_int_equal(fixture.reply.kind, STORE_REPLY_INTEGER);
     assert_int_equal(fixture.reply.integer, 0);
@@ -100,7 +100,7 @@ static void what_follows_signs_of_life_gets_its_own_reply(void **state) {
     }
     struct store_request count = {.operation = STORE_COUNT_KEYS};
     store_link_expect(fixture.link, &count);
-    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}));
+    assert_true(store_link_send(fixture.link, (struct slice){(const uint8_t *)"\x07", 1}, false));
     turn_until(&fixture, &fixture.replies);
     assert_int_equal(fixture.reply.kind, STORE_REPLY_INTEGER);
     assert_int_equal(fixture.reply.integer, 0);
