@@ -19,12 +19,15 @@ enum rendezvous_action rendezvous_decide_exit(const struct rendezvous_context *c
     return context->is_late ? RENDEZVOUS_ERROR_TIMEOUT : RENDEZVOUS_REMOVE_FROM_PARTICIPANTS;
 }
 
-/* A spare waits until there is room for it, without a deadline. */
+/* As this node was told: other nodes may have another maximum. */
+static bool has_room(const struct rendezvous_context *context) {
+    return rendezvous_state_participants(context->state) < (size_t)context->settings->maximum_nodes;
+}
+
+/* A spare waits until there is room for it, without a deadline. In a round with more nodes than its
+ * own maximum it waits, too: a spare of torchrun leaves the list there and comes back for ever. */
 static enum rendezvous_action join_as_spare(const struct rendezvous_context *context) {
-    if (rendezvous_state_participants(context->state) == (size_t)context->settings->maximum_nodes) {
-        return stay(context);
-    }
-    return RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST;
+    return has_room(context) ? RENDEZVOUS_REMOVE_FROM_REDUNDANCY_LIST : stay(context);
 }
 
 /* A node whose join deadline has passed takes itself out of the record. When it is too late even
@@ -47,9 +50,7 @@ static enum rendezvous_action join_from_outside(
     if (entry->is_waiting) {
         return stay(context);
     }
-    bool has_room =
-        rendezvous_state_participants(context->state) < (size_t)context->settings->maximum_nodes;
-    return has_room ? RENDEZVOUS_ADD_TO_WAIT_LIST : RENDEZVOUS_ADD_TO_REDUNDANCY_LIST;
+    return has_room(context) ? RENDEZVOUS_ADD_TO_WAIT_LIST : RENDEZVOUS_ADD_TO_REDUNDANCY_LIST;
 }
 
 static enum rendezvous_action wait_for_others(const struct rendezvous_context *context) {
