@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster/rendezvous.h by a hostile backend of the program's own, which two nodes share: the input
  * says what the backend answers, and what the program calls meanwhile. Every round that is asked
- * for must be called back once at most, every wait must end, and a node must be where it says.
+ * for must be called back once at most, every wait must end unless it is a spare's, and a node must
+ * be where it says.
  *
  * Time is made up: it passes when something waits for it, and a little with each question to the
  * backend. So whoever waits for what never comes is found, and hours take no time. */
@@ -15,12 +16,14 @@
 #include <muster/rendezvous.h>
 
 #include "virtual_time.h"
+#include "wire/rendezvous/rendezvous_state_pickle.h"
 
 #define NODES 2
 #define EARLIER 4
 #define MOST_CALLS 96
 #define MOST_QUESTIONS 100000
 #define LONGEST_ROUGH_BYTES 4096
+#define SPARES_PATIENCE_MILLISECONDS (3600 * 1000)
 
 struct program;
 
@@ -29,7 +32,8 @@ struct node {
     struct muster_rendezvous *rendezvous;
     bool is_asked;   /* for the next round */
     bool is_waiting; /* for the same */
-    bool is_over;    /* it was shut down */
+    int64_t wait_began;
+    bool is_over; /* it was shut down */
 };
 
 struct program {
@@ -145,9 +149,33 @@ static void misbehave(struct node *node) {
     }
 }
 
-static void count_question(struct program *program) {
-    FUZZ_REQUIRE(program->questions++ < MOST_QUESTIONS);
+static bool has_spare(struct program *program) {
+    struct rendezvous_state state = {0};
+    struct text reason = {0};
+    bool has_spare =
+        program->has_record &&
+        rendezvous_state_read_pickle(bytes_slice(&program->states[program->version % EARLIER]),
+            &state, &reason) == FAILURE_NONE &&
+        rendezvous_state_redundant(&state) > 0;
+    rendezvous_state_clear(&state);
+    text_clear(&reason);
+    return has_spare;
+}
+
+/* A spare waits until there is room for it, which may be never. */
+static void give_up_long_wait(struct node *node) {
+    if (node->is_waiting &&
+        virtual_time.milliseconds - node->wait_began > SPARES_PATIENCE_MILLISECONDS &&
+        has_spare(node->program)) {
+        muster_rendezvous_free(node->rendezvous);
+        node->rendezvous = NULL;
+    }
+}
+
+static void count_question(struct node *node) {
+    FUZZ_REQUIRE(node->program->questions++ < MOST_QUESTIONS);
     virtual_time_pass(10);
+    give_up_long_wait(node);
 }
 
 static enum muster_error get_state(
@@ -155,7 +183,7 @@ static enum muster_error get_state(
     struct node *node = context;
     struct program *program = node->program;
     FUZZ_REQUIRE(node->rendezvous != NULL);
-    count_question(program);
+    count_question(node);
     uint8_t choice = fuzz_take_byte(&program->input);
     switch (choice % 16) {
     case 9:
@@ -225,7 +253,7 @@ static enum muster_error set_state(void *context, const void *state, size_t leng
     FUZZ_REQUIRE(node->rendezvous != NULL);
     FUZZ_REQUIRE(length > 0 && length <= MUSTER_RENDEZVOUS_STATE_MAXIMUM);
     check_token(program, (struct slice){token, token_length});
-    count_question(program);
+    count_question(node);
     switch (fuzz_take_byte(&program->input) % 16) {
     case 8:
         return be_away(program, failure);
@@ -379,6 +407,7 @@ static void wait_for_round(struct node *node, double timeout) {
     struct muster_failure failure = {0};
     const struct muster_rendezvous_info *info = NULL;
     node->is_waiting = true;
+    node->wait_began = virtual_time.milliseconds;
     enum muster_error error = muster_rendezvous_next(node->rendezvous, timeout, &info, &failure);
     node->is_waiting = false;
     FUZZ_REQUIRE((error == MUSTER_OK) == (info != NULL));

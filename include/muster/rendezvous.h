@@ -182,8 +182,9 @@ enum muster_error muster_rendezvous_new(const struct muster_rendezvous_settings 
 void muster_rendezvous_free(struct muster_rendezvous *rendezvous);
 
 /* next_rendezvous: takes part in the next round, and waits until there is one with this node.
- * `timeout`: 0 waits as long as join_timeout has it; MUSTER_ERROR_TIMEOUT when it has passed, and
- * then it may be called again. An error that is final is returned by each further call. */
+ * `timeout`: 0 waits as long as join_timeout has it, or as a spare until there is room;
+ * MUSTER_ERROR_TIMEOUT when it has passed, and then it may be called again. An error that is final
+ * is returned by each further call. */
 enum muster_error muster_rendezvous_next(struct muster_rendezvous *rendezvous, double timeout,
     const struct muster_rendezvous_info **out_info, struct muster_failure *failure);
 
