@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include <stdio.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include "base/memory.h"
 #include "base/spare_memory.h"
-#include "library/process_look.h"
+#include "taken_memory.h"
+
+#define LARGEST_PIECE ((size_t)1 << 20)
 
 static void reserve_is_kept_until_it_is_given_up(void **state) {
     (void)state;
@@ -34,52 +32,19 @@ static void more_than_there_can_be_is_not_there(void **state) {
     (void)spare_memory_give_up_reserve();
 }
 
-static size_t mapped_bytes(void) {
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu", &pages), 1);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-struct filler {
-    struct filler *next;
-};
-
-static struct filler *take_all(struct filler *fillers) {
-    for (size_t size = 1 << 20; size >= sizeof *fillers; size /= 2) {
-        struct filler *filler;
-        while ((filler = malloc(size)) != NULL) {
-            filler->next = fillers;
-            fillers = filler;
-        }
-    }
-    return fillers;
-}
-
 static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
-    struct rlimit before;
-    struct filler *fillers;
     (void)state;
     if (process_has_memory_of_others()) {
         SKIP_BECAUSE("a sanitizer or valgrind has the memory");
     }
-    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     assert_true(spare_memory_keep_reserve());
-    struct rlimit none = {mapped_bytes(), before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-    fillers = take_all(NULL);
+    struct rlimit before = taken_memory_begin();
+    struct taken_memory *taken = taken_memory_take(NULL, LARGEST_PIECE);
     char *allocated = memory_allocate(1000);
     bool was_given_up = !spare_memory_give_up_reserve();
-    fillers = take_all(fillers);
+    taken = taken_memory_take(taken, LARGEST_PIECE);
     bool can_be_kept = spare_memory_keep_reserve();
-    (void)setrlimit(RLIMIT_AS, &before);
-    while (fillers != NULL) {
-        struct filler *next = fillers->next;
-        free(fillers);
-        fillers = next;
-    }
+    taken_memory_end(taken, before);
     assert_non_null(allocated);
     assert_true(was_given_up);
     assert_false(can_be_kept);

@@ -9,7 +9,13 @@
 #include <jansson.h>
 
 #include "base/memory.h"
+#include "base/spare_memory.h"
 #include "wire/json/json_repair.h"
+
+/* What the library takes for each byte of a list of empty objects, which takes most, and for what
+ * there is of each text once. */
+#define MEMORY_FACTOR ((size_t)100)
+#define MEMORY_BESIDE ((size_t)8192)
 
 struct json_document {
     json_t *root;
@@ -31,6 +37,18 @@ static enum failure_code refuse(
     return code;
 }
 
+/* To the library a lack of memory is an error in the text, and for want of a buffer it writes
+ * beyond another. So it begins only where there is enough for all. As in base/memory the reserve is
+ * given up for that, and whoever keeps it hears so. */
+static bool is_there_memory_for(const struct text *input) {
+    size_t bytes = MEMORY_BESIDE + MEMORY_FACTOR * input->length;
+    bool is_there = spare_memory_is_there(bytes);
+    while (!is_there && spare_memory_give_up_reserve()) {
+        is_there = spare_memory_is_there(bytes);
+    }
+    return is_there;
+}
+
 enum failure_code json_document_parse(struct slice input, size_t ceiling,
     struct json_document **out_document, struct text *out_reason) {
     if (input.length > ceiling) {
@@ -40,6 +58,10 @@ enum failure_code json_document_parse(struct slice input, size_t ceiling,
     if (json_repair(input, JSON_DOCUMENT_MAXIMUM_DEPTH, &repaired) != FAILURE_NONE) {
         text_clear(&repaired);
         return refuse(FAILURE_LIMIT, out_reason, "nested too deep");
+    }
+    if (!is_there_memory_for(&repaired)) {
+        text_clear(&repaired);
+        return refuse(FAILURE_LIMIT, out_reason, "there is no memory for it");
     }
     json_error_t error;
     json_t *root = json_loadb(text_string(&repaired), repaired.length, JSON_DECODE_ANY, &error);

@@ -23,7 +23,7 @@ struct json_document;
 struct json_value;
 
 /* FAILURE_MALFORMED with a reason in `out_reason` (one line, may be NULL), or FAILURE_LIMIT for
- * text longer than `ceiling` or nested too deep. */
+ * text longer than `ceiling` or nested too deep, or for which there is no memory. */
 __attribute__((warn_unused_result)) enum failure_code json_document_parse(struct slice input,
     size_t ceiling, struct json_document **out_document, struct text *out_reason);
 void json_document_free(struct json_document *document);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include "base/spare_memory.h"
+#include "taken_memory.h"
 #include "wire/json/json_document.h"
 
 static struct json_document *parse(const char *input) {
@@ -134,6 +136,36 @@ static void size_and_depth_have_ceilings(void **state) {
     assert_null(document);
 }
 
+/* Whatever is missing, the reserve is there for it: what is JSON is never said to be none. */
+static void text_is_parsed_with_the_reserve_where_there_is_no_other_memory(void **state) {
+    (void)state;
+    char input[900];
+    enum failure_code codes[40];
+    if (process_has_memory_of_others()) {
+        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
+    }
+    memset(input, 'x', sizeof input);
+    input[0] = input[sizeof input - 1] = '"';
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct json_document *document = NULL;
+        struct text reason = {0};
+        assert_true(spare_memory_keep_reserve());
+        void *left = malloc(1 + i * 128);
+        struct rlimit before = taken_memory_begin();
+        struct taken_memory *taken = taken_memory_take(NULL, (size_t)1 << 20);
+        free(left);
+        codes[i] = json_document_parse(
+            (struct slice){(const uint8_t *)input, sizeof input}, 1000, &document, &reason);
+        taken_memory_end(taken, before);
+        json_document_free(document);
+        text_clear(&reason);
+    }
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        assert_int_equal(codes[i], FAILURE_NONE);
+    }
+    (void)spare_memory_give_up_reserve();
+}
+
 static void any_string_becomes_a_json_string(void **state) {
     (void)state;
     struct text text = {0};
@@ -151,6 +183,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(members_of_a_tree_can_be_set_and_removed),
     cmocka_unit_test(bad_text_is_refused_with_a_reason),
     cmocka_unit_test(size_and_depth_have_ceilings),
+    cmocka_unit_test(text_is_parsed_with_the_reserve_where_there_is_no_other_memory),
     cmocka_unit_test(any_string_becomes_a_json_string),
 };
 

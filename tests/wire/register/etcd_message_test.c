@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "library/process_look.h"
+#include "taken_memory.h"
 #include "wire/register/etcd_message.h"
 
 static void expect_bytes(struct bytes *bytes, const char *expected, size_t length) {
@@ -259,29 +258,9 @@ static void message_of_very_many_pieces_is_refused(void **state) {
     bytes_clear(&message);
 }
 
-struct filler {
-    struct filler *next;
-};
-
-/* All memory that there is, in pieces. */
-static struct filler *take_all_memory(void) {
-    struct filler *fillers = NULL;
-    const struct rlimit none = {0, RLIM_INFINITY};
-    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-    for (size_t size = 256; size >= sizeof *fillers; size /= 2) {
-        struct filler *filler;
-        while ((filler = malloc(size)) != NULL) {
-            filler->next = fillers;
-            fillers = filler;
-        }
-    }
-    return fillers;
-}
-
 /* After each try there is a little more memory: so it is missing at many places. */
 static void message_without_memory_is_a_limit(void **state) {
     (void)state;
-    struct rlimit before;
     struct etcd_reply reply = {0};
     struct bytes message = {0};
     size_t failures = 0;
@@ -294,21 +273,14 @@ static void message_without_memory_is_a_limit(void **state) {
             bytes_append(&message, "\x1a\x0a\x0a\x08\x12\x06\x0a\x01k\x2a\x01v\x38\x01", 14),
             FAILURE_NONE);
     }
-    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-    struct filler *fillers = take_all_memory();
-    while (fillers != NULL && code == FAILURE_LIMIT) {
-        struct filler *next = fillers->next;
-        free(fillers);
-        fillers = next;
+    struct rlimit before = taken_memory_begin();
+    struct taken_memory *taken = taken_memory_take(NULL, 256);
+    while (taken != NULL && code == FAILURE_LIMIT) {
+        taken = taken_memory_give_one(taken);
         code = etcd_read_append(bytes_slice(&message), &reply);
         failures += code == FAILURE_LIMIT ? 1 : 0;
     }
-    (void)setrlimit(RLIMIT_AS, &before);
-    while (fillers != NULL) {
-        struct filler *next = fillers->next;
-        free(fillers);
-        fillers = next;
-    }
+    taken_memory_end(taken, before);
     assert_int_equal(code, FAILURE_NONE);
     assert_true(failures > 20);
     assert_true(slice_equals(reply.value, slice_from_string("v")));
