@@ -22,12 +22,14 @@ def move_up(fd):
     return number
 
 
-def borrow(name):
-    """A module of the interpreter's own for the hook alone: sys.modules stays as it was."""
-    known, module = name in sys.modules, __import__(name)
-    if not known:
-        del sys.modules[name]
-    return module
+def borrow(name, borrowed={}):
+    """A module of the interpreter's own for the hook alone: sys.modules stays as it was. It is kept, since a module that
+    nobody has any more is garbage, to be collected in the program's first lines."""
+    if name not in borrowed:
+        known, borrowed[name] = name in sys.modules, __import__(name)
+        if not known:
+            del sys.modules[name]
+    return borrowed[name]
 
 
 def program():
