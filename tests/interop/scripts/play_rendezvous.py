@@ -134,6 +134,13 @@ class Node:
         return f"{self.holder.outcome} expelled={self.holder.expelled} {self.action} {record}"
 
 
+    def leaves_a_round_without_room(self):
+        """The turn in which both differ on purpose: PyTorch's spare of a round with more nodes than its own maximum
+        leaves the list, and comes back in its next turn, and so on. Muster's stays."""
+        has_room = len(self.holder.state.participants) <= self.settings.max_nodes
+        return self.action == "REMOVE_FROM_REDUNDANCY_LIST" and not has_room
+
+
 def describe(state):
     words = [f"round={state.round} complete={state.complete:d} closed={state.closed:d}"]
     if state.deadline is not None:
@@ -180,7 +187,10 @@ class History:
             index = self.dice.choice(ready or range(len(self.nodes)))
             self.pass_time(self.nodes[index])
             self.begin_operation(index)
-            print(f"turn {index} {clock.tick} => {self.nodes[index].take_turn()}")
+            turn = self.nodes[index].take_turn()
+            if self.nodes[index].leaves_a_round_without_room():
+                break
+            print(f"turn {index} {clock.tick} => {turn}")
             if all(node.action in ("ERROR_CLOSED", "GRACEFUL_EXIT") for node in self.nodes):
                 break
             if self.dice.random() < 0.02:
