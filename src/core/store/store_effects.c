@@ -71,8 +71,13 @@ bool store_effects_have_written(
     if (request->operation != STORE_COMPARE_SET) {
         return request->operation == STORE_SET && !effects->is_full;
     }
-    return effects->count > 0 && effects->items[0].kind == STORE_EFFECT_REPLY &&
-           slice_equals(effects->items[0].reply.blob, request->value);
+    size_t own = 0;
+    while (own < effects->count && effects->items[own].kind == STORE_EFFECT_REPLY &&
+           effects->items[own].reply.kind == STORE_REPLY_POP) {
+        own++; /* a QUEUE_POP has given way */
+    }
+    return own < effects->count && effects->items[own].kind == STORE_EFFECT_REPLY &&
+           slice_equals(effects->items[own].reply.blob, request->value);
 }
 
 struct slice *store_effects_blobs(struct store_effects *effects, size_t count) {

@@ -47,6 +47,7 @@ enum store_operation {
 #define STORE_SIGN_OF_LIFE 0x6c696665U
 #define STORE_SIGN_BYTES 5        /* with its operation */
 #define STORE_SIGN_ANSWER_BYTES 4 /* the same number */
+#define STORE_NO_ITEM_BYTES 8     /* the reply to a QUEUE_POP of an empty queue */
 
 /* The fields that an operation does not use are zero. */
 struct store_request {

@@ -147,6 +147,7 @@ void store_table_refuse(struct store_table *table, struct store_connection *conn
     const struct store_request *request, const char *reason, struct store_effects *effects) {
     const struct store_step step = step_of(table, connection, request, effects);
     store_queue_free_taken(&table->entries);
+    store_waiters_give_way(&table->waiters, connection, effects);
     store_apply_refused(&step, reason);
 }
 
@@ -154,6 +155,7 @@ void store_table_apply(struct store_table *table, struct store_connection *conne
     const struct store_request *request, struct store_effects *effects) {
     const struct store_step step = step_of(table, connection, request, effects);
     store_queue_free_taken(&table->entries);
+    store_waiters_give_way(&table->waiters, connection, effects);
     table->entries.is_owners = is_owners(table, request);
     operations[request->operation](&step);
 }

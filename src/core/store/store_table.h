@@ -15,7 +15,10 @@
  * - SET, MULTI_SET, ADD, APPEND, a COMPARE_SET that stored and a BARRIER that completed release all
  *   connections that wait for the key. QUEUE_PUSH releases one of them: the first that waits for no
  *   other key.
- * - QUEUE_POP is answered at once, but for keys of the store's owner (store_table_own).
+ * - QUEUE_POP is answered at once, but for keys of the store's owner (store_table_own). One that
+ *   waits gives way to the next request of its connection: it is answered before that, as if there
+ *   was no item. So a connection that waits for an item can be used for everything else meanwhile,
+ *   and its replies come in the order of its requests.
  * - A key is present for CHECK and WAIT when it has a value or a queue that is not empty.
  * - Counters are decimal text. ADD wraps at 2^63. ADD to text that is not a number closes the
  *   connection and leaves the text as it is. BARRIER counts in the same way. It never resets, and

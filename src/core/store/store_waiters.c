@@ -123,6 +123,14 @@ void store_waiters_drop(struct store_waiters *waiters, struct store_connection *
     end(waiters, wait);
 }
 
+void store_waiters_give_way(struct store_waiters *waiters, struct store_connection *connection,
+    struct store_effects *effects) {
+    if (connection->wait != NULL && connection->wait->takes_item) {
+        store_waiters_drop(waiters, connection);
+        store_waiters_answer_pop(waiters, NULL, connection, effects);
+    }
+}
+
 static void forget(struct store_waiters *waiters, struct store_wait *wait) {
     for (size_t i = 0; i < wait->count; i++) {
         if (wait->registrations[i].entry != NULL) {

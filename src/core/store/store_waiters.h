@@ -58,6 +58,11 @@ void store_waiters_wake_all(
 void store_waiters_wake_one(
     struct store_waiters *waiters, struct store_entry *entry, struct store_effects *effects);
 
+/* A connection that waits for an item has sent another request: appends the reply that there is
+ * none. Other waits stay. */
+void store_waiters_give_way(struct store_waiters *waiters, struct store_connection *connection,
+    struct store_effects *effects);
+
 /* Forgets the wait of the connection, if it has one, and the entries that existed only for it. */
 void store_waiters_drop(struct store_waiters *waiters, struct store_connection *connection);
 /* Forgets every wait for this key. Entries without contents stay, so the caller sweeps them

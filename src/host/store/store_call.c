@@ -59,7 +59,8 @@ struct store_call *store_call_new(const struct store_client_call *call, struct i
     made->request =
         (struct store_request){.operation = call->request.operation, .count = call->request.count};
     made->waits_first = call->waits_first;
-    made->deadline = instant_after(now, call->timeout);
+    made->rests = call->rests;
+    made->deadline = instant_after(now, call->rests ? DURATION_FOREVER : call->timeout);
     made->done = call->done;
     made->context = call->context;
     if (call->is_raw) {

@@ -23,6 +23,7 @@ struct store_call {
     enum store_call_stage cancelled_stage; /* the stage before STORE_CALL_CANCELLING */
     bool is_released;                      /* the wait was answered while we were cancelling it */
     bool waits_first;
+    bool rests;
     struct store_request request; /* operation and count only; the operands are in `bytes` */
     struct bytes wait_bytes;      /* the encoded WAIT, when `waits_first` */
     struct bytes bytes;           /* the encoded request */

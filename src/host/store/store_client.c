@@ -42,6 +42,7 @@ struct store_client {
 
     struct store_call_queue queue; /* calls that have not begun */
     struct store_call *active;     /* the call that the link works on */
+    struct store_call *resting;    /* the QUEUE_POP that is at the server while nothing else is */
     struct event_timer *timer;
     struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
                                     attempt is given up */
@@ -104,7 +105,18 @@ static void finish_with_failure(struct store_client *client, struct store_call *
 static void finish_active(struct store_client *client, const struct store_client_result *result) {
     struct store_call *call = client->active;
     client->active = NULL;
+    if (client->link != NULL) {
+        store_link_expect_nothing(client->link);
+    }
     store_call_finish(call, result);
+}
+
+static void finish_resting(struct store_client *client, const struct store_client_result *result) {
+    struct store_call *call = client->resting;
+    client->resting = NULL;
+    if (call != NULL) {
+        store_call_finish(call, result);
+    }
 }
 
 /* Fails the calls that are pending now. Calls that the callbacks add fail in the next turn of the
@@ -114,12 +126,14 @@ static void fail_pending(struct store_client *client, enum failure_code code, co
     for (const struct store_call *each = client->queue.first; each != NULL; each = each->next) {
         count++;
     }
+    const struct store_client_result result = {.code = code,
+        .is_over = true,
+        .message = message,
+        .system_error = client->end.system_error};
     if (client->active != NULL) {
-        finish_active(client, &(struct store_client_result){.code = code,
-                                  .is_over = true,
-                                  .message = message,
-                                  .system_error = client->end.system_error});
+        finish_active(client, &result);
     }
+    finish_resting(client, &result);
     /* If a callback frees the client, that call fails the rest. */
     for (; count > 0 && client->queue.first != NULL; count--) {
         finish_with_failure(client, store_call_queue_pop(&client->queue), code, message);
@@ -160,6 +174,22 @@ static void finish_without_reply(struct store_client *client) {
     finish_active(client, &(struct store_client_result){.reply = &none});
 }
 
+/* Whether the QUEUE_POP that rests can be sent behind what was sent: at the server a wait is
+ * replaced by the next one. */
+static bool is_rest_due(const struct store_client *client) {
+    const struct store_call *active = client->active;
+    return client->resting != NULL && client->queue.first == NULL &&
+           store_link_may_rest(client->link) &&
+           (active == NULL || (active->stage == STORE_CALL_SENT && !store_call_is_waiting(active)));
+}
+
+static void rest(struct store_client *client) {
+    if (!client->is_freed && client->phase == PHASE_READY && is_rest_due(client) &&
+        !store_link_is_resting(client->link)) {
+        store_link_rest(client->link, bytes_slice(&client->resting->bytes));
+    }
+}
+
 /* Sends the next stage of the active call. A call without a reply is done when all of it is
  * sent. */
 static void send_active(struct store_client *client) {
@@ -175,7 +205,7 @@ static void send_active(struct store_client *client) {
     }
     bool has_reply = store_operation_reply_kind(expected.operation) != STORE_REPLY_NONE;
     store_link_expect(client->link, &expected);
-    bool is_followed = !has_reply && client->queue.first != NULL;
+    bool is_followed = (!has_reply && client->queue.first != NULL) || is_rest_due(client);
     bool is_drained =
         store_link_send(client->link, bytes, is_followed); /* may end the link and the call */
     if (client->active != NULL && is_drained && !has_reply) {
@@ -183,13 +213,24 @@ static void send_active(struct store_client *client) {
     }
 }
 
+static void begin(struct store_client *client, struct store_call *call_taken) {
+    if (call_taken->rests && client->resting != NULL) {
+        finish_with_failure(client, call_taken, FAILURE_CANCELLED, "another one rests");
+    } else if (call_taken->rests) {
+        client->resting = call_taken;
+    } else {
+        client->active = call_taken;
+        send_active(client);
+    }
+}
+
 /* Begins calls until one must wait for its reply. */
 static void pump(struct store_client *client) {
     while (!client->is_freed && client->phase == PHASE_READY && client->active == NULL &&
            client->queue.first != NULL) {
-        client->active = store_call_queue_pop(&client->queue);
-        send_active(client);
+        begin(client, store_call_queue_pop(&client->queue));
     }
+    rest(client);
     if (!client->is_freed && client->phase == PHASE_OVER) {
         fail_pending(client, client->end.code, client->end.message);
     }
@@ -234,9 +275,7 @@ static void link_replied(void *context, const struct store_reply *reply) {
     struct store_client *client = context;
     struct store_call *call = client->active;
     enter(client);
-    if (call == NULL) {
-        end_by_protocol_error(client, "the server sent a reply that was not asked for");
-    } else if (call->stage == STORE_CALL_CANCELLING) {
+    if (call->stage == STORE_CALL_CANCELLING) {
         take_cancel_reply(client, reply);
     } else if (store_call_is_waiting(call) && reply->byte != STORE_STOP_WAITING) {
         end_by_protocol_error(client, "the server cancelled a wait on its own");
@@ -245,6 +284,14 @@ static void link_replied(void *context, const struct store_reply *reply) {
     } else {
         finish_active(client, &(struct store_client_result){.reply = reply});
     }
+    pump(client);
+    leave(client);
+}
+
+static void link_rested(void *context, const struct store_reply *reply) {
+    struct store_client *client = context;
+    enter(client);
+    finish_resting(client, &(struct store_client_result){.reply = reply});
     pump(client);
     leave(client);
 }
@@ -299,6 +346,7 @@ static void link_ended(void *context, const struct failure *failure) {
 static const struct store_link_owner link_owner = {
     .ready = link_ready,
     .replied = link_replied,
+    .rested = link_rested,
     .drained = link_drained,
     .ended = link_ended,
 };
@@ -406,7 +454,8 @@ struct duration store_client_look(struct store_client *client) {
         bool is_calm = false;
         pause = store_link_look(client->link, client->settings.calm_after, &is_calm);
         if (is_ready(client) && client->active == NULL && client->queue.first == NULL && !is_calm) {
-            store_link_sign(client->link);
+            store_link_sign(client->link, is_rest_due(client));
+            rest(client);
         }
     }
     pause = is_ready(client) ? pause : DURATION_FOREVER;

@@ -73,6 +73,10 @@ struct store_client_call {
     bool is_raw;      /* send keys unchanged; else '/' is put in front of each, as upstream does */
     bool waits_first; /* WAIT until the keys exist, then send: makes GET, MULTI_GET and QUEUE_POP
                          behave as upstream's get(), multi_get() and queue_pop() */
+    /* A QUEUE_POP that the server keeps until there is an item (core/store/store_table.h). It holds
+     * up no other request: it gives way to them, and is sent again behind each. One at a time; it
+     * has no timeout. */
+    bool rests;
     /* From now to the answer, including the time behind other requests. A WAIT or BARRIER whose
      * time is up is cancelled and the connection stays usable. Any other request that is not
      * answered in time ends the connection, because its answer could come later. */

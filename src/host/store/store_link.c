@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,11 +20,16 @@
 
 /* That are not answered. */
 #define SIGNS_MAXIMUM 4
+#define AHEAD_MAXIMUM 16
+
+/* What is answered before the expected reply. */
+enum ahead { AHEAD_SIGN, AHEAD_ITEM };
 
 struct store_link {
     struct tcp_stream stream; /* first, so that a stream is its link */
     struct tcp_stream_pool pool;
     struct store_reply_decoder decoder;
+    struct store_reply_decoder items;
     const struct store_link_owner *owner;
     void *context;
     union tcp_address address;
@@ -38,10 +44,14 @@ struct store_link {
     bool expects_reply;
     struct connection_silence silence;
     struct connection_calm calm;
-    int signs;        /* of life that are not answered; other replies come behind their answers */
-    size_t left;      /* so many bytes may stay in the kernel */
-    bool is_freed;    /* the owner has freed it */
-    bool is_released; /* the loop has released it; the memory is freed when both are true */
+    enum ahead ahead[AHEAD_MAXIMUM]; /* in the order in which they are answered */
+    size_t ahead_count;
+    int signs;         /* of life among them */
+    bool is_resting;   /* a QUEUE_POP waits at the server, behind all else */
+    bool is_all_taken; /* of what has come */
+    size_t left;       /* so many bytes may stay in the kernel */
+    bool is_freed;     /* the owner has freed it */
+    bool is_released;  /* the loop has released it; the memory is freed when both are true */
 };
 
 static struct store_link *link_of(struct tcp_stream *stream) {
@@ -225,6 +235,45 @@ static void handle_reply(struct store_link *link, const struct store_reply *repl
     }
 }
 
+/* Requests that are answered before what is expected. */
+
+static bool has_place_ahead(const struct store_link *link) {
+    return link->ahead_count + 2 <= AHEAD_MAXIMUM; /* one gives way, and the next rests */
+}
+
+static void add_ahead(struct store_link *link, enum ahead kind) {
+    link->ahead[link->ahead_count++] = kind;
+    link->signs += kind == AHEAD_SIGN ? 1 : 0;
+}
+
+static void drop_ahead(struct store_link *link) {
+    link->signs -= link->ahead[0] == AHEAD_SIGN ? 1 : 0;
+    memmove(link->ahead, link->ahead + 1, --link->ahead_count * sizeof *link->ahead);
+}
+
+/* The server answers the QUEUE_POP that rests before the next request. */
+static void give_way(struct store_link *link) {
+    if (link->is_resting) {
+        link->is_resting = false;
+        add_ahead(link, AHEAD_ITEM);
+    }
+}
+
+/* So many bytes have at least the answers ahead: an item is longer than the word for none. */
+static size_t bytes_ahead(const struct store_link *link) {
+    size_t items = link->ahead_count - (size_t)link->signs;
+    return (size_t)link->signs * STORE_SIGN_ANSWER_BYTES + items * STORE_NO_ITEM_BYTES;
+}
+
+/* Whatever is more than the answers ahead is more than what is left. */
+static void leave_answers(struct store_link *link) {
+    size_t left = link->is_all_taken ? bytes_ahead(link) : 0;
+    if (left != link->left && !link->stream.is_closed) {
+        link->left = left;
+        tcp_stream_expect(&link->stream, left + 1);
+    }
+}
+
 /* The answer to a sign of life. */
 static size_t take_answer(struct store_link *link, struct slice input, size_t *out_needed) {
     uint32_t number = 0;
@@ -239,8 +288,43 @@ static size_t take_answer(struct store_link *link, struct slice input, size_t *o
         end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
         return 0;
     }
-    link->signs--;
+    drop_ahead(link);
     return STORE_SIGN_ANSWER_BYTES;
+}
+
+/* Returns how many bytes the reply took; 0 when it is not complete, or when it has ended the link.
+ */
+static size_t decode(struct store_link *link, struct store_reply_decoder *decoder,
+    struct slice input, struct store_decoded_reply *out_decoded, size_t *out_needed) {
+    enum failure_code code = store_reply_decoder_next(decoder, input, out_decoded);
+    if (code == FAILURE_INCOMPLETE) {
+        *out_needed = out_decoded->needed;
+        return 0;
+    }
+    if (code != FAILURE_NONE) {
+        end(link, code, out_decoded->reason);
+        return 0;
+    }
+    return out_decoded->consumed;
+}
+
+/* The answer to a QUEUE_POP that rests, or has given way. */
+static size_t take_item(struct store_link *link, struct slice input, size_t *out_needed) {
+    struct store_decoded_reply decoded;
+    bool has_given_way = link->ahead_count > 0;
+    size_t length = decode(link, &link->items, input, &decoded, out_needed);
+    if (length == 0) {
+        return 0;
+    }
+    if (has_given_way) {
+        drop_ahead(link);
+    } else {
+        link->is_resting = false;
+    }
+    if (!has_given_way || decoded.reply.pop.length > 0) {
+        link->owner->rested(link->context, &decoded.reply);
+    }
+    return length;
 }
 
 /* Decodes one reply at the front of `input`. Returns how many bytes it took; 0 when it is not
@@ -250,34 +334,23 @@ static size_t take_reply(struct store_link *link, struct slice input, size_t *ou
         struct store_proof_step step = store_proof_continue(&link->proof, link->key, input);
         return take_step(link, &step, out_needed);
     }
-    if (link->signs > 0) {
-        return take_answer(link, input, out_needed);
+    if (link->ahead_count > 0) {
+        return link->ahead[0] == AHEAD_SIGN ? take_answer(link, input, out_needed)
+                                            : take_item(link, input, out_needed);
+    }
+    if (!link->expects_reply && link->is_resting) {
+        return take_item(link, input, out_needed);
     }
     if (!link->expects_reply) {
         end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
         return 0;
     }
     struct store_decoded_reply decoded;
-    enum failure_code code = store_reply_decoder_next(&link->decoder, input, &decoded);
-    if (code == FAILURE_INCOMPLETE) {
-        *out_needed = decoded.needed;
-        return 0;
+    size_t length = decode(link, &link->decoder, input, &decoded, out_needed);
+    if (length > 0) {
+        handle_reply(link, &decoded.reply);
     }
-    if (code != FAILURE_NONE) {
-        end(link, code, decoded.reason);
-        return 0;
-    }
-    handle_reply(link, &decoded.reply);
-    return decoded.consumed;
-}
-
-/* Whatever is more than the answers to signs of life is more than what is left. */
-static void leave_answers(struct store_link *link, bool is_all_taken) {
-    size_t left = is_all_taken ? (size_t)link->signs * STORE_SIGN_ANSWER_BYTES : 0;
-    if (left != link->left && !link->stream.is_closed) {
-        link->left = left;
-        tcp_stream_expect(&link->stream, left + 1);
-    }
+    return length;
 }
 
 static size_t received(struct tcp_stream *stream, struct slice input, size_t *out_needed) {
@@ -289,7 +362,8 @@ static size_t received(struct tcp_stream *stream, struct slice input, size_t *ou
         length = take_reply(link, rest, out_needed);
         consumed += length;
     }
-    leave_answers(link, consumed == input.length);
+    link->is_all_taken = consumed == input.length;
+    leave_answers(link);
     return consumed;
 }
 
@@ -307,6 +381,7 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
 
 static void clear(struct store_link *link) {
     store_reply_decoder_clear(&link->decoder);
+    store_reply_decoder_clear(&link->items);
     tcp_stream_pool_clear(&link->pool);
     errands_free(link->errands); /* not sooner: the link may end in an answer of theirs */
     free(link);
@@ -365,6 +440,8 @@ enum failure_code store_link_open(struct event_loop *loop,
     struct store_link *link = memory_allocate(sizeof *link);
     tcp_stream_pool_init(&link->pool, &stream_owner, SIZE_MAX / 2, SIZE_MAX / 2);
     store_reply_decoder_init(&link->decoder, settings->limits);
+    store_reply_decoder_init(&link->items, settings->limits);
+    store_reply_decoder_expect(&link->items, &(struct store_request){.operation = STORE_QUEUE_POP});
     link->owner = settings->owner;
     link->context = settings->context;
     link->address = *settings->address;
@@ -439,33 +516,59 @@ struct duration store_link_look(
     return connection_silence_pause(&link->silence, hearing.silent_for, limit, now);
 }
 
-void store_link_sign(struct store_link *link) {
-    const struct store_request sign = {.operation = STORE_PING, .nonce = STORE_SIGN_OF_LIFE};
-    struct bytes bytes = {0};
-    if (link->signs < SIGNS_MAXIMUM && store_request_encode(&sign, &bytes) == FAILURE_NONE) {
-        link->signs++;
-        leave_answers(link, true);
-        tcp_stream_send(&link->stream, bytes_slice(&bytes)); /* may end the link */
-    }
-    bytes_clear(&bytes);
-}
-
-void store_link_collect(struct store_link *link) {
-    if (link->signs > 0) {
-        tcp_stream_catch_up(&link->stream);
-    }
-}
-
-bool store_link_send(struct store_link *link, struct slice request, bool is_followed) {
+static void send_bytes(struct store_link *link, struct slice request, bool is_followed) {
+    give_way(link);
     if (is_followed) {
         tcp_stream_send_ahead(&link->stream, request);
     } else {
         tcp_stream_send(&link->stream, request);
     }
+}
+
+void store_link_sign(struct store_link *link, bool is_followed) {
+    const struct store_request sign = {.operation = STORE_PING, .nonce = STORE_SIGN_OF_LIFE};
+    struct bytes bytes = {0};
+    if (link->signs < SIGNS_MAXIMUM && has_place_ahead(link) &&
+        store_request_encode(&sign, &bytes) == FAILURE_NONE) {
+        give_way(link);
+        add_ahead(link, AHEAD_SIGN);
+        link->is_all_taken = true;
+        leave_answers(link);
+        send_bytes(link, bytes_slice(&bytes), is_followed); /* may end the link */
+    }
+    bytes_clear(&bytes);
+}
+
+void store_link_collect(struct store_link *link) {
+    if (link->ahead_count > 0) {
+        tcp_stream_catch_up(&link->stream);
+    }
+}
+
+bool store_link_send(struct store_link *link, struct slice request, bool is_followed) {
+    send_bytes(link, request, is_followed);
     return tcp_stream_is_drained(&link->stream);
 }
 
 void store_link_expect(struct store_link *link, const struct store_request *request) {
     link->expects_reply = store_operation_reply_kind(request->operation) != STORE_REPLY_NONE;
     store_reply_decoder_expect(&link->decoder, request);
+}
+
+void store_link_expect_nothing(struct store_link *link) {
+    link->expects_reply = false;
+}
+
+bool store_link_may_rest(const struct store_link *link) {
+    return has_place_ahead(link);
+}
+
+bool store_link_is_resting(const struct store_link *link) {
+    return link->is_resting;
+}
+
+void store_link_rest(struct store_link *link, struct slice queue_pop) {
+    link->is_resting = true;
+    leave_answers(link);
+    tcp_stream_send(&link->stream, queue_pop);
 }

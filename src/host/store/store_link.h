@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One connection to a TCPStore server: connects to one address, does the handshake, then sends
- * bytes and receives decoded replies, one expected reply at a time. host/store_client retries,
- * keeps deadlines and orders the requests. */
+ * bytes and receives decoded replies, one expected reply at a time. A QUEUE_POP may rest at the
+ * server meanwhile (core/store/store_table.h), which answers it before the next request.
+ * host/store_client retries, keeps deadlines and orders the requests. */
 #ifndef MUSTER_HOST_STORE_STORE_LINK_H
 #define MUSTER_HOST_STORE_STORE_LINK_H
 
@@ -23,8 +24,11 @@ struct store_link_owner {
     /* The server answered the handshake, and with a key both sides have proved themselves. */
     void (*ready)(void *context);
     /* The expected reply, borrowed for the call. The same kind is expected again until the next
-     * store_link_expect. */
+     * store_link_expect or store_link_expect_nothing. */
     void (*replied)(void *context, const struct store_reply *reply);
+    /* The QUEUE_POP that rests has an item, or was answered without one although it gave way to no
+     * request; or one that gave way had an item just then. May be NULL where none rests. */
+    void (*rested)(void *context, const struct store_reply *reply);
     /* Everything sent has been given to the kernel. Called only after store_link_send returned
      * false. */
     void (*drained)(void *context);
@@ -78,8 +82,8 @@ struct duration store_link_look(
 /* Sends a sign of life (STORE_SIGN_OF_LIFE), unless many are not answered. No reply may be
  * expected. Its answers stay in the kernel, so that they do not wake this process, until something
  * else comes or store_link_collect takes them. The end of the connection is told at once all the
- * same. */
-void store_link_sign(struct store_link *link);
+ * same. `is_followed` as for store_link_send. */
+void store_link_sign(struct store_link *link, bool is_followed);
 void store_link_collect(struct store_link *link);
 
 /* Sends the bytes. `is_followed`: others are sent at once, and both arrive together. True when all
@@ -89,5 +93,14 @@ bool store_link_send(struct store_link *link, struct slice request, bool is_foll
 /* Says which request the next reply answers; of its keys only the number matters. Before the first
  * call, and for a request without a reply, any data from the server is a protocol error. */
 void store_link_expect(struct store_link *link, const struct store_request *request);
+void store_link_expect_nothing(struct store_link *link);
+
+/* Whether a QUEUE_POP rests at the server; it does no more once something else is sent. */
+bool store_link_is_resting(const struct store_link *link);
+/* Whether one may: not while too many answers are under way. */
+bool store_link_may_rest(const struct store_link *link);
+/* Sends the bytes of a QUEUE_POP of a key for which the server keeps it until there is an item. It
+ * comes behind the reply that is expected, if one is, which must be no wait. */
+void store_link_rest(struct store_link *link, struct slice queue_pop);
 
 #endif

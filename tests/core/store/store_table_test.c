@@ -291,6 +291,10 @@ static void assert_popped(const struct store_fixture *store, int client, struct 
     assert_true(slice_equals(reply->pop.front, front));
 }
 
+static void assert_gave_way(const struct store_fixture *store, int client) {
+    assert_int_equal(assert_reply(store, 0, client, STORE_REPLY_POP)->pop.length, 0);
+}
+
 static void a_pop_of_an_own_key_is_answered_when_something_is_told(void **state) {
     struct store_fixture *store = *state;
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
@@ -331,7 +335,8 @@ static void a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel(vo
     assert_int_equal(assert_reply(store, 0, 1, STORE_REPLY_POP)->pop.length, 0);
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/r"));
     apply_key(store, 1, STORE_CANCEL_WAIT, S(""));
-    assert_byte(store, 0, 1, STORE_WAIT_CANCELLED);
+    assert_gave_way(store, 1);
+    assert_byte(store, 1, 1, STORE_WAIT_CANCELLED);
     apply_value(store, 0, STORE_QUEUE_PUSH, S("/own/r"), S("kept"));
     assert_silent(store);
 }
@@ -340,9 +345,51 @@ static void a_pop_that_waits_takes_the_place_of_the_wait_before(void **state) {
     struct store_fixture *store = *state;
     apply_keys(store, 1, STORE_WAIT, KEYS(S("/own/q")));
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_silent(store);
     apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_gave_way(store, 1);
+    assert_int_equal(store->effects.count, 1);
     assert_int_equal(store_table_waiting(store->table), 1);
     store_table_disconnect(store->table, &store->clients[1]);
+    assert_int_equal(store_table_memory(store->table), 0);
+}
+
+static void a_pop_that_waits_gives_way_to_each_other_request_of_its_connection(void **state) {
+    struct store_fixture *store = *state;
+    const enum store_operation operations[] = {STORE_ADD, STORE_CHECK, STORE_DELETE,
+        STORE_COUNT_KEYS, STORE_QUEUE_LENGTH, STORE_PING, STORE_COMPARE_SET};
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+        assert_silent(store);
+        apply_key(store, 1, operations[i], S("/k"));
+        assert_gave_way(store, 1);
+        assert_int_equal(store->effects.count, 2);
+        assert_int_equal(store_table_waiting(store->table), 0);
+    }
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_value(store, 1, STORE_SET, S("/k"), S("value"));
+    assert_gave_way(store, 1);
+    assert_int_equal(store->effects.count, 1);
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_value(store, 1, STORE_QUEUE_PUSH, S("/own/q"), S("its own"));
+    assert_gave_way(store, 1);
+    assert_int_equal(store->effects.count, 1);
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    assert_popped(store, 1, S("its own"));
+}
+
+/* So does one whose request is refused. */
+static void a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else(void **state) {
+    struct store_fixture *store = *state;
+    const struct store_request wanted = {.operation = STORE_DELETE, .key = S("/k")};
+    apply_key(store, 1, STORE_QUEUE_POP, S("/own/q"));
+    apply_key(store, 0, STORE_QUEUE_LENGTH, S("/k"));
+    assert_int_equal(store->effects.count, 1);
+    assert_int_equal(store_table_waiting(store->table), 1);
+    store_effects_reset(&store->effects);
+    store_table_refuse(store->table, &store->clients[1], &wanted, "no", &store->effects);
+    assert_gave_way(store, 1);
+    assert_int_equal(assert_reply(store, 1, 1, STORE_REPLY_INTEGER)->integer, 0);
     assert_int_equal(store_table_memory(store->table), 0);
 }
 
@@ -366,6 +413,8 @@ static const struct CMUnitTest tests[] = {
     owned_test(those_who_wait_for_an_item_take_one_each_in_their_order),
     owned_test(a_pop_that_waits_is_answered_by_a_value_and_forgotten_by_a_cancel),
     owned_test(a_pop_that_waits_takes_the_place_of_the_wait_before),
+    owned_test(a_pop_that_waits_gives_way_to_each_other_request_of_its_connection),
+    owned_test(a_pop_that_waits_gives_way_to_what_is_refused_and_to_nobody_else),
     store_test(a_new_table_is_empty),
     store_test(validate_is_not_answered_and_ping_is),
     store_test(a_client_that_leaves_is_not_answered),

@@ -28,6 +28,11 @@ static void replied(void *context, const struct store_reply *reply) {
     fixture->reply = *reply;
 }
 
+static void rested(void *context, const struct store_reply *reply) {
+    (void)context;
+    (void)reply;
+}
+
 static void drained(void *context) {
     (void)context;
 }
@@ -38,7 +43,7 @@ static void ended(void *context, const struct failure *failure) {
     fixture->failure = *failure;
 }
 
-static const struct store_link_owner owner = {ready, replied, drained, ended};
+static const struct store_link_owner owner = {ready, replied, rested, drained, ended};
 
 static void open_link(struct fixture *fixture) {
     union tcp_address address;
@@ -96,7 +101,7 @@ static void what_follows_signs_of_life_gets_its_own_reply(void **state) {
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
     for (int i = 0; i < 20; i++) { /* more than may be unanswered */
-        store_link_sign(fixture.link);
+        store_link_sign(fixture.link, false);
     }
     struct store_request count = {.operation = STORE_COUNT_KEYS};
     store_link_expect(fixture.link, &count);
@@ -113,7 +118,7 @@ static void the_end_is_told_while_an_answer_is_left(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     turn_until(&fixture, &fixture.ready);
-    store_link_sign(fixture.link);
+    store_link_sign(fixture.link, false);
     store_server_renew(fixture.server, NULL);
     turn_until(&fixture, &fixture.endings);
     assert_int_equal(fixture.failure.code, FAILURE_DISCONNECTED);
