@@ -93,6 +93,7 @@ struct moving_call {
     struct moving_asked *asked;
     enum store_operation operation;
     size_t key_count;
+    bool rests;
     struct bytes bytes;
 };
 
@@ -102,6 +103,10 @@ struct moving_lane {
     size_t count;
     size_t capacity;
     bool is_busy;
+    struct moving_call resting;
+    bool has_resting; /* a QUEUE_POP that gives way to all calls */
+    bool is_resting;  /* it is at the store, behind them */
+    int given_way;    /* so many answers to it come before that of the first call */
 };
 
 struct moving_node {

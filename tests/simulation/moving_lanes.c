@@ -7,6 +7,44 @@
 
 #include "base/memory.h"
 
+static bool is_item_next(const struct moving_lane *lane) {
+    return lane->given_way > 0 || (lane->is_resting && !lane->is_busy);
+}
+
+static struct store_request expected(const struct moving_lane *lane) {
+    if (is_item_next(lane)) {
+        return (struct store_request){.operation = STORE_QUEUE_POP};
+    }
+    return (struct store_request){
+        .operation = lane->calls[0].operation, .count = lane->calls[0].key_count};
+}
+
+static void take_item(struct moving_job *job, struct moving_node *node, struct moving_lane *lane,
+    const struct store_reply *reply) {
+    bool has_given_way = lane->given_way > 0;
+    if (has_given_way) {
+        lane->given_way--;
+    } else {
+        lane->is_resting = false;
+    }
+    if (lane->has_resting && !(has_given_way && reply->pop.length == 0)) {
+        struct moving_call call = lane->resting;
+        lane->has_resting = false;
+        lane->resting = (struct moving_call){0};
+        moving_call_done(job, node, &call, FAILURE_NONE, reply);
+        bytes_clear(&call.bytes);
+    }
+}
+
+static void take_reply(struct moving_job *job, struct moving_node *node, struct moving_lane *lane,
+    const struct store_reply *reply) {
+    struct moving_call call = lane->calls[0];
+    memmove(lane->calls, lane->calls + 1, --lane->count * sizeof *lane->calls);
+    lane->is_busy = false;
+    moving_call_done(job, node, &call, FAILURE_NONE, reply);
+    bytes_clear(&call.bytes);
+}
+
 void moving_arrives_here(struct moving_job *job, struct moving_event *event) {
     struct moving_connection *connection = event->subject;
     struct moving_node *node = &job->nodes[connection->node];
@@ -16,17 +54,20 @@ void moving_arrives_here(struct moving_job *job, struct moving_event *event) {
         return;
     }
     node->heard_at = job->now;
-    if (lane->connection != connection || !lane->is_busy ||
+    bool is_item = is_item_next(lane);
+    if (lane->connection == connection && (lane->is_busy || is_item)) {
+        struct store_request asked = expected(lane);
+        store_reply_decoder_expect(&connection->replies, &asked);
+    }
+    if (lane->connection != connection || !(lane->is_busy || is_item) ||
         store_reply_decoder_next(&connection->replies, bytes_slice(&event->bytes), &decoded) !=
             FAILURE_NONE) {
         moving_complain(job, "node %d is told by the store what it has not asked", node->index);
-        return;
+    } else if (is_item) {
+        take_item(job, node, lane, &decoded.reply);
+    } else {
+        take_reply(job, node, lane, &decoded.reply);
     }
-    struct moving_call call = lane->calls[0];
-    memmove(lane->calls, lane->calls + 1, --lane->count * sizeof *lane->calls);
-    lane->is_busy = false;
-    moving_call_done(job, node, &call, FAILURE_NONE, &decoded.reply);
-    bytes_clear(&call.bytes);
 }
 
 static struct moving_connection *connect(
@@ -50,13 +91,28 @@ static struct moving_connection *connect(
     return connection;
 }
 
-/* For the first wait of a node that delegates, and for the first one after those before were
- * cancelled. */
-static void open_waiter(struct moving_job *job, struct moving_node *node) {
-    struct moving_lane *waiter = &node->lanes[RENDEZVOUS_LANE_WAITER];
+/* A node that delegates opens each lane but the first when it uses it, and the waiter's again after
+ * its waits were cancelled. */
+static void open_late(struct moving_job *job, struct moving_node *node, int number) {
+    struct moving_lane *lane = &node->lanes[number];
     const struct moving_connection *asker = node->lanes[RENDEZVOUS_LANE_ASKER].connection;
-    if (waiter->connection == NULL && waiter->count > 0 && asker != NULL) {
-        waiter->connection = connect(job, node, asker->store, RENDEZVOUS_LANE_WAITER);
+    if (lane->connection == NULL && lane->count > 0 && asker != NULL) {
+        lane->connection = connect(job, node, asker->store, number);
+    }
+}
+
+static void send_bytes(struct moving_job *job, struct moving_lane *lane, struct slice bytes) {
+    struct moving_event *sent = moving_add_there(job, lane->connection, moving_arrives_there);
+    (void)!bytes_append(&sent->bytes, bytes.data, bytes.length); /* has no ceiling */
+}
+
+static void rest(struct moving_job *job, struct moving_lane *lane) {
+    size_t sent = lane->is_busy ? 1 : 0;
+    bool is_due =
+        lane->connection != NULL && lane->has_resting && !lane->is_resting && lane->count == sent;
+    if (is_due && (sent == 0 || lane->calls[0].operation != STORE_WAIT)) {
+        send_bytes(job, lane, bytes_slice(&lane->resting.bytes));
+        lane->is_resting = true;
     }
 }
 
@@ -65,11 +121,12 @@ static void pump(struct moving_job *job, struct moving_node *node, int number) {
     struct moving_lane *lane = &node->lanes[number];
     while (lane->connection != NULL && !lane->is_busy && lane->count > 0) {
         struct moving_call *first = &lane->calls[0];
-        struct store_request asked = {.operation = first->operation, .count = first->key_count};
-        struct moving_event *sent = moving_add_there(job, lane->connection, moving_arrives_there);
-        sent->bytes = first->bytes;
-        first->bytes = (struct bytes){0};
-        store_reply_decoder_expect(&lane->connection->replies, &asked);
+        if (lane->is_resting) { /* it is answered before what is sent next */
+            lane->is_resting = false;
+            lane->given_way++;
+        }
+        send_bytes(job, lane, bytes_slice(&first->bytes));
+        bytes_clear(&first->bytes);
         lane->is_busy = store_operation_reply_kind(first->operation) != STORE_REPLY_NONE;
         if (!lane->is_busy) {
             struct moving_call call = *first;
@@ -77,6 +134,7 @@ static void pump(struct moving_job *job, struct moving_node *node, int number) {
             moving_call_done(job, node, &call, FAILURE_NONE, &none);
         }
     }
+    rest(job, lane);
 }
 
 void moving_lane_send(struct moving_node *node, int number, const struct store_request *request,
@@ -85,14 +143,20 @@ void moving_lane_send(struct moving_node *node, int number, const struct store_r
     call.operation = request->operation;
     call.key_count = request->count;
     (void)!store_request_encode(request, &call.bytes);
+    if (call.rests) {
+        bytes_clear(&lane->resting.bytes);
+        lane->resting = call;
+        lane->has_resting = true;
+        return;
+    }
     lane->calls =
         memory_reserve(lane->calls, &lane->capacity, lane->count + 1, sizeof *lane->calls);
     lane->calls[lane->count++] = call;
 }
 
 void moving_pump(struct moving_job *job, struct moving_node *node) {
-    open_waiter(job, node);
     for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
+        open_late(job, node, i);
         pump(job, node, i);
     }
 }
@@ -104,6 +168,10 @@ static void end_calls(struct moving_job *job, struct moving_node *node, int numb
         moving_call_done(job, node, &old.calls[i], FAILURE_CANCELLED, NULL);
         bytes_clear(&old.calls[i].bytes);
     }
+    if (old.has_resting) {
+        moving_call_done(job, node, &old.resting, FAILURE_CANCELLED, NULL);
+    }
+    bytes_clear(&old.resting.bytes);
     free(old.calls);
 }
 
@@ -188,7 +256,7 @@ static void unopened(struct moving_job *job, struct moving_node *node) {
 static void opened(struct moving_job *job, struct moving_node *node, struct moving_store *store) {
     struct record_effects effects = {0};
     for (int i = 0; i < RENDEZVOUS_LANE_COUNT; i++) {
-        if (i != RENDEZVOUS_LANE_WAITER || !node->delegates) {
+        if (i == RENDEZVOUS_LANE_ASKER || !node->delegates) {
             node->lanes[i].connection = connect(job, node, store, i);
         }
     }

@@ -238,7 +238,9 @@ void moving_perform_record(
             break;
         case RECORD_EFFECT_SEND:
             moving_lane_send(node, (int)effect->send.lane, &effect->send.own.request,
-                (struct moving_call){.kind = MOVING_CALL_RECORD, .tag = effect->send.tag});
+                (struct moving_call){.kind = MOVING_CALL_RECORD,
+                    .rests = effect->send.rests,
+                    .tag = effect->send.tag});
             break;
         case RECORD_EFFECT_TELL:
             take_told(job, node, &effect->told);

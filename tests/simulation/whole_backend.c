@@ -57,23 +57,22 @@ static void tell(
     tell_rendezvous(cluster, node, event);
 }
 
-/* A node that delegates opens the waiter lane when it waits for a key. */
+/* A node that delegates opens each lane but the first when it uses it. */
 int whole_lanes_kept(const struct whole_cluster *cluster) {
-    return cluster->settings.rendezvous.delegates ? RENDEZVOUS_LANE_COUNT - 1
-                                                  : RENDEZVOUS_LANE_COUNT;
+    return cluster->settings.rendezvous.delegates ? 1 : RENDEZVOUS_LANE_COUNT;
 }
 
-static void open_waiter(struct whole_cluster *cluster, struct whole_node *node) {
-    whole_lane_open(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER],
-        cluster->now + answer_timeout(cluster).nanoseconds, (struct duration){0},
-        (struct duration){0}, true);
+static void open_late(struct whole_cluster *cluster, struct whole_lane *lane) {
+    whole_lane_open(cluster, lane, cluster->now + answer_timeout(cluster).nanoseconds,
+        (struct duration){0}, (struct duration){0}, true);
 }
 
 static void renew_waiter(struct whole_cluster *cluster, struct whole_node *node) {
+    struct whole_lane *waiter = &node->lanes[RENDEZVOUS_LANE_WAITER];
     if (whole_lanes_kept(cluster) == RENDEZVOUS_LANE_COUNT) {
-        open_waiter(cluster, node);
+        open_late(cluster, waiter);
     } else {
-        whole_lane_drop(cluster, &node->lanes[RENDEZVOUS_LANE_WAITER]);
+        whole_lane_drop(cluster, waiter);
     }
 }
 
@@ -81,8 +80,8 @@ static struct whole_lane *lane_of(
     struct whole_cluster *cluster, struct whole_node *node, enum rendezvous_lane number) {
     struct whole_lane *lane = &node->lanes[number];
     bool are_open = node->lanes[RENDEZVOUS_LANE_ASKER].phase != WHOLE_LANE_NONE;
-    if (number == RENDEZVOUS_LANE_WAITER && lane->phase == WHOLE_LANE_NONE && are_open) {
-        open_waiter(cluster, node);
+    if (number != RENDEZVOUS_LANE_ASKER && lane->phase == WHOLE_LANE_NONE && are_open) {
+        open_late(cluster, lane);
     }
     return lane;
 }
@@ -105,7 +104,9 @@ static void perform_record(
         case RECORD_EFFECT_SEND:
             whole_lane_send(cluster, lane_of(cluster, node, effect->send.lane),
                 &effect->send.own.request, effect->send.timeout,
-                (struct whole_call){.kind = WHOLE_CALL_RECORD, .tag = effect->send.tag});
+                (struct whole_call){.kind = WHOLE_CALL_RECORD,
+                    .rests = effect->send.rests,
+                    .tag = effect->send.tag});
             break;
         case RECORD_EFFECT_TELL:
             tell(cluster, node, effect->told);

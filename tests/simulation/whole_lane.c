@@ -34,7 +34,8 @@ static bool has_reply(const struct whole_call *call) {
 static void forget_calls(struct whole_lane *lane) {
     lane->first = lane->count = 0;
     lane->bytes.length = lane->sent = 0;
-    lane->is_busy = false;
+    lane->is_busy = lane->has_resting = lane->is_resting = false;
+    lane->given_way = 0;
 }
 
 static void drop_sent_bytes(struct whole_lane *lane) {
@@ -79,10 +80,17 @@ void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     if (lane->phase == WHOLE_LANE_NONE) {
         return;
     }
-    size_t before = lane->bytes.length;
-    (void)!store_request_encode(request, &lane->bytes); /* has no ceiling */
     call.operation = request->operation;
     call.key_count = request->count;
+    if (call.rests) {
+        lane->resting = call;
+        lane->has_resting = true;
+        lane->resting_bytes.length = 0;
+        (void)!store_request_encode(request, &lane->resting_bytes); /* has no ceiling */
+        return;
+    }
+    size_t before = lane->bytes.length;
+    (void)!store_request_encode(request, &lane->bytes); /* has no ceiling */
     call.length = lane->bytes.length - before;
     call.deadline = instant_after((struct instant){cluster->now}, timeout).nanoseconds;
     lane->calls = memory_reserve(
@@ -93,33 +101,63 @@ void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     }
 }
 
-static void send_first(struct whole_cluster *cluster, struct whole_lane *lane) {
+static void put_into_packet(struct whole_lane *lane, struct slice bytes) {
+    (void)!bytes_append(&lane->packet, bytes.data, bytes.length); /* has no ceiling */
+}
+
+static void flush(struct whole_cluster *cluster, struct whole_lane *lane) {
+    if (lane->packet.length > 0 && lane->connection != NULL) {
+        whole_stream_send(cluster, &lane->connection->to_store, bytes_slice(&lane->packet));
+    }
+    lane->packet.length = 0;
+}
+
+/* What rests at the store is answered before what is sent next. */
+static void give_way(struct whole_lane *lane) {
+    if (lane->is_resting) {
+        lane->is_resting = false;
+        lane->given_way++;
+    }
+}
+
+static void send_first(struct whole_lane *lane) {
     struct whole_call *call = first_call(lane);
-    struct slice bytes = {lane->bytes.data + lane->sent, call->length};
-    whole_stream_send(cluster, &lane->connection->to_store, bytes);
+    give_way(lane);
+    put_into_packet(lane, (struct slice){lane->bytes.data + lane->sent, call->length});
     lane->sent += call->length;
     drop_sent_bytes(lane);
     lane->is_busy = has_reply(call);
-    store_reply_decoder_expect(&lane->connection->replies,
-        &(struct store_request){.operation = call->operation, .count = call->key_count});
+}
+
+static void rest(struct whole_lane *lane) {
+    size_t sent = lane->is_busy ? 1 : 0;
+    bool is_due = lane->phase == WHOLE_LANE_READY && lane->has_resting && !lane->is_resting &&
+                  lane->count == sent;
+    if (is_due && (sent == 0 || first_call(lane)->operation != STORE_WAIT)) {
+        put_into_packet(lane, bytes_slice(&lane->resting_bytes));
+        lane->is_resting = true;
+    }
 }
 
 /* Begins calls until one has to be waited for. What has no reply is done when it is sent. */
 void whole_lane_pump(struct whole_cluster *cluster, struct whole_lane *lane) {
     static const struct store_reply none = {.kind = STORE_REPLY_NONE};
     while (lane->phase == WHOLE_LANE_READY && !lane->is_busy && lane->count > 0) {
-        send_first(cluster, lane);
+        send_first(lane);
         if (!lane->is_busy) {
             struct whole_call call = take_call(lane);
             whole_call_done(cluster, lane->node, &call, FAILURE_NONE, &none);
         }
     }
+    rest(lane);
+    flush(cluster, lane);
 }
 
 /* Ends. */
 
 static void let_go(struct whole_cluster *cluster, struct whole_lane *lane) {
     struct whole_connection *connection = lane->connection;
+    flush(cluster, lane);
     lane->connection = NULL;
     lane->phase = WHOLE_LANE_NONE;
     whole_call_off(cluster, &lane->dialling);
@@ -132,6 +170,8 @@ static void let_go(struct whole_cluster *cluster, struct whole_lane *lane) {
 static void end_calls(
     struct whole_cluster *cluster, struct whole_lane *lane, enum failure_code code) {
     struct whole_call *calls = lane->calls;
+    struct whole_call resting = lane->resting;
+    bool has_resting = lane->has_resting;
     size_t first = lane->first;
     size_t count = lane->count;
     lane->calls = NULL;
@@ -139,6 +179,9 @@ static void end_calls(
     forget_calls(lane);
     for (size_t i = 0; i < count; i++) {
         whole_call_done(cluster, lane->node, &calls[first + i], code, NULL);
+    }
+    if (has_resting) {
+        whole_call_done(cluster, lane->node, &resting, code, NULL);
     }
     free(calls);
 }
@@ -207,7 +250,6 @@ static void greet(struct whole_cluster *cluster, struct whole_lane *lane) {
     (void)!store_request_encode(&(struct store_request){.operation = STORE_VALIDATE}, &greeting);
     (void)!store_request_encode(&ping, &greeting);
     lane->connection = whole_connect(cluster, lane);
-    store_reply_decoder_expect(&lane->connection->replies, &ping);
     whole_stream_send(cluster, &lane->connection->to_store, bytes_slice(&greeting));
     bytes_clear(&greeting);
     int64_t end = lane->attempt_deadline;
@@ -272,6 +314,36 @@ static void become_ready(struct whole_cluster *cluster, struct whole_lane *lane)
     }
 }
 
+static bool is_item_next(const struct whole_lane *lane) {
+    return lane->given_way > 0 || (lane->is_resting && !lane->is_busy);
+}
+
+static void take_item(
+    struct whole_cluster *cluster, struct whole_lane *lane, const struct store_reply *reply) {
+    struct whole_call resting = lane->resting;
+    bool has_given_way = lane->given_way > 0;
+    if (has_given_way) {
+        lane->given_way--;
+    } else {
+        lane->is_resting = false;
+    }
+    if (lane->has_resting && !(has_given_way && reply->pop.length == 0)) {
+        lane->has_resting = false;
+        whole_call_done(cluster, lane->node, &resting, FAILURE_NONE, reply);
+    }
+}
+
+static void expect(struct whole_lane *lane) {
+    struct store_request asked = {.operation = STORE_PING};
+    if (is_item_next(lane)) {
+        asked.operation = STORE_QUEUE_POP;
+    } else if (lane->is_busy) {
+        asked.operation = first_call(lane)->operation;
+        asked.count = first_call(lane)->key_count;
+    }
+    store_reply_decoder_expect(&lane->connection->replies, &asked);
+}
+
 static void take_reply(
     struct whole_cluster *cluster, struct whole_lane *lane, const struct store_reply *reply) {
     if (lane->phase == WHOLE_LANE_DIALLING) {
@@ -279,6 +351,10 @@ static void take_reply(
             whole_complain(cluster, "the store repeats another number");
         }
         become_ready(cluster, lane);
+        return;
+    }
+    if (is_item_next(lane)) {
+        take_item(cluster, lane, reply);
         return;
     }
     struct whole_call call = take_call(lane);
@@ -292,7 +368,9 @@ void whole_lane_receive(
     struct whole_connection *connection = lane->connection;
     while (input.length > 0 && connection->lane == lane) {
         struct store_decoded_reply decoded;
-        bool is_expected = lane->phase == WHOLE_LANE_DIALLING || lane->is_busy;
+        bool is_expected =
+            lane->phase == WHOLE_LANE_DIALLING || lane->is_busy || is_item_next(lane);
+        expect(lane);
         if (!is_expected ||
             store_reply_decoder_next(&connection->replies, input, &decoded) != FAILURE_NONE) {
             whole_complain(
@@ -307,4 +385,6 @@ void whole_lane_receive(
 void whole_lane_clear(struct whole_lane *lane) {
     free(lane->calls);
     bytes_clear(&lane->bytes);
+    bytes_clear(&lane->resting_bytes);
+    bytes_clear(&lane->packet);
 }

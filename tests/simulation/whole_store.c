@@ -224,9 +224,7 @@ static bool is_record_write(const struct whole_store *store, const struct store_
 }
 
 static bool has_stored(const struct whole_store *store, const struct store_request *request) {
-    return request->operation == STORE_SET ||
-           (store->effects.count > 0 && store->effects.items[0].kind == STORE_EFFECT_REPLY &&
-               slice_equals(store->effects.items[0].reply.blob, request->value));
+    return store_effects_have_written(&store->effects, request);
 }
 
 static void note_presence(struct whole_cluster *cluster, struct whole_connection *connection,

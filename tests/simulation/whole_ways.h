@@ -99,6 +99,7 @@ struct whole_call {
     enum store_operation operation;
     size_t key_count;
     size_t length; /* of its bytes */
+    bool rests;
     union {
         uint64_t tag;
         struct round_question question;
@@ -125,6 +126,12 @@ struct whole_lane {
     struct bytes bytes; /* of the calls that are not sent */
     size_t sent;        /* of these bytes, those taken already */
     bool is_busy;       /* the first call is at the store */
+    struct whole_call resting;
+    struct bytes resting_bytes;
+    bool has_resting;    /* a QUEUE_POP that gives way to all calls */
+    bool is_resting;     /* it is at the store, behind them */
+    int given_way;       /* so many answers to it come before that of the first call */
+    struct bytes packet; /* what is sent together */
     int64_t connect_deadline;
     int64_t attempt_deadline;
     int64_t pause;                    /* until the next SYN */

@@ -62,6 +62,7 @@ static void send(struct rendezvous_backend *backend, const struct record_sending
     struct store_client_call call = {
         .request = sending->own.request,
         .is_raw = true,
+        .rests = sending->rests,
         .timeout = sending->timeout,
         .done = answered,
         .context = memory_duplicate(&pending, sizeof pending),
@@ -156,7 +157,7 @@ static void lanes_unopened(void *context, const struct failure *failure) {
     struct rendezvous_backend *backend = context;
     struct record_effects effects = {0};
     rendezvous_record_store_take_unopened(backend->store, failure->code, failure->message,
-        backend->lanes.connected_count > 0, &effects);
+        rendezvous_lanes_count(&backend->lanes) > 0, &effects);
     carry_out(backend, &effects);
 }
 
@@ -337,7 +338,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .silence_timeout = settings->silence_timeout,
         .answer_timeout = settings->answer_timeout,
         .calm_after = settings->calm_after,
-        .is_waiter_late = settings->delegates && settings->path == NULL,
+        .delegates = settings->delegates && settings->path == NULL,
         .connected = lanes_connected,
         .unopened = lanes_unopened,
         .ended = lanes_ended,

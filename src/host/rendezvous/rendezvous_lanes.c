@@ -76,18 +76,17 @@ static void take_back(struct rendezvous_lanes *lanes) {
 }
 
 int rendezvous_lanes_needed(bool delegates) {
-    return delegates ? RENDEZVOUS_LANE_COUNT - 1 : RENDEZVOUS_LANE_COUNT;
+    return delegates ? 1 : RENDEZVOUS_LANE_COUNT;
 }
 
 static int count_at_first(const struct rendezvous_lanes *lanes) {
-    return rendezvous_lanes_needed(lanes->is_waiter_late);
+    return rendezvous_lanes_needed(lanes->delegates);
 }
 
-static void lane_connected(void *context, const struct failure *failure) {
-    struct rendezvous_lanes *lanes = context;
+static void first_lane_connected(struct rendezvous_lanes *lanes, const struct failure *failure) {
     if (failure != NULL) {
         lanes->unopened(lanes->context, failure);
-    } else if (++lanes->connected_count == count_at_first(lanes)) {
+    } else if ((int)rendezvous_lanes_count(lanes) == count_at_first(lanes)) {
         begin_to_look(lanes);
         hand_over(lanes);
         lanes->connected(lanes->context);
@@ -99,14 +98,43 @@ static void lane_lost(void *context, const struct failure *failure) {
     lanes->ended(lanes->context, failure);
 }
 
-static struct store_access *open_lane(struct rendezvous_lanes *lanes,
-    const struct rendezvous_lanes_trying *trying,
-    void (*connected)(void *context, const struct failure *failure)) {
+static void lane_connected(
+    struct rendezvous_lanes *lanes, enum rendezvous_lane lane, const struct failure *failure) {
+    bool is_late = (int)lane >= count_at_first(lanes);
+    lanes->is_connected[lane] = failure == NULL;
+    if (!is_late) {
+        first_lane_connected(lanes, failure);
+    } else if (failure != NULL) {
+        lane_lost(lanes, failure);
+    }
+}
+
+static void asker_connected(void *context, const struct failure *failure) {
+    lane_connected(context, RENDEZVOUS_LANE_ASKER, failure);
+}
+
+static void watcher_connected(void *context, const struct failure *failure) {
+    lane_connected(context, RENDEZVOUS_LANE_WATCHER, failure);
+}
+
+static void waiter_connected(void *context, const struct failure *failure) {
+    lane_connected(context, RENDEZVOUS_LANE_WAITER, failure);
+}
+
+static void (*const connected[RENDEZVOUS_LANE_COUNT])(
+    void *context, const struct failure *failure) = {
+    [RENDEZVOUS_LANE_ASKER] = asker_connected,
+    [RENDEZVOUS_LANE_WATCHER] = watcher_connected,
+    [RENDEZVOUS_LANE_WAITER] = waiter_connected,
+};
+
+static struct store_access *open_lane(
+    struct rendezvous_lanes *lanes, int lane, const struct rendezvous_lanes_trying *trying) {
     if (lanes->path != NULL) {
         struct file_store_settings settings = {
             .path = lanes->path,
             .connect_timeout = trying->patience,
-            .connected = connected,
+            .connected = connected[lane],
             .lost = lane_lost,
             .context = lanes,
         };
@@ -123,7 +151,7 @@ static struct store_access *open_lane(struct rendezvous_lanes *lanes,
         .is_watched = true,
         .calm_after = lanes->doubted == NULL ? lanes->calm_after : (struct duration){0},
         .limits = {RENDEZVOUS_STATE_TEXT_MAXIMUM, 2 * RENDEZVOUS_STATE_TEXT_MAXIMUM},
-        .connected = connected,
+        .connected = connected[lane],
         .lost = lane_lost,
         .context = lanes,
     };
@@ -135,14 +163,12 @@ void rendezvous_lanes_open(
     rendezvous_lanes_drop(lanes);
     lanes->look = event_timer_new(lanes->loop, look, lanes);
     for (int lane = 0; lane < count_at_first(lanes); lane++) {
-        lanes->accesses[lane] = open_lane(lanes, trying, lane_connected);
+        lanes->accesses[lane] = open_lane(lanes, lane, trying);
     }
 }
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     take_back(lanes);
-    lanes->connected_count = 0;
-    lanes->has_late_waiter = false;
     lanes->looked_at = (struct instant){0};
     lanes->is_doubted = false;
     event_timer_free(lanes->look);
@@ -150,39 +176,34 @@ void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
         struct store_access *access = lanes->accesses[lane];
         lanes->accesses[lane] = NULL;
+        lanes->is_connected[lane] = false;
         store_access_free(access);
     }
 }
 
 size_t rendezvous_lanes_count(const struct rendezvous_lanes *lanes) {
-    return (size_t)lanes->connected_count + (lanes->has_late_waiter ? 1 : 0);
+    size_t count = 0;
+    for (int lane = 0; lane < RENDEZVOUS_LANE_COUNT; lane++) {
+        count += lanes->is_connected[lane] ? 1 : 0;
+    }
+    return count;
 }
 
 bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
     return lanes->accesses[RENDEZVOUS_LANE_ASKER] == NULL;
 }
 
-static void waiter_connected(void *context, const struct failure *failure) {
-    struct rendezvous_lanes *lanes = context;
-    lanes->has_late_waiter = lanes->is_waiter_late && failure == NULL;
-    if (failure != NULL) {
-        lane_lost(context, failure);
-    }
-}
-
 /* Does nothing where it is open, or all are dropped. */
-static void open_waiter(struct rendezvous_lanes *lanes) {
+static void open_late(struct rendezvous_lanes *lanes, enum rendezvous_lane lane) {
     const struct rendezvous_lanes_trying trying = {.patience = lanes->answer_timeout};
-    if (lanes->accesses[RENDEZVOUS_LANE_WAITER] == NULL && !rendezvous_lanes_are_dropped(lanes)) {
-        lanes->accesses[RENDEZVOUS_LANE_WAITER] = open_lane(lanes, &trying, waiter_connected);
+    if (lanes->accesses[lane] == NULL && !rendezvous_lanes_are_dropped(lanes)) {
+        lanes->accesses[lane] = open_lane(lanes, lane, &trying);
     }
 }
 
 void rendezvous_lanes_send(struct rendezvous_lanes *lanes, enum rendezvous_lane lane,
     const struct store_client_call *call) {
-    if (lane == RENDEZVOUS_LANE_WAITER) {
-        open_waiter(lanes);
-    }
+    open_late(lanes, lane);
     if (lanes->accesses[lane] != NULL) {
         store_access_send(lanes->accesses[lane], call);
     }
@@ -194,9 +215,9 @@ void rendezvous_lanes_renew_waiter(struct rendezvous_lanes *lanes) {
         return;
     }
     lanes->accesses[RENDEZVOUS_LANE_WAITER] = NULL;
-    lanes->has_late_waiter = false;
+    lanes->is_connected[RENDEZVOUS_LANE_WAITER] = false;
     store_access_free(waiter);
-    if (!lanes->is_waiter_late) {
-        open_waiter(lanes);
+    if (!lanes->delegates) {
+        open_late(lanes, RENDEZVOUS_LANE_WAITER);
     }
 }

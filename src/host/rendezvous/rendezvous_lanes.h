@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections (lanes) of one node to the store that keeps its job's record. One carries
  * requests that the store answers at once, one waits until the record changes, one waits for keys
- * of other nodes; that one may be opened when it is needed. If one connection is lost, all are
- * dropped. Whether the store's machine is silent
- * is judged by the first one alone, over which a sign of life goes every second: TCP sends data
- * again until it is acknowledged, while of its own probes the first ones that are lost count. Where
- * the connection is calm, no sign need go. This
- * is a part of rendezvous_backend and is not used elsewhere. */
+ * of other nodes; those two may be opened when they are needed. If one connection is lost, all are
+ * dropped. Whether the store's machine is silent is judged by the first one alone, over which a
+ * sign of life goes every second: TCP sends data again until it is acknowledged, while of its own
+ * probes the first ones that are lost count. Where the connection is calm, no sign need go. This is
+ * a part of rendezvous_backend and is not used elsewhere. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_LANES_H
 
@@ -26,19 +25,19 @@ struct rendezvous_lanes {
     const struct store_key *key; /* or NULL */
     struct duration silence_timeout;
     struct duration answer_timeout;
-    /* A node that delegates waits for keys in few rounds only, and there may be thousands of such
-     * nodes. So the waiter lane is opened for the first wait. */
-    bool is_waiter_late;
+    /* A node that delegates does not watch the record, and waits for keys in few rounds only, and
+     * there may be thousands of such nodes. So each lane but the first is opened when it is used.
+     */
+    bool delegates;
     struct duration calm_after; /* of the first lane; see store_client_settings */
     struct store_access
         *accesses[RENDEZVOUS_LANE_COUNT]; /* all are NULL while the lanes are dropped */
-    int connected_count;                  /* without a waiter lane that was opened late */
-    bool has_late_waiter;                 /* which is connected */
-    struct event_timer *look;             /* NULL while the lanes are dropped */
-    struct instant looked_at;             /* the last look; a sign of life went then */
-    bool is_doubted;                      /* nothing was heard since that sign */
-    bool is_held;                         /* `held` was called with its socket */
-    void (*connected)(void *context);     /* all are connected, but for a late waiter */
+    bool is_connected[RENDEZVOUS_LANE_COUNT];
+    struct event_timer *look;         /* NULL while the lanes are dropped */
+    struct instant looked_at;         /* the last look; a sign of life went then */
+    bool is_doubted;                  /* nothing was heard since that sign */
+    bool is_held;                     /* `held` was called with its socket */
+    void (*connected)(void *context); /* all with which a node begins are connected */
     /* The first lane that could not connect, or that ended; the lanes are not dropped yet. */
     void (*unopened)(void *context, const struct failure *failure);
     void (*ended)(void *context, const struct failure *failure);
@@ -51,7 +50,7 @@ struct rendezvous_lanes {
     void *context;
 };
 
-/* How many a node keeps. */
+/* With how many a node begins. */
 int rendezvous_lanes_needed(bool delegates);
 
 /* How the lanes are to be opened; see store_client_settings. */

@@ -12,10 +12,11 @@
 #include "core/rendezvous/rendezvous_machine.h"
 #include "wire/store/owned_request.h"
 
-/* Each lane carries one request at a time, in order. If one lane is lost, all are dropped. */
+/* Each lane carries one request at a time, in order. If one lane is lost, all are dropped. A node
+ * that delegates begins with the first lane alone; the others are opened when they are needed. */
 enum rendezvous_lane {
     RENDEZVOUS_LANE_ASKER,   /* requests that the store answers at once; it carries this node's
-                                presence */
+                                presence, and its QUEUE_POP rests there */
     RENDEZVOUS_LANE_WATCHER, /* waits until the record changes */
     RENDEZVOUS_LANE_WAITER,  /* waits for keys of other nodes */
     RENDEZVOUS_LANE_COUNT,
@@ -32,8 +33,9 @@ enum record_effect_kind {
 
 struct record_sending {
     enum rendezvous_lane lane;
-    uint64_t tag;             /* identifies the reply; never the same twice */
-    struct duration timeout;  /* from now to the reply; DURATION_FOREVER for a wait */
+    uint64_t tag;            /* identifies the reply; never the same twice */
+    struct duration timeout; /* from now to the reply; DURATION_FOREVER for a wait */
+    bool rests; /* it holds up no other request of its lane: host/store/store_client.h */
     struct owned_request own; /* send own.request; its keys are already complete */
 };
 

@@ -100,9 +100,11 @@ static void end(struct rendezvous_record_store *store, enum failure_code code, c
 
 /* Requests. */
 
-static enum rendezvous_lane lane_of(enum record_question_kind kind) {
-    if (kind == RECORD_QUESTION_NEXT_CHANGE || kind == RECORD_QUESTION_PROTOCOL ||
-        kind == RECORD_QUESTION_STANDING) {
+/* The protocol is asked beside another question, where there is a second lane. */
+static enum rendezvous_lane lane_of(
+    const struct rendezvous_record_store *store, enum record_question_kind kind) {
+    bool has_watcher = !store->delegates;
+    if (kind == RECORD_QUESTION_NEXT_CHANGE || (kind == RECORD_QUESTION_PROTOCOL && has_watcher)) {
         return RENDEZVOUS_LANE_WATCHER;
     }
     return kind == RECORD_QUESTION_ROLL ? RENDEZVOUS_LANE_WAITER : RENDEZVOUS_LANE_ASKER;
@@ -111,7 +113,8 @@ static enum rendezvous_lane lane_of(enum record_question_kind kind) {
 void record_store_send(struct rendezvous_record_store *store, struct record_question question,
     struct record_effects *effects) {
     struct record_effect *effect = record_effects_add(effects, RECORD_EFFECT_SEND);
-    effect->send.lane = lane_of(question.kind);
+    effect->send.lane = lane_of(store, question.kind);
+    effect->send.rests = question.kind == RECORD_QUESTION_STANDING;
     effect->send.tag = ++store->last_tag;
     effect->send.timeout =
         record_question_waits(question.kind) ? DURATION_FOREVER : store->answer_timeout;
@@ -323,7 +326,7 @@ void rendezvous_record_store_cancel_waits(
     struct rendezvous_record_store *store, struct record_effects *effects) {
     size_t kept = 0;
     for (size_t i = 0; i < store->pending_count; i++) {
-        if (lane_of(store->pending[i].kind) != RENDEZVOUS_LANE_WAITER) {
+        if (lane_of(store, store->pending[i].kind) != RENDEZVOUS_LANE_WAITER) {
             store->pending[kept++] = store->pending[i];
         }
     }

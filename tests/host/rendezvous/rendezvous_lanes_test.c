@@ -34,7 +34,7 @@ static void answered(void *context, const struct store_client_result *result) {
     event_loop_stop(fixture->loop);
 }
 
-static void set_up_lanes(struct fixture *fixture, bool is_waiter_late) {
+static void set_up_lanes(struct fixture *fixture, bool delegates) {
     *fixture = (struct fixture){0};
     struct store_server_settings settings = {0};
     int fd;
@@ -48,7 +48,7 @@ static void set_up_lanes(struct fixture *fixture, bool is_waiter_late) {
         .port = port,
         .silence_timeout = duration_from_seconds(3),
         .answer_timeout = duration_from_seconds(20),
-        .is_waiter_late = is_waiter_late,
+        .delegates = delegates,
         .connected = connected,
         .ended = ended,
         .context = fixture,
@@ -132,29 +132,56 @@ static void the_end_of_the_store_is_told(void **state) {
     tear_down(&fixture);
 }
 
-static void a_late_waiter_is_opened_when_it_is_needed(void **state) {
+static void send_pop(struct fixture *fixture) {
+    struct store_client_call call = {
+        .request = {.operation = STORE_QUEUE_POP, .key = slice_from_string("queue")},
+        .timeout = duration_from_seconds(20),
+        .done = answered,
+        .context = fixture,
+    };
+    rendezvous_lanes_send(&fixture->lanes, RENDEZVOUS_LANE_WATCHER, &call);
+}
+
+static void await_answers(struct fixture *fixture, int count) {
+    while (fixture->answer_count < count) {
+        event_loop_run(fixture->loop);
+    }
+    assert_int_equal(fixture->answers[count - 1], FAILURE_NONE);
+}
+
+static void a_node_that_delegates_opens_each_other_lane_when_it_is_used(void **state) {
     (void)state;
     struct fixture fixture;
     set_up_lanes(&fixture, true);
-    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 1);
+    assert_null(fixture.lanes.accesses[RENDEZVOUS_LANE_WATCHER]);
     assert_null(fixture.lanes.accesses[RENDEZVOUS_LANE_WAITER]);
     send_set(&fixture, "a");
     send_wait(&fixture, "a");
-    while (fixture.answer_count < 2) {
-        event_loop_run(fixture.loop);
-    }
+    await_answers(&fixture, 2);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
+    send_pop(&fixture);
+    await_answers(&fixture, 3);
     assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 3);
+    rendezvous_lanes_drop(&fixture.lanes);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 0);
+    assert_int_equal(fixture.ended_count, 0);
+    tear_down(&fixture);
+}
+
+static void a_late_waiter_is_not_renewed_before_it_is_used(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_lanes(&fixture, true);
     send_wait(&fixture, "b");
     rendezvous_lanes_renew_waiter(&fixture.lanes);
-    assert_int_equal(fixture.answers[2], FAILURE_CANCELLED);
+    assert_int_equal(fixture.answers[0], FAILURE_CANCELLED);
     assert_null(fixture.lanes.accesses[RENDEZVOUS_LANE_WAITER]); /* until the next wait */
-    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 1);
+    send_set(&fixture, "a");
     send_wait(&fixture, "a");
-    while (fixture.answer_count < 4) {
-        event_loop_run(fixture.loop);
-    }
-    assert_int_equal(fixture.answers[3], FAILURE_NONE);
-    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 3);
+    await_answers(&fixture, 3);
+    assert_int_equal(rendezvous_lanes_count(&fixture.lanes), 2);
     assert_int_equal(fixture.ended_count, 0);
     tear_down(&fixture);
 }
@@ -163,7 +190,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_lane_waits_while_another_asks),
     cmocka_unit_test(dropped_lanes_answer_what_was_asked_and_take_nothing_more),
     cmocka_unit_test(the_end_of_the_store_is_told),
-    cmocka_unit_test(a_late_waiter_is_opened_when_it_is_needed),
+    cmocka_unit_test(a_node_that_delegates_opens_each_other_lane_when_it_is_used),
+    cmocka_unit_test(a_late_waiter_is_not_renewed_before_it_is_used),
 };
 
 TEST_MAIN(tests)
