@@ -39,7 +39,7 @@ def start_for_many(muster, limits, nodes):
 
 
 def test_the_host_of_the_store_says_at_the_start_how_many_descriptors_so_many_nodes_take(muster):
-    for nodes, needed in [(32, 160), (1000, 2064)]:  # of more than 32 each delegates, and has two connections
+    for nodes, needed in [(32, 160), (1000, 1064)]:  # of more than 32 each delegates, and has one connection
         end = start_for_many(muster, "150:150", nodes).finish()
         assert end.status == 0, end
         assert "may have 150 files open" in end.err and f"for {nodes} nodes it needs {needed}" in end.err, end

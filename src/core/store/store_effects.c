@@ -54,14 +54,22 @@ void store_effects_reply(struct store_effects *effects, struct store_connection 
     const struct store_reply *reply) {
     struct store_effect *effect = append(effects);
     effect->kind = STORE_EFFECT_REPLY;
+    effect->may_wait = false;
     effect->connection = connection;
     effect->reply = *reply;
+}
+
+void store_effects_give_way(struct store_effects *effects, struct store_connection *connection) {
+    const struct store_reply none = {.kind = STORE_REPLY_POP};
+    store_effects_reply(effects, connection, &none);
+    effects->items[effects->count - 1].may_wait = true;
 }
 
 void store_effects_close(
     struct store_effects *effects, struct store_connection *connection, const char *reason) {
     struct store_effect *effect = append(effects);
     effect->kind = STORE_EFFECT_CLOSE;
+    effect->may_wait = false;
     effect->connection = connection;
     effect->reason = reason;
 }
@@ -72,8 +80,7 @@ bool store_effects_have_written(
         return request->operation == STORE_SET && !effects->is_full;
     }
     size_t own = 0;
-    while (own < effects->count && effects->items[own].kind == STORE_EFFECT_REPLY &&
-           effects->items[own].reply.kind == STORE_REPLY_POP) {
+    while (own < effects->count && effects->items[own].may_wait) {
         own++; /* a QUEUE_POP has given way */
     }
     return own < effects->count && effects->items[own].kind == STORE_EFFECT_REPLY &&

@@ -22,6 +22,7 @@ enum store_effect_kind {
 
 struct store_effect {
     enum store_effect_kind kind;
+    bool may_wait; /* nobody waits for the reply: it may go with the next of its connection */
     struct store_connection *connection;
     union {
         struct store_reply reply;
@@ -46,6 +47,8 @@ void store_effects_clear(struct store_effects *effects);
 
 void store_effects_reply(struct store_effects *effects, struct store_connection *connection,
     const struct store_reply *reply);
+/* The reply to a QUEUE_POP that gives way: there is no item. */
+void store_effects_give_way(struct store_effects *effects, struct store_connection *connection);
 /* Whether there is memory for so many effects more. A step asks before it wakes many clients. */
 bool store_effects_have_room(struct store_effects *effects, size_t count);
 /* `reason` is fixed text. */

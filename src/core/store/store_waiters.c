@@ -127,7 +127,7 @@ void store_waiters_give_way(struct store_waiters *waiters, struct store_connecti
     struct store_effects *effects) {
     if (connection->wait != NULL && connection->wait->takes_item) {
         store_waiters_drop(waiters, connection);
-        store_waiters_answer_pop(waiters, NULL, connection, effects);
+        store_effects_give_way(effects, connection);
     }
 }
 

@@ -8,8 +8,9 @@
  * it.
  *
  * There are up to three connections. One carries requests that the store answers at once, and this
- * node's presence. One waits until the record changes. One waits for keys of other nodes; where the
- * node delegates, it is opened when it is needed. */
+ * node's presence. One waits until the record changes. One waits for keys of other nodes. Where the
+ * node delegates, it waits over the first one for what the host tells it, and the others are opened
+ * when they are needed. */
 #ifndef MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 #define MUSTER_HOST_RENDEZVOUS_RENDEZVOUS_BACKEND_H
 

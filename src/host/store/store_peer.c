@@ -59,7 +59,12 @@ void store_peers_reset_buffer(struct bytes *buffer) {
 
 void store_peers_send_collected(struct store_peers *peers) {
     peers->turn_reply_bytes += peers->replies.length;
-    tcp_stream_send(&peers->current->stream, bytes_slice(&peers->replies));
+    if (peers->unhurried_bytes == peers->replies.length) {
+        tcp_stream_send_ahead(&peers->current->stream, bytes_slice(&peers->replies));
+    } else {
+        tcp_stream_send(&peers->current->stream, bytes_slice(&peers->replies));
+    }
+    peers->unhurried_bytes = 0;
     store_peers_reset_buffer(&peers->replies);
 }
 

@@ -54,6 +54,7 @@ struct store_peers {
     size_t peer_count;          /* open ones, and closed ones that the loop still holds */
     struct store_peer *current; /* the peer whose requests are being carried out; may be NULL */
     struct bytes replies;       /* collected replies to `current` */
+    size_t unhurried_bytes;     /* of these, those that nobody waits for */
     size_t turn_reply_bytes;    /* sent to `current` in this turn */
     struct bytes single;        /* one reply to another client */
     struct store_room room;
@@ -103,7 +104,8 @@ void store_peers_remove_ended(struct store_peers *peers);
 void store_peers_apply_own(struct store_peers *peers, const struct store_request *request);
 /* Calls the observer's `connections`. */
 void store_peers_report_connections(struct store_peers *peers);
-/* Sends the collected replies to the client that is being served. */
+/* Sends the collected replies to the client that is being served. Where it waits for none of them,
+ * they go with what is sent next, or a moment later. */
 void store_peers_send_collected(struct store_peers *peers);
 /* Empties a buffer of replies; frees it when it has grown large. */
 void store_peers_reset_buffer(struct bytes *buffer);

@@ -40,6 +40,8 @@ void store_service_carry_out(struct store_peers *peers) {
         }
         switch (effect->kind) {
         case STORE_EFFECT_REPLY:
+            peers->unhurried_bytes +=
+                effect->may_wait ? store_reply_encoded_size(&effect->reply) : 0;
             reply_to(peers, peer, &effect->reply);
             break;
         case STORE_EFFECT_CLOSE:

@@ -57,8 +57,7 @@ static void a_reply_tells_whether_a_comparison_has_written(void **state) {
     store_effects_reply(&effects, &connection, &reply);
     assert_true(store_effects_have_written(&effects, &compare));
     store_effects_reset(&effects);
-    store_effects_reply(
-        &effects, &connection, &(struct store_reply){.kind = STORE_REPLY_POP}); /* gave way */
+    store_effects_give_way(&effects, &connection);
     assert_false(store_effects_have_written(&effects, &compare));
     store_effects_reply(&effects, &connection, &reply);
     assert_true(store_effects_have_written(&effects, &compare));

@@ -283,6 +283,10 @@ static struct store_reply item(const char *text) {
         .kind = STORE_REPLY_POP, .pop = {.length = front.length > 0, .front = front}};
 }
 
+static const struct record_sending *last_sent(const struct lone_node *node) {
+    return &node->effects.items[node->looked_at - 1].send;
+}
+
 /* A node that would delegate. It asks whether presence is served and delegation is offered, both in
  * one question. Returns the tag of that; that of the question about the protocol is the next. */
 static uint64_t ask_for_delegation(struct lone_node *node) {
@@ -291,7 +295,7 @@ static uint64_t ask_for_delegation(struct lone_node *node) {
     *node = (struct lone_node){.store = rendezvous_record_store_new(&settings)};
     lone_open(node);
     uint64_t offered = lone_sent(node, STORE_CHECK, LONE_OWN "presence/served");
-    const struct record_sending *check = &node->effects.items[node->looked_at - 1].send;
+    const struct record_sending *check = last_sent(node);
     assert_int_equal(check->own.request.count, 2);
     assert_true(slice_equals(check->own.request.keys[1], slice_from_string(LONE_OWN "delegation")));
     return offered;
@@ -328,6 +332,22 @@ static void a_node_that_delegates_takes_its_standing_from_its_queue(void **state
     lone_tear_down(&node);
 }
 
+static void a_node_that_delegates_asks_everything_over_one_lane(void **state) {
+    (void)state;
+    struct lone_node node;
+    (void)delegate_up(&node);
+    assert_true(last_sent(&node)->rests);
+    for (size_t i = 0; i < node.looked_at; i++) {
+        const struct record_effect *effect = &node.effects.items[i];
+        if (effect->kind == RECORD_EFFECT_SEND) {
+            assert_int_equal(effect->send.lane, RENDEZVOUS_LANE_ASKER);
+            assert_int_equal(
+                effect->send.rests, effect->send.own.request.operation == STORE_QUEUE_POP);
+        }
+    }
+    lone_tear_down(&node);
+}
+
 static void a_node_that_is_not_offered_delegation_asks_for_presence_alone(void **state) {
     (void)state;
     struct lone_node node;
@@ -356,6 +376,7 @@ static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
     lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
     (void)lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
     (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
+    assert_int_equal(last_sent(&node)->lane, RENDEZVOUS_LANE_WATCHER);
     lone_tear_down(&node);
 }
 
@@ -382,6 +403,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_protocol_that_is_none_is_named),
     cmocka_unit_test(a_node_that_is_refused_may_be_dropped_before_the_server_has_heard),
     cmocka_unit_test(a_node_that_delegates_takes_its_standing_from_its_queue),
+    cmocka_unit_test(a_node_that_delegates_asks_everything_over_one_lane),
     cmocka_unit_test(a_node_that_is_not_offered_delegation_asks_for_presence_alone),
     cmocka_unit_test(a_node_that_is_let_go_waits_for_changes_again),
     cmocka_unit_test(a_standing_that_makes_no_sense_ends_it),
