@@ -269,8 +269,17 @@ static void model_add(struct model *model, const struct command *command) {
     }
 }
 
+/* Whoever waits for an item is told before its next request that there is none. */
+static void model_give_way(struct model *model, size_t client) {
+    if (model->takes[client]) {
+        model_drop(model, client);
+        expect(model, client, (struct store_reply){.kind = STORE_REPLY_POP});
+    }
+}
+
 static void model_apply(struct model *model, const struct command *command) {
     const struct model_key *key = &model->keys[command->keys[0]];
+    model_give_way(model, command->client);
     switch (command->operation) {
     case STORE_VALIDATE:
         break;
@@ -407,8 +416,9 @@ static void disconnect(struct world *world, size_t client) {
 }
 
 static bool is_closing(const struct store_effects *effects, const char *reason) {
-    return effects->count == 1 && effects->items[0].kind == STORE_EFFECT_CLOSE &&
-           strstr(effects->items[0].reason, reason) != NULL;
+    size_t own = effects->count == 2 && effects->items[0].may_wait ? 1 : 0; /* one has given way */
+    return effects->count == own + 1 && effects->items[own].kind == STORE_EFFECT_CLOSE &&
+           strstr(effects->items[own].reason, reason) != NULL;
 }
 
 static void play_command(struct world *world, struct slice *input) {

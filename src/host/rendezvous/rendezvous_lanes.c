@@ -197,7 +197,7 @@ bool rendezvous_lanes_are_dropped(const struct rendezvous_lanes *lanes) {
 static void open_late(struct rendezvous_lanes *lanes, enum rendezvous_lane lane) {
     const struct rendezvous_lanes_trying trying = {.patience = lanes->answer_timeout};
     if (lanes->accesses[lane] == NULL && !rendezvous_lanes_are_dropped(lanes)) {
-        lanes->accesses[lane] = open_lane(lanes, lane, &trying);
+        lanes->accesses[lane] = open_lane(lanes, (int)lane, &trying);
     }
 }
 

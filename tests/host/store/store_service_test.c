@@ -162,6 +162,33 @@ static void a_full_store_names_the_keys_and_the_option_and_serves_its_owner(void
     tear_down(&fixture);
 }
 
+/* The answer to a QUEUE_POP that gives way comes before the next one of its connection. Where there
+ * is none for a while, it comes all the same. */
+static void what_gives_way_is_answered_before_the_next_request_or_a_moment_later(void **state) {
+    (void)state;
+    struct fixture fixture = {0};
+    remembered_log_init(&fixture.log);
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    fixture.peers = store_peers_new(fixture.loop,
+        &(struct store_server_settings){.log = &fixture.log.log, .own_prefix = "/own/"});
+    int client = add_client(&fixture);
+    const struct store_request pop = {
+        .operation = STORE_QUEUE_POP, .key = slice_from_string("/own/q")};
+    client_ask(client, &pop);
+    client_set(client, "/k", "1");
+    client_ask(client, &(struct store_request){
+                           .operation = STORE_ADD, .key = slice_from_string("/k"), .number = 1});
+    client_expect(fixture.loop, client,
+        "\0\0\0\0\0\0\0\0"
+        "\2\0\0\0\0\0\0\0",
+        16);
+    client_ask(client, &pop);
+    client_set(client, "/k", "1");
+    client_expect(fixture.loop, client, "\0\0\0\0\0\0\0\0", 8);
+    close(client);
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(presence_beyond_its_limits_costs_the_connection),
     cmocka_unit_test(a_presence_key_is_its_connections_until_that_ends),
@@ -169,6 +196,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_client_that_does_not_read_is_served_no_further_request_until_it_reads),
     cmocka_unit_test(many_requests_of_one_client_leave_the_others_their_turn),
     cmocka_unit_test(a_full_store_names_the_keys_and_the_option_and_serves_its_owner),
+    cmocka_unit_test(what_gives_way_is_answered_before_the_next_request_or_a_moment_later),
 };
 
 TEST_MAIN(tests)
