@@ -68,6 +68,10 @@ struct moving_connection {
     bool is_open_there;
     struct instant last_there; /* nothing sent later arrives earlier */
     struct instant last_here;
+    int64_t sent_there; /* messages, in their order … */
+    int64_t sent_here;
+    int64_t passed_there; /* … and so many of them have arrived */
+    int64_t passed_here;
     struct store_connection stored;
     struct store_presence_holder holder;
     struct store_request_decoder requests;

@@ -37,6 +37,7 @@ struct moving_event *moving_add_here(struct moving_job *job, struct moving_conne
             &job->nodes[connection->node], happen);
     event->life = connection->life;
     event->subject = connection;
+    event->number = ++connection->sent_here;
     return event;
 }
 
@@ -47,19 +48,25 @@ struct moving_event *moving_add_there(struct moving_job *job, struct moving_conn
             &job->nodes[connection->store->host], happen);
     event->life = connection->store->life;
     event->subject = connection;
+    event->number = ++connection->sent_there;
     return event;
 }
 
-/* What cannot pass is sent again, until an end gives up. */
+/* What cannot pass is sent again, until an end gives up. Nothing overtakes what was sent before. */
 bool moving_holds_up(struct moving_job *job, struct moving_event *event) {
-    const struct moving_connection *connection = event->subject;
-    if (!moving_is_apart(job, connection->node, connection->store->host)) {
+    struct moving_connection *connection = event->subject;
+    bool is_there = event->happen == moving_arrives_there || event->happen == moving_ends_there;
+    int64_t *passed = is_there ? &connection->passed_there : &connection->passed_here;
+    if (!moving_is_apart(job, connection->node, connection->store->host) &&
+        event->number == *passed + 1) {
+        ++*passed;
         return false;
     }
     struct moving_event *again = moving_add(job, moving_later(job, 0.2), NULL, event->happen);
     again->node = event->node;
     again->life = event->life;
     again->subject = event->subject;
+    again->number = event->number;
     again->bytes = event->bytes;
     event->bytes = (struct bytes){0};
     return true;
