@@ -5,7 +5,8 @@
  * does not reconnect: its user decides what a lost store means.
  *
  * One connection does one thing at a time: a request that is made while another waits is sent when
- * that one is done. Use a second client to work while one waits, as upstream's clone() does. */
+ * that one is done. Use a second client to work while one waits, as upstream's clone() does; only a
+ * QUEUE_POP that rests (below) holds up nothing. */
 #ifndef MUSTER_HOST_STORE_STORE_CLIENT_H
 #define MUSTER_HOST_STORE_STORE_CLIENT_H
 

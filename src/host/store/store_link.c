@@ -532,7 +532,6 @@ void store_link_sign(struct store_link *link, bool is_followed) {
         store_request_encode(&sign, &bytes) == FAILURE_NONE) {
         give_way(link);
         add_ahead(link, AHEAD_SIGN);
-        link->is_all_taken = true;
         leave_answers(link);
         send_bytes(link, bytes_slice(&bytes), is_followed); /* may end the link */
     }
