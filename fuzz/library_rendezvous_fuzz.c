@@ -150,32 +150,25 @@ static void misbehave(struct node *node) {
 }
 
 static bool has_spare(struct program *program) {
+    struct slice kept = bytes_slice(&program->states[program->version % EARLIER]);
     struct rendezvous_state state = {0};
     struct text reason = {0};
-    bool has_spare =
-        program->has_record &&
-        rendezvous_state_read_pickle(bytes_slice(&program->states[program->version % EARLIER]),
-            &state, &reason) == FAILURE_NONE &&
-        rendezvous_state_redundant(&state) > 0;
+    bool is_read = rendezvous_state_read_pickle(kept, &state, &reason) == FAILURE_NONE;
+    bool has_spare = is_read && rendezvous_state_redundant(&state) > 0;
     rendezvous_state_clear(&state);
     text_clear(&reason);
     return has_spare;
 }
 
-/* A spare waits until there is room for it, which may be never. */
-static void give_up_long_wait(struct node *node) {
-    if (node->is_waiting &&
-        virtual_time.milliseconds - node->wait_began > SPARES_PATIENCE_MILLISECONDS &&
-        has_spare(node->program)) {
-        muster_rendezvous_free(node->rendezvous);
-        node->rendezvous = NULL;
-    }
-}
-
+/* A spare waits until there is room for it, which may be never: then it gives up. */
 static void count_question(struct node *node) {
     FUZZ_REQUIRE(node->program->questions++ < MOST_QUESTIONS);
     virtual_time_pass(10);
-    give_up_long_wait(node);
+    int64_t waited = virtual_time.milliseconds - node->wait_began;
+    if (node->is_waiting && waited > SPARES_PATIENCE_MILLISECONDS && has_spare(node->program)) {
+        muster_rendezvous_free(node->rendezvous);
+        node->rendezvous = NULL;
+    }
 }
 
 static enum muster_error get_state(

@@ -1,71 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client first connects (addresses, attempts, back-off) until a link is ready; then it carries
- * out one call after the other. One timer serves both. */
+/* A client first connects (store_client_dialling) until a link is ready; then it carries out one
+ * call after the other. One timer serves both. */
 #include "host/store/store_client.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include "base/backoff.h"
 #include "base/memory.h"
 #include "host/loop/random_seed.h"
-#include "host/store/store_addresses.h"
-#include "host/store/store_call.h"
-#include "host/store/store_link.h"
 #include "host/network/tcp_silence.h"
+#include "host/store/store_client_dialling.h"
+#include "host/store/store_client_state.h"
 
-/* The time for one attempt to connect, handshake included. Then the next address is tried, or the
- * same again. */
-#define ATTEMPT_MILLISECONDS 10000
 /* The time for a server to confirm that a wait is cancelled. */
 #define CANCEL_MILLISECONDS 5000
-
-enum client_phase {
-    PHASE_PAUSING,    /* waits for the next attempt */
-    PHASE_CONNECTING, /* the link exists, its handshake is not answered yet */
-    PHASE_READY,
-    PHASE_OVER, /* `end` holds the reason */
-};
-
-struct store_client {
-    struct event_loop *loop;
-    struct store_client_settings settings;
-    enum client_phase phase;
-    struct store_link *link;
-
-    struct store_addresses addresses;
-    struct backoff backoff;
-    struct instant connect_deadline;
-    bool is_refused; /* since the time below nothing but refusals has come */
-    struct instant refused_since;
-    struct failure end; /* why there is no connection */
-
-    struct store_call_queue queue; /* calls that have not begun */
-    struct store_call *active;     /* the call that the link works on */
-    struct store_call *resting;    /* the QUEUE_POP that is at the server while nothing else is */
-    struct event_timer *timer;
-    struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
-                                    attempt is given up */
-    int busy; /* callbacks under way; the client must not be freed before they end */
-    bool is_freed;
-};
-
-static struct instant after_milliseconds(struct store_client *client, int64_t milliseconds) {
-    return instant_after(event_loop_now(client->loop), duration_from_milliseconds(milliseconds));
-}
-
-/* When this client will have been refused for long enough. */
-static struct instant refusals_end(const struct store_client *client) {
-    struct duration patience = client->settings.refusal_patience;
-    bool is_accepted = client->link != NULL && store_link_is_connected(client->link);
-    bool is_limited = client->is_refused && !is_accepted && patience.nanoseconds > 0;
-    return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
-}
 
 /* Sets the timer to whatever is due first. */
 static void arm(struct store_client *client) {
     struct instant due = store_call_queue_deadline(&client->queue);
-    bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
+    bool is_dialling =
+        client->phase == STORE_CLIENT_PAUSING || client->phase == STORE_CLIENT_CONNECTING;
     if (!is_dialling && client->active == NULL && client->queue.first != NULL) {
         due = event_loop_now(client->loop);
     }
@@ -74,7 +27,7 @@ static void arm(struct store_client *client) {
     }
     if (is_dialling) {
         due = instant_earlier(due, instant_earlier(client->next_attempt, client->connect_deadline));
-        due = instant_earlier(due, refusals_end(client));
+        due = instant_earlier(due, store_client_refusals_end(client));
     }
     event_timer_set(client->timer, due);
 }
@@ -97,7 +50,7 @@ static void leave(struct store_client *client) {
 static void finish_with_failure(struct store_client *client, struct store_call *call_taken,
     enum failure_code code, const char *message) {
     store_call_finish(call_taken, &(struct store_client_result){.code = code,
-                                      .is_over = client->phase == PHASE_OVER,
+                                      .is_over = client->phase == STORE_CLIENT_OVER,
                                       .message = message,
                                       .system_error = client->end.system_error});
 }
@@ -141,9 +94,9 @@ static void fail_pending(struct store_client *client, enum failure_code code, co
 }
 
 /* The connection has ended, or no attempt will follow. */
-static void give_up(struct store_client *client, const struct failure *failure) {
-    bool was_ready = client->phase == PHASE_READY;
-    client->phase = PHASE_OVER;
+void store_client_give_up(struct store_client *client, const struct failure *failure) {
+    bool was_ready = client->phase == STORE_CLIENT_READY;
+    client->phase = STORE_CLIENT_OVER;
     client->end = *failure;
     store_link_free(client->link);
     client->link = NULL;
@@ -153,20 +106,6 @@ static void give_up(struct store_client *client, const struct failure *failure) 
     if (!client->is_freed && tell != NULL) {
         tell(client->settings.context, &client->end);
     }
-}
-
-static void give_up_connecting(struct store_client *client, bool is_refused) {
-    struct failure failure = {0};
-    struct text tried = {0};
-    struct duration patience =
-        is_refused ? client->settings.refusal_patience : client->settings.connect_timeout;
-    store_addresses_describe(&client->addresses, &tried);
-    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
-        client->addresses.host, client->addresses.port, duration_seconds_told(patience),
-        text_string(&tried));
-    text_clear(&tried);
-    failure.system_error = is_refused ? ECONNREFUSED : 0;
-    give_up(client, &failure);
 }
 
 static void finish_without_reply(struct store_client *client) {
@@ -184,7 +123,7 @@ static bool is_rest_due(const struct store_client *client) {
 }
 
 static void rest(struct store_client *client) {
-    if (!client->is_freed && client->phase == PHASE_READY && is_rest_due(client) &&
+    if (!client->is_freed && client->phase == STORE_CLIENT_READY && is_rest_due(client) &&
         !store_link_is_resting(client->link)) {
         store_link_rest(client->link, bytes_slice(&client->resting->bytes));
     }
@@ -226,12 +165,12 @@ static void begin(struct store_client *client, struct store_call *call_taken) {
 
 /* Begins calls until one must wait for its reply. */
 static void pump(struct store_client *client) {
-    while (!client->is_freed && client->phase == PHASE_READY && client->active == NULL &&
+    while (!client->is_freed && client->phase == STORE_CLIENT_READY && client->active == NULL &&
            client->queue.first != NULL) {
         begin(client, store_call_queue_pop(&client->queue));
     }
     rest(client);
-    if (!client->is_freed && client->phase == PHASE_OVER) {
+    if (!client->is_freed && client->phase == STORE_CLIENT_OVER) {
         fail_pending(client, client->end.code, client->end.message);
     }
 }
@@ -239,7 +178,7 @@ static void pump(struct store_client *client) {
 static void link_ready(void *context) {
     struct store_client *client = context;
     enter(client);
-    client->phase = PHASE_READY;
+    client->phase = STORE_CLIENT_READY;
     if (client->settings.connected != NULL) {
         client->settings.connected(client->settings.context, NULL);
     }
@@ -268,7 +207,7 @@ static void take_cancel_reply(struct store_client *client, const struct store_re
 static void end_by_protocol_error(struct store_client *client, const char *reason) {
     struct failure failure = {0};
     failure_set(&failure, FAILURE_PROTOCOL, "%s", reason);
-    give_up(client, &failure);
+    store_client_give_up(client, &failure);
 }
 
 static void link_replied(void *context, const struct store_reply *reply) {
@@ -308,105 +247,24 @@ static void link_drained(void *context) {
     leave(client);
 }
 
-/* Notes how an attempt has ended. An address that cannot be reached says nothing about the server:
- * another address of it may refuse connections. */
-static void note_refusal(struct store_client *client, const struct failure *failure) {
-    bool is_refusal = failure->system_error == ECONNREFUSED;
-    if (is_refusal && !client->is_refused) {
-        client->refused_since = event_loop_now(client->loop);
-    }
-    client->is_refused =
-        is_refusal || (client->is_refused && tcp_silence_is(failure->system_error));
-}
-
-/* Tries the next address at once. After the last address there is a pause. */
-static void retry(struct store_client *client, const struct failure *failure) {
-    note_refusal(client, failure);
-    store_addresses_note(&client->addresses, failure);
-    store_link_free(client->link);
-    client->link = NULL;
-    client->phase = PHASE_PAUSING;
-    struct duration delay = store_addresses_has_more(&client->addresses)
-                                ? (struct duration){0}
-                                : backoff_next(&client->backoff);
-    client->next_attempt = instant_after(event_loop_now(client->loop), delay);
-}
-
 static void link_ended(void *context, const struct failure *failure) {
     struct store_client *client = context;
     enter(client);
-    if (client->phase == PHASE_READY || failure->code == FAILURE_INVALID) {
-        give_up(client, failure);
+    if (client->phase == STORE_CLIENT_READY || failure->code == FAILURE_INVALID) {
+        store_client_give_up(client, failure);
     } else {
-        retry(client, failure);
+        store_client_retry(client, failure);
     }
     leave(client);
 }
 
-static const struct store_link_owner link_owner = {
+const struct store_link_owner store_client_link_owner = {
     .ready = link_ready,
     .replied = link_replied,
     .rested = link_rested,
     .drained = link_drained,
     .ended = link_ended,
 };
-
-static void begin_attempt(struct store_client *client) {
-    struct failure failure = {0};
-    struct store_link_settings settings = {
-        .address = store_addresses_next(&client->addresses),
-        .limits = &client->settings.limits,
-        .key = client->settings.key,
-        .silence_timeout = client->settings.silence_timeout,
-        .is_watched = client->settings.is_watched,
-        .owner = &link_owner,
-        .context = client,
-    };
-    if (settings.address == NULL ||
-        store_link_open(client->loop, &settings, &client->link, &failure) != FAILURE_NONE) {
-        retry(client, &failure);
-        return;
-    }
-    client->phase = PHASE_CONNECTING;
-    client->next_attempt = after_milliseconds(client, ATTEMPT_MILLISECONDS);
-}
-
-/* The time for the current attempt is up. */
-static void give_up_attempt(struct store_client *client) {
-    struct failure failure;
-    failure_set(&failure, FAILURE_TIMEOUT, "%s",
-        store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
-                                              : "it does not answer");
-    retry(client, &failure);
-}
-
-/* The time for all attempts is up, but maybe not for the current one. If an earlier attempt failed,
- * its error says more than that the current one has no answer yet. */
-static void cut_off_attempt(struct store_client *client) {
-    struct failure failure;
-    if (store_link_is_connected(client->link)) {
-        give_up_attempt(client);
-        return;
-    }
-    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
-    store_addresses_note_unfinished(&client->addresses, &failure);
-}
-
-static void dial_due(struct store_client *client, struct instant now) {
-    bool is_refused = !instant_is_before(now, refusals_end(client));
-    bool is_over = is_refused || !instant_is_before(now, client->connect_deadline);
-    bool is_due = !instant_is_before(now, client->next_attempt);
-    if (is_due && client->phase == PHASE_CONNECTING) {
-        give_up_attempt(client);
-    } else if (is_over && client->phase == PHASE_CONNECTING) {
-        cut_off_attempt(client);
-    } else if (is_due && !is_over) {
-        begin_attempt(client);
-    }
-    if (is_over) {
-        give_up_connecting(client, is_refused);
-    }
-}
 
 static void active_due(struct store_client *client) {
     struct store_call *call = client->active;
@@ -415,7 +273,8 @@ static void active_due(struct store_client *client) {
         uint8_t operation = STORE_CANCEL_WAIT;
         call->cancelled_stage = call->stage;
         call->stage = STORE_CALL_CANCELLING;
-        call->deadline = after_milliseconds(client, CANCEL_MILLISECONDS);
+        call->deadline = instant_after(
+            event_loop_now(client->loop), duration_from_milliseconds(CANCEL_MILLISECONDS));
         store_link_expect(client->link, &cancel);
         (void)store_link_send(client->link, (struct slice){&operation, 1}, false);
         return;
@@ -427,12 +286,12 @@ static void active_due(struct store_client *client) {
         client, &(struct store_client_result){
                     .code = FAILURE_TIMEOUT, .is_over = true, .message = failure.message});
     if (!client->is_freed) {
-        give_up(client, &failure);
+        store_client_give_up(client, &failure);
     }
 }
 
 static bool is_ready(const struct store_client *client) {
-    return client->phase == PHASE_READY && !client->is_freed;
+    return client->phase == STORE_CLIENT_READY && !client->is_freed;
 }
 
 struct duration store_client_silence(const struct store_client *client) {
@@ -467,8 +326,8 @@ static void timer_fired(void *context) {
     struct store_client *client = context;
     enter(client);
     struct instant now = event_loop_now(client->loop);
-    if (client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING) {
-        dial_due(client, now);
+    if (client->phase == STORE_CLIENT_PAUSING || client->phase == STORE_CLIENT_CONNECTING) {
+        store_client_dial_due(client, now);
     }
     pump(client);
     if (!client->is_freed && client->active != NULL &&
@@ -513,7 +372,8 @@ void store_client_write_address(const struct store_client *client, struct text *
 
 void store_client_write_obstacle(const struct store_client *client, struct text *out) {
     const struct store_addresses *addresses = &client->addresses;
-    bool is_dialling = client->phase == PHASE_PAUSING || client->phase == PHASE_CONNECTING;
+    bool is_dialling =
+        client->phase == STORE_CLIENT_PAUSING || client->phase == STORE_CLIENT_CONNECTING;
     if (is_dialling && addresses->attempts > 0) {
         text_append_format(out, "no store at %s port %d, ", addresses->host, addresses->port);
         store_addresses_describe(addresses, out);
@@ -526,7 +386,7 @@ void store_client_free(struct store_client *client) {
     }
     enter(client);
     client->is_freed = true;
-    client->phase = PHASE_OVER;
+    client->phase = STORE_CLIENT_OVER;
     store_link_free(client->link);
     client->link = NULL;
     event_timer_free(client->timer);

@@ -4,66 +4,22 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "core/store/connection_calm.h"
-#include "core/store/connection_silence.h"
 #include "host/network/tcp_silence.h"
-#include "host/network/tcp_stream.h"
-#include "host/store/munge_identity.h"
+#include "host/store/store_link_proof.h"
+#include "host/store/store_link_state.h"
 #include "wire/store/store_request_codec.h"
 
 /* That are not answered. */
 #define SIGNS_MAXIMUM 4
-#define AHEAD_MAXIMUM 16
-
-/* What is answered before the expected reply. */
-enum ahead { AHEAD_SIGN, AHEAD_ITEM };
-
-struct store_link {
-    struct tcp_stream stream; /* first, so that a stream is its link */
-    struct tcp_stream_pool pool;
-    struct store_reply_decoder decoder;
-    struct store_reply_decoder items;
-    const struct store_link_owner *owner;
-    void *context;
-    union tcp_address address;
-    struct duration silence_timeout;
-    const struct store_key *key; /* or NULL */
-    struct store_proof proof;
-    struct event_loop *loop;
-    struct errands *errands; /* NULL until munge is asked */
-    struct errand *errand;   /* munge is being asked; else NULL */
-    bool is_proving;         /* what comes is a part of the proof */
-    bool is_ready;
-    bool expects_reply;
-    struct connection_silence silence;
-    struct connection_calm calm;
-    enum ahead ahead[AHEAD_MAXIMUM]; /* in the order in which they are answered */
-    size_t ahead_count;
-    int signs;         /* of life among them */
-    bool is_resting;   /* a QUEUE_POP waits at the server, behind all else */
-    bool is_all_taken; /* of what has come */
-    size_t left;       /* so many bytes may stay in the kernel */
-    bool is_freed;     /* the owner has freed it */
-    bool is_released;  /* the loop has released it; the memory is freed when both are true */
-};
 
 static struct store_link *link_of(struct tcp_stream *stream) {
     return (struct store_link *)(void *)stream;
-}
-
-/* munge need not answer any more. */
-static void drop_question(struct store_link *link) {
-    if (link->errand != NULL) {
-        errands_drop(link->errands, link->errand);
-        link->errand = NULL;
-    }
 }
 
 /* Adds the server's name to the failure of an established connection, and says whether its machine
@@ -71,7 +27,7 @@ static void drop_question(struct store_link *link) {
 static void report_end(struct store_link *link, const struct failure *reason) {
     struct failure failure = *reason;
     char server[TCP_ADDRESS_TEXT_SIZE];
-    drop_question(link);
+    store_link_drop_question(link);
     tcp_address_describe(&link->address, server);
     if (link->is_ready && tcp_silence_is(reason->system_error)) {
         failure_set(&failure, FAILURE_TIMEOUT, "no answer from %s for %g s (%s)", server,
@@ -83,7 +39,7 @@ static void report_end(struct store_link *link, const struct failure *reason) {
     link->owner->ended(link->context, &failure);
 }
 
-static void end(struct store_link *link, enum failure_code code, const char *reason) {
+void store_link_end(struct store_link *link, enum failure_code code, const char *reason) {
     struct failure failure = {0};
     failure_set(&failure, code, "%s", reason);
     tcp_stream_close(&link->stream);
@@ -105,149 +61,35 @@ static void connected(struct tcp_stream *stream) {
     bytes_clear(&greeting);
 }
 
-static void become_ready(struct store_link *link) {
+void store_link_become_ready(struct store_link *link) {
     link->is_proving = false;
     link->is_ready = true;
     link->expects_reply = false;
     link->owner->ready(link->context);
 }
 
-/* What failed may succeed at another attempt: then the owner may make one. */
-static void end_proof(
-    struct store_link *link, const struct store_proof_step *step, const char *words) {
-    char reason[512];
-    bool is_token = link->key->kind == STORE_KEY_TOKEN;
-    snprintf(reason, sizeof reason, "%s%s%s%s%s", step->reason,
-        is_token ? "; give all nodes the same one, by MUSTER_JOB_TOKEN or --token-file" : "",
-        words[0] != '\0' ? " (" : "", words, words[0] != '\0' ? ")" : "");
-    end(link, step->may_pass ? FAILURE_DISCONNECTED : FAILURE_INVALID, reason);
-}
-
-static void munge_has_answered(
-    void *context, const struct store_credential_answer *answer, const char *words) {
-    struct store_link *link = context;
-    struct bytes reply = {0};
-    link->errand = NULL;
-    struct store_proof_step step = store_credential_answered(&link->proof, answer, &reply);
-    if (step.outcome == STORE_PROOF_FAILED) {
-        end_proof(link, &step, words);
-    } else if (step.outcome == STORE_PROOF_DONE) {
-        become_ready(link);
-    } else {
-        tcp_stream_send(&link->stream, bytes_slice(&reply));
-    }
-    bytes_clear(&reply);
-}
-
-static void ask_munge(struct store_link *link, struct slice presented) {
-    struct failure failure = {0};
-    const struct munge_question question = {
-        .key = link->key,
-        .proof = &link->proof,
-        .presented = presented,
-        .makes_own = presented.length == 0,
-        .side = STORE_CREDENTIAL_OF_CLIENT,
-    };
-    enum failure_code code =
-        link->errands != NULL ? FAILURE_NONE : errands_new(link->loop, &link->errands, &failure);
-    if (code == FAILURE_NONE) {
-        code = munge_identity_ask(
-            link->errands, &question, munge_has_answered, link, &link->errand, &failure);
-    }
-    if (code != FAILURE_NONE) {
-        end(link, code, failure.message);
-    }
-}
-
-/* Carries out one step of the proof. Returns how many bytes it took. */
-static size_t take_step(
-    struct store_link *link, const struct store_proof_step *step, size_t *out_needed) {
-    if (step->outcome == STORE_PROOF_INCOMPLETE) {
-        *out_needed = step->needed;
-        return 0;
-    }
-    if (step->outcome == STORE_PROOF_FAILED) {
-        end_proof(link, step, "");
-        return 0;
-    }
-    if (step->outcome == STORE_PROOF_ASKED) {
-        ask_munge(link, step->presented);
-        return step->consumed;
-    }
-    if (step->outcome == STORE_PROOF_DONE) {
-        become_ready(link);
-    } else {
-        tcp_stream_send(&link->stream, (struct slice){step->reply, step->reply_length});
-    }
-    return step->consumed;
-}
-
-static void begin_proof(struct store_link *link) {
-    struct store_proof_step step = store_proof_begin(&link->proof, link->key);
-    link->is_proving = true;
-    (void)take_step(link, &step, NULL);
-}
-
-/* What this side and the other want does not fit. */
-static const char *misfit(bool wants_token, bool wants_munge, const struct store_key *key) {
-    if (wants_token) {
-        return "it wants a job token, and none is given here; give all nodes the same one, by "
-               "MUSTER_JOB_TOKEN or --token-file";
-    }
-    if (wants_munge) {
-        return key != NULL
-                   ? "it wants munge's credentials, and this node has a job token; give all nodes "
-                     "the same token, or all of them --auth munge"
-                   : "it wants munge's credentials, and this node uses none: munge is not to be "
-                     "had here (in a container mount /run/munge), or --auth none is given; give "
-                     "all nodes munge, or the same job token, or all of them --auth none";
-    }
-    return key->kind == STORE_KEY_MUNGE
-               ? "it wants no proof by munge, so it cannot prove that it is this job's; give its "
-                 "node munge, too, or all nodes the same job token, or where nodes of torchrun "
-                 "take part --auth none"
-               : "it wants no job token, so it cannot prove that it is this job's; give all nodes "
-                 "the same token, or where nodes of torchrun take part --auth none";
-}
-
-static void take_greeting(struct store_link *link, uint32_t nonce) {
-    const struct store_key *key = link->key;
-    bool wants_token = nonce == STORE_PROOF_WANTED;
-    bool wants_munge = nonce == STORE_PROOF_WANTED_CREDENTIAL;
-    bool has_token = key != NULL && key->kind == STORE_KEY_TOKEN;
-    bool has_munge = key != NULL && key->kind == STORE_KEY_MUNGE;
-    if (!wants_token && !wants_munge && nonce != STORE_PROOF_OFFERED) {
-        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
-    } else if (wants_token != has_token || wants_munge != has_munge) {
-        end(link, FAILURE_INVALID, misfit(wants_token, wants_munge, key));
-    } else if (key != NULL) {
-        begin_proof(link);
-    } else {
-        become_ready(link);
-    }
-}
-
 static void handle_reply(struct store_link *link, const struct store_reply *reply) {
     if (link->is_ready) {
         link->owner->replied(link->context, reply);
     } else {
-        take_greeting(link, reply->nonce);
+        store_link_take_greeting(link, reply->nonce);
     }
 }
 
 /* Requests that are answered before what is expected. */
 
 static bool has_place_ahead(const struct store_link *link) {
-    return link->ahead_count + 2 <= AHEAD_MAXIMUM; /* one gives way, and the next rests */
+    return link->ahead_count + 2 <=
+           STORE_LINK_AHEAD_MAXIMUM; /* one gives way, and the next rests */
 }
 
-static void add_ahead(struct store_link *link, enum ahead kind) {
+static void add_ahead(struct store_link *link, enum store_link_ahead kind) {
     link->ahead[link->ahead_count++] = kind;
-    link->signs += kind == AHEAD_SIGN ? 1 : 0;
+    link->signs += kind == STORE_LINK_AHEAD_SIGN ? 1 : 0;
 }
 
 static void drop_ahead(struct store_link *link) {
-    link->signs -= link->ahead[0] == AHEAD_SIGN ? 1 : 0;
+    link->signs -= link->ahead[0] == STORE_LINK_AHEAD_SIGN ? 1 : 0;
     memmove(link->ahead, link->ahead + 1, --link->ahead_count * sizeof *link->ahead);
 }
 
@@ -255,7 +97,7 @@ static void drop_ahead(struct store_link *link) {
 static void give_way(struct store_link *link) {
     if (link->is_resting) {
         link->is_resting = false;
-        add_ahead(link, AHEAD_ITEM);
+        add_ahead(link, STORE_LINK_AHEAD_ITEM);
     }
 }
 
@@ -285,7 +127,7 @@ static size_t take_answer(struct store_link *link, struct slice input, size_t *o
         number = number << 8 | input.data[i];
     }
     if (number != STORE_SIGN_OF_LIFE) {
-        end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+        store_link_end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
         return 0;
     }
     drop_ahead(link);
@@ -302,7 +144,7 @@ static size_t decode(struct store_link *link, struct store_reply_decoder *decode
         return 0;
     }
     if (code != FAILURE_NONE) {
-        end(link, code, out_decoded->reason);
+        store_link_end(link, code, out_decoded->reason);
         return 0;
     }
     return out_decoded->consumed;
@@ -332,17 +174,17 @@ static size_t take_item(struct store_link *link, struct slice input, size_t *out
 static size_t take_reply(struct store_link *link, struct slice input, size_t *out_needed) {
     if (link->is_proving) {
         struct store_proof_step step = store_proof_continue(&link->proof, link->key, input);
-        return take_step(link, &step, out_needed);
+        return store_link_take_step(link, &step, out_needed);
     }
     if (link->ahead_count > 0) {
-        return link->ahead[0] == AHEAD_SIGN ? take_answer(link, input, out_needed)
-                                            : take_item(link, input, out_needed);
+        return link->ahead[0] == STORE_LINK_AHEAD_SIGN ? take_answer(link, input, out_needed)
+                                                       : take_item(link, input, out_needed);
     }
     if (!link->expects_reply && link->is_resting) {
         return take_item(link, input, out_needed);
     }
     if (!link->expects_reply) {
-        end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
+        store_link_end(link, FAILURE_PROTOCOL, "the server sent a reply that was not asked for");
         return 0;
     }
     struct store_decoded_reply decoded;
@@ -465,7 +307,7 @@ void store_link_free(struct store_link *link) {
         return;
     }
     tcp_stream_close(&link->stream);
-    drop_question(link);
+    store_link_drop_question(link);
     link->is_freed = true;
     if (link->is_released) {
         clear(link);
@@ -531,7 +373,7 @@ void store_link_sign(struct store_link *link, bool is_followed) {
     if (link->signs < SIGNS_MAXIMUM && has_place_ahead(link) &&
         store_request_encode(&sign, &bytes) == FAILURE_NONE) {
         give_way(link);
-        add_ahead(link, AHEAD_SIGN);
+        add_ahead(link, STORE_LINK_AHEAD_SIGN);
         leave_answers(link);
         send_bytes(link, bytes_slice(&bytes), is_followed); /* may end the link */
     }

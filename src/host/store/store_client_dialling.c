@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/store/store_client_dialling.h"
+
+#include <errno.h>
+
+#include "host/network/tcp_silence.h"
+
+/* The time for one attempt to connect, handshake included. Then the next address is tried, or the
+ * same again. */
+#define ATTEMPT_MILLISECONDS 10000
+
+struct instant store_client_refusals_end(const struct store_client *client) {
+    struct duration patience = client->settings.refusal_patience;
+    bool is_accepted = client->link != NULL && store_link_is_connected(client->link);
+    bool is_limited = client->is_refused && !is_accepted && patience.nanoseconds > 0;
+    return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
+}
+
+static void give_up_connecting(struct store_client *client, bool is_refused) {
+    struct failure failure = {0};
+    struct text tried = {0};
+    struct duration patience =
+        is_refused ? client->settings.refusal_patience : client->settings.connect_timeout;
+    store_addresses_describe(&client->addresses, &tried);
+    failure_set(&failure, FAILURE_TIMEOUT, "no store at %s port %d within %g s, %s",
+        client->addresses.host, client->addresses.port, duration_seconds_told(patience),
+        text_string(&tried));
+    text_clear(&tried);
+    failure.system_error = is_refused ? ECONNREFUSED : 0;
+    store_client_give_up(client, &failure);
+}
+
+/* Notes how an attempt has ended. An address that cannot be reached says nothing about the server:
+ * another address of it may refuse connections. */
+static void note_refusal(struct store_client *client, const struct failure *failure) {
+    bool is_refusal = failure->system_error == ECONNREFUSED;
+    if (is_refusal && !client->is_refused) {
+        client->refused_since = event_loop_now(client->loop);
+    }
+    client->is_refused =
+        is_refusal || (client->is_refused && tcp_silence_is(failure->system_error));
+}
+
+void store_client_retry(struct store_client *client, const struct failure *failure) {
+    note_refusal(client, failure);
+    store_addresses_note(&client->addresses, failure);
+    store_link_free(client->link);
+    client->link = NULL;
+    client->phase = STORE_CLIENT_PAUSING;
+    struct duration delay = store_addresses_has_more(&client->addresses)
+                                ? (struct duration){0}
+                                : backoff_next(&client->backoff);
+    client->next_attempt = instant_after(event_loop_now(client->loop), delay);
+}
+
+static void begin_attempt(struct store_client *client) {
+    struct failure failure = {0};
+    struct store_link_settings settings = {
+        .address = store_addresses_next(&client->addresses),
+        .limits = &client->settings.limits,
+        .key = client->settings.key,
+        .silence_timeout = client->settings.silence_timeout,
+        .is_watched = client->settings.is_watched,
+        .owner = &store_client_link_owner,
+        .context = client,
+    };
+    if (settings.address == NULL ||
+        store_link_open(client->loop, &settings, &client->link, &failure) != FAILURE_NONE) {
+        store_client_retry(client, &failure);
+        return;
+    }
+    client->phase = STORE_CLIENT_CONNECTING;
+    client->next_attempt = instant_after(
+        event_loop_now(client->loop), duration_from_milliseconds(ATTEMPT_MILLISECONDS));
+}
+
+/* The time for the current attempt is up. */
+static void give_up_attempt(struct store_client *client) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_TIMEOUT, "%s",
+        store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
+                                              : "it does not answer");
+    store_client_retry(client, &failure);
+}
+
+/* The time for all attempts is up, but maybe not for the current one. If an earlier attempt failed,
+ * its error says more than that the current one has no answer yet. */
+static void cut_off_attempt(struct store_client *client) {
+    struct failure failure;
+    if (store_link_is_connected(client->link)) {
+        give_up_attempt(client);
+        return;
+    }
+    failure_set(&failure, FAILURE_TIMEOUT, "it does not answer");
+    store_addresses_note_unfinished(&client->addresses, &failure);
+}
+
+void store_client_dial_due(struct store_client *client, struct instant now) {
+    bool is_refused = !instant_is_before(now, store_client_refusals_end(client));
+    bool is_over = is_refused || !instant_is_before(now, client->connect_deadline);
+    bool is_due = !instant_is_before(now, client->next_attempt);
+    if (is_due && client->phase == STORE_CLIENT_CONNECTING) {
+        give_up_attempt(client);
+    } else if (is_over && client->phase == STORE_CLIENT_CONNECTING) {
+        cut_off_attempt(client);
+    } else if (is_due && !is_over) {
+        begin_attempt(client);
+    }
+    if (is_over) {
+        give_up_connecting(client, is_refused);
+    }
+}
