@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* muster/rendezvous.h by a hostile backend of the program's own, which two nodes share: the input
  * says what the backend answers, and what the program calls meanwhile. Every round that is asked
- * for must be called back once at most, every wait must end unless it is a spare's, and a node must
- * be where it says.
+ * for must be called back once at most, every wait but a spare's must end, and a node must be where
+ * it says.
  *
  * Time is made up: it passes when something waits for it, and a little with each question to the
  * backend. So whoever waits for what never comes is found, and hours take no time. */
@@ -139,6 +139,9 @@ static enum muster_error be_away(struct program *program, struct muster_failure 
 static void misbehave(struct node *node) {
     const struct muster_rendezvous_info *info;
     struct muster_rendezvous *rendezvous = node->rendezvous;
+    if (rendezvous == NULL) { /* it has given up just now */
+        return;
+    }
     FUZZ_REQUIRE(muster_rendezvous_process(rendezvous, NULL) == MUSTER_ERROR_STATE);
     FUZZ_REQUIRE(muster_rendezvous_next(rendezvous, 1, &info, NULL) == MUSTER_ERROR_STATE);
     FUZZ_REQUIRE(muster_rendezvous_set_closed(rendezvous, NULL) == MUSTER_ERROR_STATE);
@@ -153,8 +156,8 @@ static bool has_spare(struct program *program) {
     struct slice kept = bytes_slice(&program->states[program->version % EARLIER]);
     struct rendezvous_state state = {0};
     struct text reason = {0};
-    bool is_read = rendezvous_state_read_pickle(kept, &state, &reason) == FAILURE_NONE;
-    bool has_spare = is_read && rendezvous_state_redundant(&state) > 0;
+    bool has_spare = rendezvous_state_read_pickle(kept, &state, &reason) == FAILURE_NONE &&
+                     rendezvous_state_redundant(&state) > 0;
     rendezvous_state_clear(&state);
     text_clear(&reason);
     return has_spare;
@@ -162,10 +165,10 @@ static bool has_spare(struct program *program) {
 
 /* A spare waits until there is room for it, which may be never: then it gives up. */
 static void count_question(struct node *node) {
+    int64_t patience_ends = node->wait_began + SPARES_PATIENCE_MILLISECONDS;
     FUZZ_REQUIRE(node->program->questions++ < MOST_QUESTIONS);
     virtual_time_pass(10);
-    int64_t waited = virtual_time.milliseconds - node->wait_began;
-    if (node->is_waiting && waited > SPARES_PATIENCE_MILLISECONDS && has_spare(node->program)) {
+    if (node->is_waiting && virtual_time.milliseconds > patience_ends && has_spare(node->program)) {
         muster_rendezvous_free(node->rendezvous);
         node->rendezvous = NULL;
     }
@@ -421,11 +424,6 @@ static void look(struct node *node) {
     }
 }
 
-static void end(struct node *node) {
-    (void)muster_rendezvous_shutdown(node->rendezvous, NULL);
-    node->is_over = true;
-}
-
 static void do_call(struct program *program) {
     static const int milliseconds[] = {0, 1, 50, 300, 1000, 6000, 40000, 700000};
     uint8_t choice = fuzz_take_byte(&program->input);
@@ -456,7 +454,8 @@ static void do_call(struct program *program) {
         if (choice / 16 < 8) {
             (void)muster_rendezvous_set_closed(node->rendezvous, NULL);
         } else {
-            end(node);
+            (void)muster_rendezvous_shutdown(node->rendezvous, NULL);
+            node->is_over = true;
         }
         break;
     case 6:
