@@ -338,6 +338,9 @@ static void new_table(struct whole_store *store) {
 
 void whole_store_begin_anew(struct whole_cluster *cluster) {
     struct whole_store *store = &cluster->store;
+    if (!store->is_up) {
+        return; /* its host has not opened it yet, or has ended */
+    }
     whole_note(cluster, NULL, "the store begins anew");
     store->forgotten_at = store->begun_at = cluster->now;
     for (struct whole_connection *each = cluster->connections; each != NULL; each = each->next) {
