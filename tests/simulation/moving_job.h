@@ -18,6 +18,7 @@
 #include "wire/round/round_exchange_store.h"
 #include "wire/store/store_reply_codec.h"
 #include "wire/store/store_request_codec.h"
+#include "resting_order.h"
 
 #define MOVING_NODES_MAXIMUM 12
 #define MOVING_NOBODY (-1)
@@ -108,9 +109,7 @@ struct moving_lane {
     size_t capacity;
     bool is_busy;
     struct moving_call resting;
-    bool has_resting; /* a QUEUE_POP that gives way to all calls */
-    bool is_resting;  /* it is at the store, behind them */
-    int given_way;    /* so many answers to it come before that of the first call */
+    struct resting_order order;
 };
 
 struct moving_node {

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 static bool is_item_next(const struct moving_lane *lane) {
-    return lane->given_way > 0 || (lane->is_resting && !lane->is_busy);
+    return resting_order_is_next(&lane->order, lane->is_busy);
 }
 
 static struct store_request expected(const struct moving_lane *lane) {
@@ -21,15 +21,8 @@ static struct store_request expected(const struct moving_lane *lane) {
 
 static void take_item(struct moving_job *job, struct moving_node *node, struct moving_lane *lane,
     const struct store_reply *reply) {
-    bool has_given_way = lane->given_way > 0;
-    if (has_given_way) {
-        lane->given_way--;
-    } else {
-        lane->is_resting = false;
-    }
-    if (lane->has_resting && !(has_given_way && reply->pop.length == 0)) {
+    if (resting_order_take(&lane->order, reply)) {
         struct moving_call call = lane->resting;
-        lane->has_resting = false;
         lane->resting = (struct moving_call){0};
         moving_call_done(job, node, &call, FAILURE_NONE, reply);
         bytes_clear(&call.bytes);
@@ -107,12 +100,11 @@ static void send_bytes(struct moving_job *job, struct moving_lane *lane, struct 
 }
 
 static void rest(struct moving_job *job, struct moving_lane *lane) {
-    size_t sent = lane->is_busy ? 1 : 0;
-    bool is_due =
-        lane->connection != NULL && lane->has_resting && !lane->is_resting && lane->count == sent;
-    if (is_due && (sent == 0 || lane->calls[0].operation != STORE_WAIT)) {
+    enum store_operation first = lane->is_busy ? lane->calls[0].operation : STORE_PING;
+    if (lane->connection != NULL &&
+        resting_order_is_due(&lane->order, lane->is_busy, first, lane->count)) {
         send_bytes(job, lane, bytes_slice(&lane->resting.bytes));
-        lane->is_resting = true;
+        lane->order.is_resting = true;
     }
 }
 
@@ -121,10 +113,7 @@ static void pump(struct moving_job *job, struct moving_node *node, int number) {
     struct moving_lane *lane = &node->lanes[number];
     while (lane->connection != NULL && !lane->is_busy && lane->count > 0) {
         struct moving_call *first = &lane->calls[0];
-        if (lane->is_resting) { /* it is answered before what is sent next */
-            lane->is_resting = false;
-            lane->given_way++;
-        }
+        resting_order_give_way(&lane->order);
         send_bytes(job, lane, bytes_slice(&first->bytes));
         bytes_clear(&first->bytes);
         lane->is_busy = store_operation_reply_kind(first->operation) != STORE_REPLY_NONE;
@@ -146,7 +135,7 @@ void moving_lane_send(struct moving_node *node, int number, const struct store_r
     if (call.rests) {
         bytes_clear(&lane->resting.bytes);
         lane->resting = call;
-        lane->has_resting = true;
+        lane->order.is_wanted = true;
         return;
     }
     lane->calls =
@@ -168,7 +157,7 @@ static void end_calls(struct moving_job *job, struct moving_node *node, int numb
         moving_call_done(job, node, &old.calls[i], FAILURE_CANCELLED, NULL);
         bytes_clear(&old.calls[i].bytes);
     }
-    if (old.has_resting) {
+    if (old.order.is_wanted) {
         moving_call_done(job, node, &old.resting, FAILURE_CANCELLED, NULL);
     }
     bytes_clear(&old.resting.bytes);

@@ -34,8 +34,8 @@ static bool has_reply(const struct whole_call *call) {
 static void forget_calls(struct whole_lane *lane) {
     lane->first = lane->count = 0;
     lane->bytes.length = lane->sent = 0;
-    lane->is_busy = lane->has_resting = lane->is_resting = false;
-    lane->given_way = 0;
+    lane->is_busy = false;
+    lane->order = (struct resting_order){0};
 }
 
 static void drop_sent_bytes(struct whole_lane *lane) {
@@ -84,7 +84,7 @@ void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     call.key_count = request->count;
     if (call.rests) {
         lane->resting = call;
-        lane->has_resting = true;
+        lane->order.is_wanted = true;
         lane->resting_bytes.length = 0;
         (void)!store_request_encode(request, &lane->resting_bytes); /* has no ceiling */
         return;
@@ -112,17 +112,9 @@ static void flush(struct whole_cluster *cluster, struct whole_lane *lane) {
     lane->packet.length = 0;
 }
 
-/* What rests at the store is answered before what is sent next. */
-static void give_way(struct whole_lane *lane) {
-    if (lane->is_resting) {
-        lane->is_resting = false;
-        lane->given_way++;
-    }
-}
-
 static void send_first(struct whole_lane *lane) {
     struct whole_call *call = first_call(lane);
-    give_way(lane);
+    resting_order_give_way(&lane->order);
     put_into_packet(lane, (struct slice){lane->bytes.data + lane->sent, call->length});
     lane->sent += call->length;
     drop_sent_bytes(lane);
@@ -130,12 +122,11 @@ static void send_first(struct whole_lane *lane) {
 }
 
 static void rest(struct whole_lane *lane) {
-    size_t sent = lane->is_busy ? 1 : 0;
-    bool is_due = lane->phase == WHOLE_LANE_READY && lane->has_resting && !lane->is_resting &&
-                  lane->count == sent;
-    if (is_due && (sent == 0 || first_call(lane)->operation != STORE_WAIT)) {
+    enum store_operation first = lane->is_busy ? first_call(lane)->operation : STORE_PING;
+    if (lane->phase == WHOLE_LANE_READY &&
+        resting_order_is_due(&lane->order, lane->is_busy, first, lane->count)) {
         put_into_packet(lane, bytes_slice(&lane->resting_bytes));
-        lane->is_resting = true;
+        lane->order.is_resting = true;
     }
 }
 
@@ -171,7 +162,7 @@ static void end_calls(
     struct whole_cluster *cluster, struct whole_lane *lane, enum failure_code code) {
     struct whole_call *calls = lane->calls;
     struct whole_call resting = lane->resting;
-    bool has_resting = lane->has_resting;
+    bool has_resting = lane->order.is_wanted;
     size_t first = lane->first;
     size_t count = lane->count;
     lane->calls = NULL;
@@ -315,20 +306,13 @@ static void become_ready(struct whole_cluster *cluster, struct whole_lane *lane)
 }
 
 static bool is_item_next(const struct whole_lane *lane) {
-    return lane->given_way > 0 || (lane->is_resting && !lane->is_busy);
+    return resting_order_is_next(&lane->order, lane->is_busy);
 }
 
 static void take_item(
     struct whole_cluster *cluster, struct whole_lane *lane, const struct store_reply *reply) {
     struct whole_call resting = lane->resting;
-    bool has_given_way = lane->given_way > 0;
-    if (has_given_way) {
-        lane->given_way--;
-    } else {
-        lane->is_resting = false;
-    }
-    if (lane->has_resting && !(has_given_way && reply->pop.length == 0)) {
-        lane->has_resting = false;
+    if (resting_order_take(&lane->order, reply)) {
         whole_call_done(cluster, lane->node, &resting, FAILURE_NONE, reply);
     }
 }

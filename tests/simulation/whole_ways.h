@@ -15,6 +15,7 @@
 #include "wire/round/round_exchange_store.h"
 #include "wire/store/store_reply_codec.h"
 #include "wire/store/store_request_codec.h"
+#include "resting_order.h"
 
 struct whole_cluster;
 struct whole_node;
@@ -128,9 +129,7 @@ struct whole_lane {
     bool is_busy;       /* the first call is at the store */
     struct whole_call resting;
     struct bytes resting_bytes;
-    bool has_resting;    /* a QUEUE_POP that gives way to all calls */
-    bool is_resting;     /* it is at the store, behind them */
-    int given_way;       /* so many answers to it come before that of the first call */
+    struct resting_order order;
     struct bytes packet; /* what is sent together */
     int64_t connect_deadline;
     int64_t attempt_deadline;
