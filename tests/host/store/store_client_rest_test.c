@@ -60,6 +60,14 @@ static void set(struct fixture *fixture, struct answer *answer) {
         LONG, answer);
 }
 
+/* The server puts a word into the queue, and the call that rests gets it, once. */
+static void tell(struct fixture *fixture, struct item *item, const char *word) {
+    store_server_tell(fixture->server, QUEUE, word);
+    turn_until(fixture, &item->calls);
+    assert_int_equal(item->calls, 1);
+    assert_string_equal(item->text, word);
+}
+
 static void what_rests_holds_up_nothing_and_gets_its_item(void **state) {
     (void)state;
     struct fixture fixture;
@@ -74,15 +82,10 @@ static void what_rests_holds_up_nothing_and_gets_its_item(void **state) {
     turn_until(&fixture, &answer.calls);
     add(&fixture, 8);
     assert_int_equal(item.calls, 0);
-    store_server_tell(fixture.server, QUEUE, "word");
-    turn_until(&fixture, &item.calls);
-    assert_string_equal(item.text, "word");
+    tell(&fixture, &item, "word");
     rest(&fixture, &item);
     add(&fixture, 9);
-    store_server_tell(fixture.server, QUEUE, "next");
-    turn_until(&fixture, &item.calls);
-    assert_string_equal(item.text, "next");
-    assert_int_equal(item.calls, 1);
+    tell(&fixture, &item, "next");
     tear_down(&fixture);
 }
 
@@ -131,9 +134,7 @@ static void signs_of_life_are_answered_while_something_rests(void **state) {
     }
     add(&fixture, 2);
     (void)store_client_look(fixture.client);
-    store_server_tell(fixture.server, QUEUE, "word");
-    turn_until(&fixture, &item.calls);
-    assert_string_equal(item.text, "word");
+    tell(&fixture, &item, "word");
     assert_int_equal(fixture.lost, 0);
     tear_down(&fixture);
 }
@@ -157,9 +158,7 @@ static void what_rests_comes_back_after_a_wait(void **state) {
     client_set(fd, "/k", "v");
     turn_until(&fixture, &answer.calls);
     assert_int_equal(answer.code, FAILURE_NONE);
-    store_server_tell(fixture.server, QUEUE, "word");
-    turn_until(&fixture, &item.calls);
-    assert_string_equal(item.text, "word");
+    tell(&fixture, &item, "word");
     close(fd);
     tear_down(&fixture);
 }
