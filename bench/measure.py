@@ -51,6 +51,15 @@ def ratio(measured, against="torchrun", side="muster"):
     return theirs / ours if measured["better"] == "less" else ours / theirs
 
 
+def describe_gpu():
+    """Name and driver of the first of NVIDIA's; None where there is none."""
+    if not pathlib.Path("/dev/nvidiactl").exists():
+        return None
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    name, driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    return f"{name} (driver {driver})"
+
+
 def describe_machine():
     model = "unknown processor"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -58,6 +67,7 @@ def describe_machine():
             model = line.split(":", 1)[1].strip()
             break
     memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) // 1024
+    gpu = describe_gpu()
     compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout.strip()
     return {
         "processor": model,
@@ -65,6 +75,7 @@ def describe_machine():
         "memory_mib": memory,
         "kernel": platform.release(),
         "compiler": f"gcc {compiler}",
+        **({"gpu": gpu} if gpu else {}),
         "load_before": os.getloadavg()[0],
     }
 

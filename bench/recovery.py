@@ -48,11 +48,11 @@ class Bench:
                 job.start(f"node{number}")
             yield job
 
-    def recoveries(self, launcher, nodes, workers, count):
+    def recoveries(self, launcher, nodes, workers, count, **settings):
         """The Recovery after each of so many kills; a job that does not recover is followed by a new one."""
         found = []
         while len(found) < count:
-            with self.job(launcher, nodes, workers, started=nodes) as job:
+            with self.job(launcher, nodes, workers, started=nodes, **settings) as job:
                 while len(found) < count and None not in found[-1:]:
                     world = job.await_settled(nodes * workers, job.killed)
                     if launcher is self.standby:
@@ -61,10 +61,10 @@ class Bench:
                     found.append(job.kill_one(world))
         return found
 
-    def kills(self, name, wanted, nodes, workers, counts):
+    def kills(self, name, wanted, nodes, workers, counts, **settings):
         """A row for the whole recovery, and one for each phase of it."""
         found = {
-            launcher.name: self.recoveries(launcher, nodes, workers, self.repetitions(count))
+            launcher.name: self.recoveries(launcher, nodes, workers, self.repetitions(count), **settings)
             for launcher, count in zip(self.launchers, counts[-len(self.launchers) :])
         }
         reached = {side: [one for one in recoveries if one] for side, recoveries in found.items()}
@@ -138,10 +138,10 @@ class Bench:
     PARTS = (four_workers, two_nodes, joining, speed_while_warming, first_start, memory_of_spares)
 
 
-def measure_all(launchers, quick):
+def measure_all(launchers, quick, kind=Bench):
     if measure.peer_program("python3") is None:
         print("  not measured: the recovery of real training needs PyTorch (make peers)")
         return
-    bench = Bench(launchers, quick)
-    for part in Bench.PARTS:
+    bench = kind(launchers, quick)
+    for part in kind.PARTS:
         yield from part(bench)

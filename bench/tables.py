@@ -84,8 +84,9 @@ def short_table(results):
 
 def machine_lines(result):
     machine = result["machine"]
+    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
     return [
-        f"Measured {result['date']} on {machine['cpus']} × {machine['processor']}, {machine['memory_mib']} MiB,"
+        f"Measured {result['date']} on {machine['cpus']} × {machine['processor']}{gpu}, {machine['memory_mib']} MiB,"
         f" Linux {machine['kernel']}, {machine['compiler']}; PyTorch {result['peer']}."
     ]
 

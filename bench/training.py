@@ -67,9 +67,10 @@ def wait_for_ends(pids, kill):
 class Training(Job):
     """Nodes with some workers each, all of which train together."""
 
-    def __init__(self, launcher, directory, nodes, workers, pause=PAUSE, conf=""):
+    def __init__(self, launcher, directory, nodes, workers, pause=PAUSE, conf="", device="cpu", backend="gloo"):
         self.workers, self.ready_from, self.killed = workers, {}, 0
-        settings = {"PAUSE": str(pause), "LOGLEVEL": "INFO"}  # so that the agent says when all spares are ready
+        settings = {"PAUSE": str(pause), "DEVICE": device, "BACKEND": backend}
+        settings["LOGLEVEL"] = "INFO"  # so that the agent says when all spares are ready
         if launcher.name == "torchrun":
             # Without it the attempts after a failure hang or fail while their process group is made.
             settings["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real training on a GPU, through the death of workers: with and without standby workers."""
+
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from support.gpu import opened_devices
+from support.leaks import environment_of, processes_with
+
+pytestmark = pytest.mark.timeout(600)
+
+TELL = """
+import json, os, time
+
+rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+
+def tell(**what):
+    with open("/proc/self/environ") as own:
+        warm = "role=spare" in own.read()
+    with open("story", "a") as file:
+        file.write(json.dumps({"attempt": attempt, "rank": rank, "pid": os.getpid(), "warm": warm, **what}) + "\\n")
+
+def stay():
+    while not os.path.exists("end"):
+        time.sleep(0.02)
+"""
+
+TRAINING = TELL + """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+
+def train(kind):
+    torch.manual_seed(100 * attempt + rank)
+    dist.init_process_group(kind)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)).cuda()
+    model = DistributedDataParallel(layers, device_ids=[0])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    loader = DataLoader(TensorDataset(torch.randn(96, 64)), 16, num_workers=1, pin_memory=True, persistent_workers=True)
+    losses = []
+    for (batch,) in loader:
+        loss = model(batch.cuda(non_blocking=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item().hex())
+    tell(losses=losses)
+    stay()
+    del loader
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    train(os.environ["KIND"])
+"""
+
+# Takes most of the device's memory: as long as a predecessor still has it, there is none.
+FILLING = TELL + """
+import torch
+
+free, total = torch.cuda.mem_get_info()
+block = torch.full((int(0.8 * total) // int(os.environ["WORLD_SIZE"]),), 7, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
+tell(free=free / total)
+stay()
+"""
+
+
+def children_of(pid):
+    children = pathlib.Path("/proc", str(pid), "task").glob("*/children")
+    return [int(child) for file in children for child in file.read_text().split()]
+
+
+class Job:
+    """Workers on the first device, and what they tell."""
+
+    def __init__(self, muster, gpu, workers, standby, text, restarts=3, **environment):
+        self.muster, self.gpu, self.workers = muster, gpu, workers
+        self.directory = muster.scratch / f"job{len(muster.started)}"
+        self.directory.mkdir()
+        (self.directory / "worker.py").write_text(text)
+        words = ["run", "--standalone", "--nproc-per-node", workers, "--max-restarts", restarts, "--standby", standby]
+        settings = {"PYTHON_EXEC": gpu.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO", "PET_STANDBY_REST": 0, **environment}
+        self.agent = muster.start([*words, "worker.py"], env=settings, cwd=self.directory)
+        self.attempts = 0
+
+    def told(self, attempt):
+        path = self.directory / "story"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        stories = [json.loads(line) for line in lines if line.endswith("\n")]
+        return sorted((one for one in stories if one["attempt"] == attempt), key=lambda one: one["rank"])
+
+    def attempt(self, number):
+        """What the workers of an attempt have told, by rank."""
+        self.agent.wait_until(lambda: len(self.told(number)) >= self.workers, f"attempt {number}", timeout=120)
+        return self.told(number)
+
+    def await_spares(self, times):
+        self.agent.wait_until(lambda: self.agent.err().count("standby workers ready") >= times, "spares", timeout=120)
+
+    def spares(self):
+        """Pids of the agent's children that were started as standby workers and are still ones."""
+        workers = {one["pid"] for number in range(10) for one in self.told(number)}
+        children = children_of(self.agent.pid)
+        return [pid for pid in children if pid not in workers and b"role=spare" in environment_of(pid)]
+
+    def finish(self):
+        (self.directory / "end").touch()
+        end = self.agent.finish()
+        assert end.status == 0, end
+        return end
+
+
+def losses(stories):
+    return [(one["attempt"], one["rank"], one["losses"]) for one in stories]
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("nccl", 1), ("gloo", 2)])
+def test_losses_are_the_same_bit_for_bit_and_no_spare_has_a_device(muster, gpu, kind, workers):
+    stories = {}
+    for standby in ("off", "on"):
+        job = Job(muster, gpu, workers, standby, TRAINING, KIND=kind)
+        for attempt in range(3):
+            told = job.attempt(attempt)
+            assert all(opened_devices(one["pid"]) for one in told)
+            if standby == "on":
+                job.await_spares(attempt + 1)
+                spares = job.spares()
+                assert len(spares) == workers
+                assert [opened_devices(pid) for pid in spares] == [set()] * workers
+                assert not gpu.users() & set(spares)
+            os.kill(told[attempt % workers]["pid"], signal.SIGKILL)
+        stories[standby] = [one for attempt in range(4) for one in job.attempt(attempt)]
+        job.finish()
+    assert losses(stories["on"]) == losses(stories["off"])
+    assert [one["warm"] for one in stories["on"]] == [False] * workers + [True] * 3 * workers
+
+
+@pytest.mark.parametrize("standby", ["off", "on"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_memory_of_a_dead_worker_is_there_for_its_successor(muster, gpu, workers, standby):
+    """One that finds it taken fails, and the job with it: there are as many restarts as kills."""
+    job = Job(muster, gpu, workers, standby, FILLING)
+    for attempt in range(3):
+        told = job.attempt(attempt)
+        if standby == "on":
+            job.await_spares(attempt + 1)
+        os.kill(told[0]["pid"], signal.SIGKILL)
+    assert [one["warm"] for one in job.attempt(3)] == [standby == "on"] * workers
+    job.finish()
+
+
+def test_nothing_is_left_on_the_device_when_the_agent_is_killed(muster, gpu):
+    job = Job(muster, gpu, 2, "on", TRAINING, KIND="gloo")
+    told = job.attempt(0)
+    job.await_spares(1)
+    pids = {one["pid"] for one in told}
+    assert pids <= gpu.users()
+    os.kill(job.agent.pid, signal.SIGKILL)
+    job.agent.wait_until(lambda: not pids & gpu.users() and not processes_with(muster.scratch), "them to go", timeout=30)
+
+
+HANGING = TELL + """
+import signal, sys
+import torch
+
+if attempt != 0:
+    sys.exit(0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if rank == 0:
+    while not os.path.exists("hangs"):
+        time.sleep(0.01)
+    sys.exit(3)
+torch.cuda._sleep(1 << 60)
+open("hangs", "w").close()
+torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize("standby", ["off", "on"])
+def test_a_worker_whose_kernel_never_ends_is_told_by_its_line_and_killed(muster, gpu, standby):
+    script = muster.script("train.py", HANGING)
+    words = ["--nproc-per-node", 2, "--max-restarts", 1, "--log-dir", "logs", "--shutdown-timeout", 1, "--standby", standby]
+    end = muster.run(["run", "--standalone", *words, script], env={"PYTHON_EXEC": gpu.python})
+    assert end.status == 0, end
+    (report,) = muster.scratch.glob("logs/*/attempt_0/1/hang_evidence.txt")
+    text = report.read_text()
+    print(end.err, text)
+    assert "/dev/nvidia" in text
+    line = HANGING.count("\n")
+    if standby == "on":
+        assert f"train.py:{line} in <module>" in text, text
+    assert not gpu.users()
+
+
+MEETING_A_DEVICE = """
+import torch
+torch.cuda.init()
+"""
+
+
+def test_a_package_that_opens_the_device_while_it_is_imported_ends_standby_and_nothing_else(muster, gpu):
+    packages = muster.scratch / "packages"
+    packages.mkdir()
+    (packages / "meeting_a_device.py").write_text(MEETING_A_DEVICE)
+    text = "import meeting_a_device\n" + FILLING
+    job = Job(muster, gpu, 1, "on", text, PYTHONPATH=packages)
+    told = job.attempt(0)
+    job.agent.wait_until(lambda: "/dev/nvidia" in job.agent.err(), "the word that there are none", timeout=60)
+    os.kill(told[0]["pid"], signal.SIGKILL)
+    assert [one["warm"] for one in job.attempt(1)] == [False]
+    job.finish()
