@@ -18,6 +18,7 @@
 enum standby_play {
     STANDBY_PLAY_WELL,
     STANDBY_PLAY_DIRTY,         /* says so, and is ended */
+    STANDBY_PLAY_UNSUITED,      /* names a module, and ends */
     STANDBY_PLAY_DIRTY_AT_GATE, /* says so when it is to go through */
     STANDBY_PLAY_SILENT,        /* does not go through its gate, and lives */
     STANDBY_PLAY_DEATH_AT_GATE, /* ends when it is to go through */
@@ -65,6 +66,12 @@ static inline _Noreturn void standby_fixture_play(enum standby_play play, int ga
     if (play == STANDBY_PLAY_DIRTY) {
         standby_fixture_say(gate, "Da \033thread", 10);
         pause(); /* its end would come with its word or after it */
+    }
+    if (play == STANDBY_PLAY_UNSUITED) {
+        standby_fixture_say(gate, "Xlocks", 6);
+        standby_fixture_say(gate, "X\033", 2);
+        standby_fixture_say(gate, "Uthat opens a door", 18);
+        _exit(77);
     }
     standby_fixture_say(gate, ready, sizeof ready);
     while (standby_fixture_hear(gate) == 'T') {

@@ -178,6 +178,55 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     assert job.said("started from standby") == 0
 
 
+# A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
+NOTE = "import os\nwith open('imports', 'a') as file: file.write(f'{__name__} {os.getpid()}\\n')\n"
+HOUSE = {
+    "door": NOTE + "if os.environ.get('RANK') is None: raise KeyError('RANK')\n",
+    "house": NOTE + "import garden, door\n",
+    "garden": NOTE,
+}
+LIVING = WORKER.replace("import json,", "import house, json,")
+
+
+def imported(scratch, name):
+    lines = [line.split() for line in (scratch / "imports").read_text().splitlines()]
+    return {int(pid) for module, pid in lines if module == name}
+
+
+def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_needs_it(muster, scratch):
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    for name, text in HOUSE.items():
+        (library / f"{name}.py").write_text(text)
+    job = Job(muster, scratch, script=LIVING, PYTHONPATH=library)
+    first = job.attempt(0)
+    job.wait_until_ready()
+    assert job.said("door reads RANK while it is imported; 2 module(s) wait for the program from now on") == 1
+    spares = set(job.spares())
+    assert spares <= imported(scratch, "garden")
+    assert not spares & (imported(scratch, "house") | imported(scratch, "door"))
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert {line["pid"] for line in second} == spares <= imported(scratch, "door")
+    end = job.end(1)
+    assert end.status == 0, end
+    assert job.said("there are no standby workers") == 0
+
+
+def test_what_may_depend_on_what_was_left_out_waits_for_the_program_too(muster, scratch):
+    """`house` sets a variable that `garden` may read."""
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    changes = {**HOUSE, "house": NOTE + "import door\nos.environ['SEASON'] = 'spring'\nimport garden\n"}
+    for name, text in changes.items():
+        (library / f"{name}.py").write_text(text)
+    job = Job(muster, scratch, script=LIVING, PYTHONPATH=library)
+    job.attempt(0)
+    job.wait_until_ready()
+    assert not set(job.spares()) & imported(scratch, "garden")
+    assert job.end(0).status == 0
+
+
 def test_a_crash_loop_is_as_it_is_without_standby_workers(muster, scratch):
     (scratch / "crash.py").write_text("import sys; open('runs', 'a').write('x'); sys.exit(3)")
     end = muster.run(

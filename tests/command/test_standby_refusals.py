@@ -58,8 +58,9 @@ def test_a_module_found_elsewhere_is_named_when_a_library_imports_it(keeper, scr
     for listed in {"one": "/elsewhere/one.py", "two": str(library / "two.py")}, {
         "two": str(library / "two.py"), "one": "/elsewhere/one.py",
     }:
-        reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty(listed)
+        reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(listed)
         assert reason == f"one was imported from {library}/one.py instead of /elsewhere/one.py"
+        assert names == ["two"]
 
 
 def move_away(name, origin, library, scratch):
@@ -101,7 +102,7 @@ def test_a_module_that_reads_a_name_of_the_round_is_named(keeper, scratch, libra
     write(library, {"one.py": f"import os\ntry:\n    {text}\nexcept KeyError: pass\n"})
     write(scratch, {"script.py": "import one\n"})
     spare = keeper.spare(["script.py"], PYTHONPATH=library)
-    assert spare.dirty(learn(keeper, library)) == f"one reads {name} while it is imported"
+    assert spare.unsuited(learn(keeper, library)) == (f"one reads {name} while it is imported", ["one"])
 
 
 def test_other_names_may_be_read(keeper, scratch, library):
@@ -112,21 +113,20 @@ def test_other_names_may_be_read(keeper, scratch, library):
 
 DIRT = {
     "thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n",
-               "an imported module started a thread"),
+               "one started a thread"),
     "thread below threading": ("import _thread, time\n_thread.start_new_thread(time.sleep, (9,))\n",
-                               "an imported module started a thread"),
+                               "one started a thread"),
     "thread of an executor": ("import concurrent.futures as futures\nkept = futures.ThreadPoolExecutor()\n"
-                              "kept.submit(len, ())\n", "an imported module started a thread"),
+                              "kept.submit(len, ())\n", "one started a thread"),
     "native thread that calls Python": (
         "import ctypes, time\nlibc = ctypes.CDLL(None)\nentered = []\n"
         "@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)\n"
         "def body(_):\n    entered.append(1)\n    time.sleep(60)\n"
         "libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, body, None)\n"
-        "while not entered: time.sleep(0.01)\n", "an imported module started a thread"),
-    "socket": ("import socket\nkept = socket.socket()\n", "an imported module opened socket:["),
-    "path": ("import sys\nsys.path.insert(0, '/elsewhere')\n", "an imported module put something in front of sys.path"),
-    "much output": ("print('x' * 65537)\n", "imported modules printed more than 65536 bytes"),
-    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "an imported module started a process"),
+        "while not entered: time.sleep(0.01)\n", "one started a thread"),
+    "socket": ("import socket\nkept = socket.socket()\n", "one opened socket:["),
+    "path": ("import sys\nsys.path.insert(0, '/elsewhere')\n", "one put something in front of sys.path"),
+    "child": ("import subprocess\nkept = subprocess.Popen(['sleep', '9'])\n", "one started a process"),
     "own code": ("import sys\nsys.path.append(sys.argv[0].rpartition('/')[0])\nimport of_the_user\n",
                  "of_the_user is the user's own code, and was imported by a library"),
 }
@@ -138,7 +138,16 @@ def test_what_an_imported_module_may_not_do_is_named(keeper, scratch, library, k
     write(library, {"one.py": text})
     write(scratch, {"script.py": MARKED, "of_the_user.py": ""})
     spare = keeper.spare([scratch / "script.py"], PYTHONPATH=library)
-    assert spare.dirty({"one": str(library / "one.py")}).startswith(reason)
+    told, names = spare.unsuited({"one": str(library / "one.py")})
+    assert told.startswith(reason) and names == ["one"]
+    assert marks(scratch) == 0
+
+
+def test_much_that_imported_modules_print_is_named(keeper, scratch, library):
+    write(library, {"one.py": "print('x' * 65537)\n"})
+    write(scratch, {"script.py": MARKED})
+    spare = keeper.spare([scratch / "script.py"], PYTHONPATH=library)
+    assert spare.dirty({"one": str(library / "one.py")}) == "imported modules printed more than 65536 bytes"
     assert marks(scratch) == 0
 
 
@@ -165,8 +174,8 @@ def test_a_child_of_a_thread_without_python_is_named(keeper, scratch, library):
     write(library, {"one.py": textwrap.dedent(text) + wait})
     write(scratch, {"script.py": ""})
     learned = {"one": str(library / "one.py")}
-    reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty(learned)
-    assert reason == "an imported module started a process"
+    reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learned)
+    assert (reason, names) == ("one started a process", ["one"])
 
 
 def test_an_open_gpu_is_named(keeper, scratch, library):
@@ -178,8 +187,8 @@ def test_an_open_gpu_is_named(keeper, scratch, library):
     try:
         write(library, {"one.py": f"kept = open('{device}')\n"})
         write(scratch, {"script.py": ""})
-        reason = keeper.spare(["script.py"], PYTHONPATH=library).dirty({"one": str(library / "one.py")})
-        assert reason == f"an imported module opened {device}"
+        said = keeper.spare(["script.py"], PYTHONPATH=library).unsuited({"one": str(library / "one.py")})
+        assert said == (f"one opened {device}", ["one"])
     finally:
         device.unlink()
 
@@ -187,8 +196,8 @@ def test_an_open_gpu_is_named(keeper, scratch, library):
 def test_a_module_imported_before_it_is_run_is_named(keeper, scratch, library):
     write(library, {"one/__init__.py": "", "one/run.py": "", "two.py": "import one.run\n"})
     learned = {"one": str(library / "one/__init__.py"), "two": str(library / "two.py")}
-    reason = keeper.spare(["-m", "one.run"], PYTHONPATH=library).dirty(learned)
-    assert reason == "one.run was imported before it is run"
+    reason, names = keeper.spare(["-m", "one.run"], PYTHONPATH=library).unsuited(learned)
+    assert (reason, names) == ("one.run was imported before it is run", ["two"])
 
 
 def test_modules_that_cannot_be_imported_are_left_out(keeper, scratch, library):

@@ -45,7 +45,8 @@ def test_what_is_wrong_with_a_later_import_is_named(keeper, scratch, library, te
     spare = keeper.spare(["script.py"], PYTHONPATH=library)
     spare.warm(listed(library, "fine"))
     spare.send_list(b"T", listed(library, "later"))
-    assert words in spare.reason()
+    reason, names = spare.left_out()
+    assert words in reason and names == ["later"]
     assert marks(scratch) == 0
 
 

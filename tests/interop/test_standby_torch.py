@@ -146,14 +146,17 @@ def test_a_script_that_was_edited_meanwhile_runs_as_it_is_then(muster, peer):
     job.finish()
 
 
-def test_a_package_that_reads_the_rank_at_import_ends_standby_and_nothing_else(muster, peer):
+def test_a_package_that_reads_the_rank_at_import_waits_for_the_program_alone(muster, peer):
+    """With what imports it. All the rest has been imported before."""
     packages = muster.scratch / "packages"
     packages.mkdir()
-    (packages / "reads_rank.py").write_text('import os\nRANK = os.environ["RANK"]\n')
-    job = Training(muster, peer, "job", "import reads_rank", [["--standby", "on"]], PYTHONPATH=packages)
+    (packages / "reads_rank.py").write_text('import os\nimport torch\nRANK = os.environ["RANK"]\n')
+    (packages / "needs_it.py").write_text("import reads_rank\n")
+    job = Training(muster, peer, "job", "import needs_it", [["--standby", "on"]], PYTHONPATH=packages)
     job.attempt(0)
-    job.agents[0].wait_until(lambda: "reads_rank" in job.agents[0].err(), "the warning", timeout=240)
+    job.await_spares(1)
     job.kill(0, 0)
-    assert [one["warm"] for one in job.attempt(1)] == [False, False]
+    assert [one["warm"] for one in job.attempt(1)] == [True, True]
     said = job.finish()
+    assert "reads_rank reads RANK while it is imported; 2 module(s) wait for the program" in said, said
     assert said.count("reads_rank") == 1, said

@@ -20,6 +20,7 @@
 enum fate {
     GETS_READY,
     IS_DIRTY,
+    IS_UNSUITED,
     ENDS,
     IS_KILLED,
 };
@@ -61,6 +62,12 @@ static void spare_is_heard(struct whole_cluster *cluster, struct whole_happening
     case IS_DIRTY:
         post_rank(cluster, node, STANDBY_EVENT_SPARE_DIRTY, rank);
         break;
+    case IS_UNSUITED:
+        forget(node, rank);
+        post(cluster, node,
+            (struct standby_event){.kind = STANDBY_EVENT_SPARE_UNSUITED,
+                .unsuited = {rank, whole_is_likely(cluster, 90)}});
+        break;
     case ENDS:
     case IS_KILLED:
         forget(node, rank);
@@ -91,7 +98,7 @@ static void fate_comes(struct whole_cluster *cluster, struct whole_happening *ha
     if (!node->is_alive || spare->life != happening->life || spare->is_dead) {
         return;
     }
-    spare->is_dead = fate == ENDS || fate == IS_KILLED;
+    spare->is_dead = fate == ENDS || fate == IS_KILLED || fate == IS_UNSUITED;
     tell(cluster, node, happening->rank, fate);
     if (fate == GETS_READY && whole_is_likely(cluster, 20)) {
         befall(cluster, node, happening->rank, whole_is_likely(cluster, 50) ? ENDS : IS_KILLED,
@@ -139,8 +146,10 @@ static void check_importing(
 
 static void import_something(struct whole_cluster *cluster, struct whole_node *node, int rank) {
     int percent = (int)whole_between(cluster, 0, 99);
-    if (percent < 80) {
+    if (percent < 75) {
         befall(cluster, node, rank, GETS_READY, WARMING_LONGEST);
+    } else if (percent < 80) {
+        befall(cluster, node, rank, IS_UNSUITED, WARMING_LONGEST);
     } else if (percent < 84) {
         befall(cluster, node, rank, IS_DIRTY, WARMING_LONGEST);
     } else if (percent < 88) {

@@ -198,6 +198,19 @@ class Spare:
         assert self.process.wait(self.keeper.seconds) == 77
         return body.decode()
 
+    def unsuited(self, learned):
+        """Up to where it says what nobody may import early: (why, the names)."""
+        self.give_list(learned)
+        return self.left_out()
+
+    def left_out(self):
+        names = []
+        while (message := self.hear())[0] == "X":
+            names.append(message[1].decode())
+        assert message[0] == "U", message
+        assert self.process.wait(self.keeper.seconds) == 77
+        return message[1].decode(), names
+
     def body(self, names=ROUND, cwd=None):
         environment = self.keeper.environment("record", names, **self.changes)
         pairs = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())

@@ -14,6 +14,10 @@ class Dirty(Exception):
     """Why this process would not become the worker that a cold start makes."""
 
 
+class Unsuited(Exception):
+    """Why this process would not, and the modules without which another one would: their names."""
+
+
 class Gate:
     """One message is one byte for its kind, and a body."""
 
@@ -27,6 +31,11 @@ class Gate:
 
     def refuse(self, reason):
         self.socket.send(b"D" + reason.encode("utf-8", "replace")[:1000])
+
+    def leave_out(self, reason, *names):
+        for name in names:
+            self.socket.send(b"X" + name.encode("utf-8", "replace")[:1000])
+        self.socket.send(b"U" + (reason or "").encode("utf-8", "replace")[:1000])
 
     def hear(self):
         """(kind, body, descriptors) of the next message. The end of the agent is ours."""
@@ -71,7 +80,7 @@ def read_whole(fd, maximum):
 def read_list(fd):
     lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
     os.close(fd)
-    return [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
+    return [tuple(line.split("\t", 1)) for line in lines if "\t" in line and line[0] != "="]
 
 
 def change_streams(fds):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A worker's record: a hello, and from then on a line for each import, before the module runs. Modules that import each
 other can only be imported again in the order in which they began. When the program has changed its environment nothing
-more is written, since what it imports then may depend on that."""
+more is written, since what it imports then may depend on that. When a library has, there is a line =NUMBER: what comes
+behind may depend on all that comes before."""
 import os
 import sys
 
@@ -26,16 +27,17 @@ def begin(told):
 
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
-    fd, left, may_depend = move_up(fd), RECORD_MAXIMUM, watch_environment()
+    fd, left, who_changed = move_up(fd), RECORD_MAXIMUM, watch_environment()
     file, take_mutex = fstat(fd)[1:3], prepare(fd)
 
     @pass_for_importlib
     def found(name, origin):
         nonlocal left
         try:
-            if may_depend():
-                left = 0
-            line = ("%s\t%s\n" % (name, origin)).encode("utf-8", "surrogateescape")
+            changed = who_changed()
+            left = 0 if changed == "by the program" else left
+            mark = "=%d\t\n" % left if changed else ""  # a line of its own each time
+            line = ("%s%s\t%s\n" % (mark, name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
             if getpid() == pid and fstat(fd)[1:3] == file:
                 take_mutex()
@@ -52,8 +54,8 @@ def record(fd, told):
 
 
 def watch_environment():
-    """A test whether the program has changed its environment since the last time, not counting the names of the round
-    and what a library changes while it is imported."""
+    """A function that tells who has changed the environment since the last time, not counting the names of the round:
+    a library while it was imported, or else the program. Nobody: an empty text."""
     environ, is_own, getframe = os.environ._data, own_code(program()[0]), sys._getframe
     known = dict(environ)
 
@@ -64,15 +66,16 @@ def watch_environment():
         return is_module and code.co_filename.startswith(("/", "<frozen")) and not is_own(code.co_filename)
 
     @pass_for_importlib
-    def may_depend():
+    def who_changed():
         if environ == known:
-            return False
+            return ""
         frame = getframe(1)
         while frame is not None and not is_library(frame):
             frame = frame.f_back
         names = {os.fsdecode(pair[0]) for pair in environ.items() ^ known.items()}
         known.clear()
         known.update(environ)
-        return frame is None and not all(map(is_of_round, names))
+        who = "by the program" if frame is None else "by a library"
+        return "" if all(map(is_of_round, names)) else who
 
-    return may_depend
+    return who_changed

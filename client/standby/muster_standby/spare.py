@@ -3,7 +3,7 @@
 import os
 
 from muster_standby import borrow, is_of_round, program
-from muster_standby.gate import Dirty, Gate, change_streams
+from muster_standby.gate import Dirty, Gate, Unsuited, change_streams
 from muster_standby.pace import Pace
 from muster_standby.record import record
 from muster_standby.warming import Warming
@@ -43,6 +43,11 @@ def begin(told):
     def guarded(step):
         try:
             step()
+        except Unsuited as failure:
+            try:
+                gate.leave_out(*failure.args)
+            finally:
+                os._exit(77)
         except BaseException as failure:
             try:
                 gate.refuse(str(failure) if isinstance(failure, Dirty) else repr(failure))

@@ -3,38 +3,48 @@
 import os
 import sys
 
-from muster_standby import borrow, is_of_round, own_code, program, watch_imports
-from muster_standby.gate import CAPTURED_MAXIMUM
+from muster_standby import is_of_round, own_code, program, watch_imports
+from muster_standby.effects import Blame, Effects, watch_ends
+from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 
-DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 
 
 class Warming:
     def __init__(self):
-        self.path, self.listed, self.loaded, self.skipped = sys.path[:], {}, {}, 0
-        (self.place, self.module), self.files = program(), open_files()
-        self.is_own = own_code(self.place)
+        self.listed, self.loaded, self.skipped = {}, {}, 0
+        (self.place, self.module), self.effects = program(), Effects()
+        self.is_own, self.blame, self.others = own_code(self.place), None, []
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.reads, self.stop_watching = watch_reads()
+        self.stop_watching = watch_reads(self.note)
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
-        has listed it: that waits for the gate."""
+        has listed it: that waits for the gate. Raises Unsuited when there are modules that must wait with it."""
         wanted, new = None, dict(listed)
         self.listed.update(new)
+        self.blame = blame = Blame(sys._getframe())
 
         def found(name, origin):
             nonlocal wanted
             pace.step()
+            for effect in self.effects.new():  # The module that imports this one has done it.
+                self.note("an imported module", effect)
             if name == wanted:  # Not where a module imports another: that would do without what it should have.
                 wanted = None
                 if self.is_own(origin) or not is_same(origin, self.listed[name]):
                     raise ImportError
+            else:
+                blame.check(name, self.why_not(name, origin))
             self.loaded.setdefault(name, origin)
 
-        end = watch_imports(found)
+        def ended(name):
+            for effect in self.effects.new():
+                blame.note(effect=effect, name=name)
+            return name in blame.names
+
+        ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
             if name in self.loaded or name in sys.modules:  # What fails is not tried twice.
                 continue
@@ -47,28 +57,31 @@ class Warming:
             except BaseException:
                 self.skipped += 1
             wanted = None
-        end()
+        for end in ends:
+            end()
+        self.blame = None
+        if blame.names:
+            raise Unsuited(blame.reason, *blame.names)
+
+    def why_not(self, name, origin):
+        """Why a library may not import this module here, although the program may; None: it may."""
+        if self.is_own(origin):
+            return "%s is the user's own code, and was imported by a library" % name
+        if not is_same(origin, self.listed.get(name, origin)):
+            return "%s was imported from %s instead of %s" % (name, origin, self.listed[name])
+        if name == self.module and "." in name:
+            return "%s was imported before it is run" % name
+        return None
+
+    def note(self, who, effect):
+        if self.blame is None or not self.blame.note(effect=effect):
+            self.others.append("%s %s" % (who, effect))
 
     def complaints(self):
-        """Each reason why this process may not become a worker."""
-        yield from self.reads
-        for name, origin in self.loaded.items():
-            if not is_same(origin, self.listed.get(name, origin)):
-                yield "%s was imported from %s instead of %s" % (name, origin, self.listed[name])
-            if self.is_own(origin):
-                yield "%s is the user's own code, and was imported by a library" % name
-        if self.module in sys.modules and "." in self.module:
-            yield "%s was imported before it is run" % self.module
-        if sys.path[: len(self.path)] != self.path:
-            yield "an imported module put something in front of sys.path"
-        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
-        if has_python_threads():
-            yield "an imported module started a thread"
-        if has_children():
-            yield "an imported module started a process"
-        for file in sorted(open_files() - self.files):
-            if file.startswith(DEVICES):
-                yield "an imported module opened %s" % file
+        """Each reason why this process may not become a worker, whatever it imports."""
+        yield from self.others
+        for effect in self.effects.all():
+            yield "an imported module " + effect
         if any(os.fstat(fd).st_size > CAPTURED_MAXIMUM for fd in (1, 2)):
             yield "imported modules printed more than %d bytes" % CAPTURED_MAXIMUM
         for name in self.shadows():
@@ -86,9 +99,9 @@ class Warming:
         sys.path_importer_cache.pop(self.place, None)
 
 
-def watch_reads():
-    """([who reads a name of the round, as a sentence], a function that ends this)"""
-    reads, read, there = [], os._Environ.__getitem__, set(os.environ)
+def watch_reads(note):
+    """Calls note(module, what it does) when a name of the round is read. Returns a function that ends this."""
+    read, there = os._Environ.__getitem__, set(os.environ)
 
     def __getitem__(environ, key):
         name = os.fsdecode(key) if isinstance(key, (str, bytes)) else ""
@@ -96,11 +109,11 @@ def watch_reads():
             frame = sys._getframe(1)
             while frame.f_globals.get("__name__") in ("os", "_collections_abc", "collections.abc"):
                 frame = frame.f_back
-            reads.append("%s reads %s while it is imported" % (frame.f_globals.get("__name__"), name))
+            note(frame.f_globals.get("__name__"), "reads %s while it is imported" % name)
         return read(environ, key)
 
     os._Environ.__getitem__ = __getitem__
-    return reads, lambda: setattr(os._Environ, "__getitem__", read)
+    return lambda: setattr(os._Environ, "__getitem__", read)
 
 
 def is_same(origin, listed):
@@ -118,27 +131,3 @@ def library_part(origin):
             return directory, file.partition(".")[0]
     is_interpreters = origin in ("built-in", "frozen") or "/lib/python3." in origin or "/lib64/python3." in origin
     return None if is_interpreters else origin
-
-
-def has_python_threads():
-    """Whether Python knows another thread, be it one that has not come to its first line yet: those are counted, or
-    dumped, according to the version."""
-    fd = os.memfd_create("muster-standby-threads")
-    borrow("faulthandler").dump_traceback(fd)
-    lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
-    os.close(fd)
-    return any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines) or borrow("_thread")._count() > 0
-
-
-def has_children():
-    """Also of threads without Python, and those that have ended."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def open_files():
-    paths = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
-    return {os.readlink(path) for path in paths if os.path.islink(path)}  # All but the listing's own.

@@ -176,15 +176,14 @@ static struct wall_time read_record(struct agent_standby *standby, int local_ran
 
 static void look(struct agent_standby *standby) {
     struct wall_time now = event_loop_wall_time(standby->loop);
-    struct standby_event event = {.kind = STANDBY_EVENT_RECORDS};
-    event.records.quiet = DURATION_FOREVER;
+    struct standby_event event = {
+        .kind = STANDBY_EVENT_RECORDS, .records = {.quiet = DURATION_FOREVER}};
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         if (standby->places[rank].record.fd != -1) {
             int64_t quiet = now.nanoseconds - read_record(standby, rank).nanoseconds;
             quiet = quiet > 0 ? quiet : 0;
-            if (quiet < event.records.quiet.nanoseconds) {
-                event.records.quiet.nanoseconds = quiet;
-            }
+            int64_t least = event.records.quiet.nanoseconds;
+            event.records.quiet.nanoseconds = quiet < least ? quiet : least;
         }
     }
     event.records.modules = learned_list_count(&standby->learned);
@@ -218,16 +217,32 @@ static void take_back(struct agent_standby *standby, int local_rank) {
 }
 
 static void settle(struct agent_standby *standby, int local_rank, bool has_gone_through) {
-    if (has_gone_through) {
-        give_away(standby, local_rank);
-    } else {
-        take_back(standby, local_rank);
-    }
+    (has_gone_through ? give_away : take_back)(standby, local_rank);
 }
 
 static void settle_and_tell(struct agent_standby *standby, int local_rank, bool has_gone_through) {
     settle(standby, local_rank, has_gone_through);
     standby->starter.settled(standby->starter.context, local_rank, has_gone_through);
+}
+
+/* Nothing more is told of it. */
+static void end_spare(struct agent_standby *standby, int local_rank) {
+    struct place *place = &standby->places[local_rank];
+    if (place->spare != NULL && !place->is_awaited) {
+        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
+        forget_spare(place);
+    }
+}
+
+/* The next spares leave out what it has named. */
+static void take_unsuited(struct agent_standby *standby, int local_rank) {
+    const struct standby_spare *spare = standby->places[local_rank].spare;
+    size_t count = standby_spare_cut(spare, &standby->learned);
+    standby_tell_unsuited(
+        standby->settings.log, local_rank, standby_spare_words(spare)->reason, count);
+    end_spare(standby, local_rank);
+    post(standby, (struct standby_event){
+                      .kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {local_rank, count > 0}});
 }
 
 /* A spare has said something. What it says when it is awaited ends the wait. */
@@ -239,6 +254,8 @@ static void spare_spoke(void *context, int local_rank) {
         if (words->has_gone_through || words->reason != NULL) {
             settle_and_tell(standby, local_rank, words->has_gone_through);
         }
+    } else if (words->is_unsuited) {
+        take_unsuited(standby, local_rank);
     } else if (words->reason != NULL) {
         standby_tell_dirty(standby->settings.log, local_rank, words->reason);
         post_rank(standby, STANDBY_EVENT_SPARE_DIRTY, local_rank);
@@ -277,15 +294,6 @@ static void warm(struct agent_standby *standby, const struct standby_effect *eff
             failure.message);
         post(standby, (struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
                           .ended = {effect->local_rank, {.is_signal = true}}});
-    }
-}
-
-/* Nothing more is told of it. */
-static void end_spare(struct agent_standby *standby, int local_rank) {
-    struct place *place = &standby->places[local_rank];
-    if (place->spare != NULL && !place->is_awaited) {
-        process_family_end_spare(standby->starter.family, standby_spare_pid(place->spare));
-        forget_spare(place);
     }
 }
 
@@ -451,8 +459,6 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
         standby->settings.publish(
             standby->settings.context, learned_list_shared_text(&standby->learned));
         break;
-    case STANDBY_EFFECT_WARMED: /* the rendezvous' */
-        break;
     case STANDBY_EFFECT_ARM_TIMER:
         event_timer_set(standby->timer, effect->deadline);
         break;
@@ -467,6 +473,7 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_TELL_SILENT:
         standby_tell(standby->settings.log, effect);
         break;
+    case STANDBY_EFFECT_WARMED: /* the rendezvous' */
     case STANDBY_EFFECT_COUNT:
         break;
     }
@@ -476,15 +483,13 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
 
 struct hang_evidence_dump agent_standby_dump(
     const struct agent_standby *standby, int local_rank, pid_t pid) {
-    const struct place *place =
-        standby == NULL || local_rank < 0 ? NULL : &standby->places[local_rank];
-    bool can_answer = place != NULL && worker_record_can_answer(&place->record, pid);
-    return can_answer ? (struct hang_evidence_dump){place->record.fd,
-                            standby->settings.config->evidence_signal}
-                      : (struct hang_evidence_dump){0};
+    if (standby == NULL || local_rank < 0 ||
+        !worker_record_can_answer(&standby->places[local_rank].record, pid)) {
+        return (struct hang_evidence_dump){0};
+    }
+    return (struct hang_evidence_dump){
+        standby->places[local_rank].record.fd, standby->settings.config->evidence_signal};
 }
-
-/* What was learned. */
 
 const struct learned_list *agent_standby_learned(const struct agent_standby *standby) {
     return standby == NULL ? NULL : &standby->learned;

@@ -16,6 +16,8 @@
 
 /* Of the fourth descriptors that a process is started with. */
 #define DESCRIPTOR_COUNT 4
+/* Modules that one may name. All of PyTorch has some 3,000. */
+#define LEFT_OUT_MAXIMUM 10000
 
 struct standby_spare {
     int local_rank;
@@ -40,6 +42,13 @@ static char *printable_reason(struct slice reason) {
     return line;
 }
 
+static void leave_out(struct standby_spare *spare, struct slice name) {
+    struct text_list *names = &spare->words.left_out;
+    if (names->count < LEFT_OUT_MAXIMUM) {
+        text_list_add_taken(names, text_format("%.*s", (int)name.length, (const char *)name.data));
+    }
+}
+
 static void hear(void *context, const struct gate_message *message) {
     struct standby_spare *spare = context;
     switch (message->kind) {
@@ -50,7 +59,12 @@ static void hear(void *context, const struct gate_message *message) {
         spare->words.is_ready = true;
         spare->words.memory_kib = message->ready.memory_kib;
         break;
+    case GATE_MESSAGE_LEFT_OUT:
+        leave_out(spare, message->name);
+        return;
     case GATE_MESSAGE_DIRTY:
+    case GATE_MESSAGE_UNSUITED:
+        spare->words.is_unsuited = message->kind == GATE_MESSAGE_UNSUITED;
         free(spare->words.reason);
         spare->words.reason = printable_reason(message->reason);
         break;
@@ -160,6 +174,7 @@ void standby_spare_free(struct standby_spare *spare) {
     if (spare != NULL) {
         standby_gate_free(spare->gate);
         free(spare->words.reason);
+        text_list_clear(&spare->words.left_out);
         text_list_clear(&spare->environment);
         free(spare);
     }
@@ -173,6 +188,15 @@ const struct standby_spare_words *standby_spare_words(const struct standby_spare
     return &spare->words;
 }
 
+size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list *list) {
+    const struct text_list *names = &spare->words.left_out;
+    size_t count = 0;
+    for (size_t i = 0; i < names->count; i++) {
+        count += learned_list_leave_out(list, slice_from_string(names->items[i])) ? 1 : 0;
+    }
+    return count;
+}
+
 /* Its way. */
 
 bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment) {
@@ -181,7 +205,7 @@ bool standby_spare_fits(const struct standby_spare *spare, const struct text_lis
 
 bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
     struct failure failure = {0};
-    struct slice rest = slice_from(list, spare->told);
+    struct slice rest = slice_from(list, spare->told < list.length ? spare->told : list.length);
     spare->words.is_ready = false;
     spare->told = list.length;
     return standby_gate_send_more(spare->gate, rest, &failure) == FAILURE_NONE;

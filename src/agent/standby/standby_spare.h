@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/failure.h"
 #include "base/text.h"
+#include "core/standby/learned_list.h"
 #include "host/loop/event_loop.h"
 
 struct agent_standby_starter;
@@ -21,6 +22,8 @@ struct standby_spare_words {
     bool is_ready;
     uint32_t memory_kib; /* that it takes; set when it is ready */
     char *reason;        /* why it cannot be used; NULL: it can */
+    bool is_unsuited;    /* it cannot be used, but one that leaves these modules out could be */
+    struct text_list left_out; /* as it has named them: any bytes */
     bool has_gone_through;
 };
 
@@ -48,11 +51,14 @@ void standby_spare_free(struct standby_spare *spare);
 pid_t standby_spare_pid(const struct standby_spare *spare);
 const struct standby_spare_words *standby_spare_words(const struct standby_spare *spare);
 
+/* Leaves out of the list what it has named. Returns how many modules are left out only now. */
+size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list *list);
+
 /* Whether it may become a worker with this environment, given the one that it was started with. */
 bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment);
 
-/* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
- * when its words say so. False when it cannot be told. */
+/* Tells one that is ready what it was not told yet of a list that has grown, or been cut off. It is
+ * ready again when its words say so. False when it cannot be told. */
 bool standby_spare_teach(struct standby_spare *spare, struct slice list);
 
 /* Tells it to go through its gate. False when it cannot be told. */

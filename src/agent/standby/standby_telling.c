@@ -19,6 +19,12 @@ static void tell_off(const struct log *log, const struct standby_effect *effect)
     struct process_exit how = effect->off.exit;
     int rank = effect->off.local_rank;
     switch (effect->off.why) {
+    case STANDBY_OFF_UNSUITED:
+        log_warning(log,
+            "what nobody may import before the program runs cannot be left out of what standby "
+            "workers import; %s",
+            consequence);
+        break;
     case STANDBY_OFF_LATE:
         log_warning(log,
             "the standby worker of local rank %d did not reach its hook within %d s; %s", rank,
@@ -110,4 +116,12 @@ void standby_tell_dirty(const struct log *log, int local_rank, const char *reaso
         "the standby worker of local rank %d would not be what a worker is: %s; there are no "
         "standby workers in this job from now on",
         local_rank, reason);
+}
+
+void standby_tell_unsuited(
+    const struct log *log, int local_rank, const char *reason, size_t count) {
+    log_info(log,
+        "the standby worker of local rank %d would not be what a worker is: %s; %zu module(s) wait "
+        "for the program from now on: that one, and what imports it",
+        local_rank, reason, count);
 }

@@ -15,6 +15,7 @@ void standby_tell_choice(
     const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);
 
 /* Why a standby worker cannot be used, in its own words. */
+void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
 void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
 
 #endif

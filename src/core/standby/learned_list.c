@@ -5,8 +5,14 @@
 
 #include "base/utf8.h"
 
+/* What follows the name in a line. */
+#define LEARNED '\t'
+#define LEFT_OUT '#'
+/* What a line begins with that is of no module. */
+#define CHANGE '='
+
 void learned_list_init(struct learned_list *list) {
-    *list = (struct learned_list){.names = table_new(NULL)};
+    *list = (struct learned_list){.names = table_new(NULL), .first_left_out = SIZE_MAX};
 }
 
 void learned_list_clear(struct learned_list *list) {
@@ -46,16 +52,59 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
     return true;
 }
 
+/* Where the line of a module begins; SIZE_MAX: nowhere. */
+static size_t line_of(const struct learned_list *list, struct slice name) {
+    const uint8_t *start = (const uint8_t *)list->text.data;
+    size_t at = 0;
+    while (at < list->text.length) {
+        struct slice rest = {start + at, list->text.length - at};
+        if (slice_starts_with(rest, name) &&
+            (rest.data[name.length] == LEARNED || rest.data[name.length] == LEFT_OUT)) {
+            return at;
+        }
+        const uint8_t *end = memchr(rest.data, '\n', rest.length);
+        at += (size_t)(end - rest.data) + 1; /* each line has its end */
+    }
+    return SIZE_MAX;
+}
+
+bool learned_list_leave_out(struct learned_list *list, struct slice name) {
+    if (name.length == 0 || (table_get(list->names, name) == NULL &&
+                                !learned_list_add(list, name, (struct slice){0}))) {
+        return false;
+    }
+    size_t at = line_of(list, name);
+    if (name.data[0] == CHANGE || list->text.data[at + name.length] == LEFT_OUT) {
+        return false;
+    }
+    list->text.data[at + name.length] = LEFT_OUT;
+    list->first_left_out = at < list->first_left_out ? at : list->first_left_out;
+    return true;
+}
+
+/* Returns whether the module is new. */
+static bool add_line(struct learned_list *list, struct slice line) {
+    size_t length = 0;
+    while (length < line.length && line.data[length] != LEARNED && line.data[length] != LEFT_OUT) {
+        length++;
+    }
+    if (length == line.length) {
+        return false;
+    }
+    struct slice name = {line.data, length};
+    bool is_new = learned_list_add(list, name, slice_from(line, length + 1));
+    if (line.data[length] == LEFT_OUT && (is_new || table_get(list->names, name) != NULL)) {
+        (void)learned_list_leave_out(list, name);
+    }
+    return is_new;
+}
+
 size_t learned_list_add_text(struct learned_list *list, struct slice text) {
     size_t added = 0;
     const uint8_t *end;
     while (text.length > 0 && (end = memchr(text.data, '\n', text.length)) != NULL) {
         struct slice line = {text.data, (size_t)(end - text.data)};
-        const uint8_t *tab = memchr(line.data, '\t', line.length);
-        if (tab != NULL) {
-            struct slice name = {line.data, (size_t)(tab - line.data)};
-            added += learned_list_add(list, name, slice_from(line, name.length + 1)) ? 1 : 0;
-        }
+        added += add_line(list, line) ? 1 : 0;
         text = slice_from(text, line.length + 1);
     }
     return added;
@@ -65,8 +114,18 @@ size_t learned_list_count(const struct learned_list *list) {
     return table_count(list->names);
 }
 
+/* Where the first line begins that depends on all before it, one of which is left out. */
+static size_t end_of(const struct learned_list *list) {
+    size_t at = list->first_left_out;
+    while (at < list->text.length && list->text.data[at] != CHANGE) {
+        const char *end = memchr(list->text.data + at, '\n', list->text.length - at);
+        at = (size_t)(end - list->text.data) + 1;
+    }
+    return at < list->text.length ? at : list->text.length;
+}
+
 struct slice learned_list_text(const struct learned_list *list) {
-    return (struct slice){(const uint8_t *)list->text.data, list->text.length};
+    return (struct slice){(const uint8_t *)list->text.data, end_of(list)};
 }
 
 struct slice learned_list_shared_text(const struct learned_list *list) {

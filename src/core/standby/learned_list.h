@@ -5,6 +5,11 @@
  * is the form in which the list is given to a standby worker, and in which nodes may give it to
  * each other.
  *
+ * Some of them may not be imported before the program runs. Such a one is left out, and its line,
+ * which stays, becomes NAME#ORIGIN. A line that begins with = says that a library has changed the
+ * environment: what comes behind may depend on all that comes before. So the text ends there when
+ * something before it is left out.
+ *
  * The names come from workers, and so from anybody: a name or an origin that cannot be one is left
  * out, and what does not fit into the list is, too. */
 #ifndef MUSTER_CORE_STANDBY_LEARNED_LIST_H
@@ -27,6 +32,7 @@
 struct learned_list {
     struct table *names; /* of the modules in the text */
     struct text text;
+    size_t first_left_out; /* bytes before it; at the end or beyond: none */
 };
 
 void learned_list_init(struct learned_list *list);
@@ -38,6 +44,9 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
 /* Adds what is new in the text of a list, which may be cut off anywhere: what comes after the last
  * newline is not read. Returns how many modules were new. */
 size_t learned_list_add_text(struct learned_list *list, struct slice text);
+
+/* Leaves a module out from now on. False: it is already, or the name is none. */
+bool learned_list_leave_out(struct learned_list *list, struct slice name);
 
 size_t learned_list_count(const struct learned_list *list);
 /* Good until the list changes. */

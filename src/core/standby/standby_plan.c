@@ -16,6 +16,7 @@ struct spare {
     struct instant not_before; /* DUE: after a death */
     struct instant deadline;   /* WARMING, LEARNING */
     size_t modules;            /* in the list when it was told of it */
+    int cuts;                  /* of the list then */
     bool is_behind;            /* READY: it is to be taught */
     uint64_t bytes;            /* READY */
 };
@@ -25,10 +26,11 @@ struct standby_plan {
     struct spare *spares; /* by local rank */
     struct standby_looking looking;
     enum standby_off off;
-    int deaths;
+    struct standby_failures failures;
     uint64_t used;    /* spares that have become workers, in all attempts */
     uint64_t largest; /* memory of a spare that was ready; 0: not known */
-    bool is_scarce;   /* there was not enough memory at the last look */
+    bool has_any_hello;
+    bool is_scarce; /* there was not enough memory at the last look */
     bool has_told_scarce;
     bool is_invited; /* and not all spares have been warmed */
     bool has_begun;  /* an attempt */
@@ -87,6 +89,14 @@ static struct standby_effect *push(struct standby_plan *plan, enum standby_effec
     return effect;
 }
 
+static struct standby_effect *push_told(
+    struct standby_plan *plan, enum standby_effect_kind kind, int count) {
+    struct standby_effect *effect = push(plan, kind);
+    effect->told.count = count;
+    effect->told.total = plan->settings.worker_count;
+    return effect;
+}
+
 /* Ending spares. */
 
 static void end_all(struct standby_plan *plan) {
@@ -119,28 +129,24 @@ static bool is_waiting(const struct spare *spare) {
 
 static void count_death(
     struct standby_plan *plan, int local_rank, struct process_exit how, struct instant now) {
-    struct spare *spare = &plan->spares[local_rank];
-    if (++plan->deaths >= STANDBY_DEATHS_MAXIMUM) {
+    struct duration pause;
+    if (standby_failures_take_death(&plan->failures, &pause)) {
+        plan->spares[local_rank].state = STANDBY_DUE;
+        plan->spares[local_rank].not_before = instant_after(now, pause);
+    } else {
         turn_off(plan, STANDBY_OFF_DEATHS, local_rank, how);
-        return;
     }
-    spare->state = STANDBY_DUE;
-    int seconds = STANDBY_BACKOFF_SECONDS << (plan->deaths - 1);
-    spare->not_before = instant_after(now, duration_from_seconds(seconds));
 }
 
 /* The kernel kills what takes too much memory; that may be over soon. What ends by itself before it
  * is ready has gone another way than the hook's. */
 static void note_end(struct standby_plan *plan, const struct standby_event *event) {
     const struct spare *spare = &plan->spares[event->ended.local_rank];
-    if (!is_waiting(spare)) {
-        return; /* it was ended meanwhile */
-    }
     if (is_importing(spare) && !event->ended.exit.is_signal) {
         turn_off(plan, STANDBY_OFF_ENDED, event->ended.local_rank, event->ended.exit);
-    } else {
+    } else if (is_waiting(spare)) {
         count_death(plan, event->ended.local_rank, event->ended.exit, event->now);
-    }
+    } /* else it was ended meanwhile */
 }
 
 /* One that has not reached the hook may have run the program. */
@@ -170,17 +176,8 @@ static void note_spare_hello(struct standby_plan *plan, const struct standby_eve
 
 /* Looking at what workers import. */
 
-static bool has_any_hello(const struct standby_plan *plan) {
-    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
-        if (plan->spares[rank].has_hello) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void note_silence(struct standby_plan *plan) {
-    if (!has_any_hello(plan) && standby_looking_note_silence(&plan->looking)) {
+    if (!plan->has_any_hello && standby_looking_note_silence(&plan->looking)) {
         push(plan, STANDBY_EFFECT_TELL_SILENT);
     }
 }
@@ -268,10 +265,7 @@ static void tell_ready(struct standby_plan *plan) {
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         bytes += plan->spares[rank].state == STANDBY_READY ? plan->spares[rank].bytes : 0;
     }
-    struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_READY);
-    effect->told.count = ready;
-    effect->told.total = plan->settings.worker_count;
-    effect->told.bytes = bytes;
+    push_told(plan, STANDBY_EFFECT_TELL_READY, ready)->told.bytes = bytes;
     plan->is_ready_news = false;
 }
 
@@ -279,18 +273,14 @@ static void tell_taught(struct standby_plan *plan) {
     if (plan->taught == 0 || count_importing(plan) > 0) {
         return;
     }
-    struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_TAUGHT);
-    effect->told.count = plan->taught;
-    effect->told.total = plan->settings.worker_count;
+    push_told(plan, STANDBY_EFFECT_TELL_TAUGHT, plan->taught);
     plan->taught = 0;
 }
 
 static void tell_used(struct standby_plan *plan) {
     int given = standby_plan_count(plan, STANDBY_GIVEN);
     if (given > 0) {
-        struct standby_effect *effect = push(plan, STANDBY_EFFECT_TELL_USED);
-        effect->told.count = given;
-        effect->told.total = plan->settings.worker_count;
+        push_told(plan, STANDBY_EFFECT_TELL_USED, given);
     }
 }
 
@@ -307,10 +297,29 @@ static void warm(struct standby_plan *plan, int rank, bool makes_way, struct ins
     spare->state = STANDBY_WARMING;
     spare->has_reached_hook = false;
     spare->modules = plan->looking.modules;
+    spare->cuts = plan->failures.cuts;
     spare->deadline = instant_after(now, duration_from_seconds(STANDBY_WARMING_SECONDS));
     struct standby_effect *effect = push(plan, STANDBY_EFFECT_WARM);
     effect->local_rank = rank;
     effect->makes_way = makes_way;
+}
+
+/* It has ended. Another one leaves out what it has named, or others have named meanwhile. */
+static void note_unsuited(struct standby_plan *plan, const struct standby_event *event) {
+    int rank = event->unsuited.local_rank;
+    struct spare *spare = &plan->spares[rank];
+    if (!is_waiting(spare)) {
+        return;
+    } else if (!standby_failures_take_unsuited(
+                   &plan->failures, event->unsuited.is_new, spare->cuts)) {
+        turn_off(plan, STANDBY_OFF_UNSUITED, rank, (struct process_exit){0});
+    } else if (plan->is_invited && !plan->has_begun) {
+        warm(plan, rank, false, event->now);
+    } else {
+        *spare = (struct spare){.state = STANDBY_DUE, .has_hello = true};
+        plan->published =
+            event->unsuited.is_new ? 0 : plan->published; /* new nodes are told of it again */
+    }
 }
 
 /* Nothing else runs on this node for the job yet. */
@@ -318,7 +327,7 @@ static void warm_all(struct standby_plan *plan, const struct standby_event *even
     plan->is_invited = true;
     plan->looking.modules = event->modules;
     for (int rank = 0; rank < plan->settings.worker_count && !plan->has_begun; rank++) {
-        plan->spares[rank].has_hello = true;
+        plan->spares[rank].has_hello = plan->has_any_hello = true;
         warm(plan, rank, false, event->now);
     }
 }
@@ -334,6 +343,7 @@ static void teach(struct standby_plan *plan, int rank, struct instant now) {
     struct spare *spare = &plan->spares[rank];
     spare->state = STANDBY_LEARNING;
     spare->modules = plan->looking.modules;
+    spare->cuts = plan->failures.cuts;
     spare->deadline = instant_after(now, duration_from_seconds(STANDBY_PATIENCE_SECONDS));
     push(plan, STANDBY_EFFECT_TEACH)->local_rank = rank;
 }
@@ -426,6 +436,7 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_HELLO:
         plan->spares[event->local_rank].has_hello = true;
+        plan->has_any_hello = true;
         break;
     case STANDBY_EVENT_RECORDS:
         note_records(plan, event);
@@ -443,6 +454,9 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         if (is_waiting(&plan->spares[event->local_rank])) {
             turn_off(plan, STANDBY_OFF_DIRTY, event->local_rank, (struct process_exit){0});
         }
+        break;
+    case STANDBY_EVENT_SPARE_UNSUITED:
+        note_unsuited(plan, event);
         break;
     case STANDBY_EVENT_SPARE_ENDED:
         note_end(plan, event);

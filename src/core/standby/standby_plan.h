@@ -18,14 +18,17 @@
  * - A spare that is ready is taught what the workers have imported since: when that is much, or
  * when they have been quiet for long. Meanwhile it cannot be used. So this, too, is one at a time,
  * and a rank whose worker is started then is started without a spare.
+ * - A spare that is unsuited has imported what nobody may import before the program runs. It names
+ *   these modules, and the next one leaves them out. That happens a few times at most; after that,
+ *   and where a spare names nothing new, it counts as dirty.
  * - A spare that is dirty says why, and there are no more spares in this job. The same holds for a
  *   spare that does not reach the hook in time, that ends with a status of its own before it is
  *   ready, and when three have died. One that has reached the hook, but is not ready for very long,
  *   counts as one that has died.
  *
  * The contract with the performer:
- * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY or SPARE_ENDED, also when it could
- *   not be started. SPARE_HELLO may come before that.
+ * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY, SPARE_UNSUITED or SPARE_ENDED,
+ * also when it could not be started. SPARE_HELLO may come before that.
  * - TEACH tells a spare that is ready what it does not know yet. The answers are the same.
  * - END_SPARE and END_ALL end spares. Nothing more is told about these.
  * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
@@ -44,6 +47,7 @@
 #include <stdint.h>
 
 #include "base/duration.h"
+#include "core/standby/standby_failures.h"
 #include "core/workers/process_exit.h"
 
 /* How long a spare may take until it has reached the hook. */
@@ -54,9 +58,6 @@
 #define STANDBY_MODULES_BEHIND 20
 /* … or any, and nothing for this long: who imports now and then may be about to import more. */
 #define STANDBY_SETTLED_SECONDS 20
-/* After the first death of a spare; it doubles with each. */
-#define STANDBY_BACKOFF_SECONDS 60
-#define STANDBY_DEATHS_MAXIMUM 3
 
 enum standby_state {
     STANDBY_ABSENT,
@@ -82,6 +83,7 @@ enum standby_event_kind {
     STANDBY_EVENT_SPARE_HELLO, /* it has reached the hook, and cannot run the program by itself */
     STANDBY_EVENT_SPARE_READY,
     STANDBY_EVENT_SPARE_DIRTY,
+    STANDBY_EVENT_SPARE_UNSUITED, /* it has ended; without some modules it would be of use */
     STANDBY_EVENT_SPARE_ENDED,
     STANDBY_EVENT_SPARE_GIVEN,
     STANDBY_EVENT_SPARE_REFUSED,
@@ -106,6 +108,10 @@ struct standby_event {
             int local_rank;
             uint64_t bytes; /* of memory that it takes */
         } ready;
+        struct {
+            int local_rank;
+            bool is_new; /* the list has become shorter by that */
+        } unsuited;
         struct {
             int local_rank;
             struct process_exit exit;
@@ -135,10 +141,11 @@ enum standby_effect_kind {
 /* Why there are no spares any more. */
 enum standby_off {
     STANDBY_OFF_NONE,
-    STANDBY_OFF_DIRTY,  /* the performer knows why */
-    STANDBY_OFF_LATE,   /* a spare did not reach the hook in time */
-    STANDBY_OFF_ENDED,  /* a spare ended with a status of its own */
-    STANDBY_OFF_DEATHS, /* too many have died */
+    STANDBY_OFF_DIRTY,    /* the performer knows why */
+    STANDBY_OFF_UNSUITED, /* again and again modules had to be left out */
+    STANDBY_OFF_LATE,     /* a spare did not reach the hook in time */
+    STANDBY_OFF_ENDED,    /* a spare ended with a status of its own */
+    STANDBY_OFF_DEATHS,   /* too many have died */
     STANDBY_OFF_COUNT,
 };
 

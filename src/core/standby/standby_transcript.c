@@ -14,6 +14,7 @@ static const char *const event_names[STANDBY_EVENT_COUNT] = {
     [STANDBY_EVENT_SPARE_HELLO] = "spare_hello",
     [STANDBY_EVENT_SPARE_READY] = "spare_ready",
     [STANDBY_EVENT_SPARE_DIRTY] = "spare_dirty",
+    [STANDBY_EVENT_SPARE_UNSUITED] = "spare_unsuited",
     [STANDBY_EVENT_SPARE_ENDED] = "spare_ended",
     [STANDBY_EVENT_SPARE_GIVEN] = "spare_given",
     [STANDBY_EVENT_SPARE_REFUSED] = "spare_refused",
@@ -41,6 +42,7 @@ static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
 static const char *const off_names[STANDBY_OFF_COUNT] = {
     [STANDBY_OFF_NONE] = "none",
     [STANDBY_OFF_DIRTY] = "dirty",
+    [STANDBY_OFF_UNSUITED] = "unsuited",
     [STANDBY_OFF_LATE] = "late",
     [STANDBY_OFF_ENDED] = "ended",
     [STANDBY_OFF_DEATHS] = "deaths",
@@ -73,6 +75,10 @@ void standby_event_describe(const struct standby_event *event, struct text *out)
     case STANDBY_EVENT_SPARE_READY:
         text_append_format(
             out, " rank=%d bytes=%" PRIu64, event->ready.local_rank, event->ready.bytes);
+        break;
+    case STANDBY_EVENT_SPARE_UNSUITED:
+        text_append_format(out, " rank=%d%s", event->unsuited.local_rank,
+            event->unsuited.is_new ? "" : " nothing new");
         break;
     case STANDBY_EVENT_SPARE_ENDED:
         text_append_format(out, " rank=%d %s=%d", event->ended.local_rank,

@@ -49,6 +49,12 @@ enum failure_code gate_message_read(struct slice packet, struct gate_message *ou
     case 'D':
         *out_message = (struct gate_message){.kind = GATE_MESSAGE_DIRTY, .reason = body};
         return FAILURE_NONE;
+    case 'X':
+        *out_message = (struct gate_message){.kind = GATE_MESSAGE_LEFT_OUT, .name = body};
+        return FAILURE_NONE;
+    case 'U':
+        *out_message = (struct gate_message){.kind = GATE_MESSAGE_UNSUITED, .reason = body};
+        return FAILURE_NONE;
     case 'R':
         if (body.length != 0) {
             return FAILURE_MALFORMED;

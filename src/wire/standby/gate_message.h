@@ -7,6 +7,8 @@
  *   spare     H       u32 version, u32 pid                        it has reached the hook
  *   spare     P       u32 modules, skipped, CPU ms, memory KiB    it is ready
  *   spare     D       UTF-8 reason                                it cannot be used, and ends
+ *   spare     X       UTF-8 name of a module                      nobody may import this early
+ *   spare     U       UTF-8 reason                                so it is of no use, and ends
  *   spare     R       -                                           it goes through the gate
  *   agent     L       - (a file with the list)                    import this
  *   agent     T       - (a file with a list)                      import this, too, and say P again
@@ -36,6 +38,8 @@ enum gate_message_kind {
     GATE_MESSAGE_HELLO,
     GATE_MESSAGE_READY,
     GATE_MESSAGE_DIRTY,
+    GATE_MESSAGE_LEFT_OUT,
+    GATE_MESSAGE_UNSUITED,
     GATE_MESSAGE_THROUGH,
 };
 
@@ -52,7 +56,9 @@ struct gate_message {
             uint32_t cpu_milliseconds;
             uint32_t memory_kib;
         } ready;
-        struct slice reason; /* DIRTY; points into the message, and may be any bytes */
+        /* Both point into the message, and may be any bytes. */
+        struct slice reason; /* DIRTY, UNSUITED */
+        struct slice name;   /* LEFT_OUT */
     };
 };
 

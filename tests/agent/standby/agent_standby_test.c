@@ -191,6 +191,23 @@ static void a_dirty_one_is_told_of_once(void **state) {
     standby_fixture_clear(&fixture);
 }
 
+static void what_an_unsuited_one_names_is_left_out_from_then_on(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    standby_fixture_init(&fixture, STANDBY_PLAY_UNSUITED);
+    (void)agent_standby_learn(fixture.standby, slice_from_string("doors\t\nlocks\t/l\n"));
+    warm(&fixture);
+    standby_fixture_expect(&fixture, "spare_unsuited rank=0");
+    struct slice text = learned_list_text(agent_standby_learned(fixture.standby));
+    assert_true(slice_equals(text, slice_from_string("doors\t\nlocks#/l\n")));
+    event_loop_run(fixture.loop); /* its end */
+    warm(&fixture);
+    standby_fixture_expect(&fixture, "spare_unsuited rank=0 nothing new");
+    event_loop_run_ready(fixture.loop); /* their ends are nothing new */
+    standby_fixture_expect(&fixture, "");
+    standby_fixture_clear(&fixture);
+}
+
 static void one_that_ends_before_it_is_ready_is_told_of(void **state) {
     (void)state;
     struct standby_fixture fixture;
@@ -418,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_that_cannot_be_taught_has_ended),
     cmocka_unit_test(one_must_fit_to_the_environment_it_was_started_with),
     cmocka_unit_test(a_dirty_one_is_told_of_once),
+    cmocka_unit_test(what_an_unsuited_one_names_is_left_out_from_then_on),
     cmocka_unit_test(one_that_ends_before_it_is_ready_is_told_of),
     cmocka_unit_test(one_that_dies_while_it_waits_is_told_of),
     cmocka_unit_test(one_that_does_not_go_through_its_gate_is_taken_back),

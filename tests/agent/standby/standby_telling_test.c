@@ -37,6 +37,10 @@ static void the_end_of_standby_is_a_warning_with_its_reason(void **state) {
                .off = {STANDBY_OFF_DEATHS, 1, {.is_signal = true, .value = 9}}},
         "W 3 standby workers have ended, the last by signal 9; there are no standby workers in "
         "this job from now on");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF,
+               .off = {.why = STANDBY_OFF_UNSUITED}},
+        "W what nobody may import before the program runs cannot be left out of what standby "
+        "workers import; there are no standby workers in this job from now on");
     expect(
         (struct standby_effect){.kind = STANDBY_EFFECT_TELL_OFF, .off = {.why = STANDBY_OFF_DIRTY}},
         "");
@@ -72,6 +76,7 @@ static void every_effect_can_be_told(void **state) {
         standby_tell(NULL, &effect);
     }
     standby_tell_dirty(NULL, 0, "why");
+    standby_tell_unsuited(NULL, 0, "why", 1);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -85,12 +85,60 @@ static void the_text_never_grows_beyond_its_limits(void **state) {
     learned_list_clear(&list);
 }
 
+static bool leave_out(struct learned_list *list, const char *name) {
+    return learned_list_leave_out(list, slice_from_string(name));
+}
+
+static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "abc\t/a\nab\t/b\nc\t\n");
+    assert_true(leave_out(&list, "ab"));
+    assert_false(leave_out(&list, "ab"));
+    assert_text(&list, "abc\t/a\nab#/b\nc\t\n");
+    assert_int_equal(add_text(&list, "ab\t/b\n"), 0);
+    assert_true(leave_out(&list, "later"));
+    assert_int_equal(add_text(&list, "later\t/l\n"), 0);
+    assert_text(&list, "abc\t/a\nab#/b\nc\t\nlater#\n");
+    assert_false(leave_out(&list, ""));
+    assert_false(leave_out(&list, "a\nb"));
+    learned_list_clear(&list);
+}
+
+static void another_list_learns_what_is_left_out(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "b\t/here\n");
+    assert_int_equal(add_text(&list, "a#/a\nb#/b\n"), 1);
+    assert_text(&list, "b#/here\na#/a\n");
+    learned_list_clear(&list);
+}
+
+static void what_may_depend_on_what_is_left_out_is_not_given(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "a\t\n=7\t\nb\t\nc\t\n=6\t\nd\t\n");
+    assert_text(&list, "a\t\n=7\t\nb\t\nc\t\n=6\t\nd\t\n");
+    assert_true(leave_out(&list, "b"));
+    assert_text(&list, "a\t\n=7\t\nb#\nc\t\n");
+    assert_false(leave_out(&list, "=7"));
+    assert_true(leave_out(&list, "a"));
+    assert_text(&list, "a#\n");
+    learned_list_clear(&list);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(modules_keep_the_order_in_which_they_came),
     cmocka_unit_test(the_text_of_a_list_makes_the_same_list),
     cmocka_unit_test(a_line_that_is_cut_off_is_not_read),
     cmocka_unit_test(what_cannot_be_a_module_is_left_out),
     cmocka_unit_test(the_text_never_grows_beyond_its_limits),
+    cmocka_unit_test(what_is_left_out_keeps_its_place_and_is_not_learned_again),
+    cmocka_unit_test(another_list_learns_what_is_left_out),
+    cmocka_unit_test(what_may_depend_on_what_is_left_out_is_not_given),
 };
 
 TEST_MAIN(tests)

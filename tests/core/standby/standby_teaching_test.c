@@ -108,7 +108,89 @@ static void a_spare_that_learns_for_very_long_is_ended(void **state) {
     tear_down(&scene);
 }
 
+static void take_unsuited(struct scene *scene, int local_rank, bool is_new) {
+    take(scene, (struct standby_event){
+                    .kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {local_rank, is_new}});
+}
+
+static void one_that_may_not_import_all_is_followed_by_one_that_imports_less(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_unsuited(&scene, 0, true);
+    expect(&scene, "warm rank=0");
+    take_ready(&scene, 0);
+    take_ready(&scene, 1);
+    expect(&scene, "tell_ready 2/2 bytes=2000");
+    tear_down(&scene);
+}
+
+static void one_that_was_ready_may_be_unsuited_when_it_has_learned(void **state) {
+    (void)state;
+    struct scene scene;
+    teach_first(&scene);
+    take_unsuited(&scene, 0, true);
+    assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
+    take_ready(&scene, 0);
+    assert_int_equal(state_of(&scene, 1), STANDBY_LEARNING); /* of the shorter list */
+    take_unsuited(&scene, 1, false);
+    assert_int_equal(standby_plan_off(scene.plan), STANDBY_OFF_UNSUITED);
+    tear_down(&scene);
+}
+
+static void one_that_names_nothing_new_is_the_last(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_unsuited(&scene, 0, false);
+    expect(&scene, "tell_off unsuited rank=0; end_all; disarm_timer");
+    take_unsuited(&scene, 0, true);
+    expect(&scene, "");
+    tear_down(&scene);
+}
+
+static void spares_of_a_new_node_may_all_find_the_same(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    take(&scene, (struct standby_event){.kind = STANDBY_EVENT_INVITED, .modules = 100});
+    take_unsuited(&scene, 0, true);
+    expect(&scene, "warm rank=0 alone");
+    take_unsuited(&scene, 1, false);
+    expect(&scene, "warm rank=1 alone");
+    take_ready(&scene, 0);
+    take_ready(&scene, 1);
+    assert_non_null(strstr(text_string(&scene.said), "warmed"));
+    tear_down(&scene);
+}
+
+static void new_nodes_are_told_again_what_may_be_imported(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take(&scene, (struct standby_event){
+                     .kind = STANDBY_EVENT_WORKERS_STARTED, .is_first = true, .may_restart = true});
+    take_records(&scene, 2.5, 100);
+    assert_non_null(strstr(text_string(&scene.said), "publish"));
+    take_records(&scene, 2.5, 100);
+    assert_null(strstr(text_string(&scene.said), "publish"));
+    take_unsuited(&scene, 0, true);
+    take_records(&scene, 2.5, 100);
+    assert_non_null(strstr(text_string(&scene.said), "publish"));
+    tear_down(&scene);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_that_may_not_import_all_is_followed_by_one_that_imports_less),
+    cmocka_unit_test(one_that_was_ready_may_be_unsuited_when_it_has_learned),
+    cmocka_unit_test(one_that_names_nothing_new_is_the_last),
+    cmocka_unit_test(spares_of_a_new_node_may_all_find_the_same),
+    cmocka_unit_test(new_nodes_are_told_again_what_may_be_imported),
     cmocka_unit_test(spares_that_are_far_behind_are_taught_one_after_the_other),
     cmocka_unit_test(few_modules_are_taught_when_workers_have_been_quiet_for_long),
     cmocka_unit_test(a_spare_that_is_missing_comes_first),

@@ -48,11 +48,22 @@ static void a_message_of_another_length_is_none(void **state) {
     assert_int_equal(read(space, GATE_MESSAGE_MAXIMUM + 1, &message), FAILURE_MALFORMED);
 }
 
+static void what_nobody_may_import_early_is_named(void **state) {
+    (void)state;
+    struct gate_message message;
+    assert_int_equal(read("Xa.b", 4, &message), FAILURE_NONE);
+    assert_int_equal(message.kind, GATE_MESSAGE_LEFT_OUT);
+    assert_true(slice_equals(message.name, slice_from_string("a.b")));
+    assert_int_equal(read("Uwhy", 4, &message), FAILURE_NONE);
+    assert_int_equal(message.kind, GATE_MESSAGE_UNSUITED);
+    assert_true(slice_equals(message.reason, slice_from_string("why")));
+}
+
 static void an_unknown_letter_or_version_is_refused(void **state) {
     (void)state;
     struct gate_message message = {.kind = GATE_MESSAGE_DIRTY};
     assert_int_equal(read("", 0, &message), FAILURE_MALFORMED);
-    assert_int_equal(read("X", 1, &message), FAILURE_MALFORMED);
+    assert_int_equal(read("Y", 1, &message), FAILURE_MALFORMED);
     assert_int_equal(read("G", 1, &message), FAILURE_MALFORMED);
     assert_int_equal(read("H\2\0\0\0\1\0\0\0", 9, &message), FAILURE_UNSUPPORTED);
     assert_int_equal(message.kind, GATE_MESSAGE_DIRTY);
@@ -76,6 +87,7 @@ static void the_order_to_go_has_the_directory_and_the_environment(void **state) 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_standby_worker_says_where_it_is),
     cmocka_unit_test(a_message_of_another_length_is_none),
+    cmocka_unit_test(what_nobody_may_import_early_is_named),
     cmocka_unit_test(an_unknown_letter_or_version_is_refused),
     cmocka_unit_test(the_order_to_go_has_the_directory_and_the_environment),
 };

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What modules do while they are imported and a standby worker must not have done, and who is to blame. Those modules
+wait for the program, and so do all that import them: a module that had to do without another would be another one."""
+import os
+import sys
+
+from muster_standby import borrow, pass_for_importlib
+
+DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
+
+
+class Effects:
+    """What it was, as the end of a sentence that begins with the module. They are looked for at the beginning and at the end of each import, with
+    few system calls, and once more with more of them when all is imported."""
+
+    def __init__(self):
+        self.files, self.path, self.told = open_files(), sys.path[:], set()
+        self.marks = look()
+        has_python_threads()  # What that borrows is borrowed before imports are watched.
+
+    def new(self):
+        """What was not told before, if that can be seen easily."""
+        marks = look()
+        if marks != self.marks or sys.path[: len(self.path)] != self.path:
+            self.marks = marks
+            yield from self.all()
+
+    def all(self):
+        found = ["opened " + file for file in sorted(open_files() - self.files) if file.startswith(DEVICES)]
+        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
+        found += ["started a thread"] if has_python_threads() else []
+        found += ["started a process"] if has_children() else []
+        found += ["put something in front of sys.path"] if sys.path[: len(self.path)] != self.path else []
+        for effect in found:
+            if effect not in self.told:
+                self.told.add(effect)
+                yield effect
+
+
+class Blame:
+    """Modules that may not be imported here, and why the first of them may not."""
+
+    def __init__(self, outermost):
+        self.outermost, self.names, self.reason = outermost, {}, None
+
+    def note(self, reason=None, effect="", name=None):
+        """Blames the module whose code ran last: `name`, or the innermost that is being imported. Those that are
+        being imported at that moment all need it. False where there is none."""
+        names, frame = [name] if name else [], sys._getframe(1)
+        while frame is not None and frame is not self.outermost:
+            if frame.f_code.co_name == "<module>":
+                names.append(str(frame.f_globals.get("__name__")))
+            frame = frame.f_back
+        if names and self.reason is None:
+            self.reason = reason or names[0] + " " + effect
+        self.names.update(dict.fromkeys(names))
+        return bool(names)
+
+    def check(self, name, why_not):
+        """Ends an import that a module needs and cannot have."""
+        if name in self.names or why_not is not None:
+            self.note(why_not)
+            raise ImportError(name)
+
+
+def watch_ends(ended):
+    """Calls ended(name) after each import: if that is true, the import fails. Returns a function that ends this."""
+    machinery = sys.modules["_frozen_importlib"]
+    load = machinery._load_unlocked
+
+    @pass_for_importlib
+    def _load_unlocked(spec):
+        try:
+            return load(spec)
+        finally:
+            if ended(spec.name):
+                sys.modules.pop(spec.name, None)
+                raise ImportError(spec.name)
+
+    machinery._load_unlocked = _load_unlocked
+    return lambda: setattr(machinery, "_load_unlocked", load)
+
+
+def look():
+    """What changes when a file is opened, a thread or a process started."""
+    lowest = os.dup(0)
+    os.close(lowest)
+    return lowest, os.stat("/proc/self/task").st_nlink, has_children()
+
+
+def has_python_threads():
+    """Whether Python knows another thread, be it one that has not come to its first line yet: those are counted, or
+    dumped, according to the version."""
+    fd = os.memfd_create("muster-standby-threads")
+    borrow("faulthandler").dump_traceback(fd)
+    lines = os.pread(fd, os.fstat(fd).st_size, 0).splitlines()
+    os.close(fd)
+    return any(line.startswith((b"Thread 0x", b"<freed thread")) for line in lines) or borrow("_thread")._count() > 0
+
+
+def has_children():
+    """Also of threads without Python, and those that have ended."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def open_files():
+    paths = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
+    return {os.readlink(path) for path in paths if os.path.islink(path)}  # All but the listing's own.
