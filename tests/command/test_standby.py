@@ -213,18 +213,27 @@ def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_need
     assert job.said("there are no standby workers") == 0
 
 
-def test_what_may_depend_on_what_was_left_out_waits_for_the_program_too(muster, scratch):
-    """`house` sets a variable that `garden` may read."""
+@pytest.mark.parametrize(("season", "found"), [("wet", ["wet", "wet"]), ("a secret", [])])
+def test_what_a_library_changes_that_was_left_out_is_changed_for_it_or_what_comes_then_waits_too(
+        muster, scratch, season, found):
+    """`house` sets a variable that `garden` may read. The program does not see it before it has imported that."""
     library = scratch / "lib" / "site-packages"
     library.mkdir(parents=True)
-    changes = {**HOUSE, "house": NOTE + "import door\nos.environ['SEASON'] = 'spring'\nimport garden\n"}
+    garden = NOTE.replace("os.getpid()", "os.getpid()} {os.environ.get(\"SEASON\")")
+    changes = {**HOUSE, "house": NOTE + f"import door\nos.environ['SEASON'] = '{season}'\nimport garden\n", "garden": garden}
     for name, text in changes.items():
         (library / f"{name}.py").write_text(text)
-    job = Job(muster, scratch, script=LIVING, PYTHONPATH=library)
-    job.attempt(0)
+    seen = "import os\nwith open('seen', 'a') as file: file.write(f'{os.environ.get(\"SEASON\")}\\n')\n"
+    job = Job(muster, scratch, script=seen + LIVING, PYTHONPATH=library)
+    first = job.attempt(0)
     job.wait_until_ready()
-    assert not set(job.spares()) & imported(scratch, "garden")
-    assert job.end(0).status == 0
+    spares = {str(pid) for pid in job.spares()}
+    lines = [line.split()[1:] for line in (scratch / "imports").read_text().splitlines() if line.startswith("garden")]
+    assert [line[1] for line in lines if line[0] in spares] == found
+    kill(first[0]["pid"])
+    assert {str(line["pid"]) for line in job.attempt(1)} == spares
+    assert job.end(1).status == 0
+    assert (scratch / "seen").read_text() == 4 * "None\n"
 
 
 def test_a_crash_loop_is_as_it_is_without_standby_workers(muster, scratch):

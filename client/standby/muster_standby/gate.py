@@ -7,6 +7,7 @@ from muster_standby import borrow, move_up
 
 BODY_MAXIMUM = 1 << 26
 LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
+LEFT_OUT = "#"  # in the place of a module that waits for the program
 CAPTURED_MAXIMUM = 64 * 1024
 
 
@@ -80,7 +81,7 @@ def read_whole(fd, maximum):
 def read_list(fd):
     lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
     os.close(fd)
-    return [tuple(line.split("\t", 1)) for line in lines if "\t" in line and line[0] != "="]
+    return [tuple(line.split("\t", 1)) if "\t" in line else (LEFT_OUT, "") for line in lines[:-1]]
 
 
 def change_streams(fds):

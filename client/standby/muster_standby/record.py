@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A worker's record: a hello, and from then on a line for each import, before the module runs. Modules that import each
 other can only be imported again in the order in which they began. When the program has changed its environment nothing
-more is written, since what it imports then may depend on that. When a library has, there is a line =NUMBER: what comes
-behind may depend on all that comes before."""
+more is written, since what it imports then may depend on that. When a library has, there is a line
+=NUMBER VARIABLE<tab>VALUE, where the value is short and says yes or no, as it were, and otherwise ? (it may be a secret)."""
 import os
 import sys
 
@@ -27,17 +27,14 @@ def begin(told):
 
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
-    fd, left, who_changed = move_up(fd), RECORD_MAXIMUM, watch_environment()
+    fd, left, changes = move_up(fd), RECORD_MAXIMUM, watch_environment()
     file, take_mutex = fstat(fd)[1:3], prepare(fd)
 
     @pass_for_importlib
     def found(name, origin):
         nonlocal left
         try:
-            changed = who_changed()
-            left = 0 if changed == "by the program" else left
-            mark = "=%d\t\n" % left if changed else ""  # a line of its own each time
-            line = ("%s%s\t%s\n" % (mark, name, origin)).encode("utf-8", "surrogateescape")
+            line = ("%s%s\t%s\n" % (changes(), name, origin)).encode("utf-8", "surrogateescape")
             # Not in a child, and not into what the program opens after it has closed all descriptors.
             if getpid() == pid and fstat(fd)[1:3] == file:
                 take_mutex()
@@ -54,28 +51,33 @@ def record(fd, told):
 
 
 def watch_environment():
-    """A function that tells who has changed the environment since the last time, not counting the names of the round:
-    a library while it was imported, or else the program. Nobody: an empty text."""
-    environ, is_own, getframe = os.environ._data, own_code(program()[0]), sys._getframe
-    known = dict(environ)
+    """A function that returns the lines for what libraries have changed in the environment while they were imported,
+    since the last time, not counting the names of the round. It raises ValueError when the program has changed it,
+    or a name cannot be told."""
+    environ, is_own, getframe, told = os.environ._data, own_code(program()[0]), sys._getframe, []
+    known = [dict(environ)]
 
     def is_library(frame):
         """Whether this is the code of a library's module that is being imported."""
-        code = frame.f_code
-        is_module = code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__"
-        return is_module and code.co_filename.startswith(("/", "<frozen")) and not is_own(code.co_filename)
+        file = frame.f_code.co_filename if frame.f_code.co_name == "<module>" else ""
+        return file.startswith(("/", "<frozen")) and not is_own(file) and frame.f_globals.get("__name__") != "__main__"
+
+    def line(name):
+        value = os.fsdecode(environ.get(os.fsencode(name), b""))
+        told.append("=%d %s\t%s\n" % (len(told), name, value if value.isalnum() and len(value) < 6 else "?"))
+        return told[-1]
 
     @pass_for_importlib
-    def who_changed():
-        if environ == known:
+    def changes():
+        if environ == known[0]:
             return ""
-        frame = getframe(1)
+        frame, changed = getframe(1), {os.fsdecode(pair[0]) for pair in environ.items() ^ known[0].items()}
+        known[0] = dict(environ)
         while frame is not None and not is_library(frame):
             frame = frame.f_back
-        names = {os.fsdecode(pair[0]) for pair in environ.items() ^ known.items()}
-        known.clear()
-        known.update(environ)
-        who = "by the program" if frame is None else "by a library"
-        return "" if all(map(is_of_round, names)) else who
+        changed = [name for name in sorted(changed) if not is_of_round(name)]
+        if changed and (frame is None or len("".join(changed)) > 200 or not "".join(changed).isprintable()):
+            raise ValueError
+        return "".join(map(line, changed))
 
-    return who_changed
+    return changes

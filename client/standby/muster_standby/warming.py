@@ -5,9 +5,37 @@ import sys
 
 from muster_standby import is_of_round, own_code, program, watch_imports
 from muster_standby.effects import Blame, Effects, watch_ends
-from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
+from muster_standby.gate import CAPTURED_MAXIMUM, LEFT_OUT, Unsuited
 
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
+
+
+class Environment:
+    """What libraries have changed in it while workers imported them is changed here by the same libraries. For those
+    that wait for the program it is done by hand, and undone before the gate."""
+
+    def __init__(self):
+        self.initial, self.by_hand, self.lacks_some = None, {}, False
+
+    def resume(self):
+        if self.initial is None:
+            self.initial = dict(os.environ)
+        os.environ.update(self.by_hand)
+
+    def change(self, name, value):
+        """False: it is not known to what."""
+        if self.lacks_some and os.environ.get(name) == self.initial.get(name):
+            if not value.strip("?"):
+                return False
+            os.environ[name] = self.by_hand[name] = value
+        return True
+
+    def restore(self):
+        for name in self.by_hand:
+            if name in self.initial:
+                os.environ[name] = self.initial[name]
+            else:
+                del os.environ[name]
 
 
 class Warming:
@@ -17,7 +45,7 @@ class Warming:
         self.is_own, self.blame, self.others = own_code(self.place), None, []
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.stop_watching = watch_reads(self.note)
+        self.stop_watching, self.environment = watch_reads(self.note), Environment()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
@@ -25,6 +53,7 @@ class Warming:
         wanted, new = None, dict(listed)
         self.listed.update(new)
         self.blame = blame = Blame(sys._getframe())
+        self.environment.resume()
 
         def found(name, origin):
             nonlocal wanted
@@ -46,7 +75,11 @@ class Warming:
 
         ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
-            if name in self.loaded or name in sys.modules:  # What fails is not tried twice.
+            if name == LEFT_OUT:
+                self.environment.lacks_some = True
+            elif name.startswith("=") and not self.environment.change(name.partition(" ")[2], origin):
+                break  # What comes now may depend on that.
+            if name.startswith(("=", LEFT_OUT)) or name in self.loaded or name in sys.modules:  # What fails is not tried twice.
                 continue
             parent, _, last = name.rpartition(".")
             try:
@@ -59,6 +92,7 @@ class Warming:
             wanted = None
         for end in ends:
             end()
+        self.environment.restore()
         self.blame = None
         if blame.names:
             raise Unsuited(blame.reason, *blame.names)

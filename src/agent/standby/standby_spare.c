@@ -205,7 +205,7 @@ bool standby_spare_fits(const struct standby_spare *spare, const struct text_lis
 
 bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
     struct failure failure = {0};
-    struct slice rest = slice_from(list, spare->told < list.length ? spare->told : list.length);
+    struct slice rest = slice_from(list, spare->told);
     spare->words.is_ready = false;
     spare->told = list.length;
     return standby_gate_send_more(spare->gate, rest, &failure) == FAILURE_NONE;

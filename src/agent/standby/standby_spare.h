@@ -57,8 +57,8 @@ size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list 
 /* Whether it may become a worker with this environment, given the one that it was started with. */
 bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment);
 
-/* Tells one that is ready what it was not told yet of a list that has grown, or been cut off. It is
- * ready again when its words say so. False when it cannot be told. */
+/* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
+ * when its words say so. False when it cannot be told. */
 bool standby_spare_teach(struct standby_spare *spare, struct slice list);
 
 /* Tells it to go through its gate. False when it cannot be told. */

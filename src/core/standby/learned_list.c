@@ -8,11 +8,12 @@
 /* What follows the name in a line. */
 #define LEARNED '\t'
 #define LEFT_OUT '#'
-/* What a line begins with that is of no module. */
+/* What a line begins with that is of a variable. */
 #define CHANGE '='
+#define UNKNOWN '?'
 
 void learned_list_init(struct learned_list *list) {
-    *list = (struct learned_list){.names = table_new(NULL), .first_left_out = SIZE_MAX};
+    *list = (struct learned_list){.names = table_new(NULL)};
 }
 
 void learned_list_clear(struct learned_list *list) {
@@ -37,8 +38,34 @@ static bool is_plain(struct slice word, size_t maximum) {
     return true;
 }
 
+/* Where the line with this name begins. It is there. */
+static size_t line_of(const struct learned_list *list, struct slice name) {
+    const uint8_t *start = (const uint8_t *)list->text.data;
+    size_t at = 0;
+    for (;;) {
+        struct slice rest = {start + at, list->text.length - at};
+        if (slice_starts_with(rest, name) &&
+            (rest.data[name.length] == LEARNED || rest.data[name.length] == LEFT_OUT)) {
+            return at;
+        }
+        at += (size_t)((const uint8_t *)memchr(rest.data, '\n', rest.length) - rest.data) + 1;
+    }
+}
+
+/* What is different in the environments of two workers is not known. */
+static void compare_change(struct learned_list *list, struct slice name, struct slice value) {
+    uint8_t *old = (uint8_t *)list->text.data + line_of(list, name) + name.length + 1;
+    size_t length = (size_t)((uint8_t *)memchr(old, '\n', LEARNED_LIST_ORIGIN_MAXIMUM + 1) - old);
+    if (!slice_equals((struct slice){old, length}, value)) {
+        memset(old, UNKNOWN, length);
+    }
+}
+
 bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin) {
     size_t room = LEARNED_LIST_TEXT_MAXIMUM - list->text.length;
+    if (name.length > 0 && name.data[0] == CHANGE && table_get(list->names, name) != NULL) {
+        compare_change(list, name, origin);
+    }
     if (name.length == 0 || !is_plain(name, LEARNED_LIST_NAME_MAXIMUM) ||
         !is_plain(origin, LEARNED_LIST_ORIGIN_MAXIMUM) || name.length + origin.length + 2 > room ||
         table_get(list->names, name) != NULL) {
@@ -52,34 +79,16 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
     return true;
 }
 
-/* Where the line of a module begins; SIZE_MAX: nowhere. */
-static size_t line_of(const struct learned_list *list, struct slice name) {
-    const uint8_t *start = (const uint8_t *)list->text.data;
-    size_t at = 0;
-    while (at < list->text.length) {
-        struct slice rest = {start + at, list->text.length - at};
-        if (slice_starts_with(rest, name) &&
-            (rest.data[name.length] == LEARNED || rest.data[name.length] == LEFT_OUT)) {
-            return at;
-        }
-        const uint8_t *end = memchr(rest.data, '\n', rest.length);
-        at += (size_t)(end - rest.data) + 1; /* each line has its end */
-    }
-    return SIZE_MAX;
-}
-
 bool learned_list_leave_out(struct learned_list *list, struct slice name) {
-    if (name.length == 0 || (table_get(list->names, name) == NULL &&
-                                !learned_list_add(list, name, (struct slice){0}))) {
+    if (name.length == 0 || name.data[0] == CHANGE ||
+        (table_get(list->names, name) == NULL &&
+            !learned_list_add(list, name, (struct slice){0}))) {
         return false;
     }
-    size_t at = line_of(list, name);
-    if (name.data[0] == CHANGE || list->text.data[at + name.length] == LEFT_OUT) {
-        return false;
-    }
-    list->text.data[at + name.length] = LEFT_OUT;
-    list->first_left_out = at < list->first_left_out ? at : list->first_left_out;
-    return true;
+    char *mark = list->text.data + line_of(list, name) + name.length;
+    bool is_new = *mark != LEFT_OUT;
+    *mark = LEFT_OUT;
+    return is_new;
 }
 
 /* Returns whether the module is new. */
@@ -114,18 +123,8 @@ size_t learned_list_count(const struct learned_list *list) {
     return table_count(list->names);
 }
 
-/* Where the first line begins that depends on all before it, one of which is left out. */
-static size_t end_of(const struct learned_list *list) {
-    size_t at = list->first_left_out;
-    while (at < list->text.length && list->text.data[at] != CHANGE) {
-        const char *end = memchr(list->text.data + at, '\n', list->text.length - at);
-        at = (size_t)(end - list->text.data) + 1;
-    }
-    return at < list->text.length ? at : list->text.length;
-}
-
 struct slice learned_list_text(const struct learned_list *list) {
-    return (struct slice){(const uint8_t *)list->text.data, end_of(list)};
+    return (struct slice){(const uint8_t *)list->text.data, list->text.length};
 }
 
 struct slice learned_list_shared_text(const struct learned_list *list) {

@@ -6,9 +6,9 @@
  * each other.
  *
  * Some of them may not be imported before the program runs. Such a one is left out, and its line,
- * which stays, becomes NAME#ORIGIN. A line that begins with = says that a library has changed the
- * environment: what comes behind may depend on all that comes before. So the text ends there when
- * something before it is left out.
+ * which stays, becomes NAME#ORIGIN. A line =NUMBER VARIABLE<tab>VALUE
+ * says that a library has changed the environment there. The value becomes one of question marks
+ * only, which means that it is not known, when two workers tell it differently.
  *
  * The names come from workers, and so from anybody: a name or an origin that cannot be one is left
  * out, and what does not fit into the list is, too. */
@@ -32,7 +32,6 @@
 struct learned_list {
     struct table *names; /* of the modules in the text */
     struct text text;
-    size_t first_left_out; /* bytes before it; at the end or beyond: none */
 };
 
 void learned_list_init(struct learned_list *list);
@@ -45,7 +44,7 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
  * newline is not read. Returns how many modules were new. */
 size_t learned_list_add_text(struct learned_list *list, struct slice text);
 
-/* Leaves a module out from now on. False: it is already, or the name is none. */
+/* Leaves a module out from now on. False: it is already, or the name is none of a module. */
 bool learned_list_leave_out(struct learned_list *list, struct slice name);
 
 size_t learned_list_count(const struct learned_list *list);
