@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recovery of training on a GPU, and on the CPUs of the machine that has it."""
+"""The recovery of training on a GPU."""
 
 import measure
 import recovery
 
 FIRST = "cuda:0"
-# Kills: of torchrun, Muster, Muster with standby workers.
-ON_A_GPU, ON_CPUS = (3, 3, 10), (2, 2, 5)
+KILLS = (3, 3, 10)  # of torchrun, Muster, Muster with standby workers
 
 
 class Bench(recovery.Bench):
     def one_worker(self):
         name = "1 DDP worker on a GPU (NCCL), killed: first step of the new worker"
-        yield from self.kills(name, "", 1, 1, ON_A_GPU, device=FIRST, backend="nccl")
+        yield from self.kills(name, "", 1, 1, KILLS, device=FIRST, backend="nccl")
 
-    def four_workers(self):
-        name = "the same machine, 4 DDP workers on its CPUs (gloo), one killed: first step of the last new worker"
-        yield from self.kills(name, "median at most 120 ms, worst 250 ms", 1, 4, ON_CPUS)
-
-    PARTS = (one_worker, four_workers)
+    PARTS = (one_worker,)
 
 
 def measure_all(launchers, quick):
