@@ -162,12 +162,12 @@ class Spare:
         socket.send_fds(self.gate, [message], fds)
 
     def give_list(self, learned):
-        """Hears hello and gives the list: {name: origin}."""
+        """Hears hello and gives the list: {name: origin}, or None for a module that is left out."""
         assert self.hear() == ("H", u32(1, self.process.pid))
         self.send_list(b"L", learned)
 
     def send_list(self, kind, learned):
-        lines = "".join(f"{name}\t{origin}\n" for name, origin in learned.items())
+        lines = "".join(f"{name}#\n" if origin is None else f"{name}\t{origin}\n" for name, origin in learned.items())
         fd = memory_file(lines)
         self.tell(kind, [fd])
         os.close(fd)

@@ -37,6 +37,45 @@ class Effects:
                 yield effect
 
 
+class Environment:
+    """Libraries change it while they are imported, here as in a worker. But from the first module on that is left out, they
+    may not, since that one would see it. What those that are left out change there is changed by hand for what comes
+    behind them, and undone in the end."""
+
+    def __init__(self):
+        self.by_hand, self.before, self.lacks_some, self.known = {}, {}, False, None
+
+    def resume(self):
+        os.environ.update(self.by_hand)
+        self.known = dict(os.environ._data)
+
+    def has_changed(self):
+        known, self.known = self.known, os.environ._data
+        if known == self.known:
+            self.known = known
+            return False
+        self.known = dict(self.known)
+        return True
+
+    def change(self, name, value):
+        """False: nobody knows to what."""
+        if self.lacks_some:
+            if not value.strip("?"):
+                return False
+            if name not in self.by_hand:
+                self.before[name] = os.environ.get(name)
+            os.environ[name] = self.by_hand[name] = value
+            self.known = dict(os.environ._data)
+        return True
+
+    def restore(self):
+        for name, value in self.before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 class Blame:
     """Modules that may not be imported here, and why the first of them may not."""
 

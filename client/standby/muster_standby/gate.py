@@ -7,7 +7,7 @@ from muster_standby import borrow, move_up
 
 BODY_MAXIMUM = 1 << 26
 LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
-LEFT_OUT = "#"  # in the place of a module that waits for the program
+LEFT_OUT = "#"  # in the line of a module that waits for the program
 CAPTURED_MAXIMUM = 64 * 1024
 
 
@@ -51,7 +51,7 @@ class Gate:
 
     def hear_go(self, learn):
         """(directory, [(name, value)], descriptors): what the worker is to have. Calls learn([(name, origin)]) for each
-        list that comes before."""
+        list that comes before. The origin of a module that is left out is None."""
         kind, message, fds = self.hear()
         while kind in (b"L", b"T"):
             learn(read_list(*fds))
@@ -81,7 +81,7 @@ def read_whole(fd, maximum):
 def read_list(fd):
     lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
     os.close(fd)
-    return [tuple(line.split("\t", 1)) if "\t" in line else (LEFT_OUT, "") for line in lines[:-1]]
+    return [tuple(line.split("\t", 1)) if "\t" in line else (line.partition(LEFT_OUT)[0], None) for line in lines[:-1]]
 
 
 def change_streams(fds):

@@ -4,38 +4,10 @@ import os
 import sys
 
 from muster_standby import is_of_round, own_code, program, watch_imports
-from muster_standby.effects import Blame, Effects, watch_ends
-from muster_standby.gate import CAPTURED_MAXIMUM, LEFT_OUT, Unsuited
+from muster_standby.effects import Blame, Effects, Environment, watch_ends
+from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
-
-
-class Environment:
-    """What libraries have changed in it while workers imported them is changed here by the same libraries. For those
-    that wait for the program it is done by hand, and undone before the gate."""
-
-    def __init__(self):
-        self.initial, self.by_hand, self.lacks_some = None, {}, False
-
-    def resume(self):
-        if self.initial is None:
-            self.initial = dict(os.environ)
-        os.environ.update(self.by_hand)
-
-    def change(self, name, value):
-        """False: it is not known to what."""
-        if self.lacks_some and os.environ.get(name) == self.initial.get(name):
-            if not value.strip("?"):
-                return False
-            os.environ[name] = self.by_hand[name] = value
-        return True
-
-    def restore(self):
-        for name in self.by_hand:
-            if name in self.initial:
-                os.environ[name] = self.initial[name]
-            else:
-                del os.environ[name]
 
 
 class Warming:
@@ -53,12 +25,13 @@ class Warming:
         wanted, new = None, dict(listed)
         self.listed.update(new)
         self.blame = blame = Blame(sys._getframe())
-        self.environment.resume()
+        environment = self.environment
+        environment.resume()
 
         def found(name, origin):
             nonlocal wanted
             pace.step()
-            for effect in self.effects.new():  # The module that imports this one has done it.
+            for effect in new_effects():  # The module that imports this one has done it.
                 self.note("an imported module", effect)
             if name == wanted:  # Not where a module imports another: that would do without what it should have.
                 wanted = None
@@ -69,17 +42,22 @@ class Warming:
             self.loaded.setdefault(name, origin)
 
         def ended(name):
-            for effect in self.effects.new():
+            for effect in new_effects():
                 blame.note(effect=effect, name=name)
             return name in blame.names
 
+        def new_effects():
+            yield from self.effects.new()
+            if environment.has_changed() and (environment.lacks_some or blame.names):
+                yield "changed the environment, which what is left out may read"
+
         ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
-            if name == LEFT_OUT:
-                self.environment.lacks_some = True
-            elif name.startswith("=") and not self.environment.change(name.partition(" ")[2], origin):
+            if origin is None:
+                environment.lacks_some = True
+            elif name.startswith("=") and not environment.change(name.partition(" ")[2], origin):
                 break  # What comes now may depend on that.
-            if name.startswith(("=", LEFT_OUT)) or name in self.loaded or name in sys.modules:  # What fails is not tried twice.
+            if origin is None or name.startswith("=") or name in self.loaded or name in sys.modules:  # What fails is not tried twice.
                 continue
             parent, _, last = name.rpartition(".")
             try:
@@ -92,7 +70,7 @@ class Warming:
             wanted = None
         for end in ends:
             end()
-        self.environment.restore()
+        environment.restore()
         self.blame = None
         if blame.names:
             raise Unsuited(blame.reason, *blame.names)
@@ -101,6 +79,8 @@ class Warming:
         """Why a library may not import this module here, although the program may; None: it may."""
         if self.is_own(origin):
             return "%s is the user's own code, and was imported by a library" % name
+        if self.listed.get(name, origin) is None:
+            return "%s waits for the program" % name
         if not is_same(origin, self.listed.get(name, origin)):
             return "%s was imported from %s instead of %s" % (name, origin, self.listed[name])
         if name == self.module and "." in name:
