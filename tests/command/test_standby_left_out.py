@@ -74,6 +74,38 @@ def test_modules_are_what_they_are_in_a_worker_that_is_started_cold(keeper, scra
     assert left_out > 0
 
 
+PASSING = {
+    "thread": "import threading\ndone = threading.Event()\nthread = threading.Thread(target=done.wait)\nthread.start()\n"
+              "import other\ndone.set()\nthread.join()\n",
+    "process": "import subprocess\nwith subprocess.Popen(['cat'], stdin=subprocess.PIPE) as process:\n    import other\n",
+    "socket": "import socket\nwith socket.socket() as opened:\n    import other\n",
+    "path": "import sys\nsys.path.insert(0, '/nowhere')\nimport other\nsys.path.remove('/nowhere')\n",
+}
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_what_a_module_undoes_itself_is_no_reason(keeper, scratch, library, kind):
+    write(library, {"passing.py": PASSING[kind], "other.py": "import json\n"})
+    write(scratch, {"script.py": "import passing\n"})
+    learned = learn(keeper, library)
+    assert keeper.spare(["script.py"], PYTHONPATH=library).warm(learned)[:2] == (len(learned), 0)
+
+
+@pytest.mark.parametrize("last", ["dry", "a long summer"])
+def test_a_variable_that_is_left_to_the_program_has_each_value_in_its_time(keeper, scratch, library, last):
+    bad = "import os\nos.environ.get('RANK')\nos.environ['SEASON'] = 'wet'\nimport one\ndel os.environ['SEASON']\nimport two\n"
+    write(library, {"bad.py": bad + f"os.environ['SEASON'] = '{last}'\nimport three\n"})
+    write(library, {f"{name}.py": HEAD + f"print('{name}', found)\n" for name in ("one", "two", "three")})
+    write(scratch, {"script.py": "print('the program')\nimport bad\n"})
+    spare, without = ready_spare(keeper, library, learn(keeper, library))
+    assert without == {"bad"}
+    spare.open_gate(keeper.streams())
+    lines = ["one {'season': 'wet'}", "two {'season': None}", "the program", f"three {{'season': '{last}'}}"]
+    if last == "dry":  # short enough to be told
+        lines[2:] = lines[:1:-1]
+    assert spare.finish().out.decode().splitlines() == lines
+
+
 def test_all_that_needs_it_is_found_at_once(keeper, scratch, library):
     write(library, {
         "bad.py": "import os\nos.environ.get('RANK')\n", "one.py": "import bad\n", "two.py": "import one\n",

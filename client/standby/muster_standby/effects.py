@@ -10,20 +10,13 @@ DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 
 
 class Effects:
-    """What it was, as the end of a sentence that begins with the module. They are looked for at the beginning and at the end of each import, with
-    few system calls, and once more with more of them when all is imported."""
+    """What there is in this process that a worker would not have, each as the end of a sentence that begins with a
+    module. What a module does and undoes while it is imported is none. Looked for with few system calls."""
 
     def __init__(self):
-        self.files, self.path, self.told = open_files(), sys.path[:], set()
+        self.files, self.path, self.begun, self.told = open_files(), sys.path[:], {}, set()
         self.marks = look()
         has_python_threads()  # What that borrows is borrowed before imports are watched.
-
-    def new(self):
-        """What was not told before, if that can be seen easily."""
-        marks = look()
-        if marks != self.marks or sys.path[: len(self.path)] != self.path:
-            self.marks = marks
-            yield from self.all()
 
     def all(self):
         found = ["opened " + file for file in sorted(open_files() - self.files) if file.startswith(DEVICES)]
@@ -31,10 +24,27 @@ class Effects:
         found += ["started a thread"] if has_python_threads() else []
         found += ["started a process"] if has_children() else []
         found += ["put something in front of sys.path"] if sys.path[: len(self.path)] != self.path else []
-        for effect in found:
-            if effect not in self.told:
-                self.told.add(effect)
-                yield effect
+        return [effect for effect in found if effect not in self.told]
+
+    def can_be_new(self):
+        marks, self.marks = self.marks, look()
+        return marks != self.marks or sys.path[: len(self.path)] != self.path
+
+    def note(self, module):
+        """This module's code runs, and is about to import another."""
+        if self.can_be_new():
+            for effect in self.all():
+                self.begun.setdefault(effect, module)
+
+    def left_by(self, module):
+        """The effects of a module that has been imported."""
+        if self.can_be_new() or self.begun:
+            there = self.all()
+            self.begun = {effect: self.begun.get(effect, module) for effect in there}
+            found = [effect for effect in there if self.begun[effect] == module]
+            self.told.update(found)
+            return found
+        return []
 
 
 class Environment:
@@ -46,34 +56,34 @@ class Environment:
         self.by_hand, self.before, self.lacks_some, self.known = {}, {}, False, None
 
     def resume(self):
-        os.environ.update(self.by_hand)
+        for name, value in self.by_hand.items():
+            put(name, value)
         self.known = dict(os.environ._data)
 
     def has_changed(self):
-        known, self.known = self.known, os.environ._data
-        if known == self.known:
-            self.known = known
-            return False
-        self.known = dict(self.known)
-        return True
+        changed = os.environ._data != self.known
+        if changed:
+            self.known = dict(os.environ._data)
+        return changed
 
     def change(self, name, value):
-        """False: nobody knows to what."""
+        """To a value, to none where it is empty. False: nobody knows to what."""
         if self.lacks_some:
-            if not value.strip("?"):
+            if value and not value.strip("?"):
                 return False
-            if name not in self.by_hand:
-                self.before[name] = os.environ.get(name)
-            os.environ[name] = self.by_hand[name] = value
-            self.known = dict(os.environ._data)
+            self.before.setdefault(name, os.environ.get(name))
+            self.by_hand[name] = value or None
+            self.resume()
         return True
 
     def restore(self):
         for name, value in self.before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+            put(name, value)
+
+
+def put(name, value):
+    os.environ.pop(name, None)
+    os.environ.update({} if value is None else {name: value})
 
 
 class Blame:
@@ -82,14 +92,19 @@ class Blame:
     def __init__(self, outermost):
         self.outermost, self.names, self.reason = outermost, {}, None
 
-    def note(self, reason=None, effect="", name=None):
-        """Blames the module whose code ran last: `name`, or the innermost that is being imported. Those that are
-        being imported at that moment all need it. False where there is none."""
-        names, frame = [name] if name else [], sys._getframe(1)
+    def running(self):
+        """The modules that are being imported, the innermost first: each imports the one before it."""
+        names, frame = [], sys._getframe(1)
         while frame is not None and frame is not self.outermost:
             if frame.f_code.co_name == "<module>":
                 names.append(str(frame.f_globals.get("__name__")))
             frame = frame.f_back
+        return names
+
+    def note(self, reason=None, effect="", name=None):
+        """Blames a module, by default the one whose code runs, and all that are being imported: they need it. False
+        where there is none."""
+        names = ([name] if name else []) + self.running()
         if names and self.reason is None:
             self.reason = reason or names[0] + " " + effect
         self.names.update(dict.fromkeys(names))

@@ -2,7 +2,7 @@
 """A worker's record: a hello, and from then on a line for each import, before the module runs. Modules that import each
 other can only be imported again in the order in which they began. When the program has changed its environment nothing
 more is written, since what it imports then may depend on that. When a library has, there is a line
-=NUMBER VARIABLE<tab>VALUE, where the value is short and says yes or no, as it were, and otherwise ? (it may be a secret)."""
+=NUMBER VARIABLE<tab>VALUE, empty where it is unset now, and ? for anything but a short word (it may be a secret)."""
 import os
 import sys
 
@@ -54,8 +54,8 @@ def watch_environment():
     """A function that returns the lines for what libraries have changed in the environment while they were imported,
     since the last time, not counting the names of the round. It raises ValueError when the program has changed it,
     or a name cannot be told."""
-    environ, is_own, getframe, told = os.environ._data, own_code(program()[0]), sys._getframe, []
-    known = [dict(environ)]
+    environ, is_own, getframe = os.environ._data, own_code(program()[0]), sys._getframe
+    known, numbers = [dict(environ)], iter(range(1, 1 << 20))
 
     def is_library(frame):
         """Whether this is the code of a library's module that is being imported."""
@@ -63,9 +63,9 @@ def watch_environment():
         return file.startswith(("/", "<frozen")) and not is_own(file) and frame.f_globals.get("__name__") != "__main__"
 
     def line(name):
-        value = os.fsdecode(environ.get(os.fsencode(name), b""))
-        told.append("=%d %s\t%s\n" % (len(told), name, value if value.isalnum() and len(value) < 6 else "?"))
-        return told[-1]
+        value = environ.get(os.fsencode(name))
+        word = "" if value is None else value.decode() if value.isalnum() and len(value) < 6 else "?"
+        return "=%d %s\t%s\n" % (next(numbers), name, word)
 
     @pass_for_importlib
     def changes():

@@ -7,6 +7,7 @@ from muster_standby import is_of_round, own_code, program, watch_imports
 from muster_standby.effects import Blame, Effects, Environment, watch_ends
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 
+CHANGED = "changed the environment, which what is left out may read"
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 
 
@@ -31,8 +32,9 @@ class Warming:
         def found(name, origin):
             nonlocal wanted
             pace.step()
-            for effect in new_effects():  # The module that imports this one has done it.
-                self.note("an imported module", effect)
+            self.effects.note(next(iter(blame.running()), None))
+            if environment.has_changed() and (environment.lacks_some or blame.names):
+                blame.note(effect=CHANGED)
             if name == wanted:  # Not where a module imports another: that would do without what it should have.
                 wanted = None
                 if self.is_own(origin) or not is_same(origin, self.listed[name]):
@@ -42,14 +44,12 @@ class Warming:
             self.loaded.setdefault(name, origin)
 
         def ended(name):
-            for effect in new_effects():
+            effects = self.effects.left_by(name)
+            if environment.has_changed() and (environment.lacks_some or blame.names):
+                effects.append(CHANGED)
+            for effect in effects:
                 blame.note(effect=effect, name=name)
             return name in blame.names
-
-        def new_effects():
-            yield from self.effects.new()
-            if environment.has_changed() and (environment.lacks_some or blame.names):
-                yield "changed the environment, which what is left out may read"
 
         ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
@@ -57,8 +57,8 @@ class Warming:
                 environment.lacks_some = True
             elif name.startswith("=") and not environment.change(name.partition(" ")[2], origin):
                 break  # What comes now may depend on that.
-            if origin is None or name.startswith("=") or name in self.loaded or name in sys.modules:  # What fails is not tried twice.
-                continue
+            if origin is None or name.startswith("=") or name in self.loaded or name in sys.modules:
+                continue  # What fails is not tried twice.
             parent, _, last = name.rpartition(".")
             try:
                 if name == self.module or last == "__main__" or self.is_own(origin) or parent and parent not in sys.modules:
