@@ -116,6 +116,18 @@ def test_a_node_whose_python_and_packages_lie_elsewhere_joins_warm(job, tmp_path
     assert "started from standby: 2 of 2 workers" in two.err()
 
 
+def test_what_was_left_out_on_one_node_no_other_tries_to_import(job):
+    (job.path / "reads_rank.py").write_text("import os\nos.environ.get('RANK')\n")
+    (job.scratch / "worker.py").write_text(WORKER.replace("import slow_library", "import reads_rank, slow_library"))
+    one = job.start_first()
+    two = job.start("two")
+    job.wait_for("runs/4 two")
+    job.end()
+    assert one.err().count("reads_rank reads RANK while it is imported; 1 module(s) wait for the program") == 1
+    assert "wait for the program" not in two.err()
+    assert "started from standby: 2 of 2 workers" in two.err()
+
+
 def test_without_a_list_a_node_joins_at_once(job):
     job.start_first(standby="off")
     two = job.start("two")

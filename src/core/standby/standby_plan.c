@@ -310,15 +310,16 @@ static void note_unsuited(struct standby_plan *plan, const struct standby_event 
     struct spare *spare = &plan->spares[rank];
     if (!is_waiting(spare)) {
         return;
-    } else if (!standby_failures_take_unsuited(
-                   &plan->failures, event->unsuited.is_new, spare->cuts)) {
+    }
+    if (event->unsuited.is_new && plan->is_first) {
+        push(plan, STANDBY_EFFECT_PUBLISH);
+    }
+    if (!standby_failures_take_unsuited(&plan->failures, event->unsuited.is_new, spare->cuts)) {
         turn_off(plan, STANDBY_OFF_UNSUITED, rank, (struct process_exit){0});
     } else if (plan->is_invited && !plan->has_begun) {
         warm(plan, rank, false, event->now);
     } else {
         *spare = (struct spare){.state = STANDBY_DUE, .has_hello = true};
-        plan->published =
-            event->unsuited.is_new ? 0 : plan->published; /* new nodes are told of it again */
     }
 }
 
