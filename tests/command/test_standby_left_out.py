@@ -121,3 +121,12 @@ def test_all_that_needs_it_is_found_at_once(keeper, scratch, library):
     learned.update(dict.fromkeys(names))
     modules, skipped, _, _ = keeper.spare(["script.py"], PYTHONPATH=library).warm(learned)
     assert modules > 3 and skipped == 1  # `package.other`, whose package waits
+
+
+def test_who_needs_what_is_left_out_is_named(keeper, scratch, library):
+    """As where another node has left it out, or a list was learned since."""
+    write(library, {"one.py": "", "two.py": "import one\n"})
+    write(scratch, {"script.py": ""})
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    listed = {"one": None, "two": str(library / "two.py")}
+    assert spare.unsuited(listed) == ("two imports one, which waits for the program", ["two"])

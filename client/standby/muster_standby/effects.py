@@ -110,10 +110,10 @@ class Blame:
         self.names.update(dict.fromkeys(names))
         return bool(names)
 
-    def check(self, name, why_not):
+    def check(self, name, waits, why_not):
         """Ends an import that a module needs and cannot have."""
-        if name in self.names or why_not is not None:
-            self.note(why_not)
+        if name in self.names or waits or why_not is not None:
+            self.note(why_not, "imports %s, which waits for the program" % name)
             raise ImportError(name)
 
 

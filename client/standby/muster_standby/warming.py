@@ -40,7 +40,7 @@ class Warming:
                 if self.is_own(origin) or not is_same(origin, self.listed[name]):
                     raise ImportError
             else:
-                blame.check(name, self.why_not(name, origin))
+                blame.check(name, self.listed.get(name, origin) is None, self.why_not(name, origin))
             self.loaded.setdefault(name, origin)
 
         def ended(name):
@@ -77,12 +77,11 @@ class Warming:
 
     def why_not(self, name, origin):
         """Why a library may not import this module here, although the program may; None: it may."""
+        listed = self.listed.get(name, origin)
         if self.is_own(origin):
             return "%s is the user's own code, and was imported by a library" % name
-        if self.listed.get(name, origin) is None:
-            return "%s waits for the program" % name
-        if not is_same(origin, self.listed.get(name, origin)):
-            return "%s was imported from %s instead of %s" % (name, origin, self.listed[name])
+        if listed is not None and not is_same(origin, listed):
+            return "%s was imported from %s instead of %s" % (name, origin, listed)
         if name == self.module and "." in name:
             return "%s was imported before it is run" % name
         return None
