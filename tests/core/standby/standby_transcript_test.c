@@ -21,7 +21,8 @@ static void an_event_is_one_line(void **state) {
         "records quiet=2.500 modules=7 memory=9");
     expect_event((struct standby_event){.kind = STANDBY_EVENT_SPARE_READY, .ready = {1, 4096}},
         "spare_ready rank=1 bytes=4096");
-    expect_event((struct standby_event){.kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {1}},
+    expect_event(
+        (struct standby_event){.kind = STANDBY_EVENT_SPARE_UNSUITED, .unsuited = {1, false}},
         "spare_unsuited rank=1 nothing new");
     expect_event((struct standby_event){.kind = STANDBY_EVENT_SPARE_ENDED,
                      .ended = {1, {.is_signal = true, .value = 9}}},
