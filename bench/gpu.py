@@ -20,7 +20,4 @@ def measure_all(launchers, quick):
     if measure.describe_gpu() is None:
         print("  not measured: training on a GPU needs one of NVIDIA's")
         return []
-    if measure.peer_program("python3") is None:
-        print("  not measured: training on a GPU needs PyTorch (make peers)")
-        return []
     return recovery.measure_all(launchers, quick, Bench)

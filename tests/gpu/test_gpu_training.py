@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Real training on a GPU, through the death of workers: with and without standby workers."""
 
-import json
 import os
-import pathlib
 import re
 import signal
 
@@ -11,6 +9,7 @@ import pytest
 
 from support.gpu import opened_devices
 from support.leaks import environment_of, processes_with
+from support.standby_jobs import pids_below, read_story
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -71,11 +70,6 @@ stay()
 """
 
 
-def children_of(pid):
-    children = pathlib.Path("/proc", str(pid), "task").glob("*/children")
-    return [int(child) for file in children for child in file.read_text().split()]
-
-
 class Job:
     """Workers on the first device, and what they tell."""
 
@@ -90,10 +84,7 @@ class Job:
         self.attempts = 0
 
     def told(self, attempt):
-        path = self.directory / "story"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        stories = [json.loads(line) for line in lines if line.endswith("\n")]
-        return sorted((one for one in stories if one["attempt"] == attempt), key=lambda one: one["rank"])
+        return read_story(self.directory, attempt)
 
     def attempt(self, number):
         """What the workers of an attempt have told, by rank."""
@@ -106,7 +97,7 @@ class Job:
     def spares(self):
         """Pids of the agent's children that were started as standby workers and are still ones."""
         workers = {one["pid"] for number in range(10) for one in self.told(number)}
-        children = children_of(self.agent.pid)
+        children = pids_below(self.agent.pid)
         return [pid for pid in children if pid not in workers and b"role=spare" in environment_of(pid)]
 
     def finish(self):

@@ -38,40 +38,32 @@ static bool is_plain(struct slice word, size_t maximum) {
     return true;
 }
 
-/* Where the line with this name begins. It is there. */
-static size_t line_of(const struct learned_list *list, struct slice name) {
-    const uint8_t *start = (const uint8_t *)list->text.data;
-    size_t at = 0;
-    for (;;) {
-        struct slice rest = {start + at, list->text.length - at};
-        if (slice_starts_with(rest, name) &&
-            (rest.data[name.length] == LEARNED || rest.data[name.length] == LEFT_OUT)) {
-            return at;
-        }
-        at += (size_t)((const uint8_t *)memchr(rest.data, '\n', rest.length) - rest.data) + 1;
-    }
+/* NULL: there is no such line. The table keeps where in the text each origin begins, never 0. */
+static char *origin_of(const struct learned_list *list, struct slice name) {
+    uintptr_t at = (uintptr_t)table_get(list->names, name);
+    return at == 0 ? NULL : list->text.data + at;
 }
 
 /* What is different in the environments of two workers is not known. */
-static void compare_change(struct learned_list *list, struct slice name, struct slice value) {
-    uint8_t *old = (uint8_t *)list->text.data + line_of(list, name) + name.length + 1;
-    size_t length = (size_t)((uint8_t *)memchr(old, '\n', LEARNED_LIST_ORIGIN_MAXIMUM + 1) - old);
-    if (!slice_equals((struct slice){old, length}, value)) {
+static void compare_change(char *old, struct slice value) {
+    size_t length = strcspn(old, "\n");
+    if (!slice_equals((struct slice){(const uint8_t *)old, length}, value)) {
         memset(old, UNKNOWN, length);
     }
 }
 
 bool learned_list_add(struct learned_list *list, struct slice name, struct slice origin) {
     size_t room = LEARNED_LIST_TEXT_MAXIMUM - list->text.length;
-    if (name.length > 0 && name.data[0] == CHANGE && table_get(list->names, name) != NULL) {
-        compare_change(list, name, origin);
+    char *known = origin_of(list, name);
+    if (known != NULL && name.data[0] == CHANGE) {
+        compare_change(known, origin);
     }
-    if (name.length == 0 || !is_plain(name, LEARNED_LIST_NAME_MAXIMUM) ||
-        !is_plain(origin, LEARNED_LIST_ORIGIN_MAXIMUM) || name.length + origin.length + 2 > room ||
-        table_get(list->names, name) != NULL) {
+    if (known != NULL || name.length == 0 || !is_plain(name, LEARNED_LIST_NAME_MAXIMUM) ||
+        !is_plain(origin, LEARNED_LIST_ORIGIN_MAXIMUM) || name.length + origin.length + 2 > room) {
         return false;
     }
-    table_put(list->names, name, list);
+    uintptr_t origin_at = list->text.length + name.length + 1;
+    table_put(list->names, name, (void *)origin_at); /* a number, no address */
     text_append_bytes(&list->text, (const char *)name.data, name.length);
     text_append(&list->text, "\t");
     text_append_bytes(&list->text, (const char *)origin.data, origin.length);
@@ -80,12 +72,12 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
 }
 
 bool learned_list_leave_out(struct learned_list *list, struct slice name) {
-    if (name.length == 0 || name.data[0] == CHANGE ||
-        (table_get(list->names, name) == NULL &&
-            !learned_list_add(list, name, (struct slice){0}))) {
+    bool is_change = name.length > 0 && name.data[0] == CHANGE;
+    if (is_change ||
+        (origin_of(list, name) == NULL && !learned_list_add(list, name, (struct slice){0}))) {
         return false;
     }
-    char *mark = list->text.data + line_of(list, name) + name.length;
+    char *mark = origin_of(list, name) - 1;
     bool is_new = *mark != LEFT_OUT;
     *mark = LEFT_OUT;
     return is_new;
@@ -102,7 +94,7 @@ static bool add_line(struct learned_list *list, struct slice line) {
     }
     struct slice name = {line.data, length};
     bool is_new = learned_list_add(list, name, slice_from(line, length + 1));
-    if (line.data[length] == LEFT_OUT && (is_new || table_get(list->names, name) != NULL)) {
+    if (line.data[length] == LEFT_OUT && origin_of(list, name) != NULL) {
         (void)learned_list_leave_out(list, name);
     }
     return is_new;

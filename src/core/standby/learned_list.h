@@ -30,7 +30,7 @@
 #define LEARNED_LIST_SHARED_MAXIMUM (200 * 1024)
 
 struct learned_list {
-    struct table *names; /* of the modules in the text */
+    struct table *names; /* of the lines of the text */
     struct text text;
 };
 

@@ -20,7 +20,7 @@
  * and a rank whose worker is started then is started without a spare.
  * - A spare that is unsuited has imported what nobody may import before the program runs. It names
  *   these modules, and the next one leaves them out. That happens a few times at most; after that,
- *   and where a spare names nothing new, it counts as dirty.
+ *   and where a spare names nothing new, there are no more spares in this job.
  * - A spare that is dirty says why, and there are no more spares in this job. The same holds for a
  *   spare that does not reach the hook in time, that ends with a status of its own before it is
  *   ready, and when three have died. One that has reached the hook, but is not ready for very long,
@@ -28,7 +28,7 @@
  *
  * The contract with the performer:
  * - WARM starts a spare. Its answer is SPARE_READY, SPARE_DIRTY, SPARE_UNSUITED or SPARE_ENDED,
- * also when it could not be started. SPARE_HELLO may come before that.
+ *   also when it could not be started. SPARE_HELLO may come before that.
  * - TEACH tells a spare that is ready what it does not know yet. The answers are the same.
  * - END_SPARE and END_ALL end spares. Nothing more is told about these.
  * - LOOK reads what the workers have recorded. The answers are a HELLO for each worker that has
