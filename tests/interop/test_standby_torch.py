@@ -24,9 +24,10 @@ torch.manual_seed(100 * attempt + rank)
 dist.init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+trained = {trained}
 losses = []
 for _ in range(6):
-    loss = model(torch.randn(16, 8)).square().mean()
+    loss = trained(torch.randn(16, 8)).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -45,10 +46,10 @@ dist.destroy_process_group()
 class Training:
     """A job of two workers; each node is started with options of its own."""
 
-    def __init__(self, muster, peer, folder, imports="", nodes=([],), **environment):
+    def __init__(self, muster, peer, folder, imports="", nodes=([],), trained="model", **environment):
         self.directory = muster.scratch / folder
         self.directory.mkdir()
-        self.imports = imports
+        self.imports, self.trained = imports, trained
         self.write_script("as started")
         self.environment = {"PYTHON_EXEC": peer.python, "OMP_NUM_THREADS": 1, "LOGLEVEL": "INFO"}
         self.environment.update(PET_STANDBY_REST=0, **environment)  # A machine that tests keep busy is no reason to wait.
@@ -61,7 +62,7 @@ class Training:
         return muster.start(words, env=self.environment, cwd=self.directory)
 
     def write_script(self, text):
-        (self.directory / "worker.py").write_text(TRAINING.format(imports=self.imports, text=text))
+        (self.directory / "worker.py").write_text(TRAINING.format(imports=self.imports, trained=self.trained, text=text))
 
     def attempt(self, number):
         """What the two workers of an attempt have told, by rank."""
@@ -162,3 +163,20 @@ def test_a_package_that_reads_the_rank_at_import_waits_for_the_program_alone(mus
     said = job.finish()
     assert re.search(r"reads_rank reads RANK while it is imported; \d+ module\(s\) wait for the program", said), said
     assert said.count("reads_rank") == 1, said
+
+
+def test_a_compiled_model_trains_the_same_from_standby(muster, peer):
+    """What its compiler imports, which is when it traces the first step, a standby worker has imported before."""
+    looks = 'import sys; sys.stderr.write("imported early: %s\\n" % ("torch._functorch.aot_autograd" in sys.modules))'
+    compiled, stories = 'torch.compile(model, backend="aot_eager")', {}
+    for standby in ("off", "on"):
+        job = Training(muster, peer, standby, looks, [["--standby", standby]], compiled)
+        job.attempt(0)
+        if standby == "on":
+            job.await_spares(1)
+        job.kill(0, 1)
+        stories[standby] = job.attempt(0) + job.attempt(1)
+        said = job.finish()
+    assert losses(stories["on"]) == losses(stories["off"])
+    assert [one["warm"] for one in stories["on"]] == [False, False, True, True]
+    assert re.findall("imported early: (True|False)", said) == ["False", "False", "True", "True"], said
