@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs of real PyTorch workers whose places standby workers take: they train as they would without."""
 
-import json
 import os
 import re
 import signal
 
 import pytest
+
+from support.standby_jobs import read_story
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -66,13 +67,7 @@ class Training:
 
     def attempt(self, number):
         """What the two workers of an attempt have told, by rank."""
-        path = self.directory / "story"
-
-        def told():
-            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-            stories = [json.loads(line) for line in lines if line.endswith("\n")]
-            return sorted((one for one in stories if one["attempt"] == number), key=lambda one: one["rank"])
-
+        told = lambda: read_story(self.directory, number)  # noqa: E731
         self.agents[0].wait_until(lambda: len(told()) >= 2, f"attempt {number} to train", timeout=120)
         assert [one["rank"] for one in told()] == [0, 1]
         return told()
@@ -96,18 +91,25 @@ def losses(stories):
     return [(one["attempt"], one["rank"], one["losses"]) for one in stories]
 
 
-def test_losses_are_the_same_bit_for_bit_whether_spares_take_the_places_or_not(muster, peer):
-    stories = {}
+def train_the_same(muster, peer, victims, **settings):
+    """Kills these ranks one after the other, without standby workers and with them, and finds the same losses.
+    Returns what the workers have told and what the agent has said, of both."""
+    stories, said = {}, {}
     for standby in ("off", "on"):
-        job = Training(muster, peer, standby, nodes=[["--standby", standby]])
-        for attempt, victim in enumerate((0, 1, 1)):
+        job = Training(muster, peer, standby, nodes=[["--standby", standby]], **settings)
+        for attempt, victim in enumerate(victims):
             job.attempt(attempt)
             if standby == "on":
                 job.await_spares(attempt + 1)
             job.kill(attempt, victim)
-        stories[standby] = [one for attempt in range(4) for one in job.attempt(attempt)]
-        job.finish()
+        stories[standby] = [one for attempt in range(len(victims) + 1) for one in job.attempt(attempt)]
+        said[standby] = job.finish()
     assert losses(stories["on"]) == losses(stories["off"])
+    return stories, said
+
+
+def test_losses_are_the_same_bit_for_bit_whether_spares_take_the_places_or_not(muster, peer):
+    stories, _ = train_the_same(muster, peer, (0, 1, 1))
     assert [one["warm"] for one in stories["off"]] == [False] * 8
     assert [one["warm"] for one in stories["on"]] == [False] * 2 + [True] * 6
     assert len({one["pid"] for one in stories["on"]}) == 8
@@ -168,15 +170,8 @@ def test_a_package_that_reads_the_rank_at_import_waits_for_the_program_alone(mus
 def test_a_compiled_model_trains_the_same_from_standby(muster, peer):
     """What its compiler imports, which is when it traces the first step, a standby worker has imported before."""
     looks = 'import sys; sys.stderr.write("imported early: %s\\n" % ("torch._functorch.aot_autograd" in sys.modules))'
-    compiled, stories = 'torch.compile(model, backend="aot_eager")', {}
-    for standby in ("off", "on"):
-        job = Training(muster, peer, standby, looks, [["--standby", standby]], compiled)
-        job.attempt(0)
-        if standby == "on":
-            job.await_spares(1)
-        job.kill(0, 1)
-        stories[standby] = job.attempt(0) + job.attempt(1)
-        said = job.finish()
-    assert losses(stories["on"]) == losses(stories["off"])
+    compiled = 'torch.compile(model, backend="aot_eager")'
+    stories, said = train_the_same(muster, peer, (1,), imports=looks, trained=compiled)
     assert [one["warm"] for one in stories["on"]] == [False, False, True, True]
-    assert re.findall("imported early: (True|False)", said) == ["False", "False", "True", "True"], said
+    early = {standby: re.findall("imported early: (True|False)", text) for standby, text in said.items()}
+    assert early == {"off": ["False"] * 4, "on": ["False", "False", "True", "True"]}, said

@@ -14,8 +14,7 @@ void standby_tell(const struct log *log, const struct standby_effect *effect);
 void standby_tell_choice(
     const struct log *log, enum standby_choice choice, int worker_count, int cpu_count);
 
-/* Why a standby worker cannot be used, in its own words. The next one leaves `count` modules out.
- */
+/* Why a standby worker cannot be used, in its own words. The next leaves `count` modules out. */
 void standby_tell_unsuited(const struct log *log, int local_rank, const char *reason, size_t count);
 void standby_tell_dirty(const struct log *log, int local_rank, const char *reason);
 
