@@ -35,6 +35,9 @@ struct agent_succession {
     bool is_gathering; /* … now */
     bool is_connected;
     struct instant dial_end;
+    int64_t dialled_term;
+    struct text reached; /* the address at which a host was reached last, of those that it has … */
+    int64_t reached_term; /* … in this term */
     struct event_timer *leaving;
     bool has_lingered;
     void (*left)(void *context); /* NULL: nobody waits */
@@ -219,11 +222,27 @@ static void end_hosting(struct agent_succession *succession) {
 
 /* Connections. */
 
+static void note_reached(struct agent_succession *succession) {
+    text_clear(&succession->reached);
+    rendezvous_backend_write_reached(succession->backend, &succession->reached);
+    succession->reached_term = succession->dialled_term;
+}
+
+/* Who was connected to this host looks there again and nowhere else: whether its other addresses
+ * refuse, or answer at all, says nothing. */
+static const char *names_to_dial(
+    const struct agent_succession *succession, const struct host_place *place) {
+    bool is_known =
+        succession->reached.length > 0 && succession->reached_term == succession->dialled_term;
+    return is_known ? text_string(&succession->reached) : place->names;
+}
+
 static void dial(struct agent_succession *succession, const struct succession_effect *effect) {
     struct host_place place = {0};
     bool is_self = effect->dial.is_self;
     succession->is_connected = false;
     succession->dial_end = effect->dial.deadline;
+    succession->dialled_term = agent_register_term(succession->reg);
     if (!is_self && !agent_register_find_host(succession->reg, &place)) {
         post(succession, (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST,
                              .loss = SUCCESSION_LOSS_OTHER});
@@ -231,7 +250,7 @@ static void dial(struct agent_succession *succession, const struct succession_ef
     }
     rendezvous_backend_connect(succession->backend,
         &(struct rendezvous_backend_trying){
-            .host = is_self ? "127.0.0.1" : place.names,
+            .host = is_self ? "127.0.0.1" : names_to_dial(succession, &place),
             .port = is_self ? agent_hosted_store_port(succession->store) : place.port,
             .deadline = effect->dial.deadline,
             .refusal_patience = duration_from_milliseconds(REFUSAL_PATIENCE_MILLISECONDS),
@@ -250,6 +269,9 @@ static enum succession_loss loss_of(
 }
 
 static void lose(struct agent_succession *succession, enum succession_loss loss) {
+    if (!succession->is_connected && loss != SUCCESSION_LOSS_REFUSED) {
+        text_clear(&succession->reached);
+    }
     succession->is_connected = false;
     post(succession,
         (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = loss});
@@ -259,6 +281,7 @@ bool agent_succession_take(
     struct agent_succession *succession, const struct rendezvous_event *event) {
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         succession->is_connected = true;
+        note_reached(succession);
         post(succession, (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED,
                              .offers_delegation = event->connected.offers_delegation});
         return true;
@@ -447,5 +470,6 @@ void agent_succession_free(struct agent_succession *succession) {
     event_timer_free(succession->gathering);
     event_timer_free(succession->leaving);
     rendezvous_state_clear(&succession->gathered);
+    text_clear(&succession->reached);
     free(succession);
 }

@@ -29,4 +29,8 @@ struct address_list address_list_of_address(const char *text);
 /* The addresses of all interfaces that are up, in the kernel's order. */
 struct address_list address_list_of_interfaces(void);
 
+/* Puts those in front from which this machine's packets go to far networks: other machines reach
+ * them more likely than those of a bridge for containers, or of a network for storage. */
+void address_list_put_outgoing_first(struct address_list *list);
+
 #endif

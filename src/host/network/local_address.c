@@ -131,6 +131,7 @@ enum failure_code local_address_for_many_nodes(char **out_name, struct failure *
 
 void local_address_write_interfaces(size_t most, struct text *out) {
     struct address_list interfaces = address_list_of_interfaces();
+    address_list_put_outgoing_first(&interfaces);
     for (size_t i = 0; i < interfaces.count; i++) {
         const struct network_address *address = &interfaces.items[i];
         struct text one = {0};

@@ -30,8 +30,8 @@ __attribute__((warn_unused_result)) enum failure_code local_address_for_many_nod
     char **out_name, struct failure *failure);
 
 /* Appends the addresses from which other machines may see this one, parted by blanks: those of the
- * interfaces that are up, but for loopback and link-local ones. Addresses that would make it more
- * than `most` bytes are left out. */
+ * interfaces that are up, but for loopback and link-local ones; first those from which packets go
+ * to far networks. Addresses that would make it more than `most` bytes are left out. */
 void local_address_write_interfaces(size_t most, struct text *out);
 
 #endif

@@ -208,6 +208,10 @@ void rendezvous_backend_redirect(struct rendezvous_backend *backend, const char 
     }
 }
 
+void rendezvous_backend_write_reached(const struct rendezvous_backend *backend, struct text *out) {
+    text_append(out, text_string(&backend->lanes.reached));
+}
+
 void rendezvous_backend_write_address(const struct rendezvous_backend *backend, struct text *out) {
     const struct rendezvous_lanes *lanes = &backend->lanes;
     if (!rendezvous_lanes_are_dropped(lanes)) {

@@ -88,6 +88,9 @@ int rendezvous_backend_connections_needed(bool delegates);
 /* How many of its connections are there. */
 size_t rendezvous_backend_connection_count(const struct rendezvous_backend *backend);
 
+/* Appends the address of the store's machine, of those that it was tried at; nothing where there is
+ * no connection, and for a file. */
+void rendezvous_backend_write_reached(const struct rendezvous_backend *backend, struct text *out);
 /* Appends this node's address as the store sees it, where it has proved itself to a store on
  * another machine. */
 void rendezvous_backend_write_address(const struct rendezvous_backend *backend, struct text *out);

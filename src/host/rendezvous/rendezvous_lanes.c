@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "core/store/connection_silence.h"
+#include "host/network/tcp_address.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* Looks at the store's machine. */
@@ -83,11 +84,21 @@ static int count_at_first(const struct rendezvous_lanes *lanes) {
     return rendezvous_lanes_needed(lanes->delegates);
 }
 
+static void note_reached(struct rendezvous_lanes *lanes) {
+    int fd = store_access_descriptor(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
+    char address[INET6_ADDRSTRLEN];
+    text_clear(&lanes->reached);
+    if (fd != -1 && tcp_address_write_peer(fd, address)) {
+        text_append(&lanes->reached, address);
+    }
+}
+
 static void first_lane_connected(struct rendezvous_lanes *lanes, const struct failure *failure) {
     if (failure != NULL) {
         lanes->unopened(lanes->context, failure);
     } else if ((int)rendezvous_lanes_count(lanes) == count_at_first(lanes)) {
         begin_to_look(lanes);
+        note_reached(lanes);
         hand_over(lanes);
         lanes->connected(lanes->context);
     }
@@ -141,7 +152,7 @@ static struct store_access *open_lane(
         return store_access_over_file(lanes->loop, &settings);
     }
     struct store_client_settings settings = {
-        .host = lanes->host,
+        .host = lanes->reached.length > 0 ? text_string(&lanes->reached) : lanes->host,
         .port = lanes->port,
         .key = lanes->key,
         .connect_timeout = trying->patience,
@@ -169,6 +180,7 @@ void rendezvous_lanes_open(
 
 void rendezvous_lanes_drop(struct rendezvous_lanes *lanes) {
     take_back(lanes);
+    text_clear(&lanes->reached);
     lanes->looked_at = (struct instant){0};
     lanes->is_doubted = false;
     event_timer_free(lanes->look);

@@ -13,6 +13,7 @@
 
 #include "base/duration.h"
 #include "base/failure.h"
+#include "base/text.h"
 #include "host/loop/event_loop.h"
 #include "host/store/store_access.h"
 #include "wire/rendezvous/record_effects.h"
@@ -22,6 +23,9 @@ struct rendezvous_lanes {
     char *path; /* path of a FileStore; NULL: a TCPStore at host and port */
     char *host; /* where the lanes are, or are to be opened next */
     int port;
+    /* The address, of those of the host, to which the first lane is connected; empty: to none, or
+     * it is not known. */
+    struct text reached;
     const struct store_key *key; /* or NULL */
     struct duration silence_timeout;
     struct duration answer_timeout;

@@ -26,8 +26,9 @@ struct store_client_settings {
     int port;
     struct duration pause;           /* before the first attempt to connect */
     struct duration connect_timeout; /* until the handshake is done, retries included */
-    /* How long a machine that refuses every connection is tried, from its first refusal on. Another
-     * outcome of an attempt begins that time anew. Zero: as long as any machine. */
+    /* How long a machine that refuses every connection is tried, from its first refusal on, and
+     * until all of its addresses were tried. Another outcome of an attempt begins that time anew.
+     * Zero: as long as any machine. */
     struct duration refusal_patience;
     /* How long the server's machine may be silent before the connection is given up
      * (host/tcp_silence), whether or not requests are under way. Zero: three minutes. */

@@ -6,13 +6,21 @@
 #include "host/network/tcp_silence.h"
 
 /* The time for one attempt to connect, handshake included. Then the next address is tried, or the
- * same again. */
+ * same again. Where there are several, one may lead nowhere: the others do not wait long until it
+ * is connected, but longer each time all were tried. */
 #define ATTEMPT_MILLISECONDS 10000
+#define FIRST_ATTEMPTS 3
+static const int first_attempts_milliseconds[FIRST_ATTEMPTS] = {250, 1000, 4000};
+
+/* Another machine may have one of the addresses, too, and refuse. So all have to. */
+static bool is_refused_everywhere(const struct store_client *client) {
+    return client->is_refused && client->unreached_attempts >= client->addresses.count;
+}
 
 struct instant store_client_refusals_end(const struct store_client *client) {
     struct duration patience = client->settings.refusal_patience;
     bool is_accepted = client->link != NULL && store_link_is_connected(client->link);
-    bool is_limited = client->is_refused && !is_accepted && patience.nanoseconds > 0;
+    bool is_limited = is_refused_everywhere(client) && !is_accepted && patience.nanoseconds > 0;
     return instant_after(client->refused_since, is_limited ? patience : DURATION_FOREVER);
 }
 
@@ -34,11 +42,12 @@ static void give_up_connecting(struct store_client *client, bool is_refused) {
  * another address of it may refuse connections. */
 static void note_refusal(struct store_client *client, const struct failure *failure) {
     bool is_refusal = failure->system_error == ECONNREFUSED;
+    bool is_unreached = is_refusal || tcp_silence_is(failure->system_error);
     if (is_refusal && !client->is_refused) {
         client->refused_since = event_loop_now(client->loop);
     }
-    client->is_refused =
-        is_refusal || (client->is_refused && tcp_silence_is(failure->system_error));
+    client->unreached_attempts = is_unreached ? client->unreached_attempts + 1 : 0;
+    client->is_refused = is_refusal || (client->is_refused && is_unreached);
 }
 
 void store_client_retry(struct store_client *client, const struct failure *failure) {
@@ -51,6 +60,13 @@ void store_client_retry(struct store_client *client, const struct failure *failu
                                 ? (struct duration){0}
                                 : backoff_next(&client->backoff);
     client->next_attempt = instant_after(event_loop_now(client->loop), delay);
+}
+
+static struct duration attempt_time(const struct store_addresses *addresses) {
+    uint64_t earlier = addresses->count > 0 ? (addresses->attempts - 1) / addresses->count : 0;
+    bool is_first = addresses->count > 1 && earlier < FIRST_ATTEMPTS;
+    return duration_from_milliseconds(
+        is_first ? first_attempts_milliseconds[earlier] : ATTEMPT_MILLISECONDS);
 }
 
 static void begin_attempt(struct store_client *client) {
@@ -70,17 +86,27 @@ static void begin_attempt(struct store_client *client) {
         return;
     }
     client->phase = STORE_CLIENT_CONNECTING;
-    client->next_attempt = instant_after(
-        event_loop_now(client->loop), duration_from_milliseconds(ATTEMPT_MILLISECONDS));
+    client->attempt_began = event_loop_now(client->loop);
+    client->next_attempt = instant_after(client->attempt_began, attempt_time(&client->addresses));
 }
 
-/* The time for the current attempt is up. */
 static void give_up_attempt(struct store_client *client) {
     struct failure failure;
     failure_set(&failure, FAILURE_TIMEOUT, "%s",
         store_link_is_connected(client->link) ? "it accepts connections, but does not answer"
                                               : "it does not answer");
     store_client_retry(client, &failure);
+}
+
+/* The time for the current attempt is up. A server that is there may have much to do. */
+static void end_attempt(struct store_client *client, struct instant now) {
+    struct instant end =
+        instant_after(client->attempt_began, duration_from_milliseconds(ATTEMPT_MILLISECONDS));
+    if (store_link_is_connected(client->link) && instant_is_before(now, end)) {
+        client->next_attempt = end;
+    } else {
+        give_up_attempt(client);
+    }
 }
 
 /* The time for all attempts is up, but maybe not for the current one. If an earlier attempt failed,
@@ -99,10 +125,10 @@ void store_client_dial_due(struct store_client *client, struct instant now) {
     bool is_refused = !instant_is_before(now, store_client_refusals_end(client));
     bool is_over = is_refused || !instant_is_before(now, client->connect_deadline);
     bool is_due = !instant_is_before(now, client->next_attempt);
-    if (is_due && client->phase == STORE_CLIENT_CONNECTING) {
-        give_up_attempt(client);
-    } else if (is_over && client->phase == STORE_CLIENT_CONNECTING) {
+    if (is_over && client->phase == STORE_CLIENT_CONNECTING) {
         cut_off_attempt(client);
+    } else if (is_due && client->phase == STORE_CLIENT_CONNECTING) {
+        end_attempt(client, now);
     } else if (is_due && !is_over) {
         begin_attempt(client);
     }

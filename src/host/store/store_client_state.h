@@ -28,6 +28,8 @@ struct store_client {
     struct store_addresses addresses;
     struct backoff backoff;
     struct instant connect_deadline;
+    /* Attempts in a row that were refused, or found no machine. */
+    uint64_t unreached_attempts;
     bool is_refused; /* since the time below nothing but refusals has come */
     struct instant refused_since;
     struct failure end; /* why there is no connection */
@@ -38,6 +40,7 @@ struct store_client {
     struct event_timer *timer;
     struct instant next_attempt; /* PAUSING: when the next attempt begins; CONNECTING: when the
                                     attempt is given up */
+    struct instant attempt_began;
     int busy; /* callbacks under way; the client must not be freed before they end */
     bool is_freed;
 };

@@ -17,6 +17,14 @@ static void expect_only(struct address_list list, const char *expected) {
     assert_int_equal(list.count, 0);
 }
 
+static size_t times_in(const struct address_list *list, const struct network_address *address) {
+    size_t times = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        times += network_address_equals(&list->items[i], address) ? 1 : 0;
+    }
+    return times;
+}
+
 static void address_resolves_to_itself(void **state) {
     (void)state;
     expect_only(address_list_of_name("192.0.2.1", NULL), "192.0.2.1");
@@ -48,6 +56,22 @@ static void unknown_name_has_no_addresses(void **state) {
     address_list_clear(&list);
 }
 
+/* Which one that is depends on the machine, and where it has no such way, on nothing. */
+static void outgoing_first_keeps_every_address(void **state) {
+    (void)state;
+    struct address_list before = address_list_of_interfaces();
+    struct address_list after = address_list_of_interfaces();
+    struct network_address absent = {.bytes = {192, 0, 2, 77}};
+    address_list_put_outgoing_first(&after);
+    assert_int_equal(after.count, before.count);
+    for (size_t i = 0; i < before.count; i++) {
+        assert_int_equal(times_in(&after, &before.items[i]), times_in(&before, &before.items[i]));
+    }
+    assert_int_equal(times_in(&after, &absent), 0);
+    address_list_clear(&before);
+    address_list_clear(&after);
+}
+
 static void machine_has_a_loopback_address(void **state) {
     (void)state;
     struct address_list list = address_list_of_interfaces();
@@ -64,6 +88,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_an_address_is_read_without_asking),
     cmocka_unit_test(canonical_name_is_given_when_asked_for),
     cmocka_unit_test(unknown_name_has_no_addresses),
+    cmocka_unit_test(outgoing_first_keeps_every_address),
     cmocka_unit_test(machine_has_a_loopback_address),
 };
 

@@ -2,8 +2,11 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "host/network/tcp_address.h"
+#include "host/network/tcp_listener.h"
 
 static void expect(const union tcp_address *address, const char *text, int port) {
     char described[TCP_ADDRESS_TEXT_SIZE];
@@ -107,7 +110,27 @@ static void a_host_is_written_unless_only_this_machine_can_have_it(void **state)
     expect_host("::", NULL);
 }
 
+static void the_other_end_of_a_socket_is_written_without_its_port(void **state) {
+    (void)state;
+    union tcp_address address;
+    char written[INET6_ADDRSTRLEN];
+    size_t count;
+    int listener;
+    int port;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_false(tcp_address_write_peer(fd, written)); /* there is none */
+    assert_int_equal(tcp_listener_open("::1", 0, &listener, &port, NULL), FAILURE_NONE);
+    assert_int_equal(tcp_address_resolve("::1", port, &address, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(connect(fd, &address.any, sizeof address.ipv6), 0);
+    assert_true(tcp_address_write_peer(fd, written));
+    assert_string_equal(written, "::1");
+    close(fd);
+    close(listener);
+    assert_false(tcp_address_write_peer(STDIN_FILENO, written)); /* it is no connection */
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_other_end_of_a_socket_is_written_without_its_port),
     cmocka_unit_test(a_host_is_written_unless_only_this_machine_can_have_it),
     cmocka_unit_test(who_connects_to_its_own_address_is_on_this_machine),
     cmocka_unit_test(ipv4_is_written_with_its_port),

@@ -149,6 +149,22 @@ static void await_answers(struct fixture *fixture, int count) {
     assert_int_equal(fixture->answers[count - 1], FAILURE_NONE);
 }
 
+/* What is opened later has not to find it out again. */
+static void all_lanes_are_where_the_first_one_was_reached(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up_lanes(&fixture, true);
+    assert_string_equal(text_string(&fixture.lanes.reached), "127.0.0.1");
+    static char nowhere[] = "name.invalid";
+    fixture.lanes.host = nowhere;
+    send_set(&fixture, "a");
+    send_wait(&fixture, "a");
+    await_answers(&fixture, 2);
+    rendezvous_lanes_drop(&fixture.lanes);
+    assert_int_equal(fixture.lanes.reached.length, 0);
+    tear_down(&fixture);
+}
+
 static void a_node_that_delegates_opens_each_other_lane_when_it_is_used(void **state) {
     (void)state;
     struct fixture fixture;
@@ -190,6 +206,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_lane_waits_while_another_asks),
     cmocka_unit_test(dropped_lanes_answer_what_was_asked_and_take_nothing_more),
     cmocka_unit_test(the_end_of_the_store_is_told),
+    cmocka_unit_test(all_lanes_are_where_the_first_one_was_reached),
     cmocka_unit_test(a_node_that_delegates_opens_each_other_lane_when_it_is_used),
     cmocka_unit_test(a_late_waiter_is_not_renewed_before_it_is_used),
 };

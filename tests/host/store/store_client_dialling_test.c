@@ -148,6 +148,57 @@ static void machine_that_accepts_is_not_given_up_as_one_that_refuses(void **stat
     tear_down(&fixture);
 }
 
+/* As many machines have an address of the same network of their own. */
+static void address_that_refuses_does_not_speak_for_one_that_is_slow(void **state) {
+    (void)state;
+    struct fixture fixture = {.host = "127.0.0.2 127.0.0.1"};
+    int fds[MORE_THAN_THE_QUEUE];
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    fixture.listening_fd = bind_port(&fixture.port);
+    fill_queue(fixture.listening_fd, fixture.port, fds);
+    start_client_with(&fixture, duration_from_milliseconds(600), SOON);
+    turn_until(&fixture, &fixture.connected);
+    assert_non_null(strstr(fixture.failure.message, " within 0.6 s, after "));
+    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
+        close(fds[i]);
+    }
+    tear_down(&fixture);
+}
+
+/* A client that tried it for 10 s would not get as far. */
+static void address_that_leads_nowhere_does_not_hold_up_the_next(void **state) {
+    (void)state;
+    struct fixture fixture = {.host = "127.0.0.1 127.0.0.2"};
+    int fds[MORE_THAN_THE_QUEUE];
+    assert_int_equal(event_loop_new(&fixture.loop, NULL), FAILURE_NONE);
+    int nowhere = bind_port(&fixture.port);
+    fill_queue(nowhere, fixture.port, fds);
+    assert_int_equal(
+        tcp_listener_open("127.0.0.2", fixture.port, &fixture.listening_fd, &fixture.port, NULL),
+        FAILURE_NONE);
+    serve(&fixture);
+    start_client(&fixture, duration_from_milliseconds(9000));
+    turn_until(&fixture, &fixture.connected);
+    assert_int_equal(fixture.failure.code, FAILURE_NONE);
+    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
+        close(fds[i]);
+    }
+    close(nowhere);
+    tear_down(&fixture);
+}
+
+/* Else many clients of a slow server would come again and again, and make it slower. */
+static void server_that_accepts_is_not_left_for_another_address_before_long(void **state) {
+    (void)state;
+    struct fixture fixture;
+    open_port_at(&fixture, "127.0.0.1");
+    fixture.host = "127.0.0.1 127.0.0.2";
+    start_client(&fixture, duration_from_milliseconds(600));
+    turn_until(&fixture, &fixture.connected);
+    assert_non_null(strstr(fixture.failure.message, " after 1 attempt: "));
+    tear_down(&fixture);
+}
+
 static void server_that_accepts_and_says_nothing_is_given_up(void **state) {
     (void)state;
     struct fixture fixture;
@@ -278,6 +329,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(attempt_that_is_cut_off_hides_no_refusal),
     cmocka_unit_test(machine_that_only_refuses_is_given_up_early_when_that_is_asked_for),
     cmocka_unit_test(machine_that_accepts_is_not_given_up_as_one_that_refuses),
+    cmocka_unit_test(address_that_refuses_does_not_speak_for_one_that_is_slow),
+    cmocka_unit_test(address_that_leads_nowhere_does_not_hold_up_the_next),
+    cmocka_unit_test(server_that_accepts_is_not_left_for_another_address_before_long),
     cmocka_unit_test(server_that_accepts_and_says_nothing_is_given_up),
     cmocka_unit_test(handshake_with_a_wrong_nonce_is_tried_again),
     cmocka_unit_test(answer_nobody_asked_for_ends_the_connection),
