@@ -34,9 +34,7 @@ static void more_than_there_can_be_is_not_there(void **state) {
 
 static void reserve_is_what_is_left_when_there_is_nothing_else(void **state) {
     (void)state;
-    if (process_has_memory_of_others()) {
-        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
-    }
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     assert_true(spare_memory_keep_reserve());
     struct rlimit before = taken_memory_begin();
     struct taken_memory *taken = taken_memory_take(NULL, LARGEST_PIECE);

@@ -91,13 +91,6 @@ static void assert_workers_are_gone(const struct fixture *fixture) {
     }
 }
 
-#define SKIP_WHERE_MEMORY_IS_ANOTHERS                                                              \
-    do {                                                                                           \
-        if (process_has_memory_of_others()) {                                                      \
-            SKIP_BECAUSE("a sanitizer or valgrind has the memory");                                \
-        }                                                                                          \
-    } while (false)
-
 static const int levels[] = {0, 1024, 8192, NOTHING};
 #define LEVELS (sizeof levels / sizeof *levels)
 

@@ -87,13 +87,6 @@ static inline void leave_memory_alone(void) {
 #endif
 }
 
-#define SKIP_WHERE_MEMORY_IS_ANOTHERS                                                              \
-    do {                                                                                           \
-        if (process_has_memory_of_others()) {                                                      \
-            SKIP_BECAUSE("a sanitizer or valgrind has the memory");                                \
-        }                                                                                          \
-    } while (false)
-
 /* In this process's own loop: a thread has an arena of its own, which the limit does not reach. */
 struct loop {
     struct muster_store_server *server;

@@ -49,4 +49,11 @@ static inline int process_cycles(int usual) {
     return cycles;
 }
 
+#define SKIP_WHERE_MEMORY_IS_ANOTHERS                                                              \
+    do {                                                                                           \
+        if (process_has_memory_of_others()) {                                                      \
+            SKIP_BECAUSE("a sanitizer or valgrind has the memory");                                \
+        }                                                                                          \
+    } while (false)
+
 #endif

@@ -75,7 +75,7 @@ static void what_another_user_has_put_there_is_not_used(void **state) {
     static const char *const names[] = {"link", "file"};
     struct failure failure;
     if (geteuid() != 0) {
-        skip(); /* only root can make another user's file */
+        SKIP_BECAUSE("only root can make another user's file");
     }
     for (size_t i = 0; i < 2; i++) {
         char *path = text_format("%s/%s", (const char *)*state, names[i]);

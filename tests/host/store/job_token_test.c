@@ -124,7 +124,7 @@ static void a_file_of_another_user_is_refused(void **state) {
     }
     assert_int_equal(unlink(path), 0);
     if (!is_given) {
-        skip();
+        SKIP_BECAUSE("only root can give a file to another user");
     }
 }
 

@@ -141,9 +141,7 @@ static void text_is_parsed_with_the_reserve_where_there_is_no_other_memory(void 
     (void)state;
     char input[900];
     enum failure_code codes[40];
-    if (process_has_memory_of_others()) {
-        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
-    }
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     memset(input, 'x', sizeof input);
     input[0] = input[sizeof input - 1] = '"';
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {

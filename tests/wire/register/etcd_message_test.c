@@ -265,9 +265,7 @@ static void message_without_memory_is_a_limit(void **state) {
     struct bytes message = {0};
     size_t failures = 0;
     enum failure_code code = FAILURE_LIMIT;
-    if (process_has_memory_of_others()) {
-        SKIP_BECAUSE("a sanitizer or valgrind has the memory");
-    }
+    SKIP_WHERE_MEMORY_IS_ANOTHERS;
     for (int i = 0; i < 40; i++) { /* an operation with a pair, and an unknown number */
         assert_int_equal(
             bytes_append(&message, "\x1a\x0a\x0a\x08\x12\x06\x0a\x01k\x2a\x01v\x38\x01", 14),
