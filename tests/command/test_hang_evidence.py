@@ -155,7 +155,7 @@ def test_a_user_who_signals_twice_does_not_wait_for_a_look(muster, scratch):
     running.wait_until(lambda: (scratch / "looking").exists(), "the look")
     running.signal(15)
     running.wait_until(lambda: "Received SIGTERM" in running.err(), "the first signal")
-    running.signal(15)
+    running.signal(2)
     assert running.finish().status == 1
 
 

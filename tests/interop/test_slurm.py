@@ -126,14 +126,19 @@ class Lasting:
             world = [line for line in self.lines("worlds") if f"/{len(nodes)} starts={starts}" in line]
             return all(any(line.startswith(start) for line in world) for start in wanted)
 
-        what = f"a world of {nodes}, not {self.lines('worlds')}\n{self.cluster.output(self.muster, self.job)}"
-        self.cluster.wait_for(is_there, what)
+        self.wait_for(is_there, f"a world of {nodes}", "worlds")
+
+    def wait_for(self, condition, what, notes):
+        def tell():
+            return f"{what}, not {self.lines(notes)}\n{self.cluster.output(self.muster, self.job)}"
+
+        self.cluster.wait_for(condition, tell)
 
     def wait_for_signal(self, name, *nodes):
         def is_there():
             return {line.split()[0] for line in self.lines("signals") if line.endswith(name)} >= set(nodes)
 
-        self.cluster.wait_for(is_there, f"{name} at {nodes}")
+        self.wait_for(is_there, f"{name} at {nodes}", "signals")
 
     def finish(self, starts=0):
         """The status of srun. A batch script whose job is requeued may have said the same before."""

@@ -34,7 +34,7 @@ def pytorch_port(muster, peer, scratch):
     """PyTorch's own server, in a process of its own."""
     script = shutil.copy(ROOT / "bench" / "torch_store_server.py", scratch)
     server = muster.start([script], program=peer.python, stdin=subprocess.PIPE)
-    server.wait_until(lambda: "PORT" in server.out(), "PyTorch's port", timeout=60)
+    server.wait_until(lambda: "\n" in server.out(), "PyTorch's port", timeout=60)
     yield int(server.out().split()[1])
     server.process.stdin.close()
     assert server.finish().status == 0

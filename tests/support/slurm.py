@@ -194,13 +194,15 @@ class Slurm:
         return "\n".join(texts)
 
     def wait_for(self, condition, what, timeout=240):
+        """`what`: words, or what returns them when the time is up."""
         deadline = time.monotonic() + timeout
         while True:
             value = condition()
             if value:
                 return value
             if time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout} s for {what}\n{self.logs()}")
+                told = what() if callable(what) else what
+                raise AssertionError(f"waited {timeout} s for {told}\n{self.logs()}")
             time.sleep(0.05)
 
     def wait_until_idle(self):
@@ -243,7 +245,9 @@ class Slurm:
         return self.wait_for(lambda: self.job(job).get("JobState") in states and self.job(job), f"{job}: {states}")
 
     def wait_for_output(self, muster, job, words, count=1):
-        self.wait_for(lambda: self.output(muster, job).count(words) >= count, f"{words!r} in {self.output(muster, job)}")
+        self.wait_for(
+            lambda: self.output(muster, job).count(words) >= count, lambda: f"{words!r} in {self.output(muster, job)}"
+        )
 
     def lose(self, node):
         """The machine is gone with everything on it, and Slurm has noticed (which else takes SlurmdTimeout)."""

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#define SIGNAL_NUMBER_INTERRUPT 2
+#define SIGNAL_NUMBER_QUIT 3
 #define SIGNAL_NUMBER_KILL 9
 #define SIGNAL_NUMBER_CHILD 17
 #define SIGNAL_NUMBER_STOP 19
