@@ -325,7 +325,7 @@ static void tell_of_signal(const struct agent *agent, int signal) {
                        machine->phase == AGENT_STOPPING;
     if (machine->phase == AGENT_STOPPING && machine->received_signal != 0) {
         log_warning(agent->log, "Received %s, killing workers", name);
-    } else if (has_workers && agent_machine_is_from_keyboard(signal)) {
+    } else if (has_workers && signal_repetition_is_from_keyboard(signal)) {
         log_warning(agent->log,
             "Received %s, shutting down workers: they have %g s (--shutdown-timeout), and a second "
             "signal kills them",
@@ -334,7 +334,7 @@ static void tell_of_signal(const struct agent *agent, int signal) {
         log_warning(agent->log,
             "Received %s, shutting down workers: they have %g s (--shutdown-timeout), and a second "
             "signal after %d s kills them",
-            name, duration_seconds(agent->config->shutdown_timeout), AGENT_REPETITION_SECONDS);
+            name, duration_seconds(agent->config->shutdown_timeout), SIGNAL_REPETITION_SECONDS);
     } else {
         log_warning(agent->log, "Received %s, shutting down workers", name);
     }
@@ -357,15 +357,10 @@ void agent_signal_received(void *context, int signal) {
     take(agent, (struct agent_event){.kind = AGENT_EVENT_SIGNAL_RECEIVED, .signal = signal});
 }
 
-static bool is_repetition(const struct agent *agent, int signal) {
-    return agent->node != NULL && agent_machine_is_repetition(node_machine_agent(agent->node),
-                                      signal, event_loop_now(agent->loop));
-}
-
 void agent_signal_came(void *context, int signal) {
     struct agent *agent = context;
     signal_passing_note(agent->passing, signal, false);
-    if (is_repetition(agent, signal)) {
+    if (signal_repetition_take(&agent->repetition, signal, event_loop_now(agent->loop))) {
         log_info(agent->log, "Received %s once more, which is taken for the same one",
             signal_name_from_number(signal));
     } else {

@@ -29,6 +29,7 @@
 #include "agent/workers/signal_passing.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/agent/signal_repetition.h"
 #include "core/launch/launch_config.h"
 #include "core/node/node_machine.h"
 #include "host/loop/event_loop.h"
@@ -51,6 +52,7 @@ struct agent {
     struct event_timer *deadline;
     struct signal_watch *signals;
     struct agent_guardian *guardian;
+    struct signal_repetition repetition;
     struct signal_passing *passing; /* NULL where nobody else signals workers */
     struct agent_scratch *scratch;  /* NULL when nobody asked for it */
     struct log_thread *log_thread;  /* NULL when no stream passes through it */

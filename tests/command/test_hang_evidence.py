@@ -196,6 +196,6 @@ def test_the_first_signal_of_a_user_waits_and_the_second_does_not(muster, scratc
     running.wait_until(lambda: (scratch / "ready.0").exists(), "the worker")
     running.signal(15)
     running.wait_until(lambda: "closing signal SIGTERM" in running.err(), "the first signal's effect")
-    running.signal(15)
+    running.signal(2)
     assert running.finish().status == 1
     assert reports(scratch) == {}

@@ -336,33 +336,16 @@ static void note_look_over(struct agent_step *step) {
 
 /* Signals to the agent. */
 
-bool agent_machine_is_from_keyboard(int signal) {
-    return signal == SIGNAL_NUMBER_INTERRUPT || signal == SIGNAL_NUMBER_QUIT;
-}
-
-bool agent_machine_is_repetition(
-    const struct agent_machine *machine, int signal, struct instant now) {
-    struct instant end =
-        instant_after(machine->received_at, duration_from_seconds(AGENT_REPETITION_SECONDS));
-    return machine->received_signal != 0 && !agent_machine_is_from_keyboard(signal) &&
-           instant_is_before(now, end);
-}
-
-static void note_signal(struct agent_step *step) {
-    step->machine->received_signal = step->event->signal;
-    step->machine->received_at = step->event->now;
-}
-
 /* A doubted failure is a failure of this node, although it may not be one of the job. */
 static void finish_for_signal(struct agent_step *step) {
     bool has_failed = step->machine->phase == AGENT_DOUBTING;
-    note_signal(step);
+    step->machine->received_signal = step->event->signal;
     agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     agent_step_finish(step, has_failed ? AGENT_OUTCOME_FAILED : AGENT_OUTCOME_SIGNALLED);
 }
 
 static void stop_for_signal(struct agent_step *step) {
-    note_signal(step);
+    step->machine->received_signal = step->event->signal;
     agent_step_announce(step, AGENT_EFFECT_ANNOUNCE_LEAVE);
     agent_step_begin_stop(step, AGENT_STOP_SIGNAL, step->event->signal);
 }
@@ -387,7 +370,7 @@ static void obey_signal_while_stopping(struct agent_step *step) {
     struct agent_machine *machine = step->machine;
     bool is_first = machine->received_signal == 0;
     if (is_first) {
-        note_signal(step);
+        machine->received_signal = step->event->signal;
         leave_for_signal(step);
     }
     if (machine->is_killing || (is_first && machine->hold.is_kill_due)) {

@@ -195,8 +195,6 @@ struct agent_effects {
     size_t count;
 };
 
-#define AGENT_REPETITION_SECONDS 5
-
 struct agent_settings {
     int worker_count;
     int max_restarts;
@@ -227,7 +225,6 @@ struct agent_machine {
     bool is_killing;             /* SIGKILL was sent */
     struct agent_hold hold;
     int received_signal; /* the handled signal that ends this agent; 0: none */
-    struct instant received_at;
     bool has_abandoned_processes;
     bool is_timer_armed;
     struct instant deadline;
@@ -240,17 +237,6 @@ void agent_machine_clear(struct agent_machine *machine);
  * in order. Events that have no handler in the phase are ignored. */
 void agent_machine_step(
     struct agent_machine *machine, const struct agent_event *event, struct agent_effects *effects);
-
-/* SIGINT or SIGQUIT. */
-bool agent_machine_is_from_keyboard(int signal);
-
-/* Whether this signal, sent to the agent's process, only says once more what the one before has
- * said; then the machine is not told of it. Who ends a job may send more
- * than one within moments: Slurm signals a step and has its srun signal it again, and systemd sends
- * SIGHUP behind SIGTERM. What comes from a keyboard, or after AGENT_REPETITION_SECONDS, is meant:
- * the user does not want to wait any longer. */
-bool agent_machine_is_repetition(
-    const struct agent_machine *machine, int signal, struct instant now);
 
 /* The attempt that runs or is being joined. While the agent stops for a restart, it is the next
  * attempt. */

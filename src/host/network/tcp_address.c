@@ -66,43 +66,24 @@ bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_
     return is_loopback_host(&host) || tcp_address_is_same_host(peer, own);
 }
 
-/* Writes the host without brackets. */
-static void write_numeric(
+bool tcp_address_write_numeric(
     const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]) {
     struct in6_addr host = host_of(address);
     bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&host);
     inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? &host.s6_addr[12] : host.s6_addr, out_text,
         INET6_ADDRSTRLEN);
-}
-
-static bool is_ip(const union tcp_address *address) {
-    return address->any.sa_family == AF_INET || address->any.sa_family == AF_INET6;
-}
-
-/* Of which there may be one on each network: the text lacks which. */
-static bool is_link_local(const union tcp_address *address) {
-    return address->any.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address->ipv6.sin6_addr);
+    return !IN6_IS_ADDR_LINKLOCAL(&host);
 }
 
 void tcp_address_describe(
     const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]) {
     char host[INET6_ADDRSTRLEN] = "?";
-    if (is_ip(address)) {
-        write_numeric(address, host);
+    if (address->any.sa_family == AF_INET || address->any.sa_family == AF_INET6) {
+        (void)tcp_address_write_numeric(address, host);
     }
     bool has_colons = strchr(host, ':') != NULL;
     snprintf(out_text, TCP_ADDRESS_TEXT_SIZE, "%s%s%s:%d", has_colons ? "[" : "", host,
         has_colons ? "]" : "", tcp_address_port(address));
-}
-
-bool tcp_address_write_peer(int fd, char out_text[static INET6_ADDRSTRLEN]) {
-    union tcp_address peer = {0};
-    socklen_t length = sizeof peer;
-    if (getpeername(fd, &peer.any, &length) != 0 || !is_ip(&peer) || is_link_local(&peer)) {
-        return false;
-    }
-    write_numeric(&peer, out_text);
-    return true;
 }
 
 enum failure_code tcp_address_resolve(const char *host, int port, union tcp_address *out_addresses,

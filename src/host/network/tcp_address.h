@@ -44,9 +44,10 @@ bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_
 void tcp_address_describe(
     const union tcp_address *address, char out_text[static TCP_ADDRESS_TEXT_SIZE]);
 
-/* The numeric address, without the port, to which a socket is connected. False where it is
- * connected to none, or to one that is not complete without the name of a network. */
-bool tcp_address_write_peer(int fd, char out_text[static INET6_ADDRSTRLEN]);
+/* The host in numbers, without the port and without brackets. False where that is not all of it: a
+ * link-local address needs the name of a network. */
+bool tcp_address_write_numeric(
+    const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]);
 
 /* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
  * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include "core/store/connection_silence.h"
-#include "host/network/tcp_address.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* Looks at the store's machine. */
@@ -85,12 +84,8 @@ static int count_at_first(const struct rendezvous_lanes *lanes) {
 }
 
 static void note_reached(struct rendezvous_lanes *lanes) {
-    int fd = store_access_descriptor(lanes->accesses[RENDEZVOUS_LANE_ASKER]);
-    char address[INET6_ADDRSTRLEN];
     text_clear(&lanes->reached);
-    if (fd != -1 && tcp_address_write_peer(fd, address)) {
-        text_append(&lanes->reached, address);
-    }
+    store_access_write_server(lanes->accesses[RENDEZVOUS_LANE_ASKER], &lanes->reached);
 }
 
 static void first_lane_connected(struct rendezvous_lanes *lanes, const struct failure *failure) {

@@ -53,6 +53,12 @@ int store_access_descriptor(const struct store_access *access) {
     return access->client != NULL ? store_client_descriptor(access->client) : -1;
 }
 
+void store_access_write_server(const struct store_access *access, struct text *out) {
+    if (access->client != NULL) {
+        store_client_write_server(access->client, out);
+    }
+}
+
 void store_access_write_address(const struct store_access *access, struct text *out) {
     if (access->client != NULL) {
         store_client_write_address(access->client, out);

@@ -34,6 +34,8 @@ struct duration store_access_silence(const struct store_access *access);
 /* As store_client_descriptor; -1 for a file. */
 int store_access_descriptor(const struct store_access *access);
 
+/* As store_client_write_server. Nothing for a file. */
+void store_access_write_server(const struct store_access *access, struct text *out);
 /* As store_client_write_address. Nothing for a file. */
 void store_access_write_address(const struct store_access *access, struct text *out);
 /* As store_client_write_obstacle. Nothing for a file. */

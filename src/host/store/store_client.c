@@ -364,6 +364,12 @@ struct store_client *store_client_new(
     return client;
 }
 
+void store_client_write_server(const struct store_client *client, struct text *out) {
+    if (is_ready(client)) {
+        store_link_write_server(client->link, out);
+    }
+}
+
 void store_client_write_address(const struct store_client *client, struct text *out) {
     if (is_ready(client)) {
         store_link_write_address(client->link, out);

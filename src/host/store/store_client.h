@@ -115,6 +115,9 @@ struct duration store_client_silence(const struct store_client *client);
 /* The socket; -1 without a connection. */
 int store_client_descriptor(const struct store_client *client);
 
+/* As store_link_write_server, of the connection that there is. */
+void store_client_write_server(const struct store_client *client, struct text *out);
+
 /* As store_link_write_address, of the connection that there is. */
 void store_client_write_address(const struct store_client *client, struct text *out);
 

@@ -318,6 +318,13 @@ bool store_link_is_connected(const struct store_link *link) {
     return !link->stream.is_connecting;
 }
 
+void store_link_write_server(const struct store_link *link, struct text *out) {
+    char address[INET6_ADDRSTRLEN];
+    if (tcp_address_write_numeric(&link->address, address)) {
+        text_append(out, address);
+    }
+}
+
 void store_link_write_address(const struct store_link *link, struct text *out) {
     char address[INET6_ADDRSTRLEN];
     if (link->proof.stage == STORE_PROOF_STAGE_PROVEN &&

@@ -62,6 +62,10 @@ void store_link_free(struct store_link *link);
 /* Whether the connection is established. The handshake may not be answered yet. */
 bool store_link_is_connected(const struct store_link *link);
 
+/* Appends the server's address, in numbers and without the port, where that is enough to find it
+ * again. */
+void store_link_write_server(const struct store_link *link, struct text *out);
+
 /* Appends this side's address as the server sees it, unless that is a loopback address. Nothing
  * where the two sides have not proved themselves. */
 void store_link_write_address(const struct store_link *link, struct text *out);

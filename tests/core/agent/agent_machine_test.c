@@ -288,27 +288,6 @@ static void a_second_signal_kills_at_once(void **state) {
     scene_end(&scene);
 }
 
-static bool is_repetition(const struct scene *scene, int signal, int64_t milliseconds) {
-    struct instant now = {milliseconds * NANOSECONDS_PER_MILLISECOND};
-    return agent_machine_is_repetition(&scene->machine, signal, now);
-}
-
-static void a_signal_is_repeated_for_some_seconds_unless_a_user_is_at_a_keyboard(void **state) {
-    (void)state;
-    struct scene scene = running_scene(5, ALONE);
-    assert_false(is_repetition(&scene, 15, 0)); /* nothing was said before */
-    scene.seconds = 2;
-    step(&scene, signalled(15), "signal_workers 15; arm_timer at=32.000");
-    assert_true(is_repetition(&scene, 15, 2000));
-    assert_true(is_repetition(&scene, 1, 6999));
-    assert_false(is_repetition(&scene, 15, 7000));
-    assert_false(is_repetition(&scene, 2, 2010));
-    assert_false(is_repetition(&scene, 3, 2010));
-    step(&scene, plain(AGENT_EVENT_ALL_GONE), "disarm_timer; finish signalled=15");
-    assert_true(is_repetition(&scene, 15, 6000)); /* where it waits for other nodes */
-    scene_end(&scene);
-}
-
 static void a_signal_turns_a_restart_into_an_end_without_a_new_deadline(void **state) {
     (void)state;
     struct scene scene = running_scene(5, AMONG_PEERS);
@@ -461,7 +440,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_look_that_outlives_everybody_holds_nothing_up),
     cmocka_unit_test(a_second_signal_kills_at_once_whoever_is_looked_at),
     cmocka_unit_test(a_second_signal_kills_at_once),
-    cmocka_unit_test(a_signal_is_repeated_for_some_seconds_unless_a_user_is_at_a_keyboard),
     cmocka_unit_test(a_signal_turns_a_restart_into_an_end_without_a_new_deadline),
     cmocka_unit_test(a_signal_does_not_hide_the_failure_that_came_before),
     cmocka_unit_test(a_signal_while_joining_ends_at_once),

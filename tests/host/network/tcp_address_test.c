@@ -2,11 +2,8 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "host/network/tcp_address.h"
-#include "host/network/tcp_listener.h"
 
 static void expect(const union tcp_address *address, const char *text, int port) {
     char described[TCP_ADDRESS_TEXT_SIZE];
@@ -110,27 +107,26 @@ static void a_host_is_written_unless_only_this_machine_can_have_it(void **state)
     expect_host("::", NULL);
 }
 
-static void the_other_end_of_a_socket_is_written_without_its_port(void **state) {
-    (void)state;
-    union tcp_address address;
-    char written[INET6_ADDRSTRLEN];
+static void expect_numeric(const char *address, const char *text, bool is_complete) {
+    union tcp_address resolved;
     size_t count;
-    int listener;
-    int port;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_false(tcp_address_write_peer(fd, written)); /* there is none */
-    assert_int_equal(tcp_listener_open("::1", 0, &listener, &port, NULL), FAILURE_NONE);
-    assert_int_equal(tcp_address_resolve("::1", port, &address, 1, &count, NULL), FAILURE_NONE);
-    assert_int_equal(connect(fd, &address.any, sizeof address.ipv6), 0);
-    assert_true(tcp_address_write_peer(fd, written));
-    assert_string_equal(written, "::1");
-    close(fd);
-    close(listener);
-    assert_false(tcp_address_write_peer(STDIN_FILENO, written)); /* it is no connection */
+    char written[INET6_ADDRSTRLEN];
+    assert_int_equal(tcp_address_resolve(address, 1, &resolved, 1, &count, NULL), FAILURE_NONE);
+    assert_int_equal(tcp_address_write_numeric(&resolved, written), is_complete);
+    assert_string_equal(written, text);
+}
+
+static void numbers_are_all_of_an_address_unless_it_is_link_local(void **state) {
+    (void)state;
+    expect_numeric("192.0.2.7", "192.0.2.7", true);
+    expect_numeric("::ffff:192.0.2.7", "192.0.2.7", true);
+    expect_numeric("127.0.0.1", "127.0.0.1", true);
+    expect_numeric("2001:db8::1", "2001:db8::1", true);
+    expect_numeric("fe80::1%lo", "fe80::1", false);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_other_end_of_a_socket_is_written_without_its_port),
+    cmocka_unit_test(numbers_are_all_of_an_address_unless_it_is_link_local),
     cmocka_unit_test(a_host_is_written_unless_only_this_machine_can_have_it),
     cmocka_unit_test(who_connects_to_its_own_address_is_on_this_machine),
     cmocka_unit_test(ipv4_is_written_with_its_port),
