@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "host/network/tcp_silence.h"
-
 /* The time for one attempt to connect, handshake included. Then the next address is tried, or the
  * same again. Where there are several, one may lead nowhere: the others do not wait long until it
  * is connected, but longer each time all were tried. */
@@ -14,7 +12,7 @@ static const int first_attempts_milliseconds[FIRST_ATTEMPTS] = {250, 1000, 4000}
 
 /* Another machine may have one of the addresses, too, and refuse. So all have to. */
 static bool is_refused_everywhere(const struct store_client *client) {
-    return client->is_refused && client->unreached_attempts >= client->addresses.count;
+    return client->is_refused && client->vain_attempts >= client->addresses.count;
 }
 
 struct instant store_client_refusals_end(const struct store_client *client) {
@@ -38,16 +36,21 @@ static void give_up_connecting(struct store_client *client, bool is_refused) {
     store_client_give_up(client, &failure);
 }
 
-/* Notes how an attempt has ended. An address that cannot be reached says nothing about the server:
- * another address of it may refuse connections. */
+/* An address of a network to which this machine has no way says nothing about the server: another
+ * address of it may refuse connections. A machine that is silent may be there. */
+static bool has_no_way(int system_error) {
+    return system_error == ENETUNREACH || system_error == ENETDOWN;
+}
+
+/* Notes how an attempt has ended. */
 static void note_refusal(struct store_client *client, const struct failure *failure) {
     bool is_refusal = failure->system_error == ECONNREFUSED;
-    bool is_unreached = is_refusal || tcp_silence_is(failure->system_error);
+    bool is_nobody = is_refusal || has_no_way(failure->system_error);
     if (is_refusal && !client->is_refused) {
         client->refused_since = event_loop_now(client->loop);
     }
-    client->unreached_attempts = is_unreached ? client->unreached_attempts + 1 : 0;
-    client->is_refused = is_refusal || (client->is_refused && is_unreached);
+    client->vain_attempts = is_nobody ? client->vain_attempts + 1 : 0;
+    client->is_refused = is_refusal || (client->is_refused && is_nobody);
 }
 
 void store_client_retry(struct store_client *client, const struct failure *failure) {

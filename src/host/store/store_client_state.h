@@ -28,9 +28,8 @@ struct store_client {
     struct store_addresses addresses;
     struct backoff backoff;
     struct instant connect_deadline;
-    /* Attempts in a row that were refused, or found no machine. */
-    uint64_t unreached_attempts;
-    bool is_refused; /* since the time below nothing but refusals has come */
+    uint64_t vain_attempts; /* in a row that were refused, or had no way to go */
+    bool is_refused;        /* since the time below nothing but refusals has come */
     struct instant refused_since;
     struct failure end; /* why there is no connection */
 
