@@ -157,7 +157,7 @@ def run_pytest(options, folder, is_parallel=True, more=0):
     environment = dict(os.environ, MUSTER_BUILD=str(pathlib.Path(options.build).resolve()), MORE_TESTS=str(more))
     if options.part:
         environment["PART_OF_TESTS"] = options.part
-    pytest = [sys.executable, "-m", "pytest", "-q", "-rfE"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rfE", "--durations=12", "--durations-min=20"]
     with tempfile.TemporaryDirectory(prefix="muster-tests-") as scratch:
         report = pathlib.Path(scratch) / "report.xml"
         command = [*pytest, f"--junitxml={report}", folder]
