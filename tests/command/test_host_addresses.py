@@ -51,8 +51,8 @@ def make_bridged_job(make_job, scratch):
     register = scratch / "register"
     register.mkdir()
 
-    def make(nnodes, count, *options, kind=BridgedNetwork, prepare=BridgedNetwork.leave_as_it_is, conf=()):
-        job = make_job(nnodes, "--rdzv-backend", "dir", *options, path=register, conf=conf)
+    def make(nnodes, count, *options, kind=BridgedNetwork, prepare=BridgedNetwork.leave_as_it_is):
+        job = make_job(nnodes, "--rdzv-backend", "dir", *options, path=register)
         network = kind(scratch, count)
         networks.append(network)
         prepare(network)
@@ -101,7 +101,7 @@ def test_the_address_of_the_way_out_is_announced_first(make_bridged_job):
 @pytest.mark.parametrize("kind", [BridgedNetwork, LikeNetwork])
 def test_a_node_that_is_cut_off_alone_does_not_take_the_host_for_dead(make_bridged_job, kind):
     """Its own bridge refuses it where it looks for the host's."""
-    job, network = make_bridged_job("2:3", 3, kind=kind, conf=["keep_alive_interval=1", "silence_timeout=1"])
+    job, network = make_bridged_job("2:3", 3, kind=kind)
     job.wait_for_world("node1", "node2", "node3")
     network.hosts[2].unplug()
     job.wait_for_world("node1", "node2")
