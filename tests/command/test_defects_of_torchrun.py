@@ -176,8 +176,8 @@ def test_no_worker_is_orphaned_by_a_third_signal(muster, scratch):
     """torchrun gives up its clean-up at the third signal."""
     running = muster.start([*locally("--shutdown-timeout", 100), "sh", "-c", f": >ready.$RANK; {STUBBORN}"])
     running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
-    for _ in range(3):
-        running.signal(signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
+        running.signal(number)
         time.sleep(0.1)  # signals that come together are one
     running.finish(timeout=20)
     assert processes_with(scratch) == []

@@ -35,7 +35,7 @@ def test_nobody_is_admitted_where_the_job_shall_not_grow(make_job):
     job.start_host()
     world = job.wait_for_world("node1")
     late = job.start("node2")
-    late.wait_for_log("wait [node2")
+    late.wait_for_log("written won")  # that it waits
     world.end()
     assert job.succeeds()
     assert job.is_newest(world)
