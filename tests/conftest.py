@@ -30,9 +30,7 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Begins with what takes long, so that nothing is left to wait for at the end. With PART_OF_TESTS=K/N, plays the
-    tests whose names fall into the K-th of N parts."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """With PART_OF_TESTS=K/N, plays the tests whose names fall into the K-th of N parts."""
     if "PART_OF_TESTS" not in os.environ:
         return
     part, parts = map(int, os.environ["PART_OF_TESTS"].split("/"))
@@ -43,7 +41,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)  # where there is xdist
 def pytest_xdist_make_scheduler(config, log):
-    """Gives each of xdist's workers one test more than it plays, and not a tenth of all: some take minutes."""
+    """Gives each of xdist's workers one test more than it plays, and no large part of all: some take minutes, and
+    nobody else would play those behind them."""
     from xdist.scheduler import LoadScheduling
 
     class OneAhead(LoadScheduling):

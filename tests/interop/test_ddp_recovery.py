@@ -10,8 +10,6 @@ import pytest
 from support.binary import ROOT, Muster
 from support.leaks import ScratchDirectory
 
-pytestmark = pytest.mark.long
-
 WORKERS = 4
 STEPS = 64
 TOLERANCE = 1e-6

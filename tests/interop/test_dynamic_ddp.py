@@ -14,7 +14,7 @@ from support.etcd import Etcd, require_etcd
 from support.mixed_nodes import MixedJob
 from support.leaks import ScratchDirectory
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.long]
+pytestmark = pytest.mark.timeout(180)
 
 FILES = ["tests/interop/scripts/paused_training.py", "examples/pytorch/train_ddp.py", "examples/data/energy.csv"]
 STEPS = 40

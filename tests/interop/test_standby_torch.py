@@ -9,7 +9,7 @@ import pytest
 
 from support.standby_jobs import read_story
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
+pytestmark = pytest.mark.timeout(600)
 
 # Each attempt trains a few steps from its own seed, tells the losses bit for bit, and waits.
 TRAINING = """
