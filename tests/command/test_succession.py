@@ -14,6 +14,8 @@ from support.nodes import start_nodes, wait_until
 from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
+# The first world has all nodes, also where they are slow to start: what follows counts worlds and entries.
+PATIENT = ["last_call_timeout=20"]
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_othe
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to end"])
 def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
-    job = make_job_of_each_kind("1:3")
+    job = make_job_of_each_kind("1:3", conf=PATIENT)
     first = start_nodes(job, 3)
     first.of("node1").end(0)
     job.started[0].wait_for_log("successfully finished")
@@ -87,7 +89,7 @@ def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
 
 
 def test_a_node_that_was_done_and_gone_is_not_missed_by_the_next_host(make_job_of_each_kind):
-    job = make_job_of_each_kind("1:3")
+    job = make_job_of_each_kind("1:3", conf=PATIENT)
     first = start_nodes(job, 3)
     first.of("node2").end(0)
     job.started[0].wait_for_log(" draining")  # the host has heard so; before, the node would be missed
