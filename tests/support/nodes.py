@@ -161,7 +161,7 @@ class Node:
 
     def wait_until_done(self):
         """Until the node is in the exit barrier, and the record says so: before, it is missed however it ends."""
-        is_told = re.compile(r"-> write[^\n]* draining\n(.*\n)*.*<- written won|<- record[^\n]* draining\n")
+        is_told = re.compile(r"-> write[^\n]* draining\b[^\n]*\n(.*\n)*.*<- written won|<- record[^\n]* draining\b")
         self.wait_for_log("round <- counted")
         self.running.wait_until(lambda: is_told.search(self.err()), f"{self.name} to be done")
 
