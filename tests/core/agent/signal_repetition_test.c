@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
-#include "core/agent/signal_repetition.h"
+#include <signal.h>
 
-#define HANGUP 1
-#define INTERRUPT 2
-#define QUIT 3
-#define TERMINATE 15
+#include "core/agent/signal_repetition.h"
 
 static bool take(struct signal_repetition *repetition, int signal, int64_t milliseconds) {
     return signal_repetition_take(
@@ -16,40 +13,40 @@ static bool take(struct signal_repetition *repetition, int signal, int64_t milli
 static void the_first_signal_repeats_nothing(void **state) {
     (void)state;
     struct signal_repetition repetition = {0};
-    assert_false(take(&repetition, TERMINATE, 0));
+    assert_false(take(&repetition, SIGTERM, 0));
     struct signal_repetition other = {0};
-    assert_false(take(&other, INTERRUPT, 70000));
+    assert_false(take(&other, SIGINT, 70000));
 }
 
 static void what_follows_within_seconds_is_a_repetition_of_whatever_kind(void **state) {
     (void)state;
     struct signal_repetition repetition = {0};
-    assert_false(take(&repetition, TERMINATE, 2000));
-    assert_true(take(&repetition, TERMINATE, 2000));
-    assert_true(take(&repetition, HANGUP, 2001));
-    assert_true(take(&repetition, TERMINATE, 6999));
+    assert_false(take(&repetition, SIGTERM, 2000));
+    assert_true(take(&repetition, SIGTERM, 2000));
+    assert_true(take(&repetition, SIGHUP, 2001));
+    assert_true(take(&repetition, SIGTERM, 6999));
 }
 
 /* The seconds are counted from the first one: who repeats it again and again is heard. */
 static void what_comes_later_is_meant(void **state) {
     (void)state;
     struct signal_repetition repetition = {0};
-    assert_false(take(&repetition, TERMINATE, 2000));
-    assert_true(take(&repetition, TERMINATE, 6000));
-    assert_false(take(&repetition, TERMINATE, 7000));
-    assert_false(take(&repetition, TERMINATE, 7001));
+    assert_false(take(&repetition, SIGTERM, 2000));
+    assert_true(take(&repetition, SIGTERM, 6000));
+    assert_false(take(&repetition, SIGTERM, 7000));
+    assert_false(take(&repetition, SIGTERM, 7001));
 }
 
 static void who_is_at_a_keyboard_means_each_signal(void **state) {
     (void)state;
     struct signal_repetition repetition = {0};
-    assert_false(take(&repetition, INTERRUPT, 0));
-    assert_false(take(&repetition, INTERRUPT, 100));
-    assert_false(take(&repetition, QUIT, 200));
-    assert_true(take(&repetition, TERMINATE, 300));
-    assert_true(signal_repetition_is_from_keyboard(INTERRUPT));
-    assert_true(signal_repetition_is_from_keyboard(QUIT));
-    assert_false(signal_repetition_is_from_keyboard(TERMINATE));
+    assert_false(take(&repetition, SIGINT, 0));
+    assert_false(take(&repetition, SIGINT, 100));
+    assert_false(take(&repetition, SIGQUIT, 200));
+    assert_true(take(&repetition, SIGTERM, 300));
+    assert_true(signal_repetition_is_from_keyboard(SIGINT));
+    assert_true(signal_repetition_is_from_keyboard(SIGQUIT));
+    assert_false(signal_repetition_is_from_keyboard(SIGTERM));
 }
 
 static const struct CMUnitTest tests[] = {

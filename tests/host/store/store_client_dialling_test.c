@@ -100,6 +100,12 @@ static void fill_queue(int listening_fd, int port, int fds[MORE_THAN_THE_QUEUE])
     }
 }
 
+static void close_queued(const int fds[MORE_THAN_THE_QUEUE]) {
+    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
+        close(fds[i]);
+    }
+}
+
 static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
     (void)state;
     struct fixture fixture = {.host = "127.0.0.1"};
@@ -114,9 +120,7 @@ static void attempt_that_is_cut_off_hides_no_refusal(void **state) {
     turn_until(&fixture, &fixture.connected);
     assert_int_equal(fixture.failure.code, FAILURE_TIMEOUT);
     assert_non_null(strstr(fixture.failure.message, "Connection refused (errno 111)"));
-    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
-        close(fds[i]);
-    }
+    close_queued(fds);
     tear_down(&fixture);
 }
 
@@ -159,9 +163,7 @@ static void address_that_refuses_does_not_speak_for_one_that_is_slow(void **stat
     start_client_with(&fixture, duration_from_milliseconds(600), SOON);
     turn_until(&fixture, &fixture.connected);
     assert_non_null(strstr(fixture.failure.message, " within 0.6 s, after "));
-    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
-        close(fds[i]);
-    }
+    close_queued(fds);
     tear_down(&fixture);
 }
 
@@ -180,9 +182,7 @@ static void address_that_leads_nowhere_does_not_hold_up_the_next(void **state) {
     start_client(&fixture, duration_from_milliseconds(9000));
     turn_until(&fixture, &fixture.connected);
     assert_int_equal(fixture.failure.code, FAILURE_NONE);
-    for (int i = 0; i < MORE_THAN_THE_QUEUE; i++) {
-        close(fds[i]);
-    }
+    close_queued(fds);
     close(nowhere);
     tear_down(&fixture);
 }
