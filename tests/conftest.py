@@ -139,4 +139,6 @@ def make_lossy_network(scratch):
 @pytest.fixture(scope="session")
 def peer():
     """The installed PyTorch, or a skip that says why (a failure where CI=true)."""
-    return require_peer()
+    peer = require_peer()
+    yield peer
+    peer.forks.end()

@@ -46,16 +46,22 @@ def make_job_of_each_kind(make_register_job, request):
 
 def hosts_the_second_term(job, first):
     """Kills the first host, and returns the next one as soon as it has claimed its place."""
-    claim = job.scratch / "register/muster-job/entry.000000000003"
     first.kill()
-    wait_until(claim.exists, "a claim")
-    pid = int(json.loads(claim.read_text(encoding="utf-8"))["host"].rsplit("_", 2)[1])
+    wait_until(path_of_entry(job, 3).exists, "a claim")
+    pid = int(entry_of(job, 3)["host"].rsplit("_", 2)[1])
     return next(node for node in job.started if node.pid == pid)
 
 
+def path_of_entry(job, number):
+    return job.scratch / f"register/muster-job/entry.{number:012}"
+
+
+def entry_of(job, number):
+    return json.loads(path_of_entry(job, number).read_text(encoding="utf-8"))
+
+
 def port_of_first_host(job):
-    entry = json.loads((job.scratch / "register/muster-job/entry.000000000001").read_text(encoding="utf-8"))
-    return int(entry["addresses"].split()[0])
+    return int(entry_of(job, 1)["addresses"].split()[0])
 
 
 def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_job_of_each_kind):
@@ -75,7 +81,7 @@ def test_a_host_whose_worker_is_done_is_not_missed(make_job_of_each_kind, way):
     first = start_nodes(job, 3)
     first.of("node1").end(0)
     job.started[0].wait_for_log("successfully finished")
-    entry = job.scratch / "register/muster-job/entry.000000000003"
+    entry = path_of_entry(job, 3)
     wait_until(entry.exists, "an entry that says so")
     if way == signal.SIGKILL:
         job.started[0].kill()
@@ -94,10 +100,10 @@ def test_a_node_that_was_done_and_gone_is_not_missed_by_the_next_host(make_job_o
     first.of("node2").end(0)
     job.started[0].wait_for_log(" draining")  # the host has heard so; before, the node would be missed
     job.started[1].kill()
-    entry = job.scratch / "register/muster-job/entry.000000000003"
+    entry = path_of_entry(job, 3)
     wait_until(entry.exists, "an entry that says so")
     first.of("node1").end(0)
-    wait_until((job.scratch / "register/muster-job/entry.000000000004").exists, "another one")
+    wait_until(path_of_entry(job, 4).exists, "another one")
     job.started[0].kill()
     job.started[2].wait_for_log("hosts the store")
     first.of("node3").end(0)
@@ -219,6 +225,9 @@ def test_a_host_that_stood_still_is_deposed_and_follows(make_job_of_each_kind):
     world = job.wait_for_world("node1", "node2", "node3")
     assert "this one does not any more" in stopped.err(), job.tell()
     assert world.restarts == {0}, job.tell()
+    with RawClient(port_of_first_host(job)) as deposed:
+        answer = json.loads(deposed.get(b"/torch.rendezvous.job/muster/host"))
+    assert answer == {"muster_host": 1, "term": 2, "place": entry_of(job, 3)["addresses"]}, job.tell()
     world.end()
     assert job.succeeds()
 

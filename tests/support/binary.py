@@ -61,7 +61,7 @@ CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.S
 class Running:
     """A started process whose output goes to files, so that no pipe can fill."""
 
-    def __init__(self, command, scratch, number, environment, **popen):
+    def __init__(self, command, scratch, number, environment, spawn=subprocess.Popen, **popen):
         self.out_path = scratch / f"run{number}.out"
         self.err_path = scratch / f"run{number}.err"
         self.started = time.monotonic()
@@ -70,7 +70,7 @@ class Running:
             popen.setdefault("stdout", out)
             popen.setdefault("stderr", err)
             popen.setdefault("cwd", scratch)
-            self.process = subprocess.Popen([str(word) for word in command], env=environment, **popen)
+            self.process = spawn([str(word) for word in command], env=environment, **popen)
 
     @property
     def pid(self):
@@ -133,7 +133,7 @@ class Muster:
 
     def start(self, arguments, env=None, program=None, on=None, **popen):
         """Starts `muster ARGUMENTS`; `env` holds changes to the environment (None removes), `on` may be a
-        host of support.network."""
+        host of support.network, `spawn` Peer.spawn for another program of the peer's."""
         command = [program or self.binary, *arguments]
         running = Running(
             on.command(command) if on else command,

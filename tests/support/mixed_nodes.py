@@ -14,6 +14,7 @@
 import base64
 import json
 import shutil
+import subprocess
 import time
 
 from support.binary import ROOT
@@ -107,7 +108,8 @@ class MixedJob:
         if kind == "muster":
             running = self.muster.start(["run", *words], env={"PYTHON_EXEC": self.peer.python, **env}, on=on)
         else:
-            running = self.muster.start(words, program=self.peer.torchrun, env=env, on=on)
+            spawn = subprocess.Popen if on else self.peer.spawn
+            running = self.muster.start(words, program=self.peer.torchrun, env=env, on=on, spawn=spawn)
         node = Node(kind, number, running)
         self.nodes.append(node)
         return node

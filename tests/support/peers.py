@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from support.forked_python import ForkServer, can_begin_imported
+
 DEFAULT_ROOT = "/opt/peer/forky"
 
 
@@ -16,6 +18,16 @@ class Peer:
     def __init__(self, programs):
         self.python = programs / "python3"
         self.torchrun = programs / "torchrun"
+        self.forks = ForkServer(self.python)
+
+    def spawn(self, command, env, **popen):
+        """subprocess.Popen for its torchrun, and for a script that its python3 runs. They begin with torch imported, where
+        that makes no difference to them."""
+        program, *words = command
+        if not can_begin_imported(env):
+            return subprocess.Popen(command, env=env, **popen)
+        arguments = ["/usr/bin/torchrun", *words] if program == str(self.torchrun) else words
+        return self.forks.spawn(arguments, {**env, "USE_LIBUV": "0"}, **popen)
 
 
 def find_peer():

@@ -4,6 +4,7 @@
 import json
 import re
 import socket
+import subprocess
 
 DUMP_WORKER = """
 import json, os, signal, sys
@@ -126,26 +127,26 @@ class SideBySide:
             (directory / file_name).chmod(0o755)
         return directory
 
-    def _side(self, name, program, words, directory, env, timeout):
+    def _side(self, name, program, spawn, words, directory, env, timeout):
         environment = {"TMPDIR": directory / "tmp", "USE_LIBUV": 0, **(env or {})}
         environment = {key: fill(value, directory) for key, value in environment.items()}
         running = self.muster.start(
-            [*words], program=program, env=environment, cwd=directory
+            [*words], program=program, env=environment, cwd=directory, spawn=spawn
         )
         return Side(name, directory, running.finish(timeout))
 
     def run(self, arguments, files=None, env=None, timeout=60):
         self.count += 1
         sides = []
-        for name, program, extra in (
-            ("torchrun", self.peer.torchrun, {}),
-            ("muster", self.muster.binary, {"PYTHON_EXEC": self.peer.python}),
+        for name, program, spawn, extra in (
+            ("torchrun", self.peer.torchrun, self.peer.spawn, {}),
+            ("muster", self.muster.binary, subprocess.Popen, {"PYTHON_EXEC": self.peer.python}),
         ):
             directory = self._prepare(name, files)
             words = [fill(str(word), directory) for word in arguments]
             if name == "muster":
                 words = ["run", *words]
-            sides.append(self._side(name, program, words, directory, {**extra, **(env or {})}, timeout))
+            sides.append(self._side(name, program, spawn, words, directory, {**extra, **(env or {})}, timeout))
         return sides
 
 
