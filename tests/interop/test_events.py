@@ -108,16 +108,13 @@ def test_records_are_torchruns(muster, peer, scratch, job):
 def test_records_of_two_nodes_are_torchruns(muster, peer, scratch):
     """Each node tells its own place. (When one fails, torchrun's other node waits for its workers.)"""
     told = []
-    for program, first, environment in (
-        (peer.torchrun, [], {"USE_LIBUV": 0}),
-        (muster.binary, ["run"], {}),
-    ):
+    for program, spawn, first in ((peer.torchrun, peer.spawn, []), (muster.binary, subprocess.Popen, ["run"])):
         port = free_port()
         options = ["--nnodes", 2, "--nproc-per-node", 2, "--master-addr", "localhost", "--master-port", port]
         nodes = [
             muster.start(
                 [*first, *options, "--node-rank", rank, "--event-log-handler", "console", "--no-python", "true"],
-                program=program, env=environment,
+                program=program, spawn=spawn,
             )
             for rank in range(2)
         ]  # fmt: skip

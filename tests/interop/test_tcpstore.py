@@ -22,10 +22,9 @@ SCRIPTS = ROOT / "tests" / "interop" / "scripts"
 def test_pytorchs_client_finds_what_it_expects(muster, peer, scratch, test, host):
     server = Server(muster)
     script = shutil.copy(SCRIPTS / "use_tcpstore.py", scratch)
-    end = subprocess.run(
-        [peer.python, script, test, host, str(server.port)], cwd=scratch, capture_output=True, text=True, timeout=100
-    )
-    assert end.returncode == 0 and end.stdout == "done\n", end.stderr
+    client = muster.start([script, test, host, server.port], program=peer.python, spawn=peer.spawn)
+    end = client.finish(100)
+    assert end.status == 0 and end.out == "done\n", end.err
     assert server.running.err() == ""
 
 
