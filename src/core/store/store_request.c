@@ -26,6 +26,14 @@ static const struct {
     [STORE_BARRIER] = {"BARRIER", STORE_REPLY_BYTE},
 };
 
+bool store_request_touches(const struct store_request *request, struct slice prefix) {
+    bool touches = slice_starts_with(request->key, prefix);
+    for (size_t i = 0; i < request->count; i++) {
+        touches |= slice_starts_with(request->keys[i], prefix);
+    }
+    return touches;
+}
+
 const char *store_operation_name(enum store_operation operation) {
     return (unsigned)operation < STORE_OPERATION_COUNT ? operations[operation].name : "unknown";
 }

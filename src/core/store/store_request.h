@@ -6,6 +6,7 @@
 #ifndef MUSTER_CORE_STORE_STORE_REQUEST_H
 #define MUSTER_CORE_STORE_STORE_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,6 +92,9 @@ struct store_reply {
         } pop;
     };
 };
+
+/* Whether one of the request's keys (raw, with its leading '/') starts with the prefix. */
+bool store_request_touches(const struct store_request *request, struct slice prefix);
 
 /* The name of the operation in PyTorch ("COMPARE_SET"), for logs; "unknown" for other numbers. */
 const char *store_operation_name(enum store_operation operation);

@@ -142,10 +142,21 @@ static const char *standby_objection(
                : "turned away: this node does not host the job's store at present";
 }
 
+/* Such a node's record is another one, and its launcher exchanges ranks in another way. */
+static bool is_old_node(const struct store_peer *peer, const struct store_request *request) {
+    struct slice own = slice_from_string(peer->peers->own_prefix);
+    return peer->reader.decoder.is_old && own.length > 0 && store_request_touches(request, own);
+}
+
 /* Why a request closes its client, or NULL. */
 static const char *objection_to(
-    const struct store_peers *peers, const struct store_request *request) {
+    const struct store_peer *peer, const struct store_request *request) {
+    const struct store_peers *peers = peer->peers;
     const char *objection = peers->is_standing_by ? standby_objection(peers, request) : NULL;
+    if (objection == NULL && is_old_node(peer, request)) {
+        objection = "turned away: it is a node of a torchrun older than 2.1, which cannot be in a "
+                    "job with nodes of Muster's; workers of such a PyTorch can";
+    }
     return objection != NULL ? objection : store_presence_objection(peers->presence, request);
 }
 
@@ -211,7 +222,7 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
         return peer->stream.is_closed ? 0 : reading.decoded.consumed;
     }
     const char *objection =
-        code == FAILURE_NONE ? objection_to(peers, request) : reading.decoded.reason;
+        code == FAILURE_NONE ? objection_to(peer, request) : reading.decoded.reason;
     if (objection != NULL) {
         store_peer_dismiss(peer, objection);
         return 0;

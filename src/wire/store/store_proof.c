@@ -129,10 +129,7 @@ uint32_t store_proof_ping_answer(
 
 const char *store_proof_objection(
     const struct store_request *request, struct slice guarded_prefix) {
-    bool is_guarded = guarded_prefix.length > 0 && slice_starts_with(request->key, guarded_prefix);
-    for (size_t i = 0; i < request->count && guarded_prefix.length > 0; i++) {
-        is_guarded |= slice_starts_with(request->keys[i], guarded_prefix);
-    }
+    bool is_guarded = guarded_prefix.length > 0 && store_request_touches(request, guarded_prefix);
     return is_guarded ? "asked for a key of the job's nodes without having proved that it has "
                         "their token, "
                         "or its user by munge"

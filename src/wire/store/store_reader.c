@@ -13,6 +13,10 @@ void store_reader_clear(struct store_reader *reader) {
     store_request_decoder_clear(&reader->decoder);
 }
 
+static const char no_proof_of_old_clients[] =
+    "a client of a PyTorch older than 2.1, which cannot prove that it is of this job "
+    "(--auth none on all nodes would let it in)";
+
 static enum failure_code refuse(struct store_reading *out, const char *reason) {
     (void)snprintf(out->decoded.reason, sizeof out->decoded.reason, "%s", reason);
     return FAILURE_PROTOCOL;
@@ -48,16 +52,21 @@ enum failure_code store_reader_next(struct store_reader *reader, const struct st
     out->decoded.consumed = 0;
     out->decoded.needed = 0;
     out->presented = (struct slice){0};
-    bool is_open = gate->key == NULL || reader->proof.stage == STORE_PROOF_STAGE_PROVEN;
-    if (is_open || !reader->decoder.is_validated) {
+    if (gate->key == NULL || reader->proof.stage == STORE_PROOF_STAGE_PROVEN) {
         return take_request(reader, input, out);
     }
     struct slice prefix = gate->guarded_prefix;
-    enum failure_code code = take_proof(reader, gate, prefix, input, out);
+    enum failure_code code = FAILURE_NONE;
+    if (reader->decoder.is_validated && !reader->decoder.is_old) {
+        code = take_proof(reader, gate, prefix, input, out);
+    }
     if (code != FAILURE_NONE || out->decoded.consumed > 0) {
         return code;
     }
     code = take_request(reader, input, out);
+    if (reader->decoder.is_old && prefix.length == 0) {
+        return refuse(out, no_proof_of_old_clients);
+    }
     if (code == FAILURE_NONE) {
         struct store_request *request = &out->decoded.request;
         const char *objection = store_proof_objection(request, prefix);

@@ -55,7 +55,7 @@ static enum failure_code scan_blob(struct store_request_decoder *decoder, struct
     size_t limit = is_key ? decoder->limits.key_bytes : decoder->limits.value_bytes;
     if (length > limit) {
         return refuse_size(
-            out, input.data[0], is_key ? "a key length" : "a value length", length, limit);
+            out, decoder->operation, is_key ? "a key length" : "a value length", length, limit);
     }
     code = require(decoder, input, LENGTH_BYTES + (size_t)length, following, out);
     if (code == FAILURE_NONE) {
@@ -73,7 +73,7 @@ static enum failure_code scan_count(struct store_request_decoder *decoder, struc
     uint64_t count = little_endian_load64(input.data + decoder->scanned);
     if (count > decoder->limits.keys_per_request) {
         return refuse_size(
-            out, input.data[0], "a key count", count, decoder->limits.keys_per_request);
+            out, decoder->operation, "a key count", count, decoder->limits.keys_per_request);
     }
     decoder->scanned += LENGTH_BYTES;
     decoder->count = (size_t)count;
@@ -91,7 +91,7 @@ static enum failure_code scan_list(struct store_request_decoder *decoder, struct
         size_t least = (code == FAILURE_INCOMPLETE ? out->needed : decoder->scanned + following);
         if (code != FAILURE_LIMIT && least > decoder->limits.request_bytes) {
             return refuse_size(
-                out, input.data[0], "a request size", least, decoder->limits.request_bytes);
+                out, decoder->operation, "a request size", least, decoder->limits.request_bytes);
         }
         if (code != FAILURE_NONE) {
             return code;
@@ -135,35 +135,66 @@ static enum failure_code scan_operand(struct store_request_decoder *decoder, str
     return FAILURE_NONE;
 }
 
-static enum failure_code check_operation(const struct store_request_decoder *decoder,
-    uint8_t operation, struct store_decoded_request *out) {
-    if (!decoder->is_validated && operation != STORE_VALIDATE) {
+/* What the first byte of a request means, as an old client has it; STORE_VALIDATE: nothing. (7 is
+ * WATCH_KEY, which was never in the Python API, and which PyTorch has removed.) */
+static uint8_t old_operation(uint8_t byte) {
+    static const uint8_t operations[] = {STORE_SET, STORE_COMPARE_SET, STORE_GET, STORE_ADD,
+        STORE_CHECK, STORE_WAIT, STORE_COUNT_KEYS, STORE_VALIDATE, STORE_DELETE};
+    return byte < sizeof operations ? operations[byte] : STORE_VALIDATE;
+}
+
+static enum failure_code unknown_operation(uint8_t byte, struct store_decoded_request *out) {
+    (void)snprintf(out->reason, sizeof out->reason, "unknown operation 0x%02x", byte);
+    return FAILURE_PROTOCOL;
+}
+
+/* A first byte 0 begins a handshake, until what follows says otherwise (take_magic). */
+static enum failure_code take_first_byte(
+    struct store_request_decoder *decoder, uint8_t byte, struct store_decoded_request *out) {
+    decoder->operation = byte == 0 ? (uint8_t)STORE_VALIDATE : old_operation(byte);
+    decoder->is_old = decoder->operation != STORE_VALIDATE;
+    decoder->is_validated = decoder->is_old;
+    if (byte != 0 && !decoder->is_old) {
         (void)snprintf(out->reason, sizeof out->reason,
-            "first byte 0x%02x where VALIDATE is due: not a TCPStore client, or one of a PyTorch "
-            "older than 2.1, which has no such handshake",
-            operation);
-        return FAILURE_PROTOCOL;
-    }
-    if (decoder->is_validated && operation == STORE_VALIDATE) {
-        (void)snprintf(out->reason, sizeof out->reason, "VALIDATE a second time");
-        return FAILURE_PROTOCOL;
-    }
-    if (operation >= STORE_OPERATION_COUNT) {
-        (void)snprintf(out->reason, sizeof out->reason, "unknown operation 0x%02x", operation);
+            "first byte 0x%02x where VALIDATE is due: not a TCPStore client", byte);
         return FAILURE_PROTOCOL;
     }
     return FAILURE_NONE;
 }
 
-static enum failure_code check_magic(const uint8_t *operand, struct store_decoded_request *out) {
+static enum failure_code take_operation(
+    struct store_request_decoder *decoder, uint8_t byte, struct store_decoded_request *out) {
+    if (!decoder->is_validated) {
+        return take_first_byte(decoder, byte, out);
+    }
+    if (decoder->is_old) {
+        decoder->operation = old_operation(byte);
+        return decoder->operation == STORE_VALIDATE ? unknown_operation(byte, out) : FAILURE_NONE;
+    }
+    if (byte == STORE_VALIDATE) {
+        (void)snprintf(out->reason, sizeof out->reason, "VALIDATE a second time");
+        return FAILURE_PROTOCOL;
+    }
+    decoder->operation = byte;
+    return byte >= STORE_OPERATION_COUNT ? unknown_operation(byte, out) : FAILURE_NONE;
+}
+
+/* Where an old client begins with SET, the length of its key is in this place. */
+static enum failure_code take_magic(struct store_request_decoder *decoder, const uint8_t *operand,
+    struct store_decoded_request *out) {
     uint32_t magic = little_endian_load32(operand);
+    decoder->is_validated = true;
     if (magic == STORE_VALIDATE_MAGIC) {
         return FAILURE_NONE;
     }
+    if (magic <= decoder->limits.key_bytes) {
+        decoder->is_old = true;
+        decoder->scanned = 0;
+        return FAILURE_NONE;
+    }
     (void)snprintf(out->reason, sizeof out->reason,
-        "VALIDATE with 0x%08" PRIx32 " instead of 0x%08" PRIx32 ": not a TCPStore client, or one "
-        "of a PyTorch older than 2.1, which has no such handshake",
-        magic, (uint32_t)STORE_VALIDATE_MAGIC);
+        "VALIDATE with 0x%08" PRIx32 " instead of 0x%08" PRIx32 ": not a TCPStore client", magic,
+        (uint32_t)STORE_VALIDATE_MAGIC);
     return FAILURE_PROTOCOL;
 }
 
@@ -228,8 +259,8 @@ static void fill_operand(struct store_request_decoder *decoder, uint8_t operand,
 
 static void fill(
     struct store_request_decoder *decoder, struct slice input, struct store_request *request) {
-    *request = (struct store_request){.operation = (enum store_operation)input.data[0]};
-    const uint8_t *operands = store_grammar[input.data[0]];
+    *request = (struct store_request){.operation = (enum store_operation)decoder->operation};
+    const uint8_t *operands = store_grammar[decoder->operation];
     const uint8_t *position = input.data + 1;
     for (size_t i = 0; operands[i] != STORE_OPERAND_END; i++) {
         fill_operand(decoder, operands[i], &position, request);
@@ -252,7 +283,7 @@ static enum failure_code begin(
         out->needed = 1;
         return FAILURE_INCOMPLETE;
     }
-    enum failure_code code = check_operation(decoder, input.data[0], out);
+    enum failure_code code = take_operation(decoder, input.data[0], out);
     if (code == FAILURE_NONE) {
         decoder->scanned = 1;
         decoder->field = 0;
@@ -260,16 +291,14 @@ static enum failure_code begin(
     return code;
 }
 
-enum failure_code store_request_decoder_next(
+/* Scans what is left of the current request. */
+static enum failure_code scan(
     struct store_request_decoder *decoder, struct slice input, struct store_decoded_request *out) {
-    enum failure_code code = FAILURE_NONE;
-    if (decoder->scanned == 0) {
-        code = begin(decoder, input, out);
-        if (code != FAILURE_NONE) {
-            return code;
-        }
+    enum failure_code code = decoder->scanned == 0 ? begin(decoder, input, out) : FAILURE_NONE;
+    if (code != FAILURE_NONE) {
+        return code;
     }
-    const uint8_t *operands = store_grammar[input.data[0]];
+    const uint8_t *operands = store_grammar[decoder->operation];
     while (operands[decoder->field] != STORE_OPERAND_END) {
         code = scan_operand(decoder, input, operands, out);
         if (code != FAILURE_NONE) {
@@ -277,12 +306,20 @@ enum failure_code store_request_decoder_next(
         }
         decoder->field++;
     }
-    if (!decoder->is_validated) {
-        code = check_magic(input.data + 1, out);
-        if (code != FAILURE_NONE) {
-            return code;
+    return FAILURE_NONE;
+}
+
+enum failure_code store_request_decoder_next(
+    struct store_request_decoder *decoder, struct slice input, struct store_decoded_request *out) {
+    enum failure_code code = scan(decoder, input, out);
+    if (code == FAILURE_NONE && !decoder->is_validated) {
+        code = take_magic(decoder, input.data + 1, out);
+        if (code == FAILURE_NONE && decoder->is_old) {
+            code = scan(decoder, input, out);
         }
-        decoder->is_validated = true;
+    }
+    if (code != FAILURE_NONE) {
+        return code;
     }
     fill(decoder, input, &out->request);
     out->consumed = decoder->scanned;

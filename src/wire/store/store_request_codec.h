@@ -25,7 +25,9 @@
  * small. */
 struct store_request_decoder {
     struct store_limits limits;
-    bool is_validated;   /* the handshake has been seen */
+    bool is_validated;   /* the handshake has been seen, or has not to be */
+    bool is_old;         /* a client of PyTorch 2.0 or older, which has no handshake */
+    uint8_t operation;   /* of the current request */
     uint8_t field;       /* operand that the scan has reached */
     size_t scanned;      /* bytes of the current request already scanned */
     size_t blobs_left;   /* blobs of the current list operand not yet scanned */
@@ -53,7 +55,8 @@ void store_request_decoder_clear(struct store_request_decoder *decoder);
  * request is valid until the next call, and only while the input stays at its address.
  *
  * Nothing is allocated until the whole request is there. Sizes that a client announces are checked
- * against the limits first. The first request must be VALIDATE with the magic number.
+ * against the limits first. The first request must be VALIDATE with the magic number, or one of
+ * PyTorch 2.0 or older: there the same requests have other numbers (TCPStore.cpp of its releases).
  * FAILURE_INCOMPLETE sets `needed`, which may be large because the client announced it.
  * FAILURE_LIMIT and FAILURE_PROTOCOL set `reason`; the caller must then close the connection. */
 __attribute__((warn_unused_result)) enum failure_code store_request_decoder_next(

@@ -61,6 +61,33 @@ static void without_a_key_everything_may_be_asked(void **state) {
     tear_down(&fixture);
 }
 
+/* "asks" is GET in PyTorch 2.0. */
+static enum failure_code old_client_asks(
+    uint8_t token, const char *guarded_prefix, const char *asks, size_t length) {
+    struct fixture fixture;
+    set_up(&fixture, token, guarded_prefix);
+    store_reader_clear(&fixture.reader);
+    store_reader_init(&fixture.reader, &STORE_LIMITS_DEFAULT);
+    enum failure_code code = FAILURE_NONE;
+    for (int i = 0; i < 2 && code == FAILURE_NONE; i++) { /* its first request, and a later one */
+        code = read_bytes(&fixture, asks, length);
+        assert_true(code != FAILURE_NONE || fixture.reading.is_request);
+    }
+    tear_down(&fixture);
+    return code;
+}
+
+static void old_clients_may_ask_for_what_is_not_guarded(void **state) {
+    (void)state;
+    static const char asks[] = "\x02\x02\0\0\0\0\0\0\0/k";
+    static const size_t length = sizeof asks - 1;
+    assert_int_equal(old_client_asks(0, NULL, asks, length), FAILURE_NONE);
+    assert_int_equal(old_client_asks(7, "/other", asks, length), FAILURE_NONE);
+    assert_int_equal(old_client_asks(7, "/k", asks, length), FAILURE_PROTOCOL);
+    assert_int_equal(old_client_asks(7, NULL, asks, length), FAILURE_PROTOCOL);
+    assert_int_equal(old_client_asks(7, NULL, asks, 1), FAILURE_PROTOCOL); /* at its first byte */
+}
+
 static void a_proof_opens_the_store(void **state) {
     (void)state;
     struct fixture fixture;
@@ -109,6 +136,7 @@ static void guarded_keys_are_refused_and_others_served(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_key_everything_may_be_asked),
+    cmocka_unit_test(old_clients_may_ask_for_what_is_not_guarded),
     cmocka_unit_test(a_proof_opens_the_store),
     cmocka_unit_test(without_a_proof_a_request_is_refused_at_its_first_byte),
     cmocka_unit_test(guarded_keys_are_refused_and_others_served),

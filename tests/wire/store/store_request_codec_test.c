@@ -156,20 +156,62 @@ static enum failure_code verdict(bool is_validated, const char *hex, char *reaso
     return code;
 }
 
-static void clients_without_the_handshake_are_refused_by_name(void **state) {
+static void who_begins_in_another_way_is_refused_by_name(void **state) {
     (void)state;
     char reason[STORE_REASON_SIZE] = "";
-    /* ADD "init/" 1 as PyTorch 2.0 opens a connection. */
-    const char *old = "03 0500000000000000 696e69742f 0100000000000000";
-    assert_int_equal(verdict(false, old, reason), FAILURE_PROTOCOL);
-    assert_non_null(strstr(reason, "0x03"));
-    assert_non_null(strstr(reason, "older than 2.1"));
     assert_int_equal(verdict(false, "47 45 54", reason), FAILURE_PROTOCOL);
-    assert_non_null(strstr(reason, "not a TCPStore client"));
-    assert_int_equal(verdict(false, "00 0500000000000000", reason), FAILURE_PROTOCOL);
-    assert_non_null(strstr(reason, "VALIDATE with 0x00000005 instead of 0x3c85f7ce"));
+    assert_string_equal(reason, "first byte 0x47 where VALIDATE is due: not a TCPStore client");
+    assert_int_equal(verdict(false, "07", reason), FAILURE_PROTOCOL);
+    assert_int_equal(verdict(false, "09", reason), FAILURE_PROTOCOL);
+    assert_int_equal(verdict(false, "00 05000000", reason), FAILURE_PROTOCOL);
+    assert_string_equal(
+        reason, "VALIDATE with 0x00000005 instead of 0x3c85f7ce: not a TCPStore client");
     assert_int_equal(verdict(false, "00 cef785", reason), FAILURE_INCOMPLETE);
     assert_int_equal(verdict(false, HANDSHAKE, reason), FAILURE_NONE);
+}
+
+/* What PyTorch 2.0 and older send, and the same in later ones. */
+static void old_clients_have_no_handshake_and_other_numbers(void **state) {
+    (void)state;
+    static const struct {
+        const char *hex;
+        enum store_operation operation;
+    } old[] = {
+        {"03 0500000000000000 696e69742f 0100000000000000", STORE_ADD},
+        {"00 0100000000000000 6b 0200000000000000 7631", STORE_SET},
+        {"01 0100000000000000 6b 0100000000000000 61 0100000000000000 62", STORE_COMPARE_SET},
+        {"02 0100000000000000 6b", STORE_GET},
+        {"04 0100000000000000 0100000000000000 6b", STORE_CHECK},
+        {"05 0200000000000000 0100000000000000 6b 0100000000000000 6c", STORE_WAIT},
+        {"06", STORE_COUNT_KEYS},
+        {"08 0100000000000000 6b", STORE_DELETE},
+    };
+    for (size_t first = 0; first < sizeof old / sizeof *old; first++) {
+        struct store_request_decoder decoder;
+        struct store_decoded_request out;
+        store_request_decoder_init(&decoder, &STORE_LIMITS_DEFAULT);
+        for (size_t i = first; i < first + 2; i++) { /* as the first request, and later */
+            struct bytes input = bytes_from_hex(old[i % (sizeof old / sizeof *old)].hex);
+            for (size_t length = 0; length < input.length; length++) {
+                assert_int_equal(
+                    store_request_decoder_next(&decoder, (struct slice){input.data, length}, &out),
+                    FAILURE_INCOMPLETE);
+                assert_true(out.needed > length);
+            }
+            assert_int_equal(
+                store_request_decoder_next(&decoder, bytes_slice(&input), &out), FAILURE_NONE);
+            assert_int_equal(out.consumed, input.length);
+            assert_int_equal(out.request.operation, old[i % (sizeof old / sizeof *old)].operation);
+            bytes_clear(&input);
+        }
+        assert_true(decoder.is_old);
+        struct bytes unknown = bytes_from_hex("07");
+        assert_int_equal(
+            store_request_decoder_next(&decoder, bytes_slice(&unknown), &out), FAILURE_PROTOCOL);
+        assert_string_equal(out.reason, "unknown operation 0x07");
+        bytes_clear(&unknown);
+        store_request_decoder_clear(&decoder);
+    }
 }
 
 static void a_second_validate_is_refused(void **state) {
@@ -261,7 +303,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stream_is_cut_into_its_requests),
     cmocka_unit_test(validate_carries_the_magic),
     cmocka_unit_test(a_full_buffer_stays_as_it_was),
-    cmocka_unit_test(clients_without_the_handshake_are_refused_by_name),
+    cmocka_unit_test(who_begins_in_another_way_is_refused_by_name),
+    cmocka_unit_test(old_clients_have_no_handshake_and_other_numbers),
     cmocka_unit_test(a_second_validate_is_refused),
     cmocka_unit_test(unknown_operations_are_refused),
     cmocka_unit_test(lengths_are_refused_as_soon_as_they_are_announced),
