@@ -255,7 +255,7 @@ def test_a_crash_loop_uses_the_standby_workers_that_there_are_and_makes_no_more(
     assert end.status == 1, end
     told = [job.story(attempt) for attempt in range(1, 7)]
     started = [{line["pid"] for line in attempt} for attempt in told]
-    assert all(1 <= len(attempt) <= 2 for attempt in told), "a rank runs once in each attempt"
+    assert all(1 <= len(attempt) <= 2 for attempt in told), f"a rank runs once in each attempt: {told}"
     assert started[0] <= set(spares) and not set(spares) & set().union(*started[1:])
     assert job.said("standby workers ready") == job.said("started from standby") == 1
     assert not any(exists(spare) for spare in spares)
