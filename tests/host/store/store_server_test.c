@@ -214,14 +214,16 @@ static void answers_before_a_breach_are_delivered(void **state) {
     tear_down(&fixture);
 }
 
-static void client_older_than_the_handshake_is_told_apart(void **state) {
+static void old_clients_are_served_but_for_the_agents_own_keys(void **state) {
     (void)state;
     struct fixture fixture;
-    set_up(&fixture, NULL);
+    set_up_with(&fixture, (struct store_server_settings){.own_prefix = "/own/"});
     int old = client_connect(fixture.port);
     client_send(old, "\x03\x05\0\0\0\0\0\0\0init/\x01\0\0\0\0\0\0\0", 22);
+    client_expect(fixture.loop, old, "\x01\0\0\0\0\0\0\0", 8);
+    client_send(old, "\x02\x06\0\0\0\0\0\0\0/own/k", 15);
     client_expect_close(fixture.loop, old);
-    assert_true(remembered_log_has(&fixture.log, "PyTorch"));
+    assert_true(remembered_log_has(&fixture.log, "a node of a torchrun older than 2.1"));
     close(old);
     tear_down(&fixture);
 }
@@ -376,7 +378,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(half_a_request_disturbs_nobody),
     cmocka_unit_test(breach_closes_one_connection_with_a_line_that_names_it),
     cmocka_unit_test(answers_before_a_breach_are_delivered),
-    cmocka_unit_test(client_older_than_the_handshake_is_told_apart),
+    cmocka_unit_test(old_clients_are_served_but_for_the_agents_own_keys),
     cmocka_unit_test(announced_sizes_beyond_the_limits_close_before_they_cost),
     cmocka_unit_test(connections_beyond_the_limit_are_turned_away),
     cmocka_unit_test(renewal_without_prefix_forgets_everything_and_everyone),
