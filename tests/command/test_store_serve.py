@@ -158,23 +158,12 @@ def test_many_pipelined_requests_are_all_answered(server):
 
 # clients that mean no good
 
-OLD_SET = b"\x00" + blob(b"/k") + blob(b"v")  # PyTorch 2.0 and earlier: SET is 0, nothing comes before it
-OLD_ADD = b"\x03" + blob(b"init/") + struct.pack("<q", 1)
-
-
-@pytest.mark.parametrize("sent, words", [
-    (OLD_SET, "PyTorch"),
-    (OLD_ADD, "PyTorch"),
-    (b"GET / HTTP/1.1\r\n\r\n", ""),
-    (b"\xff" * 100, ""),
-    (b"\x00\x00\x00\x00\x00", ""),
-])
-def test_strangers_are_sent_away_at_the_door(server, sent, words):
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, bytes(5)])
+def test_strangers_are_sent_away_at_the_door(server, sent):
     with server.client() as witness, server.client(greets=False) as stranger:
         stranger.send(sent)
         assert stranger.is_closed()
         server.wait_for_log(f"client 127.0.0.1:{stranger.socket.getsockname()[1]}: ")
-        assert words in server.running.err()
         witness.ping()
 
 

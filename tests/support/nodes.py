@@ -12,6 +12,7 @@
 Worlds are told apart by the address of their workers' store, which is another one in every round.
 """
 
+import contextlib
 import os
 import re
 import time
@@ -90,7 +91,8 @@ class Worker:
                 fd = os.open(order, os.O_WRONLY | os.O_NONBLOCK)
             except OSError:
                 return False  # it is not listening yet
-            os.write(fd, f"{status}\n".encode())
+            with contextlib.suppress(BrokenPipeError):  # it is gone in this moment
+                os.write(fd, f"{status}\n".encode())
             os.close(fd)
             return True
 

@@ -29,12 +29,19 @@ while not os.path.exists("end." + environment["TORCHELASTIC_RESTART_COUNT"]):
 AFTER = 0.3  # --standby-after
 
 
+def read_line(line):
+    """A worker that was killed while it wrote has left a part of a line, behind which the next one went on."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return json.loads(line[line.rindex('{"attempt"') :])
+
+
 def read_story(scratch, attempt):
-    """What the workers of an attempt have told so far, by rank. The last line may not be whole yet, and one that was killed
-    while it wrote has left a part of its line, behind which the next one went on."""
+    """What the workers of an attempt have told so far, by rank. The last line may not be whole yet."""
     path = scratch / "story"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    told = [json.loads(line[line.rindex('{"attempt"') :]) for line in lines if line.endswith("\n")]
+    told = [read_line(line) for line in lines if line.endswith("\n")]
     return sorted((line for line in told if line["attempt"] == attempt), key=lambda line: line["rank"])
 
 

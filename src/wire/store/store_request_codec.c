@@ -179,7 +179,8 @@ static enum failure_code take_operation(
     return byte >= STORE_OPERATION_COUNT ? unknown_operation(byte, out) : FAILURE_NONE;
 }
 
-/* Where an old client begins with SET, the length of its key is in this place. */
+/* Where an old client begins with SET, the length of its key is in this place: its keys begin with
+ * '/'. */
 static enum failure_code take_magic(struct store_request_decoder *decoder, const uint8_t *operand,
     struct store_decoded_request *out) {
     uint32_t magic = little_endian_load32(operand);
@@ -187,7 +188,7 @@ static enum failure_code take_magic(struct store_request_decoder *decoder, const
     if (magic == STORE_VALIDATE_MAGIC) {
         return FAILURE_NONE;
     }
-    if (magic <= decoder->limits.key_bytes) {
+    if (magic > 0 && magic <= decoder->limits.key_bytes) {
         decoder->is_old = true;
         decoder->scanned = 0;
         return FAILURE_NONE;

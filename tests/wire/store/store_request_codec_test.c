@@ -166,6 +166,7 @@ static void who_begins_in_another_way_is_refused_by_name(void **state) {
     assert_int_equal(verdict(false, "00 05000000", reason), FAILURE_PROTOCOL);
     assert_string_equal(
         reason, "VALIDATE with 0x00000005 instead of 0x3c85f7ce: not a TCPStore client");
+    assert_int_equal(verdict(false, "00 00000000", reason), FAILURE_PROTOCOL);
     assert_int_equal(verdict(false, "00 cef785", reason), FAILURE_INCOMPLETE);
     assert_int_equal(verdict(false, HANDSHAKE, reason), FAILURE_NONE);
 }
