@@ -30,10 +30,8 @@ def become(request, descriptors):
         os.close(descriptor)
     os.environ.clear()
     os.environ.update({**ADDED, **request["environment"]})
-    try:
-        os.chdir(request["directory"])
-    except FileNotFoundError:  # the peer has another root
-        pass
+    has_directory = os.path.isdir(request["directory"])  # the peer has another root
+    os.chdir(request["directory"] if has_directory else "/")
     sys.argv = request["arguments"]
     sys.path[0] = os.path.dirname(sys.argv[0])
 

@@ -136,7 +136,7 @@ static enum failure_code scan_operand(struct store_request_decoder *decoder, str
 }
 
 /* What the first byte of a request means, as an old client has it; STORE_VALIDATE: nothing. (7 is
- * WATCH_KEY, which was never in the Python API, and which PyTorch has removed.) */
+ * WATCH_KEY, which PyTorch has removed, and which 1.13 does not offer to Python programs.) */
 static uint8_t old_operation(uint8_t byte) {
     static const uint8_t operations[] = {STORE_SET, STORE_COMPARE_SET, STORE_GET, STORE_ADD,
         STORE_CHECK, STORE_WAIT, STORE_COUNT_KEYS, STORE_VALIDATE, STORE_DELETE};
