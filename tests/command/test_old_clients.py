@@ -3,8 +3,6 @@
 
 import struct
 
-import pytest
-
 from support.binary import ROOT
 from support.store import RawClient, Server
 
@@ -56,15 +54,6 @@ def test_an_old_client_may_begin_with_a_set(muster):
         old.send(old_request(GET, b"/k"))
         assert old.receive_blob() == b"value"
         assert other.get(b"/k") == b"value"
-
-
-@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\n", b"\x07" + bytes(16), b"\x16\x03\x01", b"\x00" + b"\xff" * 4])
-def test_whoever_begins_otherwise_is_closed(muster, first):
-    server = Server(muster)
-    with old_client(server.port) as stranger:
-        stranger.send(first)
-        assert stranger.is_closed()
-    server.wait_for_log("not a TCPStore client")
 
 
 def test_a_node_of_an_old_torchrun_is_turned_away_and_old_workers_are_not(make_job):

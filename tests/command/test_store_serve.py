@@ -158,12 +158,15 @@ def test_many_pipelined_requests_are_all_answered(server):
 
 # clients that mean no good
 
-@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, bytes(5)])
+@pytest.mark.parametrize("sent", [
+    b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 100, bytes(5), b"\x00" + b"\xff" * 4, b"\x07" + bytes(16), b"\x16\x03\x01",
+])
 def test_strangers_are_sent_away_at_the_door(server, sent):
     with server.client() as witness, server.client(greets=False) as stranger:
         stranger.send(sent)
         assert stranger.is_closed()
         server.wait_for_log(f"client 127.0.0.1:{stranger.socket.getsockname()[1]}: ")
+        assert "not a TCPStore client" in server.running.err()
         witness.ping()
 
 

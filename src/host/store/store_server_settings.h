@@ -62,7 +62,8 @@ struct store_server_settings {
      * connection, and silence is judged as where there are none. */
     bool ends_presence_with_connection_only;
     /* Keys that start with this raw prefix are the agents' own: they have room when others have
-     * filled the store. Copied; NULL: there are none. */
+     * filled the store, and a client of PyTorch 2.0 or older that asks for one is closed. Copied;
+     * NULL: there are none. */
     const char *own_prefix;
     /* A raw key: `watched_written` is called when a client without a presence key writes it.
      * Copied; NULL: none. */
