@@ -21,14 +21,26 @@
         skip();                                                                                    \
     } while (false)
 
-/* main() for a module's test: `TEST_MAIN(tests)` with a `const struct CMUnitTest tests[]`; the
- * first command line argument filters tests by name pattern ("expired_*"). */
-#define TEST_MAIN(tests)                                                                           \
-    int main(int argument_count, char **arguments) {                                               \
-        if (argument_count > 1) {                                                                  \
-            cmocka_set_test_filter(arguments[1]);                                                  \
-        }                                                                                          \
-        return cmocka_run_group_tests(tests, NULL, NULL);                                          \
+/* The tests of one file, in a program that holds several (unit_program.c). */
+struct unit_test_file {
+    const char *path; /* as the compiler was told */
+    int (*run)(void); /* the number of tests that failed */
+    struct unit_test_file *next;
+};
+
+void unit_test_file_add(struct unit_test_file *file);
+
+/* Ends each test file, with its `static const struct CMUnitTest tests[]`. */
+#define UNIT_TESTS(tests) UNIT_TESTS_WITHIN(tests, NULL, NULL)
+
+/* The same, with functions that are called before and after all of them, or NULL. */
+#define UNIT_TESTS_WITHIN(tests, set_up, tear_down)                                                \
+    static int run_the_tests(void) {                                                               \
+        return cmocka_run_group_tests(tests, set_up, tear_down);                                   \
+    }                                                                                              \
+    __attribute__((constructor)) static void add_the_tests(void) {                                 \
+        static struct unit_test_file file = {.path = __FILE__, .run = run_the_tests};              \
+        unit_test_file_add(&file);                                                                 \
     }
 
 #endif

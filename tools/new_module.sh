@@ -44,7 +44,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(${name}_does_nothing_yet),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)
 END
 # the list stays sorted
 entry=$name

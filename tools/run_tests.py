@@ -6,8 +6,9 @@ ends with `N passed, N failed, N skipped`.
     tools/run_tests.py [--build DIRECTORY] [--only STAGE,STAGE] [--wrapper COMMAND] [--marks EXPRESSION] [--part K/N]
 
 A stage is a meson run (unit, simulation, fuzz corpora, source checks; `meson:SUITE+SUITE` runs only
-those suites), a pytest run or a check program. --wrapper is put before every meson test (valgrind),
---marks chooses among the pytest tests, and --part takes the K-th (from 0) of N parts of them, of about the same size.
+those suites), the unit tests of whole floors (`floors:FLOOR+FLOOR`, each in one process), a pytest run or a check
+program. --wrapper is put before every meson test and every floor (valgrind), --marks chooses among the pytest tests,
+and --part takes the K-th (from 0) of N parts of them, of about the same size.
 
 Tests of real processes are played beside each other, on machines that may be slow. Where a few of a stage fail,
 each is played once more, alone. One that passes then counts as passed, and is named as unsteady at the end, for
@@ -21,6 +22,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -82,7 +84,9 @@ def output_of_program(entry):
 def count_of_program(entry):
     """One meson test: cmocka programs say how many tests they hold, others count as one."""
     output = output_of_program(entry)
-    said = {word: int(number) for word, number in CMOCKA_COUNT.findall(output)}
+    said = collections.Counter()
+    for word, number in CMOCKA_COUNT.findall(output):  # once for each file
+        said[word] += int(number)
     result = entry["result"]
     reasons = CMOCKA_REASON.findall(output)
     if result == "SKIP":
@@ -117,6 +121,20 @@ def run_meson(options, suites=()):
         counts += Counts(failed=1)
     elif not options.wrapper:
         counts.play_again(failures, lambda name: passes(["meson", "test", "-C", str(build), "--quiet", name]))
+    return counts
+
+
+def run_floors(options, floors):
+    """Plays all unit tests of a floor in one process: for floors whose tests leave nothing behind, and what takes
+    long to begin (valgrind)."""
+    counts = Counts()
+    for floor in floors:
+        command = [*shlex.split(options.wrapper or ""), f"{options.build}/tests/{floor}_tests"]
+        played = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        result = "OK" if played.returncode == 0 else "FAIL"
+        counts += count_of_program({"stdout": played.stdout, "stderr": played.stderr, "result": result})
+        if played.returncode != 0:
+            print(played.stdout[-20000:] + played.stderr, flush=True)
     return counts
 
 
@@ -197,6 +215,8 @@ STAGES = {
 def run_stage(stage, options):
     if stage.startswith("meson:"):
         return run_meson(options, stage.removeprefix("meson:").split("+"))
+    if stage.startswith("floors:"):
+        return run_floors(options, stage.removeprefix("floors:").split("+"))
     return STAGES[stage](options)
 
 

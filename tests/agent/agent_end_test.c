@@ -95,4 +95,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(empty_name_of_an_error_file_is_none),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

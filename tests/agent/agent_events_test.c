@@ -280,4 +280,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_after_the_end_ends_the_waiting),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

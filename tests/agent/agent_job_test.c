@@ -21,4 +21,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(token_is_kept_from_workers_and_from_the_own_variables),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

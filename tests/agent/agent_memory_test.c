@@ -48,6 +48,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(memory_that_comes_back_is_kept_again),
 };
 
-int main(void) {
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TESTS(tests)

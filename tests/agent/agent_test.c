@@ -143,4 +143,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(grandchildren_do_not_outlive_the_job),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -66,4 +66,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_is_to_be_replaced_leaves_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

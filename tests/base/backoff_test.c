@@ -48,4 +48,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(different_seeds_wait_differently),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -67,4 +67,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_rest_of_a_slice_begins_where_it_is_told),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -60,4 +60,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_earlier_of_two_instants_is_found),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -53,4 +53,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_place_for_a_message_still_returns_the_code),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -73,4 +73,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_item_can_be_moved_or_taken_out),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -26,4 +26,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(hashes_are_those_of_the_paper),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -48,4 +48,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(levels_have_names_and_numbers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

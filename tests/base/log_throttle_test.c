@@ -52,4 +52,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(quiet_time_gives_one_burst_back_and_no_more),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(duplicate_of_null_string_is_null),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(strings_look_as_python_shows_them),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -41,4 +41,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(names_use_only_file_name_letters),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

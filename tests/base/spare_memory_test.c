@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_than_there_can_be_is_not_there),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

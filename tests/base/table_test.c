@@ -130,4 +130,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_chosen_to_collide_cost_no_more_than_others),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -147,4 +147,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_template_of_known_names_has_no_unknown_ones),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

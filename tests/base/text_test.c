@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(floats_are_decimal_and_finite),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

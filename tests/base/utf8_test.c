@@ -82,4 +82,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bytes_may_hold_zeros),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -126,4 +126,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(orders_that_make_no_sense_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

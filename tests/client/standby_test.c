@@ -440,4 +440,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_gate_there_is_no_standby_worker),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -305,4 +305,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(after_close_it_can_still_be_used),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -271,4 +271,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_agents_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

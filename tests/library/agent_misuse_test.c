@@ -158,4 +158,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(calls_in_the_wrong_order_are_errors),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

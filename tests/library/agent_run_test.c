@@ -114,4 +114,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(function_inherits_what_the_program_has_open),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -386,4 +386,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(end_of_the_program_ends_the_workers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -306,4 +306,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_function_gives_back),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -85,4 +85,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(codes),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

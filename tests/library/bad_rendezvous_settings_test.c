@@ -422,4 +422,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_backend_fills_in),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

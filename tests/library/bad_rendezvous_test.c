@@ -246,4 +246,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_situation_was_played),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -464,4 +464,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(keys_of_a_request_and_its_time, begin, end),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

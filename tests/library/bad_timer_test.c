@@ -266,4 +266,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(after_its_server_has_gone),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -33,4 +33,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(library_says_its_version),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -95,4 +95,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(probes_hear_what_the_callback_says),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -291,4 +291,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ten_thousand_of_each_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -288,11 +288,6 @@ static const struct CMUnitTest tests[] = {
 };
 
 int main(int argument_count, char **arguments) {
-    if (argument_count == 3 && strcmp(arguments[1], "--hold") == 0) {
-        return hold_a_timer(arguments[2]);
-    }
-    if (argument_count > 1) {
-        cmocka_set_test_filter(arguments[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    bool is_executed = argument_count == 3 && strcmp(arguments[1], "--hold") == 0;
+    return is_executed ? hold_a_timer(arguments[2]) : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,4 +220,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_cannot_be_asked_for_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

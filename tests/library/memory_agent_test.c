@@ -158,6 +158,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(agent_in_its_program_is_an_error),
 };
 
-int main(void) {
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TESTS(tests)

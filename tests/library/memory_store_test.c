@@ -301,6 +301,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(client_of_a_high_descriptor_is_turned_away),
 };
 
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, NULL);
-}
+UNIT_TESTS_WITHIN(tests, begin, NULL)

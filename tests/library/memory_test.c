@@ -367,6 +367,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(local_timers_are_asked_for_again),
 };
 
-int main(void) {
-    return cmocka_run_group_tests(tests, begin, end);
-}
+UNIT_TESTS_WITHIN(tests, begin, end)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(line_that_has_no_room_is_cut),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

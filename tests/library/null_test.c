@@ -198,4 +198,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timer_servers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -216,4 +216,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(backend_of_a_freed_rendezvous_is_asked_no_more),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

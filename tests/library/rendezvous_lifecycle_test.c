@@ -230,4 +230,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(fork_while_one_lives_takes_nothing_from_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -92,4 +92,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(default_of_sigpipe_ends_nobody),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

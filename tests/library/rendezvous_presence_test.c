@@ -273,4 +273,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(node_that_cannot_be_present_says_so_and_goes_on),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

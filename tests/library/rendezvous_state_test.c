@@ -145,4 +145,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ten_thousand_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -301,4 +301,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_of_torchruns_kind_meet),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

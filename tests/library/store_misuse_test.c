@@ -121,4 +121,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(server_that_ends_is_an_error_and_no_signal),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

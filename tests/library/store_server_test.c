@@ -279,4 +279,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_servers_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

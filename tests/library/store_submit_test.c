@@ -251,4 +251,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(raw_keys_are_those_of_the_server),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -214,4 +214,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_stores_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -508,4 +508,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_torchrun_node_takes_part),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -334,4 +334,4 @@ static const struct CMUnitTest tests[] = {
     SEEDED(uniform_nodes_agree),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_dropped_is_never_done),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(odd_error_file_is_noted),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -199,4 +199,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(node_without_failures_still_shows_the_root_cause),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -115,4 +115,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_timeout_there_is_no_watch),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

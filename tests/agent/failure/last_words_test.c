@@ -52,4 +52,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(file_that_cannot_be_read_is_told_of),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -422,4 +422,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_that_were_never_connected_are_freed_without_a_word),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

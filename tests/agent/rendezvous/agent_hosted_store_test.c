@@ -185,4 +185,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_the_last_change_is_answered),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

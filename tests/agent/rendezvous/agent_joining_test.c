@@ -178,4 +178,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_has_joined_says_nothing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

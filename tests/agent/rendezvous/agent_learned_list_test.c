@@ -140,4 +140,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_connection_nothing_is_waited_for),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

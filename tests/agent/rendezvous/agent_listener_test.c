@@ -41,4 +41,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_local_job_whose_name_is_elsewhere_listens_everywhere),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -253,4 +253,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_address_and_the_stores_name_are_the_settings_own),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

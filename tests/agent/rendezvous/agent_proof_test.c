@@ -101,4 +101,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_asks_for_munge_learns_why_there_is_none),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

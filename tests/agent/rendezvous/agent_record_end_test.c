@@ -202,4 +202,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_is_freed_without_a_word),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

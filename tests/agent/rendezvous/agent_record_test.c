@@ -254,4 +254,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_host_is_told_that_a_stranger_has_written),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -15,4 +15,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_a_record_of_nothing_is_empty),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

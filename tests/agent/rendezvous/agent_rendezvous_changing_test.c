@@ -206,4 +206,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_without_a_connection_settles_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

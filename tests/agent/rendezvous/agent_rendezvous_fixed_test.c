@@ -106,4 +106,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lost_store_host_is_a_failed_peer),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

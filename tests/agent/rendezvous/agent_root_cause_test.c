@@ -211,4 +211,4 @@ static const struct CMUnitTest tests[] = {
     test_at_both(an_account_without_sense_is_left_out),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -242,4 +242,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

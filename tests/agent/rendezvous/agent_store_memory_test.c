@@ -29,4 +29,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_than_there_is_is_said),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -150,4 +150,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_directory_that_is_not_there_is_an_error),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

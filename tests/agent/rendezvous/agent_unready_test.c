@@ -139,4 +139,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_connection_nothing_is_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -193,4 +193,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_stores_of_all_rounds_are_counted_together),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

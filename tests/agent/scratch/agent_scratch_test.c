@@ -61,4 +61,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_than_the_memory_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -449,4 +449,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_standby_workers_nothing_is_added),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

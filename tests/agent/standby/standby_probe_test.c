@@ -61,4 +61,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_the_own_hello_counts),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

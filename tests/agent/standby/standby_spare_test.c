@@ -78,4 +78,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_it_says_after_its_gate_was_shut_is_not_heard),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

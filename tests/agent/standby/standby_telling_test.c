@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_effect_can_be_told),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

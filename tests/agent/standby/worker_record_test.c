@@ -109,4 +109,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_renewed_record_is_empty_and_nobodys),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -151,4 +151,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_refused_directory_is_told_and_no_matter),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -47,4 +47,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(program_hears_of_failures_and_their_cause),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -85,4 +85,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_agent_whose_events_cannot_be_written_does_not_start),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

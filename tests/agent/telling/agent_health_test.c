@@ -131,4 +131,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_port_that_cannot_be_had_is_a_warning),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -97,4 +97,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_other_threads_count_is_told),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -138,4 +138,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_standby_workers_would_save_is_told_as_far_as_it_is_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -323,4 +323,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_the_variable_there_is_no_watchdog),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -321,4 +321,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_holds_no_timers_any_more_ends_unnoticed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -132,4 +132,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nobody_is_a_guardian_too),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

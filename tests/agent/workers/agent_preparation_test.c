@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(log_directory_that_is_a_file_is_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

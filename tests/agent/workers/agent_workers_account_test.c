@@ -29,4 +29,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_known_of_an_end_is_said_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

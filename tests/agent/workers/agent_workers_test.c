@@ -141,4 +141,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(error_file_is_below_the_log_directory),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -68,4 +68,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_directory_nothing_is_made),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

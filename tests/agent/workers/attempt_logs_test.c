@@ -155,4 +155,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(thread_is_needed_only_for_redirected_streams),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

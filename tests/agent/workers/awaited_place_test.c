@@ -31,4 +31,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_kept_outlives_what_it_was_copied_from),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -97,4 +97,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_thread_may_answer_when_nobody_waits_any_more),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

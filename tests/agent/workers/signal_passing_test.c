@@ -230,18 +230,17 @@ static void everything_is_sent_without_a_witness(void **state) {
     tear_down(&fixture);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_agent_alone_got_is_sent),
-        cmocka_unit_test(what_the_witness_got_is_not_sent),
-        cmocka_unit_test(what_the_witness_got_long_ago_is_not_sent),
-        cmocka_unit_test(what_the_witness_tells_late_is_not_sent),
-        cmocka_unit_test(a_witness_that_does_not_answer_is_not_waited_for),
-        cmocka_unit_test(an_answer_is_about_the_signal_that_was_asked_for),
-        cmocka_unit_test(another_signal_than_the_witness_got_is_sent),
-        cmocka_unit_test(what_came_to_nobody_from_outside_is_sent_at_once),
-        cmocka_unit_test(workers_that_have_just_started_may_have_missed_it),
-        cmocka_unit_test(everything_is_sent_without_a_witness),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_the_agent_alone_got_is_sent),
+    cmocka_unit_test(what_the_witness_got_is_not_sent),
+    cmocka_unit_test(what_the_witness_got_long_ago_is_not_sent),
+    cmocka_unit_test(what_the_witness_tells_late_is_not_sent),
+    cmocka_unit_test(a_witness_that_does_not_answer_is_not_waited_for),
+    cmocka_unit_test(an_answer_is_about_the_signal_that_was_asked_for),
+    cmocka_unit_test(another_signal_than_the_witness_got_is_sent),
+    cmocka_unit_test(what_came_to_nobody_from_outside_is_sent_at_once),
+    cmocka_unit_test(workers_that_have_just_started_may_have_missed_it),
+    cmocka_unit_test(everything_is_sent_without_a_witness),
+};
+
+UNIT_TESTS(tests)

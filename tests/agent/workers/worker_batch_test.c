@@ -56,4 +56,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_first_that_cannot_be_started_is_named_and_the_others_are_workers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

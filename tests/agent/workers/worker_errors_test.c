@@ -244,4 +244,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(file_can_be_read_again),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

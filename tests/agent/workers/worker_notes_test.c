@@ -53,4 +53,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_it_was_doing_comes_last),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -72,4 +72,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_process_runs_the_workers_program),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

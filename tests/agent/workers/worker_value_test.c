@@ -65,4 +65,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(too_much_is_neither_written_nor_read),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

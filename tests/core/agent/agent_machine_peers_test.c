@@ -389,4 +389,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_cannot_be_ended_ends_the_doubt),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

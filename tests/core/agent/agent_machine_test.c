@@ -450,4 +450,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_exit_code_of_128_plus_our_signal_is_our_doing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

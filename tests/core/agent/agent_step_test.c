@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_end_stops_the_clock_and_tells_of_what_was_left),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

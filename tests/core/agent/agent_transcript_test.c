@@ -88,4 +88,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_kind_has_a_name),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

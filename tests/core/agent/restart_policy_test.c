@@ -55,4 +55,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_word_of_the_job_is_taken_whatever_it_is),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

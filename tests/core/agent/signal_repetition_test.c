@@ -56,4 +56,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_at_a_keyboard_means_each_signal),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

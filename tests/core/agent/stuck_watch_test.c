@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_other_state_starts_over),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -115,4 +115,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(words_are_appended),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_copy_stands_on_its_own),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

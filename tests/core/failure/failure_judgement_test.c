@@ -78,4 +78,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(consequences_are_called_so),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

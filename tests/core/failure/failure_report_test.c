@@ -234,4 +234,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_signal_without_a_name_is_still_a_signal),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

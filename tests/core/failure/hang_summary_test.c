@@ -43,4 +43,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_copy_outlives_what_it_was_taken_from),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

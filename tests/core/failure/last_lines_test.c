@@ -96,4 +96,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lines_are_appended),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cleared_config_is_empty),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -67,4 +67,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_torchruns_way_waits_for_a_worker_to_fail),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

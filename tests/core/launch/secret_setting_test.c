@@ -51,4 +51,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_setting_is_a_secret_by_its_key),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -286,4 +286,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_refusal_says_why),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

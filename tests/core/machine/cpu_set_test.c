@@ -101,4 +101,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sets_unite),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

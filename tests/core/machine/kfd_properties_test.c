@@ -40,4 +40,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(last_line_needs_no_newline),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

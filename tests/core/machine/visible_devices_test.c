@@ -108,4 +108,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(machine_without_devices_shows_none),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

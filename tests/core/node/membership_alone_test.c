@@ -87,4 +87,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_only_nodes_among_others_hear_has_no_handler),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

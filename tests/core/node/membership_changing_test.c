@@ -486,4 +486,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_closed_record_lets_workers_finish),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -113,4 +113,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_has_nothing_to_say_ends_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

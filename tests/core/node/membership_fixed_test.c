@@ -273,4 +273,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_only_changing_nodes_hear_has_no_handler),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

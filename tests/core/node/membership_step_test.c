@@ -129,4 +129,4 @@ static const struct CMUnitTest tests[] = {
     IN_A_STEP(nothing_keeps_an_agent_that_is_settled),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -126,4 +126,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_stage_has_a_name_of_its_own),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

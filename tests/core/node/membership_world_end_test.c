@@ -216,4 +216,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_membership_may_end_while_it_settles),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -264,4 +264,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_machine_is_told_when_it_happened),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -382,4 +382,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_others_go_on_without_a_node_that_leaves),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -209,4 +209,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_leaves_says_so_before_it_ends),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -282,4 +282,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_without_standby_workers_has_no_plan),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

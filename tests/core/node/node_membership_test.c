@@ -117,4 +117,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_membership_may_end_at_any_time_and_frees_what_it_knows),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -32,4 +32,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_to_be_done_is_the_performers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

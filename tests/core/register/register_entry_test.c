@@ -128,4 +128,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(kinds_have_names),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -61,4 +61,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(long_ids_keep_their_beginning_and_differ),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -219,4 +219,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ipv6_addresses_are_written_in_the_shortest_form),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -127,4 +127,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_of_several_addresses_is_enough),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -231,4 +231,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ten_thousand_nodes_are_watched_in_any_order),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

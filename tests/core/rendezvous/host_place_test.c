@@ -51,4 +51,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_text_has_a_limit),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_earliest_moment_to_come_wakes),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -133,4 +133,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_text_form_is_read_back),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_is_found_by_all_of_its_name),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

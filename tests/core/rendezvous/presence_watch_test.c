@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_agent_that_has_gone_is_forgotten),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -211,4 +211,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(actions_have_upstreams_names),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -220,4 +220,4 @@ static const struct CMUnitTest tests[] = {
     WITH_SUCCESSION(a_host_that_only_connects_again_knows_what_the_others_wish),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -267,4 +267,4 @@ static const struct CMUnitTest tests[] = {
     SCENE_TEST(a_heartbeat_is_sent_when_it_is_due_and_in_time),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

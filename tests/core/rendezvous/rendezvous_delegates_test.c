@@ -191,4 +191,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_closed_record_is_told_without_a_meeting),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

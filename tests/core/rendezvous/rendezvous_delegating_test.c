@@ -53,4 +53,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_leaves_ends_when_the_host_has_heard_of_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -259,4 +259,4 @@ static const struct CMUnitTest tests[] = {
     SCENE_TEST(nobody_is_told_where_nobody_listens),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

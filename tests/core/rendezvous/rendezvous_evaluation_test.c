@@ -291,4 +291,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(who_waits_beside_a_full_round_is_made_a_spare),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -398,4 +398,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_restart_given_back_while_this_node_was_cut_off_stays_so),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -47,4 +47,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_was_done_may_have_to_run_again),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -109,4 +109,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_else_is_held_up),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

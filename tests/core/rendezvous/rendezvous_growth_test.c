@@ -150,4 +150,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_world_that_lasted_forgives),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -234,4 +234,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_round_that_has_become_too_small_is_not_entered),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -76,4 +76,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_run_id_is_any_text),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

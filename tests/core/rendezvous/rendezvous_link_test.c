@@ -199,4 +199,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_name_is_another_one_of_musters),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -237,4 +237,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_thousand_nodes_of_the_largest_record_are_taken_out_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -163,4 +163,4 @@ static const struct CMUnitTest tests[] = {
     WITH_SUCCESSION(a_host_that_nobody_follows_is_given_up),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -242,4 +242,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(beside_nodes_that_tell_nobody_everybody_looks),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

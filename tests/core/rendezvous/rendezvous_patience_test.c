@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_end_takes_no_longer_than_it_may),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

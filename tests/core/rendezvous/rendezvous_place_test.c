@@ -151,4 +151,4 @@ static const struct CMUnitTest tests[] = {
     IN_PLACE(rank_0_is_ready_when_its_store_is_open),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

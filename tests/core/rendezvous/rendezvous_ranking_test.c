@@ -40,4 +40,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_all_roles_there_are_no_ranks),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -253,4 +253,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(somebody_waits_for_a_place_that_is_free),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

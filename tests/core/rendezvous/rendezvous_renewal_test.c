@@ -112,4 +112,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_spare_takes_the_place_of_a_node_that_leaves_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

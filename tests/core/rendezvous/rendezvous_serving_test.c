@@ -433,4 +433,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(many_who_come_one_by_one_take_few_writes),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -406,4 +406,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_transcript_line_says_what_is_not_as_usual),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

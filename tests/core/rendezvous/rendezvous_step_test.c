@@ -79,4 +79,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_closed_job_says_so_to_a_late_node),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

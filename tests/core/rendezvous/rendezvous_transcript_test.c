@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(effects_are_lines),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -178,4 +178,4 @@ static const struct CMUnitTest tests[] = {
     WITH_VIEW(the_first_of_a_complete_round_has_nobody_before_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

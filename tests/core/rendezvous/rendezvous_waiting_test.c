@@ -187,4 +187,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(long_lists_are_cut_and_foreign_names_stay_one_line, begin, end),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

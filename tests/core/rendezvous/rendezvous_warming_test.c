@@ -133,4 +133,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_job_that_ends_meanwhile_is_over),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -53,4 +53,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(wishes_differ_in_what_they_say_and_not_in_their_sequence),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -290,4 +290,4 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(who_is_late_does_not_wait_for_a_host_that_is_mute),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -333,4 +333,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_uniform_node_gives_torchrun_some_time_to_publish),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

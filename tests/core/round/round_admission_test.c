@@ -87,4 +87,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(where_no_ranks_are_exchanged_no_addresses_are_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

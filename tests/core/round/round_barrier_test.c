@@ -162,4 +162,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_round_that_is_abandoned_calls_the_barrier_off),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -229,4 +229,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_waits_for_the_meeting_learns_of_its_rival_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -77,4 +77,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_ranked_rounds_left_is_little),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

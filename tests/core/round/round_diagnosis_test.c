@@ -130,4 +130,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_store_of_its_own_that_does_not_open_is_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -378,4 +378,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_round_that_is_not_committed_in_time_says_so),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

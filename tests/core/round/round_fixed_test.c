@@ -478,4 +478,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ranks_that_do_not_fit_this_node_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -181,4 +181,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_of_a_job_with_a_register_are_named_apart),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -85,4 +85,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_reason_has_a_ceiling),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_was_told_where_the_workers_meet_asks_for_nothing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

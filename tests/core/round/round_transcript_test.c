@@ -109,4 +109,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(effects_read_as_one_line),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

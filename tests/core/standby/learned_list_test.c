@@ -140,4 +140,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_change_that_two_workers_tell_differently_is_not_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

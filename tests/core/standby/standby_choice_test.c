@@ -55,4 +55,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(auto_wants_python_and_two_cpus_for_each_worker),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

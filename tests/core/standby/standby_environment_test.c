@@ -139,4 +139,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_was_said_to_another_goes),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -46,4 +46,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_list_becomes_shorter_only_so_often),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(silence_is_told_once_and_not_at_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

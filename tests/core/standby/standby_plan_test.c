@@ -397,4 +397,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_plan_has_no_spares),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -198,4 +198,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_spare_that_learns_for_very_long_is_ended),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

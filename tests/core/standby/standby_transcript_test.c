@@ -58,4 +58,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_event_and_every_effect_has_a_name),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

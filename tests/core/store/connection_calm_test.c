@@ -56,4 +56,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_end_there_is_no_calm),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

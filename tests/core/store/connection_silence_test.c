@@ -102,4 +102,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_silence_rests_while_it_cannot_pass_the_limit),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

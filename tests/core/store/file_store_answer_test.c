@@ -332,4 +332,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_what_may_append_asks_for_a_writers_lock),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

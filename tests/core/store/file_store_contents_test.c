@@ -128,4 +128,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(room_is_asked_for_all_records_together),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -490,4 +490,4 @@ static const struct CMUnitTest tests[] = {
     store_test(a_barrier_on_text_closes_and_changes_nothing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -132,4 +132,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_census_is_taken_again_when_much_has_changed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

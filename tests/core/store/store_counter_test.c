@@ -54,4 +54,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(formatted_counters_read_back),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

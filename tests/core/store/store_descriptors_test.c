@@ -30,4 +30,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_limit_below_what_the_agent_itself_needs_serves_nobody),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_storm_does_not_leave_large_arrays_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

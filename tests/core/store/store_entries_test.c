@@ -97,4 +97,4 @@ static const struct CMUnitTest tests[] = {
     entries_test(room_is_never_more_than_the_limit),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

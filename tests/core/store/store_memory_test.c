@@ -51,4 +51,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_reserve_is_a_small_part),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -279,4 +279,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(what_is_gone_need_not_be_taken, setup, teardown),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

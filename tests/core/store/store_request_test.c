@@ -26,4 +26,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_operation_knows_its_reply),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

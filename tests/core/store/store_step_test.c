@@ -71,4 +71,4 @@ static const struct CMUnitTest tests[] = {
     step_test(the_reason_names_operation_and_limit),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

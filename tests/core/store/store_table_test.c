@@ -430,4 +430,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_owners_keys_have_room_when_others_have_filled_the_store),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -106,4 +106,4 @@ static const struct CMUnitTest tests[] = {
     waiters_test(expelling_takes_waits_out_of_all_lines),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -307,4 +307,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_silent_node_that_was_left_behind_ends_its_workers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

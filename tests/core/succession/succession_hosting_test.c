@@ -157,4 +157,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_that_come_back_are_not_waited_for),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -291,4 +291,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_register_that_is_away_is_asked_again),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -122,4 +122,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_that_are_done_are_missed_by_nobody),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

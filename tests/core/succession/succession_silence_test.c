@@ -106,4 +106,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_short_timeout_still_waits_for_two_renewals),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_event_has_a_name),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -115,4 +115,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_watchdog_that_stops_after_a_success_is_told_of_after_the_workers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(phases_have_names_and_meanings),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

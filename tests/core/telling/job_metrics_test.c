@@ -183,4 +183,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_watchdogs_kills_are_timed_from_the_deadline),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

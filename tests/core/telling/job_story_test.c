@@ -159,4 +159,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stop_has_its_reason),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -179,4 +179,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(agent_without_a_result_fails_to_run),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

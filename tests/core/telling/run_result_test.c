@@ -37,4 +37,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cleared_result_is_empty_and_can_be_cleared_again),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -83,4 +83,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_short_bound_leaves_no_time_for_others),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

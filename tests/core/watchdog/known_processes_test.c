@@ -49,4 +49,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_processes_in_one_place_are_not_mixed_up),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

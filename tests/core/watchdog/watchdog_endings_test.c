@@ -267,4 +267,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_was_looked_at_before_another_beginning_is_forgotten),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -151,4 +151,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_mistake_in_a_loop_is_told_a_few_times),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -94,4 +94,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_ancestor_that_has_ended_leaves_a_process_without_an_owner),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -300,4 +300,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_timer_is_shown),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

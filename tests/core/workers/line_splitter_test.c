@@ -287,4 +287,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_needle_makes_a_match),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -159,4 +159,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(names_that_mean_nothing_are_listed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

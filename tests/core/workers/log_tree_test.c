@@ -118,4 +118,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_the_text_dev_null_discards),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

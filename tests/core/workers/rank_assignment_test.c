@@ -57,4 +57,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_world_too_large_for_int_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -63,4 +63,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_texts_are_no_signals),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

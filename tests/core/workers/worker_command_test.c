@@ -97,4 +97,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_report_names_what_the_user_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -193,4 +193,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(too_few_devices_for_a_virtual_local_rank_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

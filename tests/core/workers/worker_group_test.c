@@ -175,4 +175,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_new_attempt_forgets_the_failures),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

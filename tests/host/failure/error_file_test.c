@@ -164,4 +164,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_cannot_be_written_is_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -136,4 +136,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(looks_may_be_under_way_when_the_collector_is_freed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -225,4 +225,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_no_child_of_ours_is_not_asked),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(more_files_than_are_told_are_counted),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -49,4 +49,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_programs_have_no_python_stack),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

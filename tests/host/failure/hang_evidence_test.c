@@ -124,4 +124,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_dead_process_leaves_a_report_that_says_so),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -108,4 +108,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_process_that_is_gone_is_said_to_be),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -73,4 +73,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_program_that_is_not_installed_is_missed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

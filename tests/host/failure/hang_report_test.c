@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(text_from_outside_cannot_control_a_terminal),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

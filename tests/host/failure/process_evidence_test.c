@@ -161,4 +161,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(victim_of_the_oom_killer_is_recognised),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

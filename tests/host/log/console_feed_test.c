@@ -244,4 +244,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(what_waits_for_a_stuck_console_is_bounded),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -249,4 +249,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_descriptors_of_one_place_are_recognised),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -311,4 +311,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_bounded_wait_gives_what_an_unbounded_one_does),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

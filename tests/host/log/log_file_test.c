@@ -109,4 +109,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(a_file_is_tried_again_after_a_second),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(many_lines_do_not_pile_up),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

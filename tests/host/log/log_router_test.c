@@ -393,4 +393,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(draining_gives_up_on_a_console_that_takes_nothing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -144,4 +144,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(records_keep_their_order_through_a_thread),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -203,4 +203,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(lines_that_the_disk_lacks_are_not_looked_for),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

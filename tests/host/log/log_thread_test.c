@@ -338,4 +338,4 @@ static const struct CMUnitTest tests[] = {
     WITH_DIRECTORY(a_thread_that_hangs_is_left_behind_and_the_records_saved),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -102,4 +102,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(no_terminal_gets_no_line),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

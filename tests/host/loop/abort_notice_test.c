@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_other_abort_stays_one),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -25,4 +25,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_wall_clock_is_the_systems),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

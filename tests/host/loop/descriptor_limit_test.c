@@ -45,4 +45,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_limit_that_is_read_is_the_soft_one),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -93,4 +93,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_end_without_reader_is_told),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

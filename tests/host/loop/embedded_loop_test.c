@@ -173,4 +173,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(child_is_another_process),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

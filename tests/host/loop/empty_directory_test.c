@@ -63,4 +63,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_link_is_kept_and_not_followed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -266,4 +266,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_loop_that_waits_is_told_of_the_end),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -155,4 +155,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sends_before_the_loop_comes_around_are_one_call),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -94,4 +94,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_no_file_is_refused_without_waiting),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

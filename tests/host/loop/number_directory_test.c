@@ -104,4 +104,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(overlong_path_is_cut_and_ended),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -181,4 +181,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_no_own_directory_is_not_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -34,4 +34,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signals_stay_with_the_thread_that_started_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

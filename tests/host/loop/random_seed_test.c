@@ -38,4 +38,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(uuids_are_fresh_and_of_version_four),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -118,4 +118,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_cannot_be_opened_is_named_with_the_reason),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -131,4 +131,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(broken_pipe_becomes_an_error),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -53,4 +53,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_not_there_is_not_usable),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

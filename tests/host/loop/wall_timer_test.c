@@ -130,4 +130,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_may_be_freed_when_it_fires),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -121,4 +121,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(integers_are_read_and_nothing_else),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -75,4 +75,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_the_compute_driver_a_render_node_is_no_gpu),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

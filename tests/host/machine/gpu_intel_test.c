@@ -85,4 +85,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(machine_without_render_nodes_has_none),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -209,4 +209,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(real_source_reads_this_processs_environment),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

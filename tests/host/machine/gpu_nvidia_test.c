@@ -100,4 +100,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(device_files_are_counted),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

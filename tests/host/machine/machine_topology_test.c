@@ -257,4 +257,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(this_machine_can_be_described),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

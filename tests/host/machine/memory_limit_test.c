@@ -87,4 +87,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(room_is_what_is_available_and_left_below_the_limits),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

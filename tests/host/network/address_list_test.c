@@ -92,4 +92,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(machine_has_a_loopback_address),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -158,4 +158,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(whoever_is_answered_may_free_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -163,4 +163,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_endpoint_may_go_while_clients_wait),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(another_library_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

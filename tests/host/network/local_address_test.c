@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(address_for_many_nodes_is_never_localhost),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_port_that_is_taken_is_named_in_the_failure),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

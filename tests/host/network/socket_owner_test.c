@@ -91,4 +91,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_connection_that_is_not_there_is_unknown),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

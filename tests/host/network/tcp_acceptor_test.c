@@ -130,4 +130,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_descriptors_clients_are_turned_away_and_told_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

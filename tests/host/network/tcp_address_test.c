@@ -137,4 +137,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(unknown_host_is_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

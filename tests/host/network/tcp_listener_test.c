@@ -215,4 +215,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(connected_socket_is_not_adopted),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lost_ways_are_silence_and_ends_are_not),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -334,4 +334,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_held_stream_notices_the_end_of_its_peer),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -318,4 +318,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nobody_takes_the_page_away),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

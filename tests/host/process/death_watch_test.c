@@ -142,4 +142,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_end_of_one_that_was_removed_is_not_told),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -103,4 +103,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_zeroed_fence_never_closes),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -120,4 +120,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(silent_agent_loses_its_workers_and_hears_of_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

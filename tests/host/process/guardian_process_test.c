@@ -95,4 +95,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(packet_of_another_size_is_passed_over),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(tree_goes_with_its_files_while_it_is_the_same),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -143,4 +143,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(process_with_the_fingerprint_is_ended_wherever_it_is),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -391,4 +391,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(family_tells_the_guardian_which_sessions_are_over),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

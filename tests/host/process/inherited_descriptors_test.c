@@ -80,4 +80,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(descriptors_from_the_first_on_are_closed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -173,4 +173,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(copy_sees_the_end_of_its_program),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -145,4 +145,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_end_of_the_first_thread_alone_says_nothing),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -447,4 +447,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_spare_that_is_taken_back_was_never_a_worker),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -37,9 +37,8 @@ static void name_is_seen_by_others(void **state) {
     close(ends[0]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(name_is_seen_by_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(name_is_seen_by_others),
+};
+
+UNIT_TESTS(tests)

@@ -149,4 +149,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_function_has_nothing_that_another_thread_has_just_opened),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

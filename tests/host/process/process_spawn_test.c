@@ -499,4 +499,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(thousand_starts_leave_nothing_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -161,4 +161,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_processes_are_visited),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

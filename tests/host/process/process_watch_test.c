@@ -241,4 +241,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(freed_watch_leaves_the_children_alone),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

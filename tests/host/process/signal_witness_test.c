@@ -129,16 +129,20 @@ static void nobody_can_be_freed(void **state) {
     signal_witness_free(NULL);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_are_told_and_do_not_end_it),
-        cmocka_unit_test(signals_to_the_group_do_not_reach_it),
-        cmocka_unit_test(nothing_of_the_agent_stays_open_in_it),
-        cmocka_unit_test(an_answer_comes_after_what_it_had_got),
-        cmocka_unit_test(one_that_has_ended_tells_so),
-        cmocka_unit_test(one_that_is_stopped_holds_up_no_end),
-        cmocka_unit_test(nobody_can_be_freed),
-    };
+static int begin(void **state) {
+    (void)state;
     (void)setpgid(0, 0); /* what is sent to the group is for this test alone */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(signals_are_told_and_do_not_end_it),
+    cmocka_unit_test(signals_to_the_group_do_not_reach_it),
+    cmocka_unit_test(nothing_of_the_agent_stays_open_in_it),
+    cmocka_unit_test(an_answer_comes_after_what_it_had_got),
+    cmocka_unit_test(one_that_has_ended_tells_so),
+    cmocka_unit_test(one_that_is_stopped_holds_up_no_end),
+    cmocka_unit_test(nobody_can_be_freed),
+};
+
+UNIT_TESTS_WITHIN(tests, begin, NULL)

@@ -145,4 +145,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_crew_without_work_is_freed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -72,4 +72,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(failure_may_be_left_out),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

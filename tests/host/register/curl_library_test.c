@@ -35,4 +35,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(installed_library_has_all),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

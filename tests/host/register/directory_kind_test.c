@@ -59,4 +59,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(description_names_the_directory),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -216,4 +216,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_names_are_listed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -243,4 +243,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(append_whose_reply_cannot_be_read_is_unknown),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

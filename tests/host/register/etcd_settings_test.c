@@ -106,4 +106,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(password_comes_from_a_file),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -168,4 +168,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cancelled_call_is_not_answered),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

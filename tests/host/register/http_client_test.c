@@ -311,4 +311,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cancelled_exchange_is_not_answered),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

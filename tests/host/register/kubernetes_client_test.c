@@ -288,4 +288,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cancelled_question_is_not_answered),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

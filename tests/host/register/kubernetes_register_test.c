@@ -119,4 +119,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(request_under_way_ends_with_the_register),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -177,4 +177,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_a_pod_lacks_is_named),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

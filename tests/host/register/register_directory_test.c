@@ -373,4 +373,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(jobs_of_one_directory_do_not_meet),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -370,4 +370,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(register_may_be_freed_where_it_tells),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

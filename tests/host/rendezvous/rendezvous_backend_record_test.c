@@ -148,4 +148,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_is_told_once_the_backend_is_disconnected),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -163,4 +163,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_end_of_the_store_is_told_once_and_is_no_silence),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -211,4 +211,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_late_waiter_is_not_renewed_before_it_is_used),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -155,4 +155,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sweeping_leaves_what_is_of_another_kind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

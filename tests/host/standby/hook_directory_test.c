@@ -106,4 +106,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_is_made_and_removed_on_a_thread_as_well),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

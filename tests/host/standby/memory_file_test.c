@@ -69,4 +69,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_head_stays_in_front_of_what_is_appended),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -42,4 +42,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_child_is_preferred_and_then_like_its_parent_again),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -256,4 +256,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_can_be_sent_to_a_standby_worker_that_is_gone),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

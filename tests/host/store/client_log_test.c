@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(many_lines_do_not_keep_out_that_the_store_is_full),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

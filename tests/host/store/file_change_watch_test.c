@@ -124,4 +124,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_missing_file_is_not_watched),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

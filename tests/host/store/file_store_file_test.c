@@ -298,4 +298,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_long_file_is_read_in_several_visits),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

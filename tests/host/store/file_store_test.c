@@ -467,4 +467,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_store_may_be_freed_by_whom_it_answers),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

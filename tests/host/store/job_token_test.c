@@ -136,4 +136,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_file_of_another_user_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -54,4 +54,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_little_is_kept),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -171,4 +171,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_keeps_munge_from_being_used_is_said),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -116,4 +116,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_installed_library_says_that_nobody_listens),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -89,4 +89,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(freeing_nothing_is_fine),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

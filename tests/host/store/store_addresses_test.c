@@ -134,4 +134,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(unknown_name_is_looked_up_each_time),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -96,4 +96,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(words_that_are_no_address_are_left_out),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -112,4 +112,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(queue_keeps_order_and_knows_who_is_due),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -340,4 +340,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(client_may_be_freed_from_its_callbacks),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -137,4 +137,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_client_may_vanish_while_munge_is_asked),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

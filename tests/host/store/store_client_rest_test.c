@@ -208,15 +208,14 @@ static void a_server_that_keeps_nothing_answers_that_there_is_none(void **state)
     tear_down(&fixture);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_rests_holds_up_nothing_and_gets_its_item),
-        cmocka_unit_test(items_and_replies_are_never_mixed_up),
-        cmocka_unit_test(signs_of_life_are_answered_while_something_rests),
-        cmocka_unit_test(what_rests_comes_back_after_a_wait),
-        cmocka_unit_test(a_second_one_is_cancelled_and_the_end_fails_the_first),
-        cmocka_unit_test(what_rests_ends_with_its_client),
-        cmocka_unit_test(a_server_that_keeps_nothing_answers_that_there_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_rests_holds_up_nothing_and_gets_its_item),
+    cmocka_unit_test(items_and_replies_are_never_mixed_up),
+    cmocka_unit_test(signs_of_life_are_answered_while_something_rests),
+    cmocka_unit_test(what_rests_comes_back_after_a_wait),
+    cmocka_unit_test(a_second_one_is_cancelled_and_the_end_fails_the_first),
+    cmocka_unit_test(what_rests_ends_with_its_client),
+    cmocka_unit_test(a_server_that_keeps_nothing_answers_that_there_is_none),
+};
+
+UNIT_TESTS(tests)

@@ -191,4 +191,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(large_values_pass_in_both_directions),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

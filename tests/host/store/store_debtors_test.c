@@ -128,4 +128,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(room_is_made_for_a_value_by_closing_who_holds_most),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -179,4 +179,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(strangers_may_use_other_keys_where_only_some_are_guarded),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

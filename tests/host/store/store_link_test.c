@@ -160,4 +160,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(closed_port_ends_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -182,4 +182,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(clients_come_and_go_while_they_are_looked_at),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -129,4 +129,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(unread_letters_go_with_the_box, setup, teardown),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -83,4 +83,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(presence_may_end_while_a_request_is_carried_out),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -179,4 +179,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(renewal_does_not_wait_for_clients_that_do_not_read),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -94,4 +94,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_fills_the_table_explains_why_buffers_have_no_room),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -26,4 +26,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keys_and_values_are_copied),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

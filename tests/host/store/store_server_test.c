@@ -388,4 +388,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(where_presence_ends_with_its_connection_only_the_kernel_notices_lost_hosts),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -199,4 +199,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_gives_way_is_answered_before_the_next_request_or_a_moment_later),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

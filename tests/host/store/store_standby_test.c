@@ -232,4 +232,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_may_be_told_at_any_time),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

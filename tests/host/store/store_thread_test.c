@@ -310,4 +310,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(thread_may_be_stopped_when_a_node_is_gone),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

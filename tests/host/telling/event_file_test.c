@@ -74,4 +74,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_fifo_that_nobody_reads_holds_up_nobody),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

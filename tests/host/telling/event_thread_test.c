@@ -190,4 +190,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_disk_that_never_answers_is_left_behind),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

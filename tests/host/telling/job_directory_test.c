@@ -259,4 +259,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(places_are_private_ones_first),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

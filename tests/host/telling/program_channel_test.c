@@ -198,4 +198,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(last_lines_are_waited_for),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

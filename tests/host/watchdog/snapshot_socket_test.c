@@ -170,4 +170,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(its_path_may_be_long),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -275,4 +275,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(somebody_elses_file_is_not_removed_at_the_end),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

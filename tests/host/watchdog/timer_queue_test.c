@@ -93,4 +93,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(scopes_have_a_longest_size),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

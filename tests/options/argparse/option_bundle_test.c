@@ -99,4 +99,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(an_ambiguous_prefix_is_nobodys_mistake, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

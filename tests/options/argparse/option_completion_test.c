@@ -43,4 +43,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_sub_command_is_waited_for),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

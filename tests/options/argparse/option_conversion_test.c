@@ -86,4 +86,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(two_commas_are_one_inside_an_item),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

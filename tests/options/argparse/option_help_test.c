@@ -81,4 +81,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(help_has_argparse_layout),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

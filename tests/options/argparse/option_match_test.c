@@ -82,4 +82,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(letters_find_short_options_only),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -167,4 +167,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(help_and_version_end_the_reading, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

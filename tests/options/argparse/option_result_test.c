@@ -100,4 +100,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_unknown_destination_is_not_set),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -51,4 +51,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(very_long_words_are_not_looked_at),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -59,4 +59,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_options_with_values_are_followed_by_one),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -54,4 +54,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_positional_takes_all_it_can),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -341,4 +341,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(standby_is_a_choice_and_a_time, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -180,4 +180,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(policies_without_a_dynamic_rendezvous_have_no_use, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -72,4 +72,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lists_that_are_none_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -169,4 +169,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ipv6_addresses_are_recognised),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -70,4 +70,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(namespaces_that_kubernetes_refuses_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(clearing_twice_is_harmless, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -51,4 +51,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_convert),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -74,4 +74,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(unknown_macros_are_warned_about, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

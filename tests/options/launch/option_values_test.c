@@ -294,4 +294,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(scratch_is_bytes_or_none, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -189,4 +189,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(booleans_are_words_in_any_case),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -265,4 +265,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(nodes_come_from_the_environment_too, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

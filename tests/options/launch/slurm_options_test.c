@@ -215,4 +215,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(parts_of_several_kinds_are_left_to_the_user, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -74,4 +74,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(nodes_that_do_not_change_have_no_such_times, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

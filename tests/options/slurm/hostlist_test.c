@@ -105,4 +105,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(sizes_have_a_limit),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

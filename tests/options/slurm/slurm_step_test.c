@@ -141,4 +141,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(counts_that_are_no_numbers_say_nothing, clear),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

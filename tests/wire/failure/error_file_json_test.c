@@ -168,4 +168,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_parents_copy_carries_the_exit_code),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -203,4 +203,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(odd_accounts_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

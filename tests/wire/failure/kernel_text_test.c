@@ -213,4 +213,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(cgroup_is_found_by_its_controller),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

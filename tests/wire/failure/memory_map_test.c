@@ -49,4 +49,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_lines_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

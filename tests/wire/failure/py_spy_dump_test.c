@@ -48,4 +48,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_dump_without_it_has_no_place),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

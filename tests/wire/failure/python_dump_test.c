@@ -143,4 +143,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_dump_without_end_is_cut),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -54,4 +54,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_bytes_are_no_table),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -186,4 +186,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_not_understood_is_not_read),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

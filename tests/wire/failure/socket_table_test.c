@@ -111,4 +111,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(lines_are_taken_one_by_one),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

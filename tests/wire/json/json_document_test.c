@@ -185,4 +185,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_string_becomes_a_json_string),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -73,4 +73,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(text_loses_nul_and_broken_characters),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

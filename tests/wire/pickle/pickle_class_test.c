@@ -40,4 +40,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_else_is_known),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -190,4 +190,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_day_comes_back),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

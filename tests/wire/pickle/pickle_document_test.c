@@ -190,4 +190,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(attributes_are_bounded, set_up, tear_down),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -32,4 +32,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_opcode_of_protocols_0_to_5_has_a_name_of_its_own),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -268,4 +268,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_follows_the_end_is_not_looked_at),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -139,4 +139,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(stack_memo_and_marks_have_ceilings, set_up, tear_down),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -132,4 +132,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_failure_sticks_and_leaves_the_buffer_as_it_was),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

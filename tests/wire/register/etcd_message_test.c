@@ -339,4 +339,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(frame_surrounds_one_message),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

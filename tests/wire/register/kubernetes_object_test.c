@@ -143,4 +143,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(long_words_are_cut),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -142,4 +142,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(text_beyond_the_limit_is_not_parsed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -89,4 +89,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_ceiling_holds_both_ways),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

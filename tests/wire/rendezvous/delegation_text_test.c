@@ -336,4 +336,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_standing_that_no_record_has_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -21,4 +21,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_is_spelled_as_the_header_says),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

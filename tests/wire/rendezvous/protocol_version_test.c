@@ -55,4 +55,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_texts_are_no_versions),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -422,4 +422,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_with_a_nul_between_its_letters_can_be_replaced),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -63,4 +63,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_request_stays_whole_when_others_are_added),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -138,4 +138,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_roll_waits_for_every_rank),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

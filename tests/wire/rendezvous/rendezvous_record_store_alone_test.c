@@ -358,4 +358,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_is_deleted_from_a_file_which_would_only_grow_by_it),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -344,4 +344,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_in_an_exit_barrier_are_counted),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -351,4 +351,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_are_counted_over_all_lists),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -349,4 +349,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_pickles_are_no_state),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

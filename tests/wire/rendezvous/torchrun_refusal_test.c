@@ -41,4 +41,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_is_no_record),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

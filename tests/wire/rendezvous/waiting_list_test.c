@@ -94,4 +94,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_no_agent_can_have_written_is_not_believed),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

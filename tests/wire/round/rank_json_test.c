@@ -94,4 +94,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(odd_assigned_ranks_are_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -356,4 +356,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_reply_no_store_gives_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -92,4 +92,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_order_to_go_has_the_directory_and_the_environment),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

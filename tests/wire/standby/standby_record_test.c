@@ -46,4 +46,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(another_line_is_no_hello),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

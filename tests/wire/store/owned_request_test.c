@@ -56,4 +56,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_operation_on_many_keys_has_them_in_their_order),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -273,4 +273,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_credential_that_cannot_be_sent_is_none),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -265,4 +265,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_a_proof_the_nodes_keys_are_not_to_be_used),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -142,4 +142,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(guarded_keys_are_refused_and_others_served),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

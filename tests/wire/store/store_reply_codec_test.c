@@ -164,4 +164,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_full_buffer_stays_as_it_was),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -313,4 +313,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_largest_key_list_is_parsed_once),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -150,4 +150,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(event_is_a_record_with_a_letter),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

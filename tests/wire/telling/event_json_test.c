@@ -181,4 +181,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_record_of_standby_workers_says_how_many),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

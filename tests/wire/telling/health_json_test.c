@@ -50,4 +50,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_stalled_agent_is_503_and_says_for_how_long),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -98,4 +98,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_too_long_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

@@ -41,4 +41,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(label_values_are_escaped_and_made_text),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)

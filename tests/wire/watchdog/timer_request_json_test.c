@@ -247,4 +247,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_endless_line_is_refused),
 };
 
-TEST_MAIN(tests)
+UNIT_TESTS(tests)
