@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Agents of both kinds, muster's and torchrun's, in jobs whose nodes come and go."""
 
+import shutil
 import signal
+import subprocess
 import time
 
 import pytest
 
+from support.binary import ROOT
 from support.mixed_nodes import MixedJob
 
 pytestmark = pytest.mark.timeout(120)
@@ -60,6 +63,30 @@ def test_a_muster_node_joins_and_leaves_a_running_mixed_job(make_mixed_job, kind
     job.wait_for_world({1: 1, 2: 1}, after=three).assert_has_met()
     job.let_go()
     job.finish({1: 0, 2: 0, 3: 1})
+
+
+class LatePeer:
+    """Its torchrun is late for the round after the first."""
+
+    def __init__(self, peer, scratch):
+        self.python, self.spawn = peer.python, subprocess.Popen
+        script = shutil.copy(ROOT / "tests/interop/scripts/late_torchrun.py", scratch)
+        self.torchrun = scratch / "late-torchrun"
+        self.torchrun.write_text(f'#!/bin/sh\nexec {peer.python} {script} "$@"\n')
+        self.torchrun.chmod(0o755)
+
+
+def test_a_torchrun_node_that_has_missed_a_round_finds_the_store_where_it_was(muster, peer, scratch):
+    """It keeps the address of the round before, and there were only Muster's nodes in the one between."""
+    job = MixedJob(muster, LatePeer(peer, scratch), nodes="2:3")
+    job.start("muster", 1, is_host=True)
+    job.start("torchrun", 2, is_host=False)
+    two = job.wait_for_world({1: 1, 2: 1})
+    job.start("muster", 3, is_host=False)
+    without_it = job.wait_for_world({1: 1, 3: 1}, after=two, without=[2])
+    job.wait_for_world({1: 1, 2: 1, 3: 1}, after=without_it).assert_has_met()
+    job.let_go()
+    job.finish()
 
 
 # What torchrun alone cannot do: the node that stays, or is rank 0 from now on, publishes no address.

@@ -114,12 +114,22 @@ static struct rendezvous_state *record_round(struct job *job) {
     return &job->state;
 }
 
+static bool has_torchrun(const struct job *job) {
+    for (int i = 0; i < job->count; i++) {
+        if (!job->nodes[i]->is_muster) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void begin_round(struct job *job) {
     struct rendezvous_state *record = record_round(job);
     for (int i = 0; i < job->count; i++) {
         struct node *node = job->nodes[i];
         node->stage = STAGE_JOINING;
         node->line = 0;
+        node->has_met_torchrun = node->has_met_torchrun || has_torchrun(job);
         if (node->is_muster) {
             virtual_round_step(job, node,
                 (struct round_event){.kind = ROUND_EVENT_BEGIN,
@@ -154,15 +164,6 @@ static const struct node *find_owner(const struct job *job, const struct place *
         }
     }
     return NULL;
-}
-
-static bool has_torchrun(const struct job *job) {
-    for (int i = 0; i < job->count; i++) {
-        if (!job->nodes[i]->is_muster) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Alone among themselves, torchrun's nodes that come new wait for what nobody publishes. */
@@ -206,7 +207,7 @@ static void check_place(const struct job *job, const struct place *place) {
     if (owner->is_muster) {
         assert_true(are_same(&owner->server, place));
         assert_int_equal(owner->server_round, job->round);
-        assert_true(owner->is_fresh == !has_torchrun(job));
+        assert_true(owner->is_fresh == !owner->has_met_torchrun);
     } else if (job->is_sharing) {
         assert_true(owner->has_server && are_same(&owner->cache, place));
     } else {

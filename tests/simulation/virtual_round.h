@@ -54,6 +54,7 @@ struct node {
     struct connection asker, waiter;
     bool is_opening;
     int64_t opening_round;
+    bool has_met_torchrun; /* in this round or an earlier one */
     bool is_fresh;
     struct place server;
     int64_t server_round; /* in which it was opened or wiped */

@@ -269,7 +269,7 @@ static void open_store(struct agent_round *round, bool is_fresh) {
         agent_fixed_nodes_renew_store(round->fixed);
     } else {
         if (round->settings->admission != NULL && !is_fresh) {
-            admit_everybody(round, "nodes of torchrun's take part");
+            admit_everybody(round, "nodes of torchrun's take part, or did and may come back");
         }
         agent_worker_store_open(round->store, is_fresh);
     }

@@ -69,7 +69,7 @@ static void open_own(struct round_step *step) {
         exchange->address.stage = ROUND_ADDRESS_OPENING;
         exchange->address.has_opened = true;
         round_step_push(step, (struct round_effect){.kind = ROUND_EFFECT_OPEN_WORKER_STORE,
-                                  .is_fresh = !exchange->has_foreign});
+                                  .is_fresh = !exchange->has_met_foreign});
     }
 }
 

@@ -74,9 +74,12 @@ static void forget_round(struct round_exchange *exchange) {
     round_claim_clear(&exchange->claim);
     struct round_settings settings = exchange->settings;
     bool has_opened = exchange->address.has_opened;
+    bool has_met_foreign = exchange->has_met_foreign;
     struct round_clearing clearing = exchange->clearing;
-    *exchange = (struct round_exchange){
-        .settings = settings, .clearing = clearing, .address = {.has_opened = has_opened}};
+    *exchange = (struct round_exchange){.settings = settings,
+        .clearing = clearing,
+        .has_met_foreign = has_met_foreign,
+        .address = {.has_opened = has_opened}};
 }
 
 void round_exchange_free(struct round_exchange *exchange) {
@@ -242,6 +245,7 @@ static void begin_with_record(struct round_step *step) {
     exchange->node_count = step->event->begin.node_count;
     exchange->restarts = step->event->begin.state->restarts;
     exchange->has_foreign = rendezvous_state_has_foreign_participant(step->event->begin.state);
+    exchange->has_met_foreign |= exchange->has_foreign;
     exchange->deadline = instant_after(step->event->now, exchange->settings.timeout);
     bool is_sound = round_told_begin(step);
     round_clearing_note_begin(step);

@@ -20,7 +20,8 @@
  * when all are ready.
  *
  * When torchrun's nodes take part, all rounds must have the same address, because these nodes cache
- * it; and the address must be published again in each round for nodes that are new. A node of
+ * it; and the address must be published again in each round for nodes that are new. One that comes
+ * late may miss a round, so rank 0 keeps its address in a round without them, too. A node of
  * torchrun publishes only in the first round in which it is rank 0. With any other rank it reads
  * the address only in the first round in which it takes part.
  *

@@ -82,6 +82,7 @@ struct round_exchange {
     int64_t restarts; /* fixed nodes: the attempt */
     struct round_clearing clearing;
     bool has_foreign;            /* a node of torchrun takes part */
+    bool has_met_foreign;        /* … or did in an earlier round, and may come back */
     struct node_identity *nodes; /* by rank; NULL: they are a crowd, or fixed nodes */
     struct node_identity self;   /* in a crowd, and … */
     struct node_identity other;  /* … what stands for every other node */

@@ -23,6 +23,19 @@ static void rank_0_wipes_its_store_when_torchrun_takes_part(void **state) {
     scene_clear(&scene);
 }
 
+/* A node of torchrun that ends its workers slowly misses a round. */
+static void rank_0_keeps_its_store_for_torchruns_node_that_may_come_back(void **state) {
+    (void)state;
+    struct scene scene = scene_new(false, 1);
+    begin(&scene, 0, "aT", 'a',
+        "arm_timer at=600.000; set_role_info 0/role_info/0; open_worker_store wiped; "
+        "wait 0/role_infos/2");
+    begin(&scene, 1, "ab", 'a',
+        "cancel_wait; disarm_timer; arm_timer at=600.000; set_role_info 1/role_info/0; "
+        "open_worker_store wiped; wait 1/role_infos/2");
+    scene_clear(&scene);
+}
+
 static void rank_0_opens_its_store_where_nothing_was_published_before(void **state) {
     (void)state;
     struct scene scene = seeking_scene("aT", false);
@@ -312,6 +325,7 @@ static void a_uniform_node_gives_torchrun_some_time_to_publish(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rank_0_wipes_its_store_when_torchrun_takes_part),
+    cmocka_unit_test(rank_0_keeps_its_store_for_torchruns_node_that_may_come_back),
     cmocka_unit_test(rank_0_opens_its_store_where_nothing_was_published_before),
     cmocka_unit_test(rank_0_publishes_its_own_store_again),
     cmocka_unit_test(rank_0_takes_the_place_of_an_owner_that_is_gone),
