@@ -8,6 +8,8 @@
 #include "host/store/store_lookout.h"
 #include "host/store_peers_fixture.h"
 
+#define SILENCE 2 /* seconds */
+
 /* A client as add_client, over TCP. */
 static int add_tcp_client(struct fixture *fixture) {
     int listening_fd;
@@ -20,7 +22,7 @@ static int add_tcp_client(struct fixture *fixture) {
     } while (fd < 0);
     close(listening_fd);
     union tcp_address address = {.ipv4 = {.sin_family = AF_INET}};
-    tcp_silence_watch(fd, duration_from_seconds(30)); /* as the server does: it is probed */
+    tcp_silence_watch(fd, duration_from_seconds(SILENCE)); /* as the server does: it is probed */
     store_peers_add(fixture->peers, fd, &address);
     return client;
 }
@@ -113,9 +115,9 @@ static void who_gives_no_more_signs_is_left_to_the_kernel(void **state) {
     (void)state;
     struct fixture fixture;
     set_up_presence(&fixture, false);
-    fixture.peers->silence_timeout = duration_from_seconds(30);
+    fixture.peers->silence_timeout = duration_from_seconds(SILENCE);
     int node = add_calm_client(&fixture);
-    assert_int_equal(kernels_patience(&fixture), 30500);
+    assert_int_equal(kernels_patience(&fixture), SILENCE * 1000 + 500);
     client_ask(node, &(struct store_request){.operation = STORE_COUNT_KEYS});
     client_expect(fixture.loop, node, "\2\0\0\0\0\0\0\0", 8);
     assert_false(fixture.peers->first->is_looked_at);
@@ -129,12 +131,12 @@ static void the_next_sign_ends_the_calm_at_once(void **state) {
     const uint32_t answer = STORE_SIGN_OF_LIFE;
     struct fixture fixture;
     set_up_presence(&fixture, false);
-    fixture.peers->silence_timeout = duration_from_seconds(30);
+    fixture.peers->silence_timeout = duration_from_seconds(SILENCE);
     int node = add_calm_client(&fixture);
     give_sign(node);
     client_expect(fixture.loop, node, &answer, sizeof answer);
     assert_true(fixture.peers->first->is_looked_at);
-    assert_int_equal(kernels_patience(&fixture), 90000);
+    assert_int_equal(kernels_patience(&fixture), 3 * SILENCE * 1000);
     give_sign(node);
     assert_false(has_answer(&fixture, node));
     close(node);
