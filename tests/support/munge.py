@@ -47,6 +47,12 @@ class Munge:
         self.running.wait_until(lambda: "work threads" in self.running.err(), "munged to serve its socket")
 
     def end(self):
-        """Nobody answers at the socket any more; start() begins anew."""
-        self.running.process.terminate()
+        """Nobody answers at the socket any more; start() begins anew. munged may overlook a signal that comes just before
+        it waits for a client, so it is told until it has ended."""
+
+        def has_ended():
+            self.running.process.terminate()
+            return self.running.process.poll() is not None
+
+        self.running.wait_until(has_ended, "munged's end")
         self.running.finish()
