@@ -32,6 +32,25 @@ FAILING = WORKER + '[ "$TORCHELASTIC_RESTART_COUNT" = 2 ] || kill -KILL $$\n'
 WAITING = WORKER + "exec sleep 300\n"
 
 
+@pytest.fixture
+def begins_alone():
+    """A job that begins removes what killed jobs have left, those of other tests, too, which are played beside this one. So
+    none of them begins a job while this test is played."""
+    with open(__file__, encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def begins_beside_others(request):
+    if "begins_alone" in request.fixturenames:
+        yield
+        return
+    with open(__file__, encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
 def start_waiting(muster, scratch):
     (scratch / "ready.0.0").unlink(missing_ok=True)
     path = muster.script("worker", WAITING)
@@ -111,7 +130,7 @@ def guardians(scratch):
     return found
 
 
-def test_the_next_job_removes_what_nobody_could(muster, scratch):
+def test_the_next_job_removes_what_nobody_could(muster, scratch, begins_alone):
     running, directory = start_waiting(muster, scratch)
     (guardian,) = guardians(scratch)
     other, living = start_waiting(muster, scratch)
