@@ -9,7 +9,7 @@ LIMITS = [4, 5, *range(11, 65)]
 def start_with_limit(muster, limit):
     """A job of one node that others could join, under a limit of open files."""
     job = ["run", "--nnodes=1:2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-id=x"]
-    settings = ["--rdzv-conf=join_timeout=2,last_call_timeout=1", "--no-python", "true"]
+    settings = ["--rdzv-conf=join_timeout=8,last_call_timeout=1", "--no-python", "true"]
     return muster.start([f"--nofile={limit}:{limit}", muster.binary, *job, *settings], program="prlimit")
 
 
