@@ -32,23 +32,19 @@ FAILING = WORKER + '[ "$TORCHELASTIC_RESTART_COUNT" = 2 ] || kill -KILL $$\n'
 WAITING = WORKER + "exec sleep 300\n"
 
 
-@pytest.fixture
-def begins_alone():
-    """A job that begins removes what killed jobs have left, those of other tests, too, which are played beside this one. So
-    none of them begins a job while this test is played."""
-    with open(__file__, encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(autouse=True)
-def begins_beside_others(request):
-    if "begins_alone" in request.fixturenames:
-        yield
-        return
+def begun():
+    """A file that each test of these locks, beside the others."""
     with open(__file__, encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+        yield file
+
+
+@pytest.fixture
+def begins_alone(begun):
+    """A job that begins removes what killed jobs have left, those of other tests, too, which are played beside this one. So
+    none of them begins a job while this test is played."""
+    fcntl.flock(begun, fcntl.LOCK_EX)
 
 
 def start_waiting(muster, scratch):
