@@ -13,8 +13,9 @@ import picture
 import scale_table
 from recovery import FOUR_WORKERS, JOINING, STANDBY
 
-MARKER = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+MARKER = re.compile(r"(<!-- figures:([\w-]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
+APART = "-"  # PART-MACHINE: what was measured on another machine, which has a table of its own
 
 # The rows of the README's table: what a user feels. docs/performance.md has them all.
 HEADLINES = (
@@ -67,7 +68,8 @@ def load(root):
 
 
 def short_table(results):
-    rows = {measured["name"]: measured for result in results.values() for measured in result["rows"]}
+    mine = [result for name, result in results.items() if APART not in name]
+    rows = {measured["name"]: measured for result in mine for measured in result["rows"]}
     shown_rows = [rows[name] for name in HEADLINES if name in rows and measure.ratio(rows[name]) is not None]
     sides = ["torchrun", "muster"]
     if any(measured["sides"].get(STANDBY) for measured in shown_rows):
@@ -85,9 +87,10 @@ def short_table(results):
 def machine_lines(result):
     machine = result["machine"]
     gpu = f", {machine['gpu']}" if "gpu" in machine else ""
+    peer = f"; PyTorch {result['peer']}" if result["peer"] else ""
     return [
         f"Measured {result['date']} on {machine['cpus']} × {machine['processor']}{gpu}, {machine['memory_mib']} MiB,"
-        f" Linux {machine['kernel']}, {machine['compiler']}; PyTorch {result['peer']}."
+        f" Linux {machine['kernel']}, {machine['compiler']}{peer}."
     ]
 
 
