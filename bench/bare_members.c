@@ -28,8 +28,10 @@
 #define RUN_ID "bench"
 #define PATIENCE_SECONDS 120
 #define REGROUPS_MOST 3
-#define SETTLING_SECONDS 30 /* before the rest: the work of the start is over */
-#define CALM_SECONDS 15     /* instead of ten minutes, which nobody waits for */
+/* Before the rest: the work of the start is over, and connections that lost packets in it are calm.
+ */
+#define SETTLING_SECONDS 40
+#define CALM_SECONDS 15 /* instead of ten minutes, which nobody waits for */
 #define NAP ((struct timespec){.tv_nsec = 1000000})
 
 struct options {
