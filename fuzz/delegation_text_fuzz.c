@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads arbitrary bytes as what a node that delegates and the host of the store say to each other.
+/* Reads arbitrary bytes as what a node and the host of the store say to each other: how a node that
+ * delegates stands, what it wishes, and that the host leaves.
  * A wish that is accepted must survive being written and read again; a standing must be one that a
  * node can act on. */
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "fuzz_input.h"
 #include "wire/rendezvous/delegation_text.h"
+#include "wire/rendezvous/handover_word.h"
 
 static void try_wish(const char *text) {
     struct rendezvous_wish wish;
@@ -19,6 +21,13 @@ static void try_wish(const char *text) {
     FUZZ_REQUIRE(delegation_wish_read(text_string(&written), &again) == FAILURE_NONE);
     FUZZ_REQUIRE(rendezvous_wish_equals(&wish, &again) && wish.sequence == again.sequence);
     text_clear(&written);
+}
+
+static void try_word(struct slice text) {
+    enum handover_word word;
+    if (handover_word_read(text, &word)) {
+        FUZZ_REQUIRE(slice_equals(text, slice_from_string(handover_word_text(word))));
+    }
 }
 
 static void try_standing(struct slice text) {
@@ -51,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     try_wish(text);
     try_standing((struct slice){data, size});
+    try_word((struct slice){data, size});
     free(text);
     return 0;
 }

@@ -156,10 +156,54 @@ def test_others_go_on_when_the_host_is_told_to_end(make_job_of_each_kind, option
     assert [node.finish().status for node in job.started[1:]] == [0, 0], job.tell()
 
 
-def test_a_signal_to_all_ends_a_job_whose_nodes_delegate_with_its_first_host(make_register_job):
-    job = make_register_job("2:6", conf=["delegation=true"])
+def test_a_host_that_is_told_to_end_names_the_next_one(make_job_of_each_kind):
+    """So nobody finds its host gone, and the workers of the others begin once more, with the round without it."""
+    job = make_job_of_each_kind("2:4", conf=PATIENT)
+    start_nodes(job, 4)
+    job.started[0].signal(signal.SIGTERM)
+    world = job.wait_for_world("node2", "node3", "node4")
+    assert job.started[0].finish().status == 1
+    wait_until(lambda: all("moves to another node" in node.err() for node in job.started[2:]), "that all follow")
+    kinds = [entry_of(job, number)["kind"] for number in range(1, 5)]
+    assert kinds == ["claim", "commit", "commit", "handover"] and not path_of_entry(job, 5).exists(), job.tell()
+    assert f"_{job.started[1].pid}_" in entry_of(job, 4)["host"], "not the first of those who stay"
+    assert "this node takes over the job's store" in job.started[1].err(), job.tell()
+    assert not any("to the host of the job's store is lost" in node.err() for node in job.started[1:]), job.tell()
+    world.end()
+    assert [node.finish().status for node in job.started[1:]] == [0, 0, 0], job.tell()
+    assert len(job.worlds()) == 2, job.tell()
+
+
+def test_every_host_in_turn_may_be_told_to_end(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:4", conf=PATIENT)
+    world = start_nodes(job, 4)
+    for number in range(3):
+        job.started[number].signal(signal.SIGTERM)
+        world = job.wait_for_world(*(node.name for node in job.started[number + 1 :]))
+        assert job.started[number].finish().status == 1, job.tell()
+    kinds = [entry_of(job, number)["kind"] for number in range(1, 9)]
+    assert kinds == ["claim", "commit"] + 3 * ["commit", "handover"], job.tell()
+    assert world.restarts == {0}, job.tell()
+    world.end()
+    assert job.started[3].finish().status == 0, job.tell()
+
+
+def test_a_host_that_leaves_does_not_wait_for_a_successor_that_stands_still(make_job_of_each_kind):
+    job = make_job_of_each_kind("1:3", conf=[*PATIENT, *QUICK])
+    start_nodes(job, 3)
+    job.started[1].signal(signal.SIGSTOP)
+    job.started[0].signal(signal.SIGTERM)
+    assert job.started[0].finish(10).status == 1, job.tell()
+    world = job.wait_for_world("node3")
+    assert "hosts the store" in job.started[2].err(), job.tell()
+    job.started[1].kill()
+    world.end()
+    assert job.started[2].finish().status == 0, job.tell()
+
+
+def test_a_signal_to_all_ends_a_job_with_its_first_host(make_job_of_each_kind):
+    job = make_job_of_each_kind("2:6")
     start_nodes(job, 6)
-    assert all(any("standing to wish" in line for line in node.err().splitlines()) for node in job.started[1:]), job.tell()
     for node in job.started:
         node.signal(signal.SIGTERM)
     assert {node.finish().status for node in job.started} == {1}, job.tell()

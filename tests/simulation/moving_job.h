@@ -154,6 +154,7 @@ struct moving_node {
     struct rendezvous_state gathered;
     bool is_gathering;
     bool is_leaving; /* it lingers */
+    bool is_handing_over;
     bool has_lingered;
 
     /* Its worker: each node has one. */
@@ -199,10 +200,12 @@ struct moving_job {
     struct moving_world *worlds;
     size_t world_count;
     size_t world_capacity;
-    bool is_finishing; /* workers are done soon after their start */
+    bool is_finishing;       /* workers are done soon after their start */
+    bool has_prompt_workers; /* none takes long to end */
     uint64_t starts;
     uint64_t terms;
-    uint64_t told; /* standings */
+    uint64_t handovers; /* of them, of a successor that was named */
+    uint64_t told;      /* standings */
     uint64_t cut_off;
     uint64_t records_read; /* by nodes that do not host */
     char complaint[512];
@@ -293,6 +296,10 @@ void moving_store_tell(
     struct moving_job *job, struct moving_node *node, const struct rendezvous_effect *effect);
 void moving_store_cut_off(
     struct moving_job *job, struct moving_node *node, const struct node_identity *identity);
+/* Tells the successor, if it is connected; tells all who are. */
+bool moving_store_name(
+    struct moving_job *job, struct moving_node *node, const struct node_identity *successor);
+void moving_store_tell_moved(struct moving_job *job, struct moving_node *node);
 bool moving_store_knows(const struct moving_node *node, const struct node_identity *identity);
 size_t moving_store_connections(const struct moving_job *job, const struct moving_node *node);
 void moving_stores_clear(struct moving_job *job);

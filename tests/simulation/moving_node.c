@@ -134,7 +134,7 @@ static void is_signalled(struct moving_job *job, struct moving_event *event) {
 }
 
 static void signal_worker(struct moving_job *job, struct moving_node *node, int signal) {
-    bool is_slow = signal != MOVING_KILL && moving_chance(job, 10);
+    bool is_slow = signal != MOVING_KILL && moving_chance(job, 10) && !job->has_prompt_workers;
     double seconds = is_slow ? moving_between(job, 0.1, 3) : moving_between(job, 0.001, 0.05);
     if (node->worker == 0) {
         moving_tell_agent(job, node, (struct agent_event){.kind = AGENT_EVENT_ALL_GONE});
@@ -222,6 +222,14 @@ static void take_told(
     }
 }
 
+/* What a host that leaves tells is for the succession. */
+static void take_word(
+    struct moving_job *job, struct moving_node *node, const struct rendezvous_event *event) {
+    moving_tell_succession(job, node,
+        (struct succession_event){
+            .kind = event->is_successor ? SUCCESSION_EVENT_NAMED : SUCCESSION_EVENT_MOVED});
+}
+
 void moving_perform_record(
     struct moving_job *job, struct moving_node *node, struct record_effects *effects) {
     for (size_t i = 0; i < effects->count; i++) {
@@ -243,7 +251,8 @@ void moving_perform_record(
                     .tag = effect->send.tag});
             break;
         case RECORD_EFFECT_TELL:
-            take_told(job, node, &effect->told);
+            (effect->told.kind == RENDEZVOUS_EVENT_HOST_LEAVES ? take_word : take_told)(
+                job, node, &effect->told);
             break;
         }
     }
@@ -432,6 +441,7 @@ void moving_node_begin(struct moving_job *job, struct moving_node *node) {
         .answer_timeout = duration_from_seconds(15),
         .seed = random_next(&job->random),
         .delegates = node->delegates,
+        .follows = true,
     };
     node->machine = node_machine_new(&made);
     node->record = rendezvous_record_store_new(&record);

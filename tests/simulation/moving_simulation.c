@@ -137,6 +137,15 @@ static void storm(struct moving_job *job) {
     expect_good_end(job);
 }
 
+/* Without those who were told to end, and may still hand over what they host. */
+static int count_staying(const struct moving_job *job) {
+    int count = 0;
+    for (int i = 0; i < job->node_count; i++) {
+        count += job->nodes[i].is_alive && !job->nodes[i].is_signalled ? 1 : 0;
+    }
+    return count;
+}
+
 /* One host after the other goes, and sometimes the next one while it takes over. */
 static void succession(struct moving_job *job, void (*end)(struct moving_job *job, int node)) {
     start_all(job);
@@ -155,7 +164,7 @@ static void succession(struct moving_job *job, void (*end)(struct moving_job *jo
         if (below(job, 3) == 0) {
             moving_play(job, moving_between(job, 0, 0.3));
             host = moving_host(job);
-            if (host != MOVING_NOBODY && moving_count_alive(job) > 1) {
+            if (host != MOVING_NOBODY && count_staying(job) > 1) {
                 moving_kill(job, host);
             }
         }
@@ -173,6 +182,36 @@ static void kill_in_turn(struct moving_job *job) {
 
 static void signal_in_turn(struct moving_job *job) {
     succession(job, moving_signal);
+}
+
+/* One host after the other is told to end, while nothing else happens. Whom it names follows it.
+ * The workers of those who stay begin once more, since a node has left, and run on through the
+ * rest. */
+static void hand_over(struct moving_job *job) {
+    job->has_prompt_workers = true;
+    start_all(job);
+    await_world(job, 5, "all");
+    for (int left = job->node_count; left > 1 && job->complaint[0] == '\0'; left--) {
+        uint64_t handovers = job->handovers;
+        uint64_t starts = job->starts;
+        int host = moving_host(job);
+        if (host == MOVING_NOBODY) {
+            moving_complain(job, "nobody hosts");
+            return;
+        }
+        moving_signal(job, host);
+        for (int i = 0; i < 300 && job->nodes[host].is_alive; i++) {
+            moving_play(job, 0.1);
+        }
+        if (job->handovers != handovers + 1 || job->nodes[host].is_alive) {
+            moving_complain(job, "the place of a host that leaves was not handed over");
+        }
+        await_world(job, 1, "those who stay");
+        if (job->starts != starts + (uint64_t)(left - 1)) {
+            moving_complain(job, "the workers of those who stay have begun more than once");
+        }
+    }
+    expect_good_end(job);
 }
 
 /* A node that is done goes, too, and only the host knows that it was. */
@@ -311,6 +350,13 @@ static void hosts_that_others_delegate_to_are_told_to_end_in_turn(void **state) 
     assert_true(outcome.told > 0);
 }
 
+static void a_host_that_is_told_to_end_is_followed_by_whom_it_names(void **state) {
+    (void)state;
+    (void)play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, hand_over);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_NONE_DELEGATES, hand_over);
+    (void)play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, hand_over);
+}
+
 static void hosts_whose_workers_are_done_are_not_missed(void **state) {
     (void)state;
     (void)play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, done_hosts_go);
@@ -330,6 +376,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_storm_over_nodes_of_which_some_delegate),
     cmocka_unit_test(hosts_that_others_delegate_to_are_killed_in_turn),
     cmocka_unit_test(hosts_that_others_delegate_to_are_told_to_end_in_turn),
+    cmocka_unit_test(a_host_that_is_told_to_end_is_followed_by_whom_it_names),
     cmocka_unit_test(hosts_whose_workers_are_done_are_not_missed),
     cmocka_unit_test(all_leave_with_one_host),
 };

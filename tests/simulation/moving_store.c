@@ -7,6 +7,7 @@
 #include "core/rendezvous/rendezvous_key.h"
 #include "core/round/round_key.h"
 #include "wire/rendezvous/delegation_text.h"
+#include "wire/rendezvous/handover_word.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
 
 /* What the store tells its host. */
@@ -36,6 +37,12 @@ static void tell_gone(
                                   (delegation_wish_read(key->value, &wish) == FAILURE_NONE &&
                                       wish.finished_round != RENDEZVOUS_WISH_NO_ROUND);
         tell_host(job, store, &(struct node_event){.part = NODE_RENDEZVOUS, .rendezvous = event});
+        if (job->nodes[store->host].is_handing_over) {
+            tell_host(job, store,
+                &(struct node_event){.part = NODE_SUCCESSION,
+                    .succession = {
+                        .kind = SUCCESSION_EVENT_NODE_GONE, .gone = event.gone.identity}});
+        }
     }
 }
 
@@ -154,6 +161,36 @@ void moving_store_cut_off(
     job->cut_off++;
     if (holder != NULL) {
         close_there(job, holder->owner);
+    }
+}
+
+static void tell_word(struct moving_job *job, struct moving_node *node,
+    const struct node_identity *identity, enum handover_word word) {
+    struct text key = {0};
+    rendezvous_key_write_standing(MOVING_RUN_ID, identity, &key);
+    moving_note(job, node, "tells %s: %s", text_string(&key), handover_word_text(word));
+    put_into_queue(job, node->store, &key, handover_word_text(word));
+    text_clear(&key);
+}
+
+bool moving_store_name(
+    struct moving_job *job, struct moving_node *node, const struct node_identity *successor) {
+    bool knows = moving_store_knows(node, successor);
+    if (knows) {
+        tell_word(job, node, successor, HANDOVER_NAMED);
+    }
+    return knows;
+}
+
+void moving_store_tell_moved(struct moving_job *job, struct moving_node *node) {
+    struct node_identity identity;
+    for (struct moving_connection *connection = job->connections; connection != NULL;
+         connection = connection->next) {
+        if (connection->store == node->store && connection->is_open_there &&
+            connection->holder.first != NULL &&
+            node_identity_parse(connection->holder.first->name, &identity)) {
+            tell_word(job, node, &identity, HANDOVER_MOVED);
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 #define GATHERING_SECONDS (MOVING_SILENCE_SECONDS + 1)
 #define REFUSAL_MILLISECONDS 5
 #define REGISTER_AWAY_SECONDS 2.0
+#define DISMISSAL_SECONDS 0.25
 
 /* The register. */
 
@@ -36,6 +37,12 @@ static void linger_on(struct moving_job *job, struct moving_event *event) {
     }
 }
 
+static void linger_for(struct moving_job *job, struct moving_node *node, struct duration patience) {
+    node->has_lingered = patience.nanoseconds == 0;
+    (void)moving_add(job, job->now, node, linger_on);
+    moving_add(job, instant_after(job->now, patience), node, linger_on)->number = 1;
+}
+
 /* A store that is not served by this node is nobody's to wait for. */
 void moving_linger(struct moving_job *job, struct moving_node *node, struct duration patience) {
     if (node->store == NULL) {
@@ -43,9 +50,43 @@ void moving_linger(struct moving_job *job, struct moving_node *node, struct dura
         return;
     }
     node->is_leaving = true;
-    node->has_lingered = patience.nanoseconds == 0;
-    (void)moving_add(job, job->now, node, linger_on);
-    moving_add(job, instant_after(job->now, patience), node, linger_on)->number = 1;
+    node->has_lingered = false;
+    node->is_handing_over = patience.nanoseconds == 0;
+    if (node->is_handing_over) {
+        moving_tell_succession(
+            job, node, (struct succession_event){.kind = SUCCESSION_EVENT_LEAVE});
+    } else {
+        linger_for(job, node, patience);
+    }
+}
+
+static void post_left(
+    struct moving_job *job, struct moving_node *node, const struct node_identity *identity) {
+    moving_tell_succession(job, node,
+        (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE, .gone = *identity});
+}
+
+static void name(
+    struct moving_job *job, struct moving_node *node, const struct node_identity *successor) {
+    if (!moving_store_name(job, node, successor)) {
+        post_left(job, node, successor);
+    }
+}
+
+static void disconnect(struct moving_job *job, struct moving_node *node) {
+    struct record_effects effects = {0};
+    rendezvous_record_store_disconnect(node->record, &effects);
+    moving_perform_record(job, node, &effects);
+}
+
+static void dismiss(struct moving_job *job, struct moving_node *node, bool has_successor) {
+    bool tells = has_successor && node->store != NULL;
+    node->is_handing_over = false;
+    disconnect(job, node);
+    if (tells) {
+        moving_store_tell_moved(job, node);
+    }
+    linger_for(job, node, duration_from_seconds(tells ? DISMISSAL_SECONDS : 0));
 }
 
 static void take_entry(struct moving_job *job, struct moving_node *node,
@@ -142,6 +183,7 @@ static void ask_append(
         return;
     }
     bool has_won = virtual_register_append(&job->reg, &entry, job->now);
+    job->handovers += has_won && effect->append.is_named ? 1 : 0;
     if (job->is_treacherous && moving_chance(job, 5)) {
         moving_kill(job, node->index); /* after it, before anybody is told */
         return;
@@ -257,9 +299,7 @@ static void host(
 }
 
 static void end_hosting(struct moving_job *job, struct moving_node *node) {
-    struct record_effects effects = {0};
-    rendezvous_record_store_disconnect(node->record, &effects);
-    moving_perform_record(job, node, &effects);
+    disconnect(job, node);
     moving_store_end(job, node);
     moving_tell_membership(job, node, MEMBERSHIP_EVENT_HOSTING_OVER);
 }
@@ -319,6 +359,12 @@ void moving_perform_succession(
         break;
     case SUCCESSION_EFFECT_TELL_COMMITTED:
         tell_committed(node, effect->round);
+        break;
+    case SUCCESSION_EFFECT_NAME:
+        name(job, node, &effect->successor);
+        break;
+    case SUCCESSION_EFFECT_DISMISS:
+        dismiss(job, node, effect->has_successor);
         break;
     case SUCCESSION_EFFECT_ARM_TIMER:
         moving_arm_timer(job, node, NODE_SUCCESSION, effect->deadline);

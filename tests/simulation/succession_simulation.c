@@ -57,7 +57,7 @@ static void cut_from_all(struct simulation *simulation, int node, bool is_one_wa
 
 static void do_anything(struct simulation *simulation) {
     int node = host_or_anybody(simulation);
-    switch (below(simulation, 12)) {
+    switch (below(simulation, simulation->has_leavers ? 14 : 12)) {
     case 0:
     case 1:
         simulation_kill(simulation, node);
@@ -92,6 +92,9 @@ static void do_anything(struct simulation *simulation) {
     case 11:
         simulation->nodes[node].is_cut_from_register = true;
         break;
+    default:
+        simulation_leave(simulation, node);
+        break;
     }
 }
 
@@ -123,6 +126,11 @@ static void storm(struct simulation *simulation) {
         do_anything(simulation);
     }
     expect_one_world(simulation, 60);
+}
+
+static void storm_of_leavers(struct simulation *simulation) {
+    simulation->has_leavers = true;
+    storm(simulation);
 }
 
 static int count_alive(const struct simulation *simulation) {
@@ -165,6 +173,60 @@ static void succession(struct simulation *simulation) {
             }
         }
         simulation_play(simulation, 1.5);
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* One host after the other is told to end. Each time the one that it has named follows, nobody
+ * dials in vain, and those who have learnt of it go on soon. */
+static void leavers(struct simulation *simulation) {
+    simulation_play(simulation, 3);
+    for (uint64_t left = 0; left < hosts_killed && simulation->complaint[0] == '\0'; left++) {
+        uint64_t handovers = simulation->handovers;
+        uint64_t in_vain = simulation->dials_in_vain;
+        int host = simulation_host(simulation);
+        if (host == SIM_NOBODY) {
+            simulation_complain(simulation, "nobody hosts");
+            return;
+        }
+        simulation_leave(simulation, host);
+        simulation_play(simulation, 1.2);
+        if (simulation->nodes[host].is_alive) {
+            simulation_complain(simulation, "a host that was told to end is still there");
+        }
+        if (simulation->handovers != handovers + 1 || simulation->dials_in_vain != in_vain) {
+            simulation_complain(simulation, "the place of a host that leaves was not handed over");
+        }
+        if (!simulation_is_settled(simulation)) {
+            simulation_complain(simulation, "those who stay are not one world after 1.2 s");
+        }
+        simulation_start(simulation, host);
+        simulation_play(simulation, 1.5);
+    }
+    expect_one_world(simulation, 10);
+}
+
+/* The host leaves, and who is named dies at one of its steps. */
+static void step_of_named(struct simulation *simulation) {
+    if (simulation->node_count < 3) {
+        return;
+    }
+    simulation_play(simulation, 3);
+    simulation->successor.is_doomed = true;
+    simulation->successor.node = SIM_NOBODY;
+    simulation->successor.effects_left = simulation->seed % SUCCESSOR_STEPS;
+    int host = simulation_host(simulation);
+    if (host == SIM_NOBODY) {
+        simulation_complain(simulation, "nobody hosts");
+        return;
+    }
+    simulation_leave(simulation, host);
+    for (int i = 0; i < 100 && simulation->successor.is_doomed; i++) {
+        simulation_play(simulation, 0.1);
+    }
+    simulation_play(simulation, 2);
+    if (!simulation_is_settled(simulation)) {
+        simulation_complain(simulation, "those who stay are not one world after 2 s");
     }
     expect_one_world(simulation, 10);
 }
@@ -421,6 +483,16 @@ static void a_successor_may_die_at_every_step(void **state) {
     play(step_of_successor, 1);
 }
 
+static void a_host_that_leaves_is_followed_by_whom_it_names(void **state) {
+    (void)state;
+    play(leavers, 10);
+}
+
+static void who_is_named_may_die_at_every_step(void **state) {
+    (void)state;
+    play(step_of_named, 1);
+}
+
 static void a_host_that_stands_still_across_a_term_follows(void **state) {
     (void)state;
     play(standing, 4);
@@ -473,9 +545,16 @@ static void silences_that_come_one_by_one_count_together(void **state) {
     }
 }
 
+static void a_storm_in_which_hosts_leave_is_no_worse(void **state) {
+    (void)state;
+    play(storm_of_leavers, 1);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(hosts_are_killed_one_after_the_other),
     cmocka_unit_test(a_successor_may_die_at_every_step),
+    cmocka_unit_test(a_host_that_leaves_is_followed_by_whom_it_names),
+    cmocka_unit_test(who_is_named_may_die_at_every_step),
     cmocka_unit_test(a_host_that_stands_still_across_a_term_follows),
     cmocka_unit_test(a_machine_that_is_gone_without_a_word_is_succeeded_soon),
     cmocka_unit_test(a_node_that_is_cut_off_alone_deposes_nobody),
@@ -486,6 +565,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_idle_job_asks_the_register_less_than_once_a_second),
     cmocka_unit_test(workers_run_on_while_only_the_register_is_away),
     cmocka_unit_test(a_storm_leaves_one_chain_and_one_world),
+    cmocka_unit_test(a_storm_in_which_hosts_leave_is_no_worse),
 };
 
 int main(int argument_count, char **arguments) {

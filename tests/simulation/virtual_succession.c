@@ -77,6 +77,11 @@ void simulation_regroup_soon(struct simulation *simulation, int host, double del
 /* A round without a node that is silent begins when the store knows that it is. */
 static void leave_members(struct simulation *simulation, int host, int node) {
     bool is_off = simulation->nodes[node].is_off;
+    if (simulation->nodes[host].is_leaving) {
+        simulation_add(simulation, SIM_GONE, host,
+            simulation_later(simulation, simulation_between(simulation, 0.0002, 0.005)))
+            ->host = node;
+    }
     if (!is_off && !simulation_is_cut(simulation, node, host)) {
         simulation->nodes[host].members &= ~(UINT64_C(1) << node);
         simulation_regroup_soon(simulation, host, simulation_between(simulation, 0.001, 0.1));
@@ -204,6 +209,7 @@ static void ask_append(
         return;
     }
     bool has_won = virtual_register_append(&simulation->reg, &entry, simulation->now);
+    simulation->handovers += has_won && effect->append.is_named ? 1 : 0;
     if (simulation->is_treacherous && chance(simulation, 2)) {
         simulation_kill(simulation, node); /* after it, before anybody is told */
         return;
@@ -276,7 +282,8 @@ static void begin_store(
 
 void simulation_show(struct simulation *simulation, int host) {
     for (int i = 0; i < simulation->node_count; i++) {
-        if ((simulation->nodes[host].members >> i & 1) != 0) {
+        bool is_leaving = i == host && simulation->nodes[host].is_leaving;
+        if (is_leaving || (simulation->nodes[host].members >> i & 1) != 0) {
             struct sim_event *event = simulation_add(simulation, SIM_SEE, i,
                 simulation_later(simulation, simulation_between(simulation, 0.0002, 0.02)));
             event->ticket = simulation->nodes[i].connection;
@@ -346,6 +353,13 @@ static void perform(
         } else {
             tell_committed(simulation, node, effect->round);
         }
+        break;
+    case SUCCESSION_EFFECT_NAME:
+        simulation_tell(
+            simulation, node, effect->successor.address[1] - '0', SUCCESSION_EVENT_NAMED);
+        break;
+    case SUCCESSION_EFFECT_DISMISS:
+        simulation_dismiss(simulation, node, effect->has_successor);
         break;
     case SUCCESSION_EFFECT_ARM_TIMER:
         simulation_add(simulation, SIM_TIMER, node, effect->deadline)->ticket =

@@ -25,6 +25,9 @@ enum sim_kind {
     SIM_LOST,    /* a node learns that its connection has ended */
     SIM_SEE,     /* a node sees the store's record */
     SIM_REGROUP, /* the store makes a new round of those who are connected */
+    SIM_TOLD,    /* a host that leaves has told the node something */
+    SIM_GONE,    /* a host that leaves learns that a node has left its store */
+    SIM_END,     /* a host that leaves has left */
 };
 
 /* What is to happen. It is void when the node has another life by then. */
@@ -38,7 +41,7 @@ struct sim_event {
     enum succession_event_kind told;
     size_t count; /* SIM_ANSWER: so many entries are seen */
     int64_t renewals;
-    int host; /* SIM_DIALLED; SIM_ANSWER: of a look; SIM_SILENT: the node */
+    int host; /* SIM_DIALLED; SIM_ANSWER: of a look; SIM_SILENT, SIM_GONE: the node */
     enum succession_loss loss;
     struct virtual_entry entry; /* SIM_APPLY: owned */
 };
@@ -77,6 +80,7 @@ struct sim_node {
 
     /* Its store. */
     bool is_hosting;
+    bool is_leaving;
     int64_t term;
     struct rendezvous_state record;
     bool is_committed; /* the record's round */
@@ -99,6 +103,7 @@ struct simulation {
     bool is_register_slow;
     bool is_stale;
     bool is_treacherous; /* replies are lost, and processes die beside their appends */
+    bool has_leavers;    /* in a storm: nodes are told to end, too */
     struct {
         bool is_doomed;        /* who claims next */
         int node;              /* SIM_NOBODY: nobody has claimed yet */
@@ -110,6 +115,8 @@ struct simulation {
     uint64_t order;
     uint64_t starts;      /* of workers */
     uint64_t successions; /* HOST effects */
+    uint64_t handovers;   /* claims of a successor that was named, which were won */
+    uint64_t dials_in_vain;
     char complaint[256];
 };
 
@@ -119,6 +126,8 @@ void simulation_clear(struct simulation *simulation);
 /* A process begins; its machine is on. */
 void simulation_start(struct simulation *simulation, int node);
 void simulation_kill(struct simulation *simulation, int node);
+/* The process is told to end. */
+void simulation_leave(struct simulation *simulation, int node);
 void simulation_power_off(struct simulation *simulation, int node);
 void simulation_stop(struct simulation *simulation, int node);
 void simulation_continue(struct simulation *simulation, int node);

@@ -162,6 +162,7 @@ static void take_dialled(struct simulation *simulation, const struct sim_event *
         told.loss = SUCCESSION_LOSS_SILENT;
     } else if (!host->is_alive) {
         told.loss = SUCCESSION_LOSS_REFUSED;
+        simulation->dials_in_vain++;
     } else if (host->is_hosting && !host->is_stopped) {
         told = (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTED};
         self->host = event->host;
@@ -192,6 +193,49 @@ static void take_silent(struct simulation *simulation, const struct sim_event *e
         simulation_step(simulation, event->node,
             (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT,
                 .silent = simulation->nodes[event->host].identity});
+    }
+}
+
+/* A host that leaves. */
+
+void simulation_tell(
+    struct simulation *simulation, int host, int node, enum succession_event_kind told) {
+    const struct sim_node *other = &simulation->nodes[node];
+    bool is_named = told == SUCCESSION_EVENT_NAMED;
+    if (other->host == host && other->is_alive && !simulation_is_cut(simulation, node, host)) {
+        struct sim_event *event = simulation_add(simulation, SIM_TOLD, node,
+            simulation_later(simulation, simulation_between(simulation, 0.0002, 0.005)));
+        event->told = told;
+        event->ticket = other->connection;
+    } else if (is_named && other->host != host) {
+        simulation_add(simulation, SIM_GONE, host, simulation->now)->host = node;
+    }
+}
+
+void simulation_dismiss(struct simulation *simulation, int host, bool has_successor) {
+    simulation->nodes[host].host = SIM_NOBODY;
+    simulation->nodes[host].connection++;
+    for (int i = 0; i < simulation->node_count && has_successor; i++) {
+        if (i != host && simulation->nodes[i].host == host) {
+            simulation_tell(simulation, host, i, SUCCESSION_EVENT_MOVED);
+        }
+    }
+    (void)simulation_add(
+        simulation, SIM_END, host, simulation_later(simulation, has_successor ? 0.25 : 0));
+}
+
+static void take_told(struct simulation *simulation, const struct sim_event *event) {
+    const struct sim_node *self = &simulation->nodes[event->node];
+    if (event->ticket == self->connection && self->host != SIM_NOBODY && !self->is_losing) {
+        simulation_step(simulation, event->node, (struct succession_event){.kind = event->told});
+    }
+}
+
+static void take_gone(struct simulation *simulation, const struct sim_event *event) {
+    if (simulation->nodes[event->node].is_hosting) {
+        simulation_step(simulation, event->node,
+            (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE,
+                .gone = simulation->nodes[event->host].identity});
     }
 }
 
@@ -234,6 +278,15 @@ static void take(struct simulation *simulation, struct sim_event *event) {
         break;
     case SIM_REGROUP:
         regroup(simulation, event->node);
+        break;
+    case SIM_TOLD:
+        take_told(simulation, event);
+        break;
+    case SIM_GONE:
+        take_gone(simulation, event);
+        break;
+    case SIM_END:
+        simulation_kill(simulation, event->node);
         break;
     case SIM_APPLY:
         break; /* below: it does not need its node */
@@ -306,6 +359,7 @@ static void forget_process(struct sim_node *node) {
     node->is_stopped = false;
     node->is_running = false;
     node->is_regrouping = false;
+    node->is_leaving = false;
     node->life++;
 }
 
@@ -342,6 +396,27 @@ void simulation_start(struct simulation *simulation, int node) {
 
 void simulation_kill(struct simulation *simulation, int node) {
     end_process(simulation, node, SUCCESSION_LOSS_ENDED);
+}
+
+/* It leaves the round as any node does, and its store last. */
+void simulation_leave(struct simulation *simulation, int node) {
+    struct sim_node *self = &simulation->nodes[node];
+    struct rendezvous_state others = {0};
+    if (!self->is_alive || self->is_leaving) {
+        return;
+    }
+    if (!self->is_hosting || self->host != node || self->is_stopped) {
+        simulation_kill(simulation, node);
+        return;
+    }
+    self->is_leaving = true;
+    self->is_running = false;
+    self->members &= ~(UINT64_C(1) << node);
+    simulation_regroup_soon(simulation, node, simulation_between(simulation, 0.001, 0.1));
+    rendezvous_state_copy(&self->record, &others);
+    simulation_step(simulation, node,
+        (struct succession_event){.kind = SUCCESSION_EVENT_LEAVE, .record = &others});
+    rendezvous_state_clear(&others);
 }
 
 void simulation_power_off(struct simulation *simulation, int node) {

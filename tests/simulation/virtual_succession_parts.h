@@ -21,6 +21,10 @@ bool simulation_is_cut(const struct simulation *simulation, int one, int other);
 void simulation_lose(
     struct simulation *simulation, int node, enum succession_loss loss, double delay);
 void simulation_regroup_soon(struct simulation *simulation, int host, double delay);
+/* The node's part is over; its store is handed over. */
+void simulation_dismiss(struct simulation *simulation, int host, bool has_successor);
+void simulation_tell(
+    struct simulation *simulation, int host, int node, enum succession_event_kind told);
 void simulation_leave_store(struct simulation *simulation, int node);
 void simulation_end_store(struct simulation *simulation, int host, enum succession_loss loss);
 /* Those who are connected see the record of the host's store. */

@@ -13,6 +13,7 @@
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 #include "wire/rendezvous/delegation_text.h"
+#include "wire/rendezvous/handover_word.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store.h"
 #include "wire/rendezvous/torchrun_refusal.h"
@@ -82,6 +83,27 @@ void agent_hosted_store_tell(
         tell_node(store, &telling->identity, text_string(&text));
         text_clear(&text);
     }
+}
+
+bool agent_hosted_store_name(
+    struct agent_hosted_store *store, const struct node_identity *successor) {
+    bool knows = agent_hosted_store_knows(store, successor);
+    if (knows) {
+        tell_node(store, successor, handover_word_text(HANDOVER_NAMED));
+    }
+    return knows;
+}
+
+void agent_hosted_store_tell_moved(struct agent_hosted_store *store) {
+    struct text_list names = {0};
+    struct node_identity identity;
+    presence_watch_list(&store->presences, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        if (node_identity_parse(names.items[i], &identity)) {
+            tell_node(store, &identity, handover_word_text(HANDOVER_MOVED));
+        }
+    }
+    text_list_clear(&names);
 }
 
 void agent_hosted_store_cut_off(

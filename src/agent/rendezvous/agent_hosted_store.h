@@ -71,6 +71,11 @@ bool agent_hosted_store_knows(
 /* Tells nodes that delegate how they stand: TELL_STANDINGS. */
 void agent_hosted_store_tell(
     struct agent_hosted_store *store, const struct rendezvous_effect *effect);
+/* For a host that leaves. Tells this node that it is to follow; false: it is not connected. */
+bool agent_hosted_store_name(
+    struct agent_hosted_store *store, const struct node_identity *successor);
+/* Tells all who are connected that another node hosts the store. */
+void agent_hosted_store_tell_moved(struct agent_hosted_store *store);
 /* Ends the connection on which this node is present: CUT_OFF. */
 void agent_hosted_store_cut_off(
     struct agent_hosted_store *store, const struct node_identity *identity);

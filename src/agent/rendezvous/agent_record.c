@@ -206,6 +206,7 @@ static struct rendezvous_backend *make_backend(struct agent_record *record) {
         .answer_timeout = answer_timeout(record),
         .calm_after = calm_after(config),
         .delegates = config->dynamic.settings.delegates,
+        .follows = record->succession != NULL,
         .observer = {.told = told,
             .doubted = record->succession != NULL ? doubted : NULL,
             .held = is_heard_rarely(&config->dynamic.settings) ? held : NULL,

@@ -187,7 +187,7 @@ bool agent_register_is_empty(const struct rendezvous_state *record) {
 
 static enum register_entry_kind kind_of(const struct succession_effect *effect) {
     if (effect->append.is_claim) {
-        return REGISTER_ENTRY_CLAIM;
+        return effect->append.is_named ? REGISTER_ENTRY_HANDOVER : REGISTER_ENTRY_CLAIM;
     }
     return effect->append.record->is_closed ? REGISTER_ENTRY_CLOSE : REGISTER_ENTRY_COMMIT;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_handover.h"
 #include "agent/rendezvous/agent_hosted_store.h"
 #include "agent/rendezvous/agent_register.h"
 #include "base/memory.h"
@@ -38,10 +39,7 @@ struct agent_succession {
     int64_t dialled_term;
     struct text reached; /* the address at which a host was reached last, of those that it has … */
     int64_t reached_term; /* … in this term */
-    struct event_timer *leaving;
-    bool has_lingered;
-    void (*left)(void *context); /* NULL: nobody waits */
-    void *left_context;
+    struct agent_handover *handover;
 };
 
 static void post(struct agent_succession *succession, struct succession_event event) {
@@ -53,22 +51,9 @@ static void post_kind(struct agent_succession *succession, enum succession_event
     post(succession, (struct succession_event){.kind = kind});
 }
 
-/* What this node has seen last may have to become an entry before it goes: that the job is over, or
- * that it goes on without this node. */
-static void leave(void *context) {
-    struct agent_succession *succession = context;
-    void (*left)(void *context) = succession->left;
-    if (left != NULL && succession->has_lingered && !agent_register_is_busy(succession->reg)) {
-        succession->left = NULL;
-        left(succession->left_context);
-    }
-}
-
-/* The machine has yet to be told of what was seen: it is in the queue. */
-static void lingered(void *context) {
-    struct agent_succession *succession = context;
-    succession->has_lingered = true;
-    event_timer_set(succession->leaving, event_loop_now(succession->loop));
+static void register_settled(void *context) {
+    const struct agent_succession *succession = context;
+    agent_handover_go_on(succession->handover);
 }
 
 static void timer_fired(void *context) {
@@ -91,7 +76,9 @@ static void post_gone(
 }
 
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
-    post_gone(context, identity, has_finished);
+    struct agent_succession *succession = context;
+    post_gone(succession, identity, has_finished);
+    agent_handover_note_gone(succession->handover, identity);
 }
 
 static void node_silent(void *context, const struct node_identity *identity) {
@@ -277,6 +264,12 @@ static void lose(struct agent_succession *succession, enum succession_loss loss)
         (struct succession_event){.kind = SUCCESSION_EVENT_CONNECTION_LOST, .loss = loss});
 }
 
+static void hear_of_leaving(struct agent_succession *succession, bool is_successor) {
+    log_info(succession->settings->log, "the host of the job's store leaves: %s",
+        is_successor ? "this node takes over the job's store" : "the store moves to another node");
+    post_kind(succession, is_successor ? SUCCESSION_EVENT_NAMED : SUCCESSION_EVENT_MOVED);
+}
+
 bool agent_succession_take(
     struct agent_succession *succession, const struct rendezvous_event *event) {
     if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
@@ -294,6 +287,10 @@ bool agent_succession_take(
                 event->lost.reason);
         }
         lose(succession, loss_of(succession, event));
+        return true;
+    }
+    if (event->kind == RENDEZVOUS_EVENT_HOST_LEAVES) {
+        hear_of_leaving(succession, event->is_successor);
         return true;
     }
     if (event->kind == RENDEZVOUS_EVENT_RECORD && event->state != NULL) {
@@ -347,6 +344,13 @@ void agent_succession_perform(
     case SUCCESSION_EFFECT_TELL_COMMITTED:
         tell_committed(succession, effect->round);
         break;
+    case SUCCESSION_EFFECT_NAME:
+        agent_handover_name(succession->handover, &effect->successor);
+        break;
+    case SUCCESSION_EFFECT_DISMISS:
+        rendezvous_backend_disconnect(succession->backend);
+        agent_handover_dismiss(succession->handover, effect->has_successor);
+        break;
     case SUCCESSION_EFFECT_ARM_TIMER:
         event_timer_set(succession->timer, effect->deadline);
         break;
@@ -377,13 +381,7 @@ void agent_succession_linger(struct agent_succession *succession, struct duratio
         done(context);
         return;
     }
-    succession->left = done;
-    succession->left_context = context;
-    if (patience.nanoseconds > 0) {
-        agent_hosted_store_linger(succession->store, 0, patience, lingered, succession);
-    } else {
-        lingered(succession);
-    }
+    agent_handover_begin(succession->handover, patience, done, context);
 }
 
 /* Life. */
@@ -442,15 +440,18 @@ enum failure_code agent_succession_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct agent_succession **out_succession,
     struct failure *failure) {
     struct agent_succession *succession = memory_allocate(sizeof *succession);
-    struct agent_register_settings opened = {settings, leave, succession};
+    struct agent_register_settings opened = {settings, register_settled, succession};
     succession->loop = loop;
     succession->settings = settings;
     succession->timer = event_timer_new(loop, timer_fired, succession);
     succession->gathering = event_timer_new(loop, gathered, succession);
-    succession->leaving = event_timer_new(loop, leave, succession);
     enum failure_code code = agent_register_new(loop, &opened, &succession->reg, failure);
     if (code == FAILURE_NONE) {
         code = stand_by(succession, failure);
+    }
+    if (code == FAILURE_NONE) {
+        succession->handover =
+            agent_handover_new(loop, settings->mailbox, succession->store, succession->reg);
     }
     if (code != FAILURE_NONE) {
         agent_succession_free(succession);
@@ -464,11 +465,11 @@ void agent_succession_free(struct agent_succession *succession) {
     if (succession == NULL) {
         return;
     }
+    agent_handover_free(succession->handover);
     agent_register_free(succession->reg);
     agent_hosted_store_free(succession->store);
     event_timer_free(succession->timer);
     event_timer_free(succession->gathering);
-    event_timer_free(succession->leaving);
     rendezvous_state_clear(&succession->gathered);
     text_clear(&succession->reached);
     free(succession);

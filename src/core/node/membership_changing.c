@@ -179,11 +179,17 @@ static void announce_success(struct membership_step *step) {
 
 /* The end of this node, after its last message. */
 
+/* Such a host commits the round in which the others go on, and writes the record for those that
+ * delegate, until it has named its successor: it stays connected. */
+static bool hands_over(const struct node_membership *membership) {
+    return membership->is_host && membership->end.is_leaving && membership->settings.has_succession;
+}
+
 /* The host waits without a limit for nodes that still need its store. The store closes the
  * connections of agents that have stalled, so the wait ends. */
 static struct duration lingering_time(const struct node_membership *membership) {
     const struct membership_end *end = &membership->end;
-    if (end->is_leaving && membership->settings.has_succession) {
+    if (hands_over(membership)) {
         return duration_from_seconds(0);
     }
     if (end->is_leaving) {
@@ -202,7 +208,9 @@ static void end_if_ready(struct membership_step *step) {
         return;
     }
     ending->has_begun = true;
-    membership_push_kind(step, MEMBERSHIP_EFFECT_DISCONNECT);
+    if (!hands_over(membership)) {
+        membership_push_kind(step, MEMBERSHIP_EFFECT_DISCONNECT);
+    }
     if (membership->is_host) {
         membership_push(step, (struct membership_effect){.kind = MEMBERSHIP_EFFECT_LINGER,
                                   .patience = lingering_time(membership)});

@@ -104,6 +104,7 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
     case RENDEZVOUS_EVENT_NODE_GONE:
     case RENDEZVOUS_EVENT_WISHED: /* has its texts in itself */
+    case RENDEZVOUS_EVENT_HOST_LEAVES:
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:
@@ -171,7 +172,11 @@ static void own_succession(struct node_event_owned *owned, struct succession_eve
     case SUCCESSION_EVENT_CONNECTED:
     case SUCCESSION_EVENT_CONNECTION_LOST:
     case SUCCESSION_EVENT_NODE_SILENT:
+    case SUCCESSION_EVENT_NODE_GONE:
     case SUCCESSION_EVENT_DOUBTED:
+    case SUCCESSION_EVENT_NAMED:
+    case SUCCESSION_EVENT_MOVED:
+    case SUCCESSION_EVENT_LEAVE: /* the machine gets the record when it takes it */
     case SUCCESSION_EVENT_TIMER_FIRED:
     case SUCCESSION_EVENT_KIND_COUNT:
         break;

@@ -385,7 +385,7 @@ static void show_record(struct node_machine *machine, const struct rendezvous_ev
 
 static void step_succession(struct node_machine *machine, const struct succession_event *event) {
     struct succession_effects effects;
-    succession_machine_step(machine->succession, event, &effects);
+    node_succession_step(machine->succession, machine->rendezvous, event, &effects);
     for (size_t i = 0; i < effects.count; i++) {
         struct node_event told = {.part = NODE_RENDEZVOUS};
         struct node_effect *effect = append(machine, NODE_SUCCESSION);

@@ -33,9 +33,21 @@ bool node_succession_event(const struct succession_machine *succession,
     case SUCCESSION_EFFECT_HOST:
     case SUCCESSION_EFFECT_END_HOSTING:
     case SUCCESSION_EFFECT_TELL_COMMITTED:
+    case SUCCESSION_EFFECT_NAME:
+    case SUCCESSION_EFFECT_DISMISS:
     case SUCCESSION_EFFECT_ARM_TIMER:
     case SUCCESSION_EFFECT_KIND_COUNT:
         break;
     }
     return false;
+}
+
+void node_succession_step(struct succession_machine *succession,
+    const struct rendezvous_machine *rendezvous, const struct succession_event *event,
+    struct succession_effects *effects) {
+    struct succession_event taken = *event;
+    if (event->kind == SUCCESSION_EVENT_LEAVE) {
+        taken.record = rendezvous_machine_state(rendezvous);
+    }
+    succession_machine_step(succession, &taken, effects);
 }

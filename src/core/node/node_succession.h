@@ -13,4 +13,10 @@
 bool node_succession_event(const struct succession_machine *succession,
     const struct succession_effect *effect, struct rendezvous_event *out_event);
 
+/* Lets the succession machine take the event. When this node leaves its store, the machine is given
+ * the record that is known now, which says who stays. */
+void node_succession_step(struct succession_machine *succession,
+    const struct rendezvous_machine *rendezvous, const struct succession_event *event,
+    struct succession_effects *effects);
+
 #endif

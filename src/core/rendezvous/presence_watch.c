@@ -37,6 +37,22 @@ void presence_watch_forget(struct presence_watch *watch, const char *name) {
     }
 }
 
+static char *text_of(struct slice name) {
+    return text_format("%.*s", (int)name.length, (const char *)name.data);
+}
+
+static bool list_name(void *context, struct slice name, void *value) {
+    (void)value;
+    text_list_add_taken(context, text_of(name));
+    return true;
+}
+
+void presence_watch_list(const struct presence_watch *watch, struct text_list *out_names) {
+    if (watch->agents != NULL) {
+        table_each(watch->agents, list_name, out_names);
+    }
+}
+
 struct look {
     struct instant now;
     struct duration patience;
@@ -52,8 +68,7 @@ static bool look_at(void *context, struct slice name, void *value) {
     agent->silent_for.nanoseconds +=
         passed < look->patience.nanoseconds ? passed : look->patience.nanoseconds;
     if (agent->silent_for.nanoseconds > look->limit.nanoseconds) {
-        text_list_add_taken(
-            look->stalled, text_format("%.*s", (int)name.length, (const char *)name.data));
+        text_list_add_taken(look->stalled, text_of(name));
     }
     return true;
 }

@@ -22,6 +22,8 @@ void presence_watch_clear(struct presence_watch *watch);
 void presence_watch_hear(struct presence_watch *watch, const char *name, struct instant now);
 bool presence_watch_knows(const struct presence_watch *watch, const char *name);
 void presence_watch_forget(struct presence_watch *watch, const char *name);
+/* Appends the names of all agents that are known. */
+void presence_watch_list(const struct presence_watch *watch, struct text_list *out_names);
 
 /* Appends the names of the agents that have been silent for more than `limit`. One look adds at
  * most `patience` to the silence of an agent. It should be about twice the time between two looks.

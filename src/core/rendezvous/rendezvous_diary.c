@@ -324,6 +324,7 @@ void rendezvous_diary_take(struct rendezvous_diary *diary, const struct rendezvo
     case RENDEZVOUS_EVENT_NODE_GONE:
     case RENDEZVOUS_EVENT_WISHED:
     case RENDEZVOUS_EVENT_STANDING:
+    case RENDEZVOUS_EVENT_HOST_LEAVES:
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_BROKEN:

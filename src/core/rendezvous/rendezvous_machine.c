@@ -33,6 +33,11 @@ static void take_broken(struct rendezvous_step *step);
 static void take_fence(struct rendezvous_step *step);
 static void take_timer(struct rendezvous_step *step);
 
+/* The succession machine has taken it. */
+static void ignore(struct rendezvous_step *step) {
+    (void)step;
+}
+
 static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_step *step) = {
     [RENDEZVOUS_EVENT_JOIN_ASKED] = ask_join,
     [RENDEZVOUS_EVENT_RESTART_ASKED] = ask_restart,
@@ -52,6 +57,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_NODE_GONE] = take_gone,
     [RENDEZVOUS_EVENT_WISHED] = take_wish,
     [RENDEZVOUS_EVENT_STANDING] = rendezvous_wishing_take_standing,
+    [RENDEZVOUS_EVENT_HOST_LEAVES] = ignore,
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = take_finished_count,
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,

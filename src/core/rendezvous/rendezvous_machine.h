@@ -121,8 +121,9 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_CHANGED,
     RENDEZVOUS_EVENT_STRANGER_WROTE, /* a node without presence has written */
     RENDEZVOUS_EVENT_NODE_GONE,
-    RENDEZVOUS_EVENT_WISHED,   /* a node delegates to this one, or does no more */
-    RENDEZVOUS_EVENT_STANDING, /* the host, to which this node delegates, tells how it stands */
+    RENDEZVOUS_EVENT_WISHED,      /* a node delegates to this one, or does no more */
+    RENDEZVOUS_EVENT_STANDING,    /* the host, to which this node delegates, tells how it stands */
+    RENDEZVOUS_EVENT_HOST_LEAVES, /* its store; core/succession is told, and not this machine */
     RENDEZVOUS_EVENT_FINISHED_COUNT, /* answers COUNT_FINISHED */
     RENDEZVOUS_EVENT_ROLL_ANSWERED,  /* answers CALL_ROLL: every participant has answered */
     /* The record cannot be read. The node leaves it as it is, and ends. */
@@ -188,7 +189,8 @@ struct rendezvous_event {
             bool is_withdrawn; /* this node is to write the record itself; there is no state */
         } standing;
         int64_t finished_count;
-        struct { /* OPENED: where the workers meet */
+        bool is_successor; /* HOST_LEAVES: this node is to host the store; else another one does */
+        struct {           /* OPENED: where the workers meet */
             int64_t round;
             const char *address; /* borrowed */
             int port;

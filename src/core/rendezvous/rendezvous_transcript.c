@@ -22,6 +22,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_NODE_GONE] = "node_gone",
     [RENDEZVOUS_EVENT_WISHED] = "wished",
     [RENDEZVOUS_EVENT_STANDING] = "standing",
+    [RENDEZVOUS_EVENT_HOST_LEAVES] = "host_leaves",
     [RENDEZVOUS_EVENT_FINISHED_COUNT] = "finished_count",
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = "roll_answered",
     [RENDEZVOUS_EVENT_BROKEN] = "broken",
@@ -195,6 +196,9 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
         break;
     case RENDEZVOUS_EVENT_STANDING:
         describe_standing(event, out);
+        break;
+    case RENDEZVOUS_EVENT_HOST_LEAVES:
+        text_append(out, event->is_successor ? " to_this_node" : "");
         break;
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
         text_append_format(out, " %" PRId64, event->finished_count);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/succession/succession_hosting.h"
 
+#include "core/succession/succession_handover.h"
+
 void succession_host(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     succession_forget_suspicion(machine);
@@ -59,7 +61,7 @@ void succession_commit(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
         machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved &&
-        !is_patient(step)) {
+        !succession_has_handed_over(machine) && !is_patient(step)) {
         succession_append(step, false, &machine->seen);
     }
 }
@@ -110,6 +112,7 @@ void succession_take_seen(struct succession_step *step) {
     if (machine->is_uncommitted) {
         rendezvous_state_copy(record, &machine->seen);
     }
+    succession_see_who_stays(step);
     succession_commit(step);
 }
 
@@ -132,7 +135,7 @@ static bool may_be_deposed(const struct succession_step *step) {
 
 void succession_renew(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
-    if (machine->state != SUCCESSION_HOST ||
+    if (machine->state != SUCCESSION_HOST || succession_has_handed_over(machine) ||
         !moment_has_come(&machine->renew_at, step->event->now)) {
         return;
     }

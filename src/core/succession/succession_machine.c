@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/succession/succession_handover.h"
 #include "core/succession/succession_hosting.h"
 #include "core/succession/succession_step.h"
 
@@ -376,7 +377,7 @@ static void try_again(struct succession_step *step) {
     if (machine->state == SUCCESSION_HOST && !machine->is_unresolved) {
         succession_commit(step);
         succession_dial(step);
-    } else if (machine->is_seeking || machine->is_unresolved) {
+    } else if (machine->is_seeking || machine->is_unresolved || machine->is_named) {
         succession_read(step);
     }
 }
@@ -430,7 +431,11 @@ static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_ste
     [SUCCESSION_EVENT_CONNECTED] = take_connected,
     [SUCCESSION_EVENT_CONNECTION_LOST] = take_connection_loss,
     [SUCCESSION_EVENT_NODE_SILENT] = succession_take_silent_node,
+    [SUCCESSION_EVENT_NODE_GONE] = succession_take_gone_node,
     [SUCCESSION_EVENT_DOUBTED] = take_doubt,
+    [SUCCESSION_EVENT_NAMED] = succession_take_named,
+    [SUCCESSION_EVENT_MOVED] = succession_take_moved,
+    [SUCCESSION_EVENT_LEAVE] = succession_take_leave,
     [SUCCESSION_EVENT_TIMER_FIRED] = take_timer,
 };
 
@@ -439,5 +444,6 @@ void succession_machine_step(struct succession_machine *machine,
     effects->count = 0;
     struct succession_step step = {.machine = machine, .event = event, .effects = effects};
     handlers[event->kind](&step);
+    succession_hand_over(&step);
     succession_arm_timer(&step);
 }

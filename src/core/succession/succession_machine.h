@@ -32,6 +32,10 @@
  * SEEN: whole or |                    |                    |                | APPEND, unless it
  * closed         |                    |                    |                | is committed
  * FAILED         | READ, later        | READ, later        | READ, later    | APPEND, later
+ * NAMED          | READ, then APPEND  |                    |                |
+ *                | a claim            |                    |                |
+ * MOVED          | READ               |                    |                |
+ * LEAVE          |                    |                    |                | NAME, DISMISS
  *
  * A host that is refused is a process that has ended: the nodes of the committed world claim in the
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
@@ -49,6 +53,11 @@
  * A host that has lost more than half of the committed world to silence (succession_majority)
  * renews its term no more, and appends nothing for fence_timeout: if it is the host that is cut
  * off, the others claim meanwhile, and if they are dead, it goes on.
+ *
+ * A host that leaves lets the others form their round without it first. Then it names its successor
+ * (succession_handover): the first node of the record that stays. That one claims while it is
+ * connected, and waits for nobody. When it has left the host's store for its own, the host
+ * dismisses the others, who find the next host in the register. Their workers run on through that.
  *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
  * workers end, since the others may have gone on without it. Of the register it has heard when it
@@ -87,6 +96,12 @@
 #define SUCCESSION_RENEWAL_MILLISECONDS 1150
 #define SUCCESSION_RETRY_MILLISECONDS 250
 #define SUCCESSION_FORMERS_MAXIMUM 8
+/* A host that leaves names its successor when nothing has happened to the record for so long: those
+ * who stay have their round by then, in its store. */
+#define SUCCESSION_QUIET_MILLISECONDS 250
+/* So long a host that leaves stays at most. Where its successor does not host by then, or the
+ * register is away, the others find out by themselves. */
+#define SUCCESSION_HANDOVER_MILLISECONDS 1000
 
 enum succession_state {
     SUCCESSION_FOLLOW,
@@ -111,7 +126,11 @@ enum succession_event_kind {
     SUCCESSION_EVENT_CONNECTED,
     SUCCESSION_EVENT_CONNECTION_LOST,
     SUCCESSION_EVENT_NODE_SILENT, /* of this node's store; its process may be there */
+    SUCCESSION_EVENT_NODE_GONE,   /* it has left this node's store; after LEAVE */
     SUCCESSION_EVENT_DOUBTED,     /* the host's machine is silent on a connection that is there */
+    SUCCESSION_EVENT_NAMED,       /* the host leaves, and this node is to follow it */
+    SUCCESSION_EVENT_MOVED,       /* the host leaves, and the register has the next one */
+    SUCCESSION_EVENT_LEAVE,       /* this node has nothing left to do but to give up its store */
     SUCCESSION_EVENT_TIMER_FIRED,
     SUCCESSION_EVENT_KIND_COUNT,
 };
@@ -139,13 +158,14 @@ struct succession_event {
         struct {
             bool is_there; /* READ: false: the register has no entry yet */
             struct succession_entry entry;
-            /* READ, LOST: what is committed; SEEN: the record of the store. */
+            /* READ, LOST: what is committed; SEEN, LEAVE: the record of the store. */
             const struct rendezvous_state *record;
         };
         /* RENEWAL; "": the host has not renewed its term yet; NULL: the register is away */
         const char *renewal;
         enum succession_loss loss;
         struct node_identity silent; /* NODE_SILENT */
+        struct node_identity gone;   /* NODE_GONE */
         bool is_doubted;             /* DOUBTED; false: it was heard again */
         struct {                     /* FAILED: nothing was appended */
             const char *reason;
@@ -164,6 +184,8 @@ enum succession_effect_kind {
     SUCCESSION_EFFECT_HOST,
     SUCCESSION_EFFECT_END_HOSTING,
     SUCCESSION_EFFECT_TELL_COMMITTED, /* the keys of this round may be used: it is committed */
+    SUCCESSION_EFFECT_NAME,    /* tells this node that it is to follow; answered by NODE_GONE */
+    SUCCESSION_EFFECT_DISMISS, /* nothing keeps this node's store any more */
     SUCCESSION_EFFECT_ARM_TIMER,
     /* told to the rendezvous machine */
     SUCCESSION_EFFECT_TELL_CONNECTED,
@@ -178,6 +200,7 @@ struct succession_effect {
     union {
         struct {
             bool is_claim; /* else it commits in the term of this node */
+            bool is_named; /* a claim: by the host of the term before */
             int64_t number;
             int64_t term;
             const struct rendezvous_state *record; /* the machine's; good until the next step */
@@ -195,8 +218,10 @@ struct succession_effect {
             bool is_self;
             struct instant deadline;
         } dial;
-        int64_t term;       /* RENEW, LOOK */
-        int64_t round;      /* TELL_COMMITTED */
+        int64_t term;                   /* RENEW, LOOK */
+        int64_t round;                  /* TELL_COMMITTED */
+        struct node_identity successor; /* NAME */
+        bool has_successor; /* DISMISS: those who are connected are told that the store moves */
         bool keeps_hosting; /* TELL_LOST: this node lost its own store's connection, not its term */
         struct {
             bool is_same_term; /* as at the connection before, so it is to the same store */

@@ -49,6 +49,7 @@ void succession_append(
     rendezvous_state_copy(record, &machine->appended);
     succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_APPEND,
                               .append = {.is_claim = is_claim,
+                                  .is_named = is_claim && machine->is_named,
                                   .number = machine->entry.number + 1,
                                   .term = machine->entry.term + (is_claim ? 1 : 0),
                                   .record = &machine->appended}});
@@ -61,6 +62,7 @@ void succession_retry_later(struct succession_step *step) {
 
 static void tell_lost(struct succession_step *step) {
     step->machine->is_connected = false;
+    step->machine->is_named = false;
     succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_TELL_LOST,
                               .keeps_hosting = step->machine->state == SUCCESSION_HOST});
 }
@@ -171,7 +173,7 @@ void succession_claim_in_turn(struct succession_step *step) {
     const struct succession_suspicion *suspicion = &machine->suspicion;
     if (suspicion->kind == SUCCESSION_SUSPICION_REFUSED) {
         take_turn(step);
-    } else if (suspicion->is_turn) {
+    } else if (suspicion->is_turn || machine->is_named) {
         succession_claim(step);
     } else if (!machine->is_dialing) {
         succession_dial(step);
@@ -199,6 +201,8 @@ void succession_arm_timer(struct succession_step *step) {
     wake(&look_at, &next);
     wake(&machine->renew_at, &next);
     wake(&machine->retry_at, &next);
+    wake(&machine->handover.quiet_at, &next);
+    wake(&machine->handover.until, &next);
     if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&
         instant_is_before(step->event->now, machine->patient_until.at)) {
         wake(&machine->patient_until, &next);

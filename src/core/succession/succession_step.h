@@ -39,6 +39,21 @@ struct succession_suspicion {
     struct moment turn_at; /* REFUSED: when the turn of another node is over */
 };
 
+/* Of the host, when it leaves. */
+enum succession_handover_stage {
+    SUCCESSION_HANDOVER_NONE,
+    SUCCESSION_HANDOVER_SETTLING, /* the others form their round; it is appended */
+    SUCCESSION_HANDOVER_NAMED,    /* the successor was told; nothing is appended any more */
+    SUCCESSION_HANDOVER_OVER,
+};
+
+struct succession_handover {
+    enum succession_handover_stage stage;
+    struct node_identity successor;
+    struct moment quiet_at; /* SETTLING; not set: it is quiet */
+    struct moment until;    /* SETTLING, NAMED */
+};
+
 struct succession_machine {
     struct succession_settings settings;
     enum succession_state state;
@@ -61,6 +76,7 @@ struct succession_machine {
     bool has_read;           /* since SEEK */
     bool is_dialing;
     bool is_connected;
+    bool is_named; /* by the host that this node is connected to, as its successor */
     bool was_connected;
     int64_t connected_term; /* of the connection, or of the last one */
     struct succession_suspicion suspicion;
@@ -69,6 +85,7 @@ struct succession_machine {
     bool is_renewing; /* the last renewal is not answered */
     uint64_t renewal_count;
     struct moment retry_at;
+    struct succession_handover handover;
     struct instant asked_at; /* the last READ or APPEND */
     /* Of the host, or what the register has as its last entry. A renewal does not count: it tells
      * nothing of other terms, in which the others may have gone on. */

@@ -16,7 +16,11 @@ static const char *const event_names[SUCCESSION_EVENT_KIND_COUNT] = {
     [SUCCESSION_EVENT_CONNECTED] = "host_connected",
     [SUCCESSION_EVENT_CONNECTION_LOST] = "host_lost",
     [SUCCESSION_EVENT_NODE_SILENT] = "node_silent",
+    [SUCCESSION_EVENT_NODE_GONE] = "node_left",
     [SUCCESSION_EVENT_DOUBTED] = "host_doubted",
+    [SUCCESSION_EVENT_NAMED] = "named",
+    [SUCCESSION_EVENT_MOVED] = "store_moved",
+    [SUCCESSION_EVENT_LEAVE] = "leave_store",
     [SUCCESSION_EVENT_TIMER_FIRED] = "succession_timer_fired",
 };
 
@@ -29,6 +33,8 @@ static const char *const effect_names[SUCCESSION_EFFECT_KIND_COUNT] = {
     [SUCCESSION_EFFECT_HOST] = "host",
     [SUCCESSION_EFFECT_END_HOSTING] = "end_hosting",
     [SUCCESSION_EFFECT_TELL_COMMITTED] = "tell_committed",
+    [SUCCESSION_EFFECT_NAME] = "name",
+    [SUCCESSION_EFFECT_DISMISS] = "dismiss",
     [SUCCESSION_EFFECT_ARM_TIMER] = "arm_succession_timer",
     [SUCCESSION_EFFECT_TELL_CONNECTED] = "tell_connected",
     [SUCCESSION_EFFECT_TELL_LOST] = "tell_lost",
@@ -88,6 +94,10 @@ void succession_event_describe(const struct succession_event *event, struct text
         text_append(out, " ");
         node_identity_describe(&event->silent, out);
         break;
+    case SUCCESSION_EVENT_NODE_GONE:
+        text_append(out, " ");
+        node_identity_describe(&event->gone, out);
+        break;
     case SUCCESSION_EVENT_DOUBTED:
         text_append(out, event->is_doubted ? "" : " no_more");
         break;
@@ -95,6 +105,9 @@ void succession_event_describe(const struct succession_event *event, struct text
     case SUCCESSION_EVENT_UNKNOWN:
     case SUCCESSION_EVENT_RENEWED:
     case SUCCESSION_EVENT_CONNECTED:
+    case SUCCESSION_EVENT_NAMED:
+    case SUCCESSION_EVENT_MOVED:
+    case SUCCESSION_EVENT_LEAVE:
     case SUCCESSION_EVENT_TIMER_FIRED:
     case SUCCESSION_EVENT_KIND_COUNT:
         break;
@@ -106,8 +119,10 @@ void succession_effect_describe(const struct succession_effect *effect, struct t
     switch (effect->kind) {
     case SUCCESSION_EFFECT_APPEND:
         text_append_format(out, " %s %" PRId64 " term %" PRId64 ": ",
-            effect->append.is_claim ? "claim" : "commit", effect->append.number,
-            effect->append.term);
+            effect->append.is_named   ? "handover"
+            : effect->append.is_claim ? "claim"
+                                      : "commit",
+            effect->append.number, effect->append.term);
         rendezvous_state_describe(effect->append.record, out);
         break;
     case SUCCESSION_EFFECT_RENEW:
@@ -127,6 +142,13 @@ void succession_effect_describe(const struct succession_effect *effect, struct t
         break;
     case SUCCESSION_EFFECT_TELL_COMMITTED:
         text_append_format(out, " %" PRId64, effect->round);
+        break;
+    case SUCCESSION_EFFECT_NAME:
+        text_append(out, " ");
+        node_identity_describe(&effect->successor, out);
+        break;
+    case SUCCESSION_EFFECT_DISMISS:
+        text_append(out, effect->has_successor ? " to_successor" : "");
         break;
     case SUCCESSION_EFFECT_ARM_TIMER:
         append_deadline(effect->deadline, out);

@@ -330,6 +330,7 @@ struct rendezvous_backend *rendezvous_backend_new(
         .seed = random_seed(),
         .is_file = settings->path != NULL,
         .delegates = settings->delegates,
+        .follows = settings->follows,
     };
     backend->loop = loop;
     backend->observer = settings->observer;

@@ -54,6 +54,7 @@ struct rendezvous_backend_settings {
      * where `doubted` wants to know within half a second. */
     struct duration calm_after;
     bool delegates; /* as in rendezvous_record_store.h */
+    bool follows;   /* the same */
     struct rendezvous_backend_observer observer;
 };
 

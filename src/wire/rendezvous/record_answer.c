@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "core/rendezvous/rendezvous_key.h"
 #include "wire/rendezvous/delegation_text.h"
+#include "wire/rendezvous/handover_word.h"
 #include "wire/rendezvous/protocol_version.h"
 #include "wire/rendezvous/rendezvous_record_store_state.h"
 #include "wire/rendezvous/rendezvous_state_pickle.h"
@@ -297,7 +298,7 @@ static void take_change_count(struct rendezvous_record_store *store,
     if (!is_count(store, reply->integer, 0, effects)) {
         return;
     }
-    if (store->delegation.key != NULL) {
+    if (store->delegation.is_taken) {
         return; /* the store answers, which is all that a node that delegates wants to know */
     }
     if (reply->integer < store->changes.known_then) {
@@ -374,28 +375,24 @@ static void take_roll(struct rendezvous_record_store *store, const struct store_
 }
 
 static void refuse_standing(struct rendezvous_record_store *store, struct record_effects *effects) {
-    char *reason = text_format("the host of the store of job '%s' has told this node what makes no "
-                               "sense; give all nodes --rdzv-conf delegation=false",
-        store->run_id);
+    char *reason = text_format(
+        "the host of the store of job '%s' has told this node what makes no sense%s", store->run_id,
+        store->delegation.is_taken ? "; give all nodes --rdzv-conf delegation=false" : "");
     record_store_break_down(store, reason, effects);
     free(reason);
 }
 
-static void take_standing(struct rendezvous_record_store *store, const struct store_reply *reply,
-    struct record_effects *effects) {
+static void take_standing(
+    struct rendezvous_record_store *store, struct slice text, struct record_effects *effects) {
     struct delegation_standing standing = {0};
-    store->delegation.is_watched = false;
-    if (store->delegation.key == NULL) {
-        return;
-    }
-    if (delegation_standing_read(reply->pop.front, &standing) != FAILURE_NONE) {
+    if (delegation_standing_read(text, &standing) != FAILURE_NONE) {
         refuse_standing(store, effects);
         return;
     }
     for (size_t i = 0; i < standing.state.count; i++) {
         standing.state.nodes[i].identity = store->delegation.identity;
     }
-    if (!standing.is_withdrawn) {
+    if (!standing.is_withdrawn || store->follows) {
         record_store_watch_standing(store, effects);
     }
     record_effects_tell(effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_STANDING,
@@ -406,6 +403,24 @@ static void take_standing(struct rendezvous_record_store *store, const struct st
                                          .is_held = standing.is_held,
                                          .is_withdrawn = standing.is_withdrawn}});
     delegation_standing_clear(&standing);
+}
+
+/* Of a host that leaves, or how this node stands. */
+static void take_told(struct rendezvous_record_store *store, const struct store_reply *reply,
+    struct record_effects *effects) {
+    enum handover_word word;
+    store->delegation.is_watched = false;
+    if (store->delegation.key == NULL) {
+        return;
+    }
+    if (store->follows && handover_word_read(reply->pop.front, &word)) {
+        record_store_watch_standing(store, effects);
+        record_effects_tell(
+            effects, &(struct rendezvous_event){.kind = RENDEZVOUS_EVENT_HOST_LEAVES,
+                         .is_successor = word == HANDOVER_NAMED});
+    } else {
+        take_standing(store, reply->pop.front, effects);
+    }
 }
 
 static void take_cleared(struct rendezvous_record_store *store, const struct store_reply *reply,
@@ -431,7 +446,7 @@ static void (*const takers[RECORD_QUESTION_KIND_COUNT])(struct rendezvous_record
     [RECORD_QUESTION_NEW_WRITE] = take_new_write,
     [RECORD_QUESTION_TELL_WRITE] = take_write_told,
     [RECORD_QUESTION_NEXT_CHANGE] = take_next_change,
-    [RECORD_QUESTION_STANDING] = take_standing,
+    [RECORD_QUESTION_STANDING] = take_told,
     [RECORD_QUESTION_FINISHED_COUNT] = take_finished_count,
     [RECORD_QUESTION_ROLL] = take_roll,
     [RECORD_QUESTION_CLEAR] = take_cleared,

@@ -34,6 +34,7 @@ static void forget_connection(struct rendezvous_record_store *store) {
     store->delegation.key = NULL;
     store->delegation.is_watched = false;
     store->delegation.is_offered = false;
+    store->delegation.is_taken = false;
     text_list_clear(&store->clearing.keys);
     store->clearing.begun = 0;
 }
@@ -206,7 +207,8 @@ static char *presence_value(const struct rendezvous_effect *asked) {
 static void await_standing(struct rendezvous_record_store *store,
     const struct rendezvous_effect *asked, struct record_effects *effects) {
     struct text key = {0};
-    if (asked->present.wish == NULL) {
+    store->delegation.is_taken = asked->present.wish != NULL;
+    if (!store->delegation.is_taken && !store->follows) {
         free(store->delegation.key);
         store->delegation.key = NULL;
     } else if (store->delegation.key == NULL) {
@@ -413,6 +415,7 @@ struct rendezvous_record_store *rendezvous_record_store_new(
     store->answer_timeout = settings->answer_timeout;
     store->is_file = settings->is_file;
     store->delegates = settings->delegates;
+    store->follows = settings->follows;
     random_init(&store->random, settings->seed);
     return store;
 }

@@ -50,6 +50,7 @@ struct rendezvous_record_store_settings {
     bool
         is_file; /* a file store: deleting does not free space there, because the file only grows */
     bool delegates; /* where the host of the store offers to write the record for others */
+    bool follows;   /* another node may come to host the store: its host says when it leaves */
 };
 
 /* Copies the settings. The result is not connected. The caller frees it with

@@ -30,6 +30,7 @@ struct rendezvous_record_store {
     struct duration answer_timeout;
     bool is_file;
     bool delegates;
+    bool follows;
 
     enum record_phase phase;
     struct instant deadline; /* until when to try to connect */
@@ -65,8 +66,9 @@ struct rendezvous_record_store {
     } presence;
     struct {
         bool is_offered;               /* by the host of the store */
+        bool is_taken;                 /* this node delegates */
         struct node_identity identity; /* of this node, for … */
-        char *key;                     /* … its queue; NULL: it does not delegate, and … */
+        char *key;                     /* … its queue; NULL: nothing is told it, and … */
         bool is_watched;               /* … the watcher waits for an item of it */
     } delegation;
     struct {
@@ -81,7 +83,7 @@ void record_store_send(struct rendezvous_record_store *store, struct record_ques
 /* Sends a question that has no operand but, for some kinds, a number. */
 void record_store_ask(struct rendezvous_record_store *store, enum record_question_kind kind,
     int64_t number, struct record_effects *effects);
-/* Waits for what the host tells, where this node delegates and does not wait already. */
+/* Waits for what the host tells, where it tells this node anything and it does not wait already. */
 void record_store_watch_standing(
     struct rendezvous_record_store *store, struct record_effects *effects);
 /* Deletes the next key of an earlier round, if there is one. */

@@ -64,6 +64,19 @@ static void a_host_that_leaves_says_so_and_does_not_stay_for_long(void **state) 
     desk_clear(&desk);
 }
 
+/* It stays connected, since it commits the round in which the others go on. */
+static void a_host_whom_another_node_follows_hands_its_store_over(void **state) {
+    (void)state;
+    struct desk desk = desk_joined();
+    desk.membership.settings.has_succession = true;
+    take_hosting(&desk, 0);
+    take_kind(&desk, MEMBERSHIP_EVENT_LEAVE_ASKED, "round: abandon; rendezvous: leave_asked");
+    take_kind(&desk, MEMBERSHIP_EVENT_END_ASKED, "");
+    take_kind(&desk, MEMBERSHIP_EVENT_SETTLED, "linger seconds=0");
+    take_kind(&desk, MEMBERSHIP_EVENT_LEFT, "settled");
+    desk_clear(&desk);
+}
+
 static void a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long(void **state) {
     (void)state;
     struct desk desk = desk_joined();
@@ -107,6 +120,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_host_waits_for_the_others_when_it_is_not_they_who_closed_the_record),
     cmocka_unit_test(a_host_whose_job_has_failed_does_not_stay_for_long),
     cmocka_unit_test(a_host_that_leaves_says_so_and_does_not_stay_for_long),
+    cmocka_unit_test(a_host_whom_another_node_follows_hands_its_store_over),
     cmocka_unit_test(a_host_that_has_no_rendezvous_any_more_does_not_stay_for_long),
     cmocka_unit_test(a_host_that_found_no_way_in_does_not_stay_for_long),
     cmocka_unit_test(a_node_that_does_not_host_the_store_leaves_as_soon_as_it_is_said),

@@ -90,12 +90,30 @@ static void an_agent_that_has_gone_is_forgotten(void **state) {
     presence_watch_clear(&watch);
 }
 
+static void those_who_are_known_are_listed(void **state) {
+    (void)state;
+    struct presence_watch watch = {0};
+    struct text_list names = {0};
+    presence_watch_list(&watch, &names);
+    assert_int_equal(names.count, 0);
+    hear(&watch, "a", 0);
+    hear(&watch, "b", 1);
+    hear(&watch, "a", 2);
+    presence_watch_forget(&watch, "b");
+    presence_watch_list(&watch, &names);
+    assert_int_equal(names.count, 1);
+    assert_string_equal(names.items[0], "a");
+    text_list_clear(&names);
+    presence_watch_clear(&watch);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_agent_that_is_heard_of_has_not_stalled),
     cmocka_unit_test(an_agent_that_is_silent_for_too_long_has_stalled),
     cmocka_unit_test(silence_starts_when_an_agent_was_last_heard_of),
     cmocka_unit_test(a_host_that_was_stopped_itself_accuses_nobody),
     cmocka_unit_test(an_agent_that_has_gone_is_forgotten),
+    cmocka_unit_test(those_who_are_known_are_listed),
 };
 
 UNIT_TESTS(tests)

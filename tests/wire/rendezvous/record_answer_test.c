@@ -380,6 +380,53 @@ static void a_node_that_is_let_go_waits_for_changes_again(void **state) {
     lone_tear_down(&node);
 }
 
+/* A node whose host may leave its store to another one. Returns the tag of its wait for that. */
+static uint64_t follow_up(struct lone_node *node) {
+    struct rendezvous_record_store_settings settings = lone_settings;
+    settings.follows = true;
+    *node = (struct lone_node){.store = rendezvous_record_store_new(&settings)};
+    lone_reply(node, lone_connect(node, true), lone_blob("1:4"));
+    (void)lone_told(node, RENDEZVOUS_EVENT_CONNECTED);
+    lone_ask(node, (struct rendezvous_effect){
+                       .kind = RENDEZVOUS_EFFECT_PRESENT, .present = {delegate, false, NULL}});
+    (void)lone_sent(node, STORE_SET, LONE_OWN "presence/a_1_2");
+    uint64_t tag = lone_sent(node, STORE_QUEUE_POP, STANDING);
+    assert_true(last_sent(node)->rests);
+    return tag;
+}
+
+static void a_node_hears_that_its_host_leaves_and_who_follows(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, follow_up(&node), item("moved"));
+    uint64_t next = lone_sent(&node, STORE_QUEUE_POP, STANDING);
+    assert_false(lone_told(&node, RENDEZVOUS_EVENT_HOST_LEAVES)->is_successor);
+    lone_reply(&node, next, item("named"));
+    (void)lone_sent(&node, STORE_QUEUE_POP, STANDING);
+    assert_true(lone_told(&node, RENDEZVOUS_EVENT_HOST_LEAVES)->is_successor);
+    lone_tear_down(&node);
+}
+
+/* It hears of its host, and reads the record itself. */
+static void a_node_that_only_follows_watches_the_record(void **state) {
+    (void)state;
+    struct lone_node node;
+    (void)follow_up(&node);
+    lone_ask_kind(&node, RENDEZVOUS_EFFECT_FETCH);
+    lone_reply(&node, lone_sent(&node, STORE_ADD, LONE_OWN "changes"), lone_integer(7));
+    (void)lone_sent(&node, STORE_COMPARE_SET, LONE_RECORD);
+    (void)lone_sent(&node, STORE_WAIT, LONE_OWN "changed/8");
+    lone_tear_down(&node);
+}
+
+static void who_has_no_successor_is_told_nothing_of_one(void **state) {
+    (void)state;
+    struct lone_node node;
+    lone_reply(&node, delegate_up(&node), item("moved"));
+    expect_broken(&node, "has told this node what makes no sense");
+    lone_tear_down(&node);
+}
+
 static void a_standing_that_makes_no_sense_ends_it(void **state) {
     (void)state;
     struct lone_node node;
@@ -406,6 +453,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_node_that_delegates_asks_everything_over_one_lane),
     cmocka_unit_test(a_node_that_is_not_offered_delegation_asks_for_presence_alone),
     cmocka_unit_test(a_node_that_is_let_go_waits_for_changes_again),
+    cmocka_unit_test(a_node_hears_that_its_host_leaves_and_who_follows),
+    cmocka_unit_test(a_node_that_only_follows_watches_the_record),
+    cmocka_unit_test(who_has_no_successor_is_told_nothing_of_one),
     cmocka_unit_test(a_standing_that_makes_no_sense_ends_it),
     cmocka_unit_test(no_standing_at_all_ends_it),
     cmocka_unit_test(other_settings_are_refused_and_shown),

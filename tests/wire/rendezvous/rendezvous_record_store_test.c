@@ -71,6 +71,7 @@ static void hear(struct node *node, const struct rendezvous_event *told) {
     case RENDEZVOUS_EVENT_NODE_GONE:
     case RENDEZVOUS_EVENT_WISHED:
     case RENDEZVOUS_EVENT_STANDING:
+    case RENDEZVOUS_EVENT_HOST_LEAVES:
     case RENDEZVOUS_EVENT_BROKEN:
     case RENDEZVOUS_EVENT_FENCED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:

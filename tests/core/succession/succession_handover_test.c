@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "succession_hosts.h"
+
+#define B_AND_C "round 5 complete [b_1_1073741824:0 c_1_1073741824:1] wait [] spare []"
+
+static void leave(
+    struct scene *scene, const struct rendezvous_state *record, const char *expected) {
+    step(scene, (struct succession_event){.kind = SUCCESSION_EVENT_LEAVE, .record = record},
+        expected);
+}
+
+static void leave_of(struct scene *scene, const char *letters, const char *expected) {
+    struct rendezvous_state record = world(5, letters);
+    leave(scene, &record, expected);
+    rendezvous_state_clear(&record);
+}
+
+/* Nothing happens to the record for a while. */
+static void rest(struct scene *scene, const char *expected) {
+    assert_true(scene->timer.is_set);
+    scene->seconds += SUCCESSION_QUIET_MILLISECONDS / 1000.0;
+    plain(scene, SUCCESSION_EVENT_TIMER_FIRED, expected);
+}
+
+static void gone(struct scene *scene, const char *address, const char *expected) {
+    step(scene,
+        (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE, .gone = node(address)},
+        expected);
+}
+
+/* The host. */
+
+static void the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone(
+    void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    leave_of(&scene, "abc", "");
+    rest(&scene, "name b_1_1073741824");
+    gone(&scene, "c", "");
+    gone(&scene, "b", "dismiss to_successor");
+    gone(&scene, "b", "");
+    scene_clear(&scene);
+}
+
+static void who_is_done_or_only_waits_is_named_last(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "bcd");
+    record.nodes[0].is_done = true;
+    record.nodes[1].is_participant = false;
+    leave(&scene, &record, "");
+    rest(&scene, "name d_1_1073741824");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void where_nobody_stays_nobody_is_named(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    leave_of(&scene, "a", "dismiss");
+    scene_clear(&scene);
+}
+
+static void a_job_that_is_over_needs_no_other_host(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "abc");
+    record.is_closed = true;
+    leave(&scene, &record, "dismiss");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void what_is_being_appended_comes_before_the_name(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "bc");
+    seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
+    leave(&scene, &record, "");
+    rest(&scene, "");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 5");
+    rest(&scene, "name b_1_1073741824");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void who_leaves_meanwhile_is_not_named(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "c");
+    leave_of(&scene, "bc", "");
+    scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
+    seen(&scene, &record,
+        "append commit 2 term 1: round 5 complete [c_1_1073741824:0] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 5");
+    scene.seconds += SUCCESSION_QUIET_MILLISECONDS / 2000.0;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    rest(&scene, "name c_1_1073741824");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void when_all_others_have_left_the_host_goes_at_once(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = {.round = 6};
+    leave_of(&scene, "bc", "");
+    seen(&scene, &record, "dismiss");
+    scene_clear(&scene);
+}
+
+static void a_host_that_has_named_its_successor_appends_and_renews_nothing(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "bc");
+    leave(&scene, &record, "");
+    rest(&scene, "name b_1_1073741824");
+    seen(&scene, &record, "");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_successor_that_does_not_come_to_host_is_not_waited_for(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    leave_of(&scene, "bc", "");
+    rest(&scene, "name b_1_1073741824");
+    assert_true(scene.timer.is_set);
+    assert_int_equal(scene.timer.at.nanoseconds,
+        scene_at(SUCCESSION_HANDOVER_MILLISECONDS / 1000.0).nanoseconds);
+    scene.seconds = SUCCESSION_HANDOVER_MILLISECONDS / 1000.0;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
+    scene_clear(&scene);
+}
+
+static void a_host_whose_register_is_away_leaves_all_the_same(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "bc");
+    seen(&scene, &record, "append commit 2 term 1: " B_AND_C);
+    leave(&scene, &record, "");
+    scene.seconds = SUCCESSION_HANDOVER_MILLISECONDS / 1000.0;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "dismiss");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_node_that_hosts_no_more_has_nothing_to_hand_over(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    leave_of(&scene, "ac", "dismiss");
+    scene_clear(&scene);
+}
+
+/* The others. */
+
+static void who_is_named_asks_the_register_claims_at_once_and_hosts(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    struct rendezvous_state record = world(4, "abc");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append handover 8 term 2: round 4 complete " B " wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_lost; host term 2");
+    seek(&scene, 60, "dial self at=3.000");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void who_is_named_learns_first_what_the_host_has_committed(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(5, "bc");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    entry_of(
+        &scene, SUCCESSION_EVENT_READ, 8, 1, "a", &record, "append handover 9 term 2: " B_AND_C);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void who_is_named_and_loses_to_a_commit_claims_after_it(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(5, "bc");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    struct rendezvous_state old = world(4, "abc");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &old,
+        "append handover 8 term 2: round 4 complete " B " wait [] spare []");
+    entry_of(
+        &scene, SUCCESSION_EVENT_LOST, 8, 1, "a", &record, "append handover 9 term 2: " B_AND_C);
+    rendezvous_state_clear(&old);
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void who_is_named_and_loses_to_another_host_follows_it(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    struct rendezvous_state record = world(4, "abc");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "c", &record, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void who_is_named_asks_again_where_the_register_fails(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    step(&scene,
+        (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {"it is away", false}},
+        "");
+    scene.seconds = SUCCESSION_RETRY_MILLISECONDS / 1000.0;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    scene_clear(&scene);
+}
+
+static void a_name_is_of_the_connection_over_which_it_came(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "read_register");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    find_nothing_new(&scene); /* the next of the world has its turn first */
+    scene_clear(&scene);
+}
+
+static void the_others_find_the_next_host_in_the_register(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "tell_lost");
+    seek(&scene, 60, "dial at=3.000");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_that_is_not_followed_yet_is_not_left(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    plain(&scene, SUCCESSION_EVENT_MOVED, "read_register");
+    find_nothing_new(&scene);
+    scene_clear(&scene);
+}
+
+static void who_is_not_connected_is_told_nothing(void **state) {
+    (void)state;
+    struct scene scene = following("b");
+    lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    plain(&scene, SUCCESSION_EVENT_NAMED, "");
+    plain(&scene, SUCCESSION_EVENT_MOVED, "");
+    scene_clear(&scene);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_first_node_that_stays_is_named_and_the_others_are_told_when_it_has_gone),
+    cmocka_unit_test(who_is_done_or_only_waits_is_named_last),
+    cmocka_unit_test(where_nobody_stays_nobody_is_named),
+    cmocka_unit_test(a_job_that_is_over_needs_no_other_host),
+    cmocka_unit_test(what_is_being_appended_comes_before_the_name),
+    cmocka_unit_test(who_leaves_meanwhile_is_not_named),
+    cmocka_unit_test(when_all_others_have_left_the_host_goes_at_once),
+    cmocka_unit_test(a_host_that_has_named_its_successor_appends_and_renews_nothing),
+    cmocka_unit_test(a_successor_that_does_not_come_to_host_is_not_waited_for),
+    cmocka_unit_test(a_host_whose_register_is_away_leaves_all_the_same),
+    cmocka_unit_test(a_node_that_hosts_no_more_has_nothing_to_hand_over),
+    cmocka_unit_test(who_is_named_asks_the_register_claims_at_once_and_hosts),
+    cmocka_unit_test(who_is_named_learns_first_what_the_host_has_committed),
+    cmocka_unit_test(who_is_named_and_loses_to_a_commit_claims_after_it),
+    cmocka_unit_test(who_is_named_and_loses_to_another_host_follows_it),
+    cmocka_unit_test(who_is_named_asks_again_where_the_register_fails),
+    cmocka_unit_test(a_name_is_of_the_connection_over_which_it_came),
+    cmocka_unit_test(the_others_find_the_next_host_in_the_register),
+    cmocka_unit_test(a_host_that_is_not_followed_yet_is_not_left),
+    cmocka_unit_test(who_is_not_connected_is_told_nothing),
+};
+
+UNIT_TESTS(tests)
