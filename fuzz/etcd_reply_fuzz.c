@@ -26,6 +26,17 @@ static void read_as(enum failure_code (*read)(struct slice message, struct etcd_
     FUZZ_REQUIRE(reply.memory == NULL && reply.key.data == NULL && reply.value.data == NULL);
 }
 
+/* One after the other, as a stream brings them. */
+static void take_frames(struct slice frames) {
+    struct slice message;
+    size_t length;
+    while (grpc_take_frame(frames, &message, &length)) {
+        FUZZ_REQUIRE(length <= frames.length && message.length < length);
+        read_as(etcd_read_watch, message);
+        frames = slice_from(frames, length);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct slice input = {data, size};
     struct slice message = input;
@@ -35,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     read_as(etcd_read_range, message);
     read_as(etcd_read_append, message);
+    read_as(etcd_read_watch, message);
+    take_frames(input);
     FUZZ_REQUIRE((etcd_read_token(message, &token) == FAILURE_NONE) == (token != NULL));
     FUZZ_REQUIRE(token == NULL || strlen(token) <= message.length);
     free(token);

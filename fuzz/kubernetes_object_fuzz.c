@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arbitrary bytes as what the API server of Kubernetes answers. An accepted object must survive
  * being changed, written and read again. */
+#include <string.h>
+
 #include "base/memory.h"
 #include "fuzz_input.h"
 #include "wire/register/kubernetes_object.h"
@@ -37,11 +39,25 @@ static void play(struct slice input, enum kubernetes_kind kind) {
     kubernetes_object_free(object);
 }
 
+static void hear(struct slice line, enum kubernetes_kind kind) {
+    struct kubernetes_object *object = NULL;
+    bool is_changed = kubernetes_event_read(line, kind, &object) == KUBERNETES_EVENT_CHANGED;
+    FUZZ_REQUIRE(is_changed == (object != NULL));
+    if (is_changed) {
+        const char *version = kubernetes_object_version(object);
+        FUZZ_REQUIRE(strspn(version, "0123456789") == strlen(version));
+        (void)kubernetes_object_has_label(object);
+        kubernetes_object_free(object);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct slice input = {data, size};
     struct text words = {0};
     play(input, KUBERNETES_CONFIG_MAP);
     play(input, KUBERNETES_LEASE);
+    hear(input, KUBERNETES_CONFIG_MAP);
+    hear(input, KUBERNETES_LEASE);
     FUZZ_REQUIRE(kubernetes_status_read(input, &words) >= 0);
     text_clear(&words);
     return 0;

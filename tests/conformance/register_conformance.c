@@ -279,6 +279,76 @@ static void engine_without_a_word_is_left_at_the_deadline(void **state) {
     free(run_id);
 }
 
+/* Where the engine watches: of whatever came since the entry known, and when. */
+static void a_watch_tells_of_the_entry_after_the_one_known(void **state) {
+    struct register_under_test *under_test = *state;
+    char *run_id = unused_run_id();
+    struct racer *racers = racers_new(under_test, run_id, 3, NULL);
+    for (int64_t number = 1; number <= 12 && under_test->engine->watches; number++) {
+        struct register_entry entry = make_entry(&racers[0], number);
+        bool knows = number % 3 > 0; /* else it has never asked, or not for long */
+        if (knows && number > 1) {
+            struct answer before = read_last(under_test, &racers[1]);
+            assert_int_equal(before.entry.number, number - 1);
+            answer_clear(&before);
+        }
+        bool is_there_before = number % 2 == 0;
+        if (!is_there_before) {
+            assert_int_not_equal(watch(&racers[1], number - 1), 0);
+        }
+        struct answer won = append(under_test, &racers[0], &entry);
+        assert_int_equal(won.kind, REGISTER_WON);
+        if (is_there_before) {
+            assert_int_not_equal(watch(&racers[1], number - 1), 0);
+        }
+        struct answer told = news(under_test, &racers[1]);
+        assert_int_equal(told.kind, REGISTER_NEWS);
+        assert_int_equal(told.entry.number, number);
+        assert_string_equal(told.entry.nonce, entry.nonce);
+        answer_clear(&told);
+        register_entry_clear(&entry);
+    }
+    racers_free(racers, 3);
+    free(run_id);
+}
+
+static void a_watch_of_what_does_not_come_ends_at_its_deadline(void **state) {
+    struct register_under_test *under_test = *state;
+    char *run_id = unused_run_id();
+    struct racer *racers = racers_new(under_test, run_id, 2, NULL);
+    struct register_entry entry = make_entry(&racers[0], 1);
+    assert_int_equal(append(under_test, &racers[0], &entry).kind, REGISTER_WON);
+    racers[1].deadline_milliseconds = 300;
+    if (watch(&racers[1], 1) != 0) {
+        struct answer told = news(under_test, &racers[1]);
+        assert_int_equal(told.kind, REGISTER_FAILED);
+        answer_clear(&told);
+    }
+    register_entry_clear(&entry);
+    racers_free(racers, 2);
+    free(run_id);
+}
+
+static void a_watch_that_is_given_up_tells_nothing(void **state) {
+    struct register_under_test *under_test = *state;
+    char *run_id = unused_run_id();
+    struct racer *racers = racers_new(under_test, run_id, 2, NULL);
+    struct register_entry first = make_entry(&racers[0], 1);
+    struct register_entry second = make_entry(&racers[0], 2);
+    assert_int_equal(append(under_test, &racers[0], &first).kind, REGISTER_WON);
+    uint64_t request = watch(&racers[1], 1);
+    register_cancel(racers[1].job_register, request);
+    assert_int_equal(append(under_test, &racers[0], &second).kind, REGISTER_WON);
+    struct answer answer = read_last(under_test, &racers[1]);
+    assert_int_equal(answer.kind, REGISTER_READ);
+    assert_int_equal(answer.entry.number, 2);
+    answer_clear(&answer);
+    register_entry_clear(&first);
+    register_entry_clear(&second);
+    racers_free(racers, 2);
+    free(run_id);
+}
+
 /* For who asks a register that cannot be used; with a usable one there is nothing to say. */
 static void first_read_says_why_it_fails(void **state) {
     struct register_under_test *under_test = *state;
@@ -306,6 +376,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(renewal_changes_each_time_and_only_then),
     cmocka_unit_test(two_jobs_do_not_meet),
     cmocka_unit_test(engine_without_a_word_is_left_at_the_deadline),
+    cmocka_unit_test(a_watch_tells_of_the_entry_after_the_one_known),
+    cmocka_unit_test(a_watch_of_what_does_not_come_ends_at_its_deadline),
+    cmocka_unit_test(a_watch_that_is_given_up_tells_nothing),
     cmocka_unit_test(first_read_says_why_it_fails),
 };
 

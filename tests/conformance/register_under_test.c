@@ -180,6 +180,7 @@ struct racer *racers_new(struct register_under_test *under_test, const char *run
     static struct register_engine faulty_engine;
     faulty_engine = (struct register_engine){
         .name = "faulty",
+        .watches = chosen.engine->watches,
         .open = faulty_open,
         .close = faulty_close,
         .begin = faulty_begin,
@@ -245,6 +246,14 @@ struct answer renew(struct register_under_test *under_test, struct racer *racer,
 
 struct answer renewal(struct register_under_test *under_test, struct racer *racer, int64_t term) {
     register_renewal(racer->job_register, term, deadline_of(racer));
+    return await(under_test, racer);
+}
+
+uint64_t watch(struct racer *racer, int64_t number) {
+    return register_watch(racer->job_register, number, deadline_of(racer));
+}
+
+struct answer news(struct register_under_test *under_test, struct racer *racer) {
     return await(under_test, racer);
 }
 

@@ -69,6 +69,9 @@ struct answer append(struct register_under_test *under_test, struct racer *racer
     const struct register_entry *entry);
 struct answer renew(struct register_under_test *under_test, struct racer *racer, int64_t term);
 struct answer renewal(struct register_under_test *under_test, struct racer *racer, int64_t term);
+/* Begins a watch; `told` or news come later. 0: the engine cannot watch. */
+uint64_t watch(struct racer *racer, int64_t number);
+struct answer news(struct register_under_test *under_test, struct racer *racer);
 void answer_clear(struct answer *answer);
 
 #endif

@@ -168,6 +168,28 @@ static void ask_read(struct simulation *simulation, int node) {
     }
 }
 
+/* A member without a quorum is silent for ever, and so is an engine that has no watches. */
+static void watch(struct simulation *simulation, int node, int64_t number) {
+    bool is_silent = simulation->is_treacherous && chance(simulation, 20);
+    if (simulation->has_watches && !is_silent && reaches_register(simulation, node)) {
+        simulation->nodes[node].watched = number;
+        simulation_tell_news(simulation);
+    }
+}
+
+void simulation_tell_news(struct simulation *simulation) {
+    for (int i = 0; i < simulation->node_count; i++) {
+        struct sim_node *self = &simulation->nodes[i];
+        bool is_news = self->watched >= 0 && simulation->reg.count > (uint64_t)self->watched;
+        if (is_news && self->is_alive && reaches_register(simulation, i)) {
+            self->watched = -1;
+            simulation_add(simulation, SIM_NEWS, i,
+                simulation_later(simulation, simulation_between(simulation, 0.0003, 0.01)))
+                ->count = simulation->reg.count;
+        }
+    }
+}
+
 static void apply_later(
     struct simulation *simulation, int node, const struct virtual_entry *entry, double delay) {
     struct sim_event *event =
@@ -210,6 +232,7 @@ static void ask_append(
     }
     bool has_won = virtual_register_append(&simulation->reg, &entry, simulation->now);
     simulation->handovers += has_won && effect->append.is_named ? 1 : 0;
+    simulation_tell_news(simulation);
     if (simulation->is_treacherous && chance(simulation, 2)) {
         simulation_kill(simulation, node); /* after it, before anybody is told */
         return;
@@ -337,6 +360,9 @@ static void perform(
         break;
     case SUCCESSION_EFFECT_LOOK:
         ask_look(simulation, node, effect->term);
+        break;
+    case SUCCESSION_EFFECT_WATCH:
+        watch(simulation, node, effect->number);
         break;
     case SUCCESSION_EFFECT_DIAL:
         dial(simulation, node, effect);

@@ -28,6 +28,7 @@ enum sim_kind {
     SIM_TOLD,    /* a host that leaves has told the node something */
     SIM_GONE,    /* a host that leaves learns that a node has left its store */
     SIM_END,     /* a host that leaves has left */
+    SIM_NEWS,    /* a watch tells of an entry */
 };
 
 /* What is to happen. It is void when the node has another life by then. */
@@ -62,6 +63,7 @@ struct sim_node {
     uint64_t timer_ticket;
     uint64_t register_ticket;
     uint64_t look_ticket;
+    int64_t watched; /* the number of the entry that it knows; -1: it does not watch */
     uint64_t dial_ticket;
     uint64_t requests; /* to the register */
 
@@ -104,6 +106,7 @@ struct simulation {
     bool is_stale;
     bool is_treacherous; /* replies are lost, and processes die beside their appends */
     bool has_leavers;    /* in a storm: nodes are told to end, too */
+    bool has_watches;    /* the register's engine has; else it never tells of news */
     struct {
         bool is_doomed;        /* who claims next */
         int node;              /* SIM_NOBODY: nobody has claimed yet */
@@ -117,6 +120,7 @@ struct simulation {
     uint64_t successions; /* HOST effects */
     uint64_t handovers;   /* claims of a successor that was named, which were won */
     uint64_t dials_in_vain;
+    uint64_t news; /* that were told */
     char complaint[256];
 };
 

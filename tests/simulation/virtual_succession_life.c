@@ -149,6 +149,20 @@ static void take_answer(struct simulation *simulation, const struct sim_event *e
     simulation_step(simulation, event->node, told);
 }
 
+static void take_news(struct simulation *simulation, const struct sim_event *event) {
+    struct sim_node *self = &simulation->nodes[event->node];
+    const struct virtual_entry *entry = &simulation->reg.entries[event->count - 1];
+    if (entry->entry.number > self->entry.number) {
+        self->entry = entry->entry;
+    }
+    simulation->news++;
+    simulation_step(simulation, event->node,
+        (struct succession_event){.kind = SUCCESSION_EVENT_NEWS,
+            .is_there = true,
+            .entry = entry->entry,
+            .record = &entry->record});
+}
+
 static void take_dialled(struct simulation *simulation, const struct sim_event *event) {
     struct sim_node *self = &simulation->nodes[event->node];
     const struct sim_node *host = &simulation->nodes[event->host];
@@ -194,34 +208,6 @@ static void take_silent(struct simulation *simulation, const struct sim_event *e
             (struct succession_event){.kind = SUCCESSION_EVENT_NODE_SILENT,
                 .silent = simulation->nodes[event->host].identity});
     }
-}
-
-/* A host that leaves. */
-
-void simulation_tell(
-    struct simulation *simulation, int host, int node, enum succession_event_kind told) {
-    const struct sim_node *other = &simulation->nodes[node];
-    bool is_named = told == SUCCESSION_EVENT_NAMED;
-    if (other->host == host && other->is_alive && !simulation_is_cut(simulation, node, host)) {
-        struct sim_event *event = simulation_add(simulation, SIM_TOLD, node,
-            simulation_later(simulation, simulation_between(simulation, 0.0002, 0.005)));
-        event->told = told;
-        event->ticket = other->connection;
-    } else if (is_named && other->host != host) {
-        simulation_add(simulation, SIM_GONE, host, simulation->now)->host = node;
-    }
-}
-
-void simulation_dismiss(struct simulation *simulation, int host, bool has_successor) {
-    simulation->nodes[host].host = SIM_NOBODY;
-    simulation->nodes[host].connection++;
-    for (int i = 0; i < simulation->node_count && has_successor; i++) {
-        if (i != host && simulation->nodes[i].host == host) {
-            simulation_tell(simulation, host, i, SUCCESSION_EVENT_MOVED);
-        }
-    }
-    (void)simulation_add(
-        simulation, SIM_END, host, simulation_later(simulation, has_successor ? 0.25 : 0));
 }
 
 static void take_told(struct simulation *simulation, const struct sim_event *event) {
@@ -285,6 +271,9 @@ static void take(struct simulation *simulation, struct sim_event *event) {
     case SIM_GONE:
         take_gone(simulation, event);
         break;
+    case SIM_NEWS:
+        take_news(simulation, event);
+        break;
     case SIM_END:
         simulation_kill(simulation, event->node);
         break;
@@ -325,6 +314,7 @@ static bool play_one(struct simulation *simulation, struct instant end) {
     if (event.kind == SIM_APPLY) {
         (void)virtual_register_append(&simulation->reg, &event.entry, simulation->now);
         rendezvous_state_clear(&event.entry.record);
+        simulation_tell_news(simulation);
     } else if (self->is_alive && self->life == event.life) {
         take(simulation, &event);
     }
@@ -385,6 +375,7 @@ void simulation_start(struct simulation *simulation, int node) {
     self->identity = settings.identity;
     self->machine = succession_machine_new(&settings);
     self->entry = (struct succession_entry){0};
+    self->watched = -1;
     self->is_alive = true;
     self->is_off = false;
     self->knows_end = false;
@@ -396,27 +387,6 @@ void simulation_start(struct simulation *simulation, int node) {
 
 void simulation_kill(struct simulation *simulation, int node) {
     end_process(simulation, node, SUCCESSION_LOSS_ENDED);
-}
-
-/* It leaves the round as any node does, and its store last. */
-void simulation_leave(struct simulation *simulation, int node) {
-    struct sim_node *self = &simulation->nodes[node];
-    struct rendezvous_state others = {0};
-    if (!self->is_alive || self->is_leaving) {
-        return;
-    }
-    if (!self->is_hosting || self->host != node || self->is_stopped) {
-        simulation_kill(simulation, node);
-        return;
-    }
-    self->is_leaving = true;
-    self->is_running = false;
-    self->members &= ~(UINT64_C(1) << node);
-    simulation_regroup_soon(simulation, node, simulation_between(simulation, 0.001, 0.1));
-    rendezvous_state_copy(&self->record, &others);
-    simulation_step(simulation, node,
-        (struct succession_event){.kind = SUCCESSION_EVENT_LEAVE, .record = &others});
-    rendezvous_state_clear(&others);
 }
 
 void simulation_power_off(struct simulation *simulation, int node) {
@@ -515,6 +485,7 @@ void simulation_init(struct simulation *simulation, uint64_t seed, int node_coun
     *simulation = (struct simulation){
         .seed = seed, .node_count = node_count, .minimum = 1, .now = {1000000000}};
     random_init(&simulation->random, seed);
+    simulation->has_watches = seed % 2 == 0;
     for (int i = 0; i < node_count; i++) {
         simulation->nodes[i].host = SIM_NOBODY;
         simulation_start(simulation, i);

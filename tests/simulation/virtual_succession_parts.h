@@ -25,6 +25,8 @@ void simulation_regroup_soon(struct simulation *simulation, int host, double del
 void simulation_dismiss(struct simulation *simulation, int host, bool has_successor);
 void simulation_tell(
     struct simulation *simulation, int host, int node, enum succession_event_kind told);
+/* Of those who watch the register, some are told of the last entry. */
+void simulation_tell_news(struct simulation *simulation);
 void simulation_leave_store(struct simulation *simulation, int node);
 void simulation_end_store(struct simulation *simulation, int host, enum succession_loss loss);
 /* Those who are connected see the record of the host's store. */

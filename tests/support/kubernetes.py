@@ -16,6 +16,8 @@ import socket
 import ssl
 import struct
 import threading
+import time
+import urllib.parse
 import uuid
 
 from support.ports import free_port
@@ -74,6 +76,8 @@ class Objects:
         self.revision = 1000
         self.objects = {}
         self.spaces = {"default", "ml"}
+        self.changes = []  # (revision, type, resource, space, name, object), those that are kept for watches
+        self.oldest = 0  # a watch may begin there at the earliest
 
     def missing(self, resource, name):
         group = GROUPS[resource]
@@ -123,8 +127,19 @@ class Objects:
         sent["metadata"]["resourceVersion"] = str(self.revision)
         sent["metadata"]["managedFields"] = [{"manager": "muster", "operation": "Update", "fieldsType": "FieldsV1",
                                               "fieldsV1": {"f:data": {".": {}}}}]  # fmt: skip
+        change = "MODIFIED" if (resource, space, name) in self.objects else "ADDED"
         self.objects[resource, space, name] = {**sent, "kind": kind, "apiVersion": version}
+        self.note(change, resource, space, name)
         return self.objects[resource, space, name]
+
+    def note(self, change, resource, space, name):
+        found = copy.deepcopy(self.objects[resource, space, name])
+        self.changes.append((self.revision, change, resource, space, name, found))
+
+    def remove(self, resource, space, name):
+        self.revision += 1
+        self.note("DELETED", resource, space, name)
+        del self.objects[resource, space, name]
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -156,7 +171,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             pass  # the client is gone
 
+    def tell(self, event):
+        line = json.dumps(event).encode() + b"\n"
+        self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+        self.wfile.flush()
+
+    def watch(self, path, wishes):
+        refusal = self.server.kubernetes.refuse_watch(path, wishes, self.headers)
+        if refusal is not None:
+            self.send_answer(refusal.code, json.dumps(refusal.status).encode(), {})
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in self.server.kubernetes.events_of(path, wishes):
+            self.tell(event)
+        self.wfile.write(b"0\r\n\r\n")
+
     def answer(self):
+        path, _, query = self.path.partition("?")
+        if query:
+            self.watch(path, dict(urllib.parse.parse_qsl(query)))
+            return
         length = int(self.headers.get("content-length") or 0)
         body = self.rfile.read(length)
         if len(body) < length:
@@ -166,6 +203,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if code is None:  # the reply is lost
             self.close_connection = True
             return
+        self.send_answer(code, reply, headers)
+
+    def send_answer(self, code, reply, headers):
         self.send_response(code)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(reply)), **headers}.items():
             self.send_header(name, value)
@@ -189,6 +229,8 @@ class Kubernetes:
     def __init__(self, place, trust=None, seed=1):
         self.place, self.trust = pathlib.Path(place), trust
         self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.watches = 0  # that have begun
         self.random = random.Random(seed)
         self.objects = Objects()
         self.tokens = {"the-first-token"}
@@ -196,6 +238,7 @@ class Kubernetes:
         self.forbidden = set()  # (verb, resource), whatever the role says
         self.lost_in_ten = 0  # replies that are lost after a change was made
         self.refusals = []  # (code, {header: value}) of the next requests
+        self.sends_bookmarks = False
         self.is_silent = False
         self.spoken = threading.Event()  # set while it is not silent
         self.spoken.set()
@@ -276,6 +319,7 @@ class Kubernetes:
             if is_change and self.random.randrange(10) < self.lost_in_ten:
                 code = None
             self.requests.append((method, path, code))
+            self.changed.notify_all()
         self.heard.set()
         return code, reply, more
 
@@ -308,6 +352,56 @@ class Kubernetes:
             return 201, copy.deepcopy(self.objects.create(resource, space, sent))
         return 200, copy.deepcopy(self.objects.update(resource, space, name, sent))
 
+    # Watches.
+
+    def refuse_watch(self, path, wishes, headers):
+        """None, where it may begin."""
+        match = PATH.match(path)
+        self.asked.set()
+        with self.lock:
+            self.requests.append(("WATCH", path, None))
+            self.watches += 1
+            self.changed.notify_all()
+            try:
+                if headers.get("authorization") not in {f"Bearer {token}" for token in self.tokens}:
+                    raise Refusal(401, "Unauthorized", "Unauthorized")
+                if match is None or match[4] or wishes.get("watch") != "true":
+                    raise Refusal(404, "NotFound", "the server could not find the requested resource")
+                selector = wishes.get("fieldSelector", "")
+                self.authorize("watch", match[3], match[2], selector.removeprefix("metadata.name=") if selector else None)
+            except Refusal as refusal:
+                return refusal
+        return None
+
+    def events_of(self, path, wishes):
+        """Until the time is over. One that begins before what is kept is told so, and ends."""
+        _, space, resource, _ = PATH.match(path).groups()
+        name = wishes["fieldSelector"].removeprefix("metadata.name=")
+        version, end = int(wishes.get("resourceVersion") or 0), time.monotonic() + int(wishes.get("timeoutSeconds", 60))
+        while time.monotonic() < end:
+            with self.lock:
+                if version < self.objects.oldest:
+                    gone = Refusal(410, "Expired", f"too old resource version: {version} ({self.objects.oldest})")
+                    events, version = [{"type": "ERROR", "object": gone.status}], None
+                else:
+                    events = [{"type": change, "object": found} for revision, change, *where, found in self.objects.changes
+                              if revision > version and where == [resource, space, name]]  # fmt: skip
+                    version = self.objects.revision
+                    if not events and self.changed.wait(min(0.5, max(0, end - time.monotonic()))):
+                        continue
+            yield from events
+            if version is None:
+                return
+            if self.sends_bookmarks:
+                kind = {"kind": KINDS[resource][1], "apiVersion": KINDS[resource][0]}
+                yield {"type": "BOOKMARK", "object": {**kind, "metadata": {"resourceVersion": str(version)}}}
+
+    def forget_changes(self):
+        """What etcd's compaction does: a watch cannot begin before now."""
+        with self.lock:
+            self.objects.changes.clear()
+            self.objects.oldest = self.objects.revision = self.objects.revision + 1
+
     def authorize(self, verb, resource, space, name):
         may = any((GROUPS[resource], resource, restriction, verb) in self.role for restriction in ("", name))
         if (verb, resource) in self.forbidden or not may:
@@ -321,16 +415,19 @@ class Kubernetes:
         with self.lock:
             self.objects.keep(resource, space, name, {"metadata": {"name": name, "namespace": space, "uid": str(uuid.uuid4()),
                               "creationTimestamp": "2026-11-23T05:00:00Z", **parts.pop("metadata", {})}, **parts})  # fmt: skip
+            self.changed.notify_all()
 
     def annotate(self, resource, space, name, count):
         with self.lock:
             found = copy.deepcopy(self.objects.objects[resource, space, name])
             found["metadata"]["annotations"] = {"count": count}
             self.objects.keep(resource, space, name, found)
+            self.changed.notify_all()
 
     def delete(self, resource, space, name):
         with self.lock:
-            del self.objects.objects[resource, space, name]
+            self.objects.remove(resource, space, name)
+            self.changed.notify_all()
 
     def find(self, resource, space, name):
         with self.lock:

@@ -21,6 +21,7 @@ struct agent_register {
     struct register_entry appended; /* the one under way */
     uint64_t appending;             /* the request; 0: none */
     uint64_t looking;               /* the last LOOK */
+    uint64_t watching;              /* the last WATCH; 0: over */
     uint64_t reading;               /* the same */
     char *sizes;                    /* --nnodes of this node, as an entry has them */
     char *place;                    /* of this node */
@@ -84,9 +85,15 @@ static void compare_settings(struct agent_register *reg, const struct register_e
     }
 }
 
+static void stop_watching(struct agent_register *reg) {
+    register_cancel(reg->job_register, reg->watching);
+    reg->watching = 0;
+}
+
 /* A read may be answered from before a later entry; this node dials the host of the latest. */
 static void keep(struct agent_register *reg, const struct register_entry *entry) {
     if (entry->number > reg->known.number) {
+        stop_watching(reg);
         compare_settings(reg, entry);
         register_entry_clear(&reg->known);
         register_entry_copy(entry, &reg->known);
@@ -119,6 +126,7 @@ static void take_read(struct agent_register *reg, const struct register_event *e
 }
 
 static void take_won(struct agent_register *reg) {
+    stop_watching(reg);
     register_entry_clear(&reg->known);
     register_entry_copy(&reg->appended, &reg->known);
     post_kind(reg, SUCCESSION_EVENT_WON);
@@ -126,7 +134,9 @@ static void take_won(struct agent_register *reg) {
 
 static void take_failed(
     struct agent_register *reg, const struct register_event *event, bool is_of_entries) {
-    if (event->request == reg->looking) {
+    if (event->request == reg->watching) {
+        reg->watching = 0; /* then it waits for its turn */
+    } else if (event->request == reg->looking) {
         post(reg, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL});
     } else if (is_of_entries) {
         fail(reg, event->failure->message, event->is_final);
@@ -169,6 +179,10 @@ static void told(void *context, const struct register_event *event) {
     case REGISTER_RENEWAL:
         post(reg,
             (struct succession_event){.kind = SUCCESSION_EVENT_RENEWAL, .renewal = event->renewal});
+        break;
+    case REGISTER_NEWS:
+        reg->watching = 0;
+        take_entry(reg, SUCCESSION_EVENT_NEWS, event->entry);
         break;
     case REGISTER_FAILED:
         take_failed(reg, event, is_of_entries);
@@ -223,6 +237,9 @@ void agent_register_perform(struct agent_register *reg, const struct succession_
         (void)register_renew(reg->job_register, effect->term, answer_deadline(reg));
     } else if (effect->kind == SUCCESSION_EFFECT_LOOK) {
         reg->looking = register_renewal(reg->job_register, effect->term, answer_deadline(reg));
+    } else if (effect->kind == SUCCESSION_EFFECT_WATCH) {
+        stop_watching(reg);
+        reg->watching = register_watch(reg->job_register, effect->number, answer_deadline(reg));
     }
 }
 

@@ -26,7 +26,7 @@ void agent_register_free(struct agent_register *reg);
 /* Where this node listens; copied. Before it appends. */
 void agent_register_set_place(struct agent_register *reg, const char *place);
 
-/* Carries out READ, APPEND, RENEW and LOOK. */
+/* Carries out READ, APPEND, RENEW, LOOK and WATCH. */
 void agent_register_perform(struct agent_register *reg, const struct succession_effect *effect);
 /* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
 bool agent_register_is_busy(const struct agent_register *reg);

@@ -330,6 +330,7 @@ void agent_succession_perform(
     case SUCCESSION_EFFECT_APPEND:
     case SUCCESSION_EFFECT_RENEW:
     case SUCCESSION_EFFECT_LOOK:
+    case SUCCESSION_EFFECT_WATCH:
         agent_register_perform(succession->reg, effect);
         break;
     case SUCCESSION_EFFECT_DIAL:

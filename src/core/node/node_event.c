@@ -157,6 +157,7 @@ static void own_succession(struct node_event_owned *owned, struct succession_eve
     case SUCCESSION_EVENT_SEEN:
     case SUCCESSION_EVENT_READ:
     case SUCCESSION_EVENT_LOST:
+    case SUCCESSION_EVENT_NEWS:
         own_state(owned, &event->record);
         break;
     case SUCCESSION_EVENT_RENEWAL:

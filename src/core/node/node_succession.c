@@ -29,6 +29,7 @@ bool node_succession_event(const struct succession_machine *succession,
     case SUCCESSION_EFFECT_APPEND:
     case SUCCESSION_EFFECT_RENEW:
     case SUCCESSION_EFFECT_LOOK:
+    case SUCCESSION_EFFECT_WATCH:
     case SUCCESSION_EFFECT_DIAL:
     case SUCCESSION_EFFECT_HOST:
     case SUCCESSION_EFFECT_END_HOSTING:

@@ -17,6 +17,7 @@ enum register_event_kind {
     REGISTER_UNKNOWN, /* the append may have taken effect, or may do so later: `failure` */
     REGISTER_RENEWED,
     REGISTER_RENEWAL, /* `renewal` */
+    REGISTER_NEWS,    /* an entry later than the one that was known: `entry` */
     REGISTER_FAILED,  /* `failure`; an append has not taken effect and will not */
 };
 

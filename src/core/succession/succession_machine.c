@@ -260,6 +260,15 @@ static void take_lost_append(struct succession_step *step) {
     }
 }
 
+/* What is asked at the moment tells it, too. */
+static void take_news(struct succession_step *step) {
+    const struct succession_machine *machine = step->machine;
+    if (machine->request == SUCCESSION_REQUEST_NONE && !machine->is_unresolved &&
+        machine->state != SUCCESSION_HOST && step->event->entry.number > machine->entry.number) {
+        follow(step, &step->event->entry);
+    }
+}
+
 static void take_unknown(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (machine->request == SUCCESSION_REQUEST_APPEND) {
@@ -427,6 +436,7 @@ static void (*const handlers[SUCCESSION_EVENT_KIND_COUNT])(struct succession_ste
     [SUCCESSION_EVENT_UNKNOWN] = take_unknown,
     [SUCCESSION_EVENT_RENEWED] = take_renewed,
     [SUCCESSION_EVENT_RENEWAL] = take_renewal,
+    [SUCCESSION_EVENT_NEWS] = take_news,
     [SUCCESSION_EVENT_FAILED] = take_register_failure,
     [SUCCESSION_EVENT_CONNECTED] = take_connected,
     [SUCCESSION_EVENT_CONNECTION_LOST] = take_connection_loss,

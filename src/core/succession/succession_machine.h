@@ -32,6 +32,8 @@
  * SEEN: whole or |                    |                    |                | APPEND, unless it
  * closed         |                    |                    |                | is committed
  * FAILED         | READ, later        | READ, later        | READ, later    | APPEND, later
+ * NEWS: a later  | as for READ        | as for READ        |                |
+ * entry          |                    |                    |                |
  * NAMED          | READ, then APPEND  |                    |                |
  *                | a claim            |                    |                |
  * MOVED          | READ               |                    |                |
@@ -41,10 +43,11 @@
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
  * are not in it after them. Only the first of them asks the register as soon as it seeks the host.
  * The others ask after each turn before theirs, when there may be something to learn: many nodes
- * that ask at once would delay the one that claims. A host that is silent may be there: its entry
- * is claimed only when its renewal has not changed for silence_timeout by the clock of this node
- * (succession_silence), which looks at it from its first DOUBTED on. So a node that alone has lost
- * the host does not depose it.
+ * that ask at once would delay the one that claims. Where they are few, they WATCH the register
+ * meanwhile, and follow as soon as another has claimed. A host that is silent may be there: its
+ * entry is claimed only when its renewal has not changed for silence_timeout by the clock of this
+ * node (succession_silence), which looks at it from its first DOUBTED on. So a node that alone has
+ * lost the host does not depose it.
  *
  * A host makes the record of a whole round an entry of its own term before anybody starts workers
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
@@ -67,6 +70,8 @@
  * The contract with the performer:
  * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
  * and RENEW by RENEWED, or not at all. At most one READ or APPEND, and one LOOK, is under way.
+ * - WATCH replaces an earlier one, and is answered by NEWS of an entry later than the one known, or
+ *   not at all. It ends by itself after a while, and with the first entry that is told.
  * - APPEND takes the record of the effect and, for a claim, this node as the host; its number is
  *   that of the entry known before, and one.
  * - DIAL is answered by CONNECTED or CONNECTION_LOST, and replaces an earlier DIAL. HOST starts the
@@ -96,6 +101,8 @@
 #define SUCCESSION_RENEWAL_MILLISECONDS 1150
 #define SUCCESSION_RETRY_MILLISECONDS 250
 #define SUCCESSION_FORMERS_MAXIMUM 8
+/* Of a world with more nodes, only those with one of the first turns watch. */
+#define SUCCESSION_WATCHERS_MAXIMUM 32
 /* A host that leaves names its successor when nothing has happened to the record for so long: those
  * who stay have their round by then, in its store. */
 #define SUCCESSION_QUIET_MILLISECONDS 250
@@ -121,6 +128,7 @@ enum succession_event_kind {
     SUCCESSION_EVENT_UNKNOWN,
     SUCCESSION_EVENT_RENEWED,
     SUCCESSION_EVENT_RENEWAL,
+    SUCCESSION_EVENT_NEWS,
     SUCCESSION_EVENT_FAILED,
     /* told by the store */
     SUCCESSION_EVENT_CONNECTED,
@@ -158,7 +166,7 @@ struct succession_event {
         struct {
             bool is_there; /* READ: false: the register has no entry yet */
             struct succession_entry entry;
-            /* READ, LOST: what is committed; SEEN, LEAVE: the record of the store. */
+            /* READ, LOST, NEWS: what is committed; SEEN, LEAVE: the record of the store. */
             const struct rendezvous_state *record;
         };
         /* RENEWAL; "": the host has not renewed its term yet; NULL: the register is away */
@@ -180,6 +188,7 @@ enum succession_effect_kind {
     SUCCESSION_EFFECT_APPEND,
     SUCCESSION_EFFECT_RENEW,
     SUCCESSION_EFFECT_LOOK,
+    SUCCESSION_EFFECT_WATCH,
     SUCCESSION_EFFECT_DIAL,
     SUCCESSION_EFFECT_HOST,
     SUCCESSION_EFFECT_END_HOSTING,
@@ -219,6 +228,7 @@ struct succession_effect {
             struct instant deadline;
         } dial;
         int64_t term;                   /* RENEW, LOOK */
+        int64_t number;                 /* WATCH: of the entry known */
         int64_t round;                  /* TELL_COMMITTED */
         struct node_identity successor; /* NAME */
         bool has_successor; /* DISMISS: those who are connected are told that the store moves */

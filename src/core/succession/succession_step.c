@@ -149,6 +149,16 @@ void succession_claim(struct succession_step *step) {
     succession_append(step, true, &step->machine->record);
 }
 
+/* So many watches at most, that they do not delay the node that claims. */
+static void watch(struct succession_step *step) {
+    const struct succession_machine *machine = step->machine;
+    bool is_early = succession_turn(machine) < SUCCESSION_TURNS_MAXIMUM;
+    if (is_early || latest_world(machine)->count <= SUCCESSION_WATCHERS_MAXIMUM) {
+        succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_WATCH,
+                                  .number = machine->entry.number});
+    }
+}
+
 /* While other nodes have their turns, this one looks after each whether one of them has claimed. */
 static void take_turn(struct succession_step *step) {
     struct succession_suspicion *suspicion = &step->machine->suspicion;
@@ -158,6 +168,9 @@ static void take_turn(struct succession_step *step) {
     if (!suspicion->is_turn) {
         suspicion->is_turn = true;
         suspicion->turns_before = succession_turn(step->machine);
+        if (suspicion->turns_before > 0) {
+            watch(step);
+        }
     }
     if (suspicion->turns_before > 0) {
         suspicion->turns_before--;

@@ -12,6 +12,7 @@ static const char *const event_names[SUCCESSION_EVENT_KIND_COUNT] = {
     [SUCCESSION_EVENT_UNKNOWN] = "append_unknown",
     [SUCCESSION_EVENT_RENEWED] = "renewed",
     [SUCCESSION_EVENT_RENEWAL] = "renewal",
+    [SUCCESSION_EVENT_NEWS] = "news",
     [SUCCESSION_EVENT_FAILED] = "register_failed",
     [SUCCESSION_EVENT_CONNECTED] = "host_connected",
     [SUCCESSION_EVENT_CONNECTION_LOST] = "host_lost",
@@ -29,6 +30,7 @@ static const char *const effect_names[SUCCESSION_EFFECT_KIND_COUNT] = {
     [SUCCESSION_EFFECT_APPEND] = "append",
     [SUCCESSION_EFFECT_RENEW] = "renew",
     [SUCCESSION_EFFECT_LOOK] = "look_at_renewal",
+    [SUCCESSION_EFFECT_WATCH] = "watch_register",
     [SUCCESSION_EFFECT_DIAL] = "dial",
     [SUCCESSION_EFFECT_HOST] = "host",
     [SUCCESSION_EFFECT_END_HOSTING] = "end_hosting",
@@ -79,6 +81,7 @@ void succession_event_describe(const struct succession_event *event, struct text
         describe_entry(event, out);
         break;
     case SUCCESSION_EVENT_LOST:
+    case SUCCESSION_EVENT_NEWS:
         describe_entry(event, out);
         break;
     case SUCCESSION_EVENT_RENEWAL:
@@ -128,6 +131,9 @@ void succession_effect_describe(const struct succession_effect *effect, struct t
     case SUCCESSION_EFFECT_RENEW:
     case SUCCESSION_EFFECT_LOOK:
         text_append_format(out, " term %" PRId64, effect->term);
+        break;
+    case SUCCESSION_EFFECT_WATCH:
+        text_append_format(out, " after %" PRId64, effect->number);
         break;
     case SUCCESSION_EFFECT_DIAL:
         text_append(out, effect->dial.is_self ? " self" : "");

@@ -80,6 +80,8 @@ static void work_run(void *subject) {
     case REGISTER_REQUEST_RENEWAL:
         work->code = register_directory_renewal(&work->directory, work->term, &work->finding);
         break;
+    case REGISTER_REQUEST_WATCH:
+        break; /* is not asked: no file system tells what other machines do there */
     }
 }
 

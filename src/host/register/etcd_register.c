@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "core/register/register_name.h"
 #include "host/loop/random_seed.h"
+#include "host/register/etcd_failure.h"
 #include "host/register/etcd_settings.h"
 #include "host/register/grpc_client.h"
 #include "wire/register/etcd_message.h"
@@ -27,9 +28,10 @@ struct etcd_register {
     struct curl_library curl;
     struct etcd_settings settings;
     struct grpc_client *client;
-    char *prefix;   /* muster/RUN_ID/ */
-    char *token;    /* NULL: none yet */
-    size_t current; /* the member that has answered last */
+    char *prefix;     /* muster/RUN_ID/ */
+    char *token;      /* NULL: none yet */
+    size_t current;   /* the member that has answered last */
+    int64_t revision; /* of etcd, when it told last which entry is the last; 0: it has not */
     uint64_t renewal_seed;
     uint64_t renewal_count;
 };
@@ -45,6 +47,8 @@ struct work {
     bool is_logging_in;
     bool has_logged_in;     /* during this request */
     bool may_have_happened; /* of an append: a member was asked, and its reply did not come */
+    bool is_looking;        /* of a watch: whether the entry is there already */
+    bool was_canceled;      /* of a watch */
 };
 
 /* Keys. */
@@ -97,6 +101,16 @@ static void write_append(
     free(old_renewal);
 }
 
+/* Events since the answer that told of the entry known are told, too, as far as etcd keeps them. */
+static void write_watch(const struct work *work, struct bytes *out) {
+    const struct etcd_register *state = work->state;
+    char *first = numbered_key(state, "entry", work->request->number + 1);
+    char *end = kind_key(state, "entry", '0');
+    etcd_write_watch((struct etcd_range){first, end}, state->revision + 1, out);
+    free(first);
+    free(end);
+}
+
 static void write_message(struct work *work) {
     struct etcd_register *state = work->state;
     const struct register_request *request = work->request;
@@ -117,6 +131,13 @@ static void write_message(struct work *work) {
     case REGISTER_REQUEST_RENEWAL:
         etcd_write_range_last((struct etcd_range){.key = key}, &work->message);
         break;
+    case REGISTER_REQUEST_WATCH:
+        if (work->is_looking) {
+            write_read(state, &work->message);
+        } else {
+            write_watch(work, &work->message);
+        }
+        break;
     }
     free(key);
 }
@@ -130,12 +151,16 @@ static const char *path_of(const struct work *work) {
         return "/etcdserverpb.KV/Txn";
     case REGISTER_REQUEST_RENEW:
         return "/etcdserverpb.KV/Put";
+    case REGISTER_REQUEST_WATCH:
+        return work->is_looking ? "/etcdserverpb.KV/Range" : "/etcdserverpb.Watch/Watch";
     case REGISTER_REQUEST_READ:
     case REGISTER_REQUEST_RENEWAL:
         break;
     }
     return "/etcdserverpb.KV/Range";
 }
+
+static void ask(struct work *work);
 
 /* The end of a request. */
 
@@ -171,6 +196,70 @@ static int64_t number_of_key(struct slice key) {
     return strtoll(digits, NULL, 10);
 }
 
+static void answer_unreadable(struct work *work, enum failure_code code) {
+    struct failure failure;
+    failure_set(&failure, code == FAILURE_LIMIT ? FAILURE_LIMIT : FAILURE_PROTOCOL,
+        "etcd (%s) has sent a reply that %s", work->state->settings.endpoints.items[work->member],
+        code == FAILURE_LIMIT ? "takes too much memory" : "cannot be read");
+    work->may_have_happened |= work->request->kind == REGISTER_REQUEST_APPEND;
+    answer_failed(work, &failure);
+}
+
+static void write_place(const struct etcd_reply *reply, struct text *out) {
+    text_append(out, "etcd's key ");
+    text_append_bytes(out, (const char *)reply->key.data, reply->key.length);
+}
+
+/* Watching. */
+
+static bool is_later(const struct work *work, const struct etcd_reply *reply) {
+    return reply->has_key && number_of_key(reply->key) > work->request->number;
+}
+
+static void watch(struct work *work, bool looks_first) {
+    work->is_looking = looks_first;
+    bytes_clear(&work->message);
+    write_message(work);
+    ask(work);
+}
+
+/* What etcd does not keep any more is read. It cancels for other reasons, too, again and again. */
+static void look_again(struct work *work) {
+    struct failure failure;
+    if (work->was_canceled) {
+        failure_set(&failure, FAILURE_UNSUPPORTED, "etcd (%s) does not tell of new entries",
+            work->state->settings.endpoints.items[work->member]);
+        answer_failed(work, &failure);
+        return;
+    }
+    work->was_canceled = true;
+    watch(work, true);
+}
+
+static bool take_event(void *context, struct slice message) {
+    struct work *work = context;
+    struct etcd_reply reply = {0};
+    struct text place = {0};
+    enum failure_code code = etcd_read_watch(message, &reply);
+    bool goes_on = code == FAILURE_NONE && !reply.is_canceled && !is_later(work, &reply);
+    if (!goes_on) {
+        work->call = NULL; /* it ends with this */
+    }
+    write_place(&reply, &place);
+    if (code != FAILURE_NONE) {
+        answer_unreadable(work, code);
+    } else if (is_later(work, &reply)) {
+        answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE,
+                         .text = reply.value,
+                         .place = text_string(&place)});
+    } else if (reply.is_canceled) {
+        look_again(work);
+    }
+    text_clear(&place);
+    etcd_reply_clear(&reply);
+    return goes_on;
+}
+
 /* An entry that was put has won. Otherwise the transaction has read the last one. */
 static void answer_append(struct work *work, const struct etcd_reply *reply, const char *place) {
     const struct register_request *request = work->request;
@@ -190,26 +279,28 @@ static void answer_append(struct work *work, const struct etcd_reply *reply, con
     }
 }
 
+static bool is_of_entries(const struct register_request *request) {
+    return request->kind != REGISTER_REQUEST_RENEW && request->kind != REGISTER_REQUEST_RENEWAL;
+}
+
 static void answer_reply(struct work *work, struct slice message) {
     struct etcd_reply reply = {0};
-    struct failure failure;
     struct text place = {0};
     bool is_append = work->request->kind == REGISTER_REQUEST_APPEND;
     enum failure_code code = FAILURE_NONE;
     if (work->request->kind != REGISTER_REQUEST_RENEW) {
         code = is_append ? etcd_read_append(message, &reply) : etcd_read_range(message, &reply);
     }
-    text_append(&place, "etcd's key ");
-    text_append_bytes(&place, (const char *)reply.key.data, reply.key.length);
+    if (code == FAILURE_NONE && is_of_entries(work->request)) {
+        work->state->revision = reply.revision;
+    }
+    write_place(&reply, &place);
     if (code != FAILURE_NONE) {
-        failure_set(&failure, code == FAILURE_LIMIT ? FAILURE_LIMIT : FAILURE_PROTOCOL,
-            "etcd (%s) has sent a reply that %s",
-            work->state->settings.endpoints.items[work->member],
-            code == FAILURE_LIMIT ? "takes too much memory" : "cannot be read");
-        work->may_have_happened |= is_append;
-        answer_failed(work, &failure);
+        answer_unreadable(work, code);
     } else if (is_append) {
         answer_append(work, &reply, text_string(&place));
+    } else if (work->is_looking && !is_later(work, &reply)) {
+        watch(work, false);
     } else {
         answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE,
                          .text = reply.value,
@@ -220,8 +311,6 @@ static void answer_reply(struct work *work, struct slice message) {
 }
 
 /* Asking one member after the other. */
-
-static void ask(struct work *work);
 
 static void ask_again(void *context) {
     ask(context);
@@ -241,57 +330,19 @@ static void ask_next(struct work *work) {
     }
 }
 
-static bool is_out_of_space(const struct grpc_result *result) {
-    return result->status == GRPC_RESOURCE_EXHAUSTED &&
-           strstr(result->why->message, "database space exceeded") != NULL;
-}
-
-/* Whether it will be the same at every member, until the user has done something. */
-static bool is_final(const struct grpc_result *result) {
-    if (!result->is_answered) {
-        return result->is_trust_failure;
-    }
-    return result->status == GRPC_INVALID_ARGUMENT || result->status == GRPC_PERMISSION_DENIED ||
-           result->status == GRPC_FAILED_PRECONDITION || /* of users */
-           result->status == GRPC_UNIMPLEMENTED || result->status == GRPC_UNAUTHENTICATED ||
-           is_out_of_space(result);
-}
-
-/* What the user can do about a member's words. etcd has one status for several mistakes. */
-static const char *advice_for(const struct grpc_result *result) {
-    static const struct {
-        const char *words;
-        const char *advice;
-    } advices[] = {
-        {"user name is empty", "; give user and password, or password_file, in --rdzv-conf"},
-        {"authentication failed", "; look at user and password in --rdzv-conf"},
-        {"permission denied", "; the user needs a role that may read and write the keys from "
-                              "muster/ up to muster0"},
-        {"request is too large", "; let etcd take more (--max-request-bytes)"},
-        {"database space exceeded", "; make room there (etcdctl compact, defrag, alarm disarm)"},
-        {"authentication is not enabled",
-            "; this etcd has no users: leave user out of --rdzv-conf"},
-    };
-    for (size_t i = 0; result->is_answered && i < sizeof advices / sizeof *advices; i++) {
-        if (strstr(result->why->message, advices[i].words) != NULL) {
-            return advices[i].advice;
-        }
-    }
-    return "";
-}
-
 static void take_failure(struct work *work, const struct grpc_result *result) {
     struct etcd_register *state = work->state;
     struct failure failure;
     failure_set(&failure, result->why->code, "etcd (%s): %s%s",
-        state->settings.endpoints.items[work->member], result->why->message, advice_for(result));
+        state->settings.endpoints.items[work->member], result->why->message,
+        etcd_failure_advice(result));
     bool is_old_token = result->is_answered && result->status == GRPC_UNAUTHENTICATED &&
                         state->settings.user != NULL && !work->has_logged_in;
     if (is_old_token) { /* tokens end some minutes after their last use */
         free(state->token);
         state->token = NULL;
         ask(work);
-    } else if (is_final(result)) {
+    } else if (etcd_failure_is_final(result)) {
         answer_failed(work, &failure);
     } else {
         work->request->trouble = failure;
@@ -345,6 +396,8 @@ static void ask(struct work *work) {
     work->is_logging_in = state->settings.user != NULL && state->token == NULL;
     work->member = state->current;
     work->attempts++;
+    bool is_stream =
+        work->request->kind == REGISTER_REQUEST_WATCH && !work->is_looking && !work->is_logging_in;
     if (work->is_logging_in) {
         etcd_write_authenticate(state->settings.user, state->settings.password, &login);
     }
@@ -353,7 +406,9 @@ static void ask(struct work *work) {
         .path = path_of(work),
         .message = bytes_slice(work->is_logging_in ? &login : &work->message),
         .token = work->is_logging_in ? NULL : state->token,
-        .patience = patience,
+        .patience = is_stream ? instant_until(event_loop_now(state->loop), work->request->deadline)
+                              : patience,
+        .heard = is_stream ? take_event : NULL,
         .done = done,
         .context = work,
     };
@@ -403,6 +458,7 @@ static void etcd_begin(void *context, struct register_request *request) {
     work->state = context;
     work->request = request;
     work->timer = event_timer_new(work->state->loop, ask_again, work);
+    work->is_looking = request->kind == REGISTER_REQUEST_WATCH && work->state->revision == 0;
     request->work = work;
     write_message(work);
     ask(work);
@@ -415,6 +471,7 @@ static void etcd_cancel(void *context, struct register_request *request) {
 
 const struct register_engine etcd_register_engine = {
     .name = "etcd",
+    .watches = true,
     .open = etcd_open,
     .close = etcd_close,
     .begin = etcd_begin,

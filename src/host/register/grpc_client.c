@@ -20,6 +20,8 @@ struct grpc_client {
 struct grpc_call {
     struct grpc_client *client;
     struct http_exchange *exchange;
+    size_t heard_length; /* of the reply, in messages that were told */
+    bool (*heard)(void *context, struct slice message);
     void (*done)(void *context, const struct grpc_result *result);
     void *context;
     int status;
@@ -63,6 +65,8 @@ static void finish(void *context, const struct http_result *answer) {
     } else if (call->status != GRPC_OK) {
         explain_status(call, answer, &failure);
         result.is_answered = call->status != NO_STATUS;
+    } else if (call->heard != NULL) {
+        failure_set(&failure, FAILURE_DISCONNECTED, "it has ended what it was to go on with");
     } else if (grpc_read_frame(answer->body, &result.message) != FAILURE_NONE) {
         failure_set(&failure, FAILURE_PROTOCOL, "its reply is no message of gRPC");
     } else {
@@ -70,6 +74,22 @@ static void finish(void *context, const struct http_result *answer) {
     }
     call->done(call->context, &result);
     call_free(call);
+}
+
+/* False: the call is gone. A message that makes no sense ends what is told. */
+static bool hear(void *context, struct slice body) {
+    struct grpc_call *call = context;
+    bool goes_on = true;
+    struct slice message;
+    size_t length;
+    while (goes_on && grpc_take_frame(slice_from(body, call->heard_length), &message, &length)) {
+        call->heard_length += length;
+        goes_on = call->heard(call->context, message);
+    }
+    if (!goes_on) {
+        call_free(call);
+    }
+    return goes_on;
 }
 
 /* Undoes gRPC's percent encoding of the words; what is no such code stays. */
@@ -171,23 +191,26 @@ struct grpc_call *grpc_call_start(
     char *url = text_format(
         "%s://%s%s", client->is_tls ? "https" : "http", question->endpoint, question->path);
     *call = (struct grpc_call){.client = client,
+        .heard = question->heard,
         .done = question->done,
         .context = question->context,
         .status = NO_STATUS};
     write_headers(question, &headers);
     grpc_write_frame(question->message, &frame);
-    call->exchange = http_exchange_start(client->http, &(struct http_question){
-                                                           .url = url,
-                                                           .method = "POST",
-                                                           .headers = &headers,
-                                                           .body = bytes_slice(&frame),
-                                                           .version = HTTP_VERSION_2_ONLY,
-                                                           .ceiling = ETCD_MESSAGE_MAXIMUM,
-                                                           .patience = question->patience,
-                                                           .header = take_header,
-                                                           .done = finish,
-                                                           .context = call,
-                                                       });
+    call->exchange =
+        http_exchange_start(client->http, &(struct http_question){
+                                              .url = url,
+                                              .method = "POST",
+                                              .headers = &headers,
+                                              .body = bytes_slice(&frame),
+                                              .version = HTTP_VERSION_2_ONLY,
+                                              .ceiling = ETCD_MESSAGE_MAXIMUM,
+                                              .patience = question->patience,
+                                              .header = take_header,
+                                              .heard = question->heard != NULL ? hear : NULL,
+                                              .done = finish,
+                                              .context = call,
+                                          });
     bytes_clear(&frame);
     text_list_clear(&headers);
     free(url);

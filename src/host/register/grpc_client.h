@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls over gRPC with one request message and one reply message, by libcurl's HTTP/2 on the event
- * loop. It knows frames and statuses of gRPC, and nothing of what the messages mean. */
+/* Calls over gRPC with one request message and one reply message, or several, by libcurl's HTTP/2
+ * on the event loop. It knows frames and statuses of gRPC, and nothing of what the messages mean.
+ */
 #ifndef MUSTER_HOST_REGISTER_GRPC_CLIENT_H
 #define MUSTER_HOST_REGISTER_GRPC_CLIENT_H
 
@@ -43,6 +44,9 @@ struct grpc_question {
     struct slice message; /* borrowed for the call below */
     const char *token;    /* of etcd; NULL: none */
     struct duration patience;
+    /* For a reply of several messages: each. False: that is enough; the call is gone, and `done` is
+     * not called. NULL: there is one message, which `done` is given. */
+    bool (*heard)(void *context, struct slice message);
     /* On the loop, never from inside a call of this module; once, unless cancelled. */
     void (*done)(void *context, const struct grpc_result *result);
     void *context;

@@ -28,8 +28,11 @@ struct http_exchange {
     struct http_client *client;
     CURL *easy;                  /* NULL: there was no memory for it */
     struct event_timer *refusal; /* then; otherwise NULL */
+    struct event_timer *hearing; /* NULL: nobody wants to hear of a part */
+    size_t heard_length;         /* of the body */
     struct curl_slist *headers;
     void (*header)(void *context, struct slice line);
+    bool (*heard)(void *context, struct slice body);
     void (*done)(void *context, const struct http_result *result);
     void *context;
     struct bytes body;
@@ -45,6 +48,7 @@ static void exchange_free(struct http_exchange *exchange) {
         curl->easy_cleanup(exchange->easy);
     }
     event_timer_free(exchange->refusal);
+    event_timer_free(exchange->hearing);
     curl->slist_free_all(exchange->headers);
     bytes_clear(&exchange->body);
     free(exchange);
@@ -89,6 +93,30 @@ static bool is_answered(CURLcode code, long status) {
     return code == CURLE_OK || (code == CURLE_RECV_ERROR && status >= 400);
 }
 
+static bool has_succeeded(const struct http_exchange *exchange) {
+    long status = 0;
+    exchange->client->curl->easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status < 300;
+}
+
+/* False: that was enough, and the exchange is gone. */
+static bool hear(struct http_exchange *exchange) {
+    bool goes_on = true;
+    if (exchange->heard != NULL && exchange->heard_length < exchange->body.length &&
+        has_succeeded(exchange)) {
+        exchange->heard_length = exchange->body.length;
+        goes_on = exchange->heard(exchange->context, bytes_slice(&exchange->body));
+    }
+    if (!goes_on) {
+        exchange_free(exchange);
+    }
+    return goes_on;
+}
+
+static void hear_later(void *context) {
+    (void)hear(context);
+}
+
 static void finish(struct http_exchange *exchange, CURLcode code) {
     struct failure failure = {0};
     struct http_result result = {.why = &failure};
@@ -116,7 +144,10 @@ static void finish_all(struct http_client *client) {
             char *private = NULL;
             CURLcode code = message->data.result;
             client->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-            finish((struct http_exchange *)(void *)private, code);
+            struct http_exchange *exchange = (struct http_exchange *)(void *)private;
+            if (hear(exchange)) {
+                finish(exchange, code);
+            }
         }
     }
 }
@@ -248,7 +279,10 @@ void http_client_free(struct http_client *client) {
 
 static size_t take_body(char *data, size_t size, size_t count, void *context) {
     struct http_exchange *exchange = context;
-    (void)size; /* always 1 */
+    (void)size;                      /* always 1 */
+    if (exchange->hearing != NULL) { /* no function of curl runs then */
+        event_timer_set(exchange->hearing, event_loop_now(exchange->client->loop));
+    }
     return bytes_append(&exchange->body, data, count) == FAILURE_NONE ? count : 0;
 }
 
@@ -340,8 +374,12 @@ struct http_exchange *http_exchange_start(
     struct http_exchange *exchange = memory_allocate(sizeof *exchange);
     *exchange = (struct http_exchange){.client = client,
         .header = question->header,
+        .heard = question->heard,
         .done = question->done,
         .context = question->context};
+    if (question->heard != NULL) {
+        exchange->hearing = event_timer_new(client->loop, hear_later, exchange);
+    }
     bytes_init(&exchange->body, question->ceiling);
     exchange->easy = client->curl->easy_init();
     if (exchange->easy == NULL) {

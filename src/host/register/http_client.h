@@ -53,6 +53,10 @@ struct http_question {
     struct duration patience;
     /* Each line of the reply's headers and trailers; may be NULL. */
     void (*header)(void *context, struct slice line);
+    /* The part of a reply with a status of 2xx that has come so far, when there is more of it. On
+     * the loop, never from inside a call of this module. False: that is enough; the exchange is
+     * gone, and `done` is not called. May be NULL. */
+    bool (*heard)(void *context, struct slice body);
     /* On the loop, never from inside a call of this module; once, unless cancelled. */
     void (*done)(void *context, const struct http_result *result);
     void *context;

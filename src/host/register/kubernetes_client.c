@@ -22,6 +22,8 @@ struct kubernetes_question {
     enum kubernetes_verb verb;
     enum kubernetes_kind kind;
     int64_t retry_after; /* seconds, of the reply's header */
+    size_t heard_length; /* of a watch: of the reply, in lines that were told */
+    bool (*heard)(void *context, struct kubernetes_object *object_or_null);
     kubernetes_answered *answered;
     void *context;
 };
@@ -36,7 +38,11 @@ static const struct {
 };
 
 static const char *const methods[] = {
-    [KUBERNETES_GET] = "GET", [KUBERNETES_UPDATE] = "PUT", [KUBERNETES_CREATE] = "POST"};
+    [KUBERNETES_GET] = "GET",
+    [KUBERNETES_UPDATE] = "PUT",
+    [KUBERNETES_CREATE] = "POST",
+    [KUBERNETES_WATCH] = "GET",
+};
 
 /* Answers. */
 
@@ -92,7 +98,8 @@ static bool is_about_access(long status) {
 }
 
 static bool is_transient(long status) {
-    return status == 408 || status == 429 || status >= 500;
+    bool is_old_version = status == 410; /* of a watch: it is read again */
+    return status == 408 || status == 429 || status >= 500 || is_old_version;
 }
 
 static void take_refusal(struct kubernetes_question *question, const struct http_result *result) {
@@ -157,11 +164,21 @@ static void take_missing(struct kubernetes_question *question, const struct http
     }
 }
 
+/* A server ends each watch after a while. */
+static void take_end(struct kubernetes_question *question) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_DISCONNECTED, "it tells of no more changes");
+    answer_failed(question, &failure, (struct kubernetes_answer){.is_undone = true});
+}
+
 static void done(void *context, const struct http_result *result) {
     struct kubernetes_question *question = context;
+    bool is_success = result->status >= 200 && result->status < 300;
     if (!result->is_answered) {
         take_silence(question, result);
-    } else if (result->status >= 200 && result->status < 300) {
+    } else if (is_success && question->verb == KUBERNETES_WATCH) {
+        take_end(question);
+    } else if (is_success) {
         take_object(question, result);
     } else if (result->status == 404) {
         take_missing(question, result);
@@ -174,6 +191,30 @@ static void done(void *context, const struct http_result *result) {
         take_nonsense(question, result);
     }
     free(question);
+}
+
+static bool hear_line(struct kubernetes_question *question, struct slice line) {
+    struct kubernetes_object *object = NULL;
+    enum kubernetes_event event = kubernetes_event_read(line, question->kind, &object);
+    return event == KUBERNETES_EVENT_NOTHING || question->heard(question->context, object);
+}
+
+/* A refusal is no line of a watch, and is the answer. False: the question is gone. */
+static bool hear(void *context, struct slice body) {
+    struct kubernetes_question *question = context;
+    bool goes_on = true;
+    struct slice rest = slice_from(body, question->heard_length);
+    const uint8_t *end;
+    while (goes_on && rest.length > 0 && (end = memchr(rest.data, '\n', rest.length)) != NULL) {
+        struct slice line = {rest.data, (size_t)(end - rest.data)};
+        rest = slice_from(rest, line.length + 1);
+        question->heard_length = body.length - rest.length;
+        goes_on = hear_line(question, line);
+    }
+    if (!goes_on) {
+        free(question);
+    }
+    return goes_on;
 }
 
 static void take_header(void *context, struct slice line) {
@@ -204,21 +245,36 @@ static void write_headers(const char *token, struct text_list *headers) {
     }
 }
 
-static char *url_of(const struct kubernetes_question *question) {
+static void write_watch(const struct kubernetes_question *question,
+    const struct kubernetes_object *object, struct duration patience, struct text *out) {
+    text_append_format(out,
+        "?watch=true&fieldSelector=metadata.name%%3D%s&resourceVersion=%s&timeoutSeconds=%lld",
+        question->client->settings->place.name, kubernetes_object_version(object),
+        (long long)(duration_milliseconds_ceiling(patience) / 1000 + 1));
+}
+
+static char *url_of(const struct kubernetes_question *question,
+    const struct kubernetes_object *object, struct duration patience) {
     const struct kubernetes_settings *settings = question->client->settings;
-    bool is_new = question->verb == KUBERNETES_CREATE;
-    return text_format("%s%s/namespaces/%s/%s%s%s", settings->server,
-        resources[question->kind].group, settings->place.space, resources[question->kind].folder,
-        is_new ? "" : "/", is_new ? "" : settings->place.name);
+    struct text url = {0};
+    text_append_format(&url, "%s%s/namespaces/%s/%s", settings->server,
+        resources[question->kind].group, settings->place.space, resources[question->kind].folder);
+    if (question->verb == KUBERNETES_WATCH) {
+        write_watch(question, object, patience, &url);
+    } else if (question->verb != KUBERNETES_CREATE) {
+        text_append_format(&url, "/%s", settings->place.name);
+    }
+    return text_take(&url);
 }
 
 static void start(struct kubernetes_question *question, const char *token,
     const struct kubernetes_object *object, struct duration patience) {
     struct text_list headers = {0};
     struct text body = {0};
-    char *url = url_of(question);
+    char *url = url_of(question, object, patience);
+    bool is_watch = question->verb == KUBERNETES_WATCH;
     write_headers(token, &headers);
-    if (object != NULL) {
+    if (object != NULL && !is_watch) {
         kubernetes_object_write(object, &body);
     }
     const struct http_question http = {
@@ -230,6 +286,7 @@ static void start(struct kubernetes_question *question, const char *token,
         .ceiling = KUBERNETES_OBJECT_MAXIMUM,
         .patience = patience,
         .header = take_header,
+        .heard = is_watch ? hear : NULL,
         .done = done,
         .context = question,
     };
@@ -239,20 +296,38 @@ static void start(struct kubernetes_question *question, const char *token,
     free(url);
 }
 
+static struct kubernetes_question *begin(const struct kubernetes_question *wanted,
+    const struct kubernetes_object *object, struct duration patience, struct failure *failure) {
+    char *token;
+    if (kubernetes_settings_read_token(wanted->client->settings, &token, failure) != FAILURE_NONE) {
+        return NULL;
+    }
+    struct kubernetes_question *question = memory_duplicate(wanted, sizeof *wanted);
+    start(question, token, object, patience);
+    free(token);
+    return question;
+}
+
 struct kubernetes_question *kubernetes_ask(struct kubernetes_client *client,
     enum kubernetes_verb verb, enum kubernetes_kind kind, const struct kubernetes_object *object,
     struct duration patience, kubernetes_answered *answered, void *context,
     struct failure *failure) {
-    char *token;
-    if (kubernetes_settings_read_token(client->settings, &token, failure) != FAILURE_NONE) {
-        return NULL;
-    }
-    struct kubernetes_question *question = memory_allocate(sizeof *question);
-    *question = (struct kubernetes_question){
+    const struct kubernetes_question wanted = {
         .client = client, .verb = verb, .kind = kind, .answered = answered, .context = context};
-    start(question, token, object, patience);
-    free(token);
-    return question;
+    return begin(&wanted, object, patience, failure);
+}
+
+struct kubernetes_question *kubernetes_watch(struct kubernetes_client *client,
+    enum kubernetes_kind kind, const struct kubernetes_object *object, struct duration patience,
+    bool (*heard)(void *context, struct kubernetes_object *object_or_null),
+    kubernetes_answered *answered, void *context, struct failure *failure) {
+    const struct kubernetes_question wanted = {.client = client,
+        .verb = KUBERNETES_WATCH,
+        .kind = kind,
+        .heard = heard,
+        .answered = answered,
+        .context = context};
+    return begin(&wanted, object, patience, failure);
 }
 
 void kubernetes_question_cancel(struct kubernetes_question *question) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asks the API server of Kubernetes for one object, to create one, or to take a changed one, and
- * says what its answer means. It knows nothing of what the objects hold. */
+/* Asks the API server of Kubernetes for one object, to create one, to take a changed one, or to
+ * tell of its changes, and says what its answer means. It knows nothing of what the objects hold.
+ */
 #ifndef MUSTER_HOST_REGISTER_KUBERNETES_CLIENT_H
 #define MUSTER_HOST_REGISTER_KUBERNETES_CLIENT_H
 
@@ -17,7 +18,7 @@
 struct kubernetes_client;
 struct kubernetes_question;
 
-enum kubernetes_verb { KUBERNETES_GET, KUBERNETES_UPDATE, KUBERNETES_CREATE };
+enum kubernetes_verb { KUBERNETES_GET, KUBERNETES_UPDATE, KUBERNETES_CREATE, KUBERNETES_WATCH };
 
 enum kubernetes_outcome {
     KUBERNETES_DONE,     /* `object`: as it is now */
@@ -53,6 +54,14 @@ struct kubernetes_question *kubernetes_ask(struct kubernetes_client *client,
     enum kubernetes_verb verb, enum kubernetes_kind kind, const struct kubernetes_object *object,
     struct duration patience, kubernetes_answered *answered, void *context,
     struct failure *failure);
+/* Waits for changes of the object since the version of this one. `heard` is called as `answered`
+ * is, with each change: the object is the callee's from then on; NULL: it is gone, or the server
+ * does not know any more what has changed. When it returns false, the question is gone and not
+ * answered. Otherwise the answer is KUBERNETES_FAILED at last. NULL as above. */
+struct kubernetes_question *kubernetes_watch(struct kubernetes_client *client,
+    enum kubernetes_kind kind, const struct kubernetes_object *object, struct duration patience,
+    bool (*heard)(void *context, struct kubernetes_object *object_or_null),
+    kubernetes_answered *answered, void *context, struct failure *failure);
 void kubernetes_question_cancel(struct kubernetes_question *question);
 
 #endif

@@ -221,6 +221,54 @@ static void append(struct work *work) {
     }
 }
 
+/* Watching. */
+
+static bool has_later_entry(const struct work *work) {
+    int64_t number;
+    return read_number(known_entry(work->state), &number) && number > work->request->number;
+}
+
+static void finish_watch(struct work *work) {
+    finish_with_text(
+        work, REGISTER_OUTCOME_DONE, work->state->entry_name, known_entry(work->state));
+}
+
+/* The object may be of somebody else by now: it is looked at as any other that was read. */
+static bool take_change(void *context, struct kubernetes_object *object_or_null) {
+    struct work *work = context;
+    bool is_own = object_or_null != NULL && kubernetes_object_has_label(object_or_null);
+    if (object_or_null != NULL) {
+        keep(work, object_or_null);
+    }
+    if (is_own && !has_later_entry(work)) {
+        return true;
+    }
+    work->question = NULL;
+    if (is_own) {
+        finish_watch(work);
+    } else {
+        read_object(work);
+    }
+    return false;
+}
+
+static void watch(struct work *work) {
+    struct failure failure;
+    if (has_later_entry(work)) {
+        finish_watch(work);
+        return;
+    }
+    work->verb = KUBERNETES_WATCH;
+    work->attempts++;
+    work->question =
+        kubernetes_watch(work->state->client, work->kind, work->state->known[work->kind],
+            instant_until(event_loop_now(work->state->loop), work->request->deadline), take_change,
+            answered, work, &failure);
+    if (work->question == NULL) {
+        finish_failed(work, &failure);
+    }
+}
+
 static void finish_renewal(struct work *work, const struct kubernetes_object *lease) {
     char *name = text_format("%s%" PRId64, work->state->renewal_start, work->request->term);
     finish_with_text(work, REGISTER_OUTCOME_DONE, name,
@@ -243,6 +291,9 @@ static void go_on_with_object(struct work *work) {
     case REGISTER_REQUEST_RENEWAL:
         finish_renewal(work, work->state->known[KUBERNETES_LEASE]);
         break;
+    case REGISTER_REQUEST_WATCH:
+        watch(work);
+        break;
     }
 }
 
@@ -263,6 +314,9 @@ static void go_on_without_object(struct work *work) {
         break;
     case REGISTER_REQUEST_RENEWAL:
         finish_renewal(work, NULL);
+        break;
+    case REGISTER_REQUEST_WATCH: /* it may come */
+        pause_milliseconds(work, LONGEST_PAUSE_MILLISECONDS);
         break;
     }
 }
@@ -309,7 +363,8 @@ static void take_conflict(struct work *work) {
 
 static bool stays_wrong(struct work *work, const struct kubernetes_answer *answer) {
     struct instant now = event_loop_now(work->state->loop);
-    if (!answer->is_final || !answer->may_pass) {
+    bool may_pass = answer->may_pass && work->verb != KUBERNETES_WATCH;
+    if (!answer->is_final || !may_pass) {
         return answer->is_final;
     }
     if (work->refused_at.nanoseconds == 0) {
@@ -400,7 +455,7 @@ static void kubernetes_begin(void *context, struct register_request *request) {
     struct work *work = memory_allocate(sizeof *work);
     struct kubernetes_register *state = context;
     bool has_entry =
-        request->kind == REGISTER_REQUEST_READ || request->kind == REGISTER_REQUEST_APPEND;
+        request->kind != REGISTER_REQUEST_RENEW && request->kind != REGISTER_REQUEST_RENEWAL;
     int64_t number;
     *work = (struct work){.state = state,
         .request = request,
@@ -412,6 +467,8 @@ static void kubernetes_begin(void *context, struct register_request *request) {
                    read_number(known_entry(state), &number) && number == request->number - 1;
     if (follows || (is_known && request->kind == REGISTER_REQUEST_RENEW)) {
         update(work);
+    } else if (is_known && request->kind == REGISTER_REQUEST_WATCH) {
+        watch(work);
     } else {
         read_object(work);
     }
@@ -424,6 +481,7 @@ static void kubernetes_cancel(void *context, struct register_request *request) {
 
 const struct register_engine kubernetes_register_engine = {
     .name = "k8s",
+    .watches = true,
     .open = kubernetes_open,
     .close = kubernetes_close,
     .begin = kubernetes_begin,

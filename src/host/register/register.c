@@ -211,6 +211,14 @@ static void take_read(struct entrance *entrance, const struct register_result *r
                          .note = entrance->note});
 }
 
+static void take_news(struct entrance *entrance, const struct register_result *result) {
+    if (take_entry(entrance, result)) {
+        settle(entrance, (struct register_event){.kind = REGISTER_NEWS, .entry = &entrance->entry});
+    } else {
+        settle_failed(entrance, REGISTER_FAILED, true);
+    }
+}
+
 static void take_lost(struct entrance *entrance, const struct register_result *result) {
     const struct register_request *request = &entrance->request;
     if (!take_entry(entrance, result)) {
@@ -248,6 +256,9 @@ static void take_done(struct entrance *entrance, const struct register_result *r
         break;
     case REGISTER_REQUEST_RENEWAL:
         take_renewal(entrance, result);
+        break;
+    case REGISTER_REQUEST_WATCH:
+        take_news(entrance, result);
         break;
     }
 }
@@ -319,6 +330,16 @@ uint64_t register_renewal(
     struct job_register *job_register, int64_t term, struct instant deadline) {
     struct entrance *entrance = entrance_new(job_register, REGISTER_REQUEST_RENEWAL, deadline);
     entrance->request.term = term;
+    return start(entrance);
+}
+
+uint64_t register_watch(
+    struct job_register *job_register, int64_t number, struct instant deadline) {
+    if (!job_register->engine->watches) {
+        return 0;
+    }
+    struct entrance *entrance = entrance_new(job_register, REGISTER_REQUEST_WATCH, deadline);
+    entrance->request.number = number;
     return start(entrance);
 }
 

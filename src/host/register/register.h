@@ -58,8 +58,8 @@ __attribute__((warn_unused_result)) enum failure_code register_open(struct event
  * inside `told`. Accepts NULL. */
 void register_free(struct job_register *job_register);
 
-/* Each function returns the number of its request, never 0. A request that is not done at its
- * deadline fails with FAILURE_TIMEOUT; an append is REGISTER_UNKNOWN then. */
+/* Each function but register_watch returns the number of its request, never 0. A request that is
+ * not done at its deadline fails with FAILURE_TIMEOUT; an append is REGISTER_UNKNOWN then. */
 
 /* The last entry. Answered by REGISTER_READ or REGISTER_FAILED. */
 uint64_t register_read(struct job_register *job_register, struct instant deadline);
@@ -76,6 +76,12 @@ uint64_t register_renew(struct job_register *job_register, int64_t term, struct 
 /* Asks for the renewal of this term: a text (perhaps empty) that changes each time. Answered by
  * REGISTER_RENEWAL or REGISTER_FAILED. */
 uint64_t register_renewal(struct job_register *job_register, int64_t term, struct instant deadline);
+
+/* Waits for an entry later than the one with this number, which the caller knows of. Answered by
+ * REGISTER_NEWS as soon as there is one, which it need not ask for then, or by REGISTER_FAILED. A
+ * watch may be silent although there is such an entry: it only makes waiting shorter. Returns 0
+ * where the engine cannot watch. */
+uint64_t register_watch(struct job_register *job_register, int64_t number, struct instant deadline);
 
 /* The request gets no answer. An append may still take effect. Does nothing for a number that is
  * not under way. May be called from inside `told`. */

@@ -20,13 +20,14 @@ enum register_request_kind {
     REGISTER_REQUEST_APPEND,
     REGISTER_REQUEST_RENEW,
     REGISTER_REQUEST_RENEWAL,
+    REGISTER_REQUEST_WATCH,
 };
 
 /* All but the last two are unchanging for the engine. */
 struct register_request {
     enum register_request_kind kind;
     struct slice text;                     /* APPEND: the entry */
-    int64_t number;                        /* APPEND */
+    int64_t number;                        /* APPEND; WATCH: of the entry that is known */
     char nonce[REGISTER_ENTRY_NONCE_SIZE]; /* APPEND */
     int64_t term;                          /* APPEND, RENEW, RENEWAL */
     struct instant deadline;               /* for the engine to choose how patient to be */
@@ -35,7 +36,7 @@ struct register_request {
 };
 
 enum register_outcome {
-    REGISTER_OUTCOME_DONE,    /* READ, RENEWAL: `text`; APPEND: won */
+    REGISTER_OUTCOME_DONE,    /* READ, RENEWAL: `text`; APPEND: won; WATCH: `text`, a later one */
     REGISTER_OUTCOME_LOST,    /* APPEND: `text`; it may also be the request's own entry */
     REGISTER_OUTCOME_UNKNOWN, /* APPEND: it may have happened; the same append is begun again */
     REGISTER_OUTCOME_FAILED,  /* it has not happened */
@@ -53,6 +54,7 @@ struct register_result {
 
 struct register_engine {
     const char *name;
+    bool watches; /* it may be asked for WATCH */
     /* As register_open. The settings are borrowed. */
     enum failure_code (*open)(struct event_loop *loop, const struct register_settings *settings,
         void **out_state, struct failure *failure);

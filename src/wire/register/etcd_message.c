@@ -83,6 +83,20 @@ void etcd_write_authenticate(const char *name, const char *password, struct byte
     write_message(&request.base, out);
 }
 
+void etcd_write_watch(struct etcd_range range, int64_t revision, struct bytes *out) {
+    Etcd__WatchRequest request = ETCD__WATCH_REQUEST__INIT;
+    Etcd__WatchCreateRequest create = ETCD__WATCH_CREATE_REQUEST__INIT;
+    create.key = lent_string(range.key);
+    create.has_range_end = range.end != NULL;
+    create.range_end = lent_string(range.end);
+    create.start_revision = revision;
+    create.filters =
+        (Etcd__WatchCreateRequest__FilterType[]){ETCD__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE};
+    create.n_filters = 1;
+    request.create_request = &create;
+    write_message(&request.base, out);
+}
+
 #define REMOVALS (sizeof(((struct etcd_append *)NULL)->removed) / sizeof(struct etcd_range))
 
 void etcd_write_append(const struct etcd_append *append, struct bytes *out) {
@@ -158,20 +172,29 @@ static struct slice shown(ProtobufCBinaryData data) {
     return (struct slice){data.data, data.len};
 }
 
+static void show(const Etcd__KeyValue *pair, struct etcd_reply *reply) {
+    reply->has_key = true;
+    reply->key = shown(pair->key);
+    reply->value = shown(pair->value);
+}
+
 static void show_first(const Etcd__RangeResponse *range, struct etcd_reply *reply) {
     if (range->n_kvs > 0) {
-        reply->has_key = true;
-        reply->key = shown(range->kvs[0]->key);
-        reply->value = shown(range->kvs[0]->value);
+        show(range->kvs[0], reply);
     }
+}
+
+static int64_t revision_of(const Etcd__ResponseHeader *header) {
+    return header == NULL || header->revision < 0 ? 0 : header->revision;
 }
 
 enum failure_code etcd_read_range(struct slice message, struct etcd_reply *out_reply) {
     ProtobufCMessage *read;
     enum failure_code code = read_message(&etcd__range_response__descriptor, message, &read);
     if (code == FAILURE_NONE) {
-        *out_reply = (struct etcd_reply){.memory = read};
-        show_first((const Etcd__RangeResponse *)(const void *)read, out_reply);
+        const Etcd__RangeResponse *response = (const Etcd__RangeResponse *)(const void *)read;
+        *out_reply = (struct etcd_reply){.memory = read, .revision = revision_of(response->header)};
+        show_first(response, out_reply);
     }
     return code;
 }
@@ -183,10 +206,30 @@ enum failure_code etcd_read_append(struct slice message, struct etcd_reply *out_
         return code;
     }
     const Etcd__TxnResponse *response = (const Etcd__TxnResponse *)(const void *)read;
-    *out_reply = (struct etcd_reply){.has_succeeded = response->succeeded, .memory = read};
+    *out_reply = (struct etcd_reply){.has_succeeded = response->succeeded,
+        .revision = revision_of(response->header),
+        .memory = read};
     for (size_t i = 0; i < response->n_responses; i++) {
         if (response->responses[i]->response_range != NULL) {
             show_first(response->responses[i]->response_range, out_reply);
+        }
+    }
+    return FAILURE_NONE;
+}
+
+enum failure_code etcd_read_watch(struct slice message, struct etcd_reply *out_reply) {
+    ProtobufCMessage *read;
+    enum failure_code code = read_message(&etcd__watch_response__descriptor, message, &read);
+    if (code != FAILURE_NONE) {
+        return code;
+    }
+    const Etcd__WatchResponse *response = (const Etcd__WatchResponse *)(const void *)read;
+    *out_reply = (struct etcd_reply){.is_canceled = response->canceled,
+        .revision = revision_of(response->header),
+        .memory = read};
+    for (size_t i = 0; i < response->n_events; i++) {
+        if (response->events[i]->kv != NULL) {
+            show(response->events[i]->kv, out_reply);
         }
     }
     return FAILURE_NONE;
@@ -225,13 +268,28 @@ void grpc_write_frame(struct slice message, struct bytes *out) {
     }
 }
 
+static size_t length_in(const uint8_t header[FRAME_HEADER]) {
+    return (size_t)header[1] << 24 | (size_t)header[2] << 16 | (size_t)header[3] << 8 |
+           (size_t)header[4];
+}
+
+bool grpc_take_frame(struct slice frames, struct slice *out_message, size_t *out_length) {
+    if (frames.length < FRAME_HEADER) {
+        return false;
+    }
+    struct slice frame = frames;
+    size_t length = FRAME_HEADER + length_in(frames.data);
+    frame.length = length < frames.length ? length : frames.length;
+    *out_length = frame.length;
+    return grpc_read_frame(frame, out_message) == FAILURE_NONE;
+}
+
 enum failure_code grpc_read_frame(struct slice frame, struct slice *out_message) {
     if (frame.length < FRAME_HEADER) {
         return FAILURE_INCOMPLETE;
     }
     const uint8_t *header = frame.data;
-    size_t length = (size_t)header[1] << 24 | (size_t)header[2] << 16 | (size_t)header[3] << 8 |
-                    (size_t)header[4];
+    size_t length = length_in(header);
     if (header[0] != 0) {
         return FAILURE_MALFORMED;
     }

@@ -39,9 +39,14 @@ struct etcd_append {
 };
 void etcd_write_append(const struct etcd_append *append, struct bytes *out);
 
+/* Tells of each key of the range that is put, from that revision on. */
+void etcd_write_watch(struct etcd_range range, int64_t revision, struct bytes *out);
+
 /* What was read. The slices borrow from `memory`. */
 struct etcd_reply {
     bool has_succeeded; /* of an append */
+    bool is_canceled;   /* of a watch: nothing more will come */
+    int64_t revision;   /* of the store, when it answered; 0: it was not told */
     bool has_key;       /* a key was found */
     struct slice key;
     struct slice value;
@@ -56,6 +61,9 @@ __attribute__((warn_unused_result)) enum failure_code etcd_read_range(
     struct slice message, struct etcd_reply *out_reply);
 __attribute__((warn_unused_result)) enum failure_code etcd_read_append(
     struct slice message, struct etcd_reply *out_reply);
+/* The last key that was put, of those that the message tells of. */
+__attribute__((warn_unused_result)) enum failure_code etcd_read_watch(
+    struct slice message, struct etcd_reply *out_reply);
 /* The caller frees the token with free(). */
 __attribute__((warn_unused_result)) enum failure_code etcd_read_token(
     struct slice message, char **out_token);
@@ -66,5 +74,8 @@ void grpc_write_frame(struct slice message, struct bytes *out);
  * bytes than one message, FAILURE_LIMIT for one longer than ETCD_MESSAGE_MAXIMUM. */
 __attribute__((warn_unused_result)) enum failure_code grpc_read_frame(
     struct slice frame, struct slice *out_message);
+/* The first of the messages that follow each other, and the length of its frame. False: it has not
+ * come as a whole, or is none that grpc_read_frame takes. */
+bool grpc_take_frame(struct slice frames, struct slice *out_message, size_t *out_length);
 
 #endif

@@ -9,6 +9,7 @@
 #include "wire/json/json_document.h"
 
 #define STATUS_MAXIMUM ((size_t)64 << 10)
+#define EVENT_MAXIMUM (KUBERNETES_OBJECT_MAXIMUM + 1024)
 #define WORDS_MAXIMUM 300
 
 struct kubernetes_object {
@@ -82,6 +83,37 @@ void kubernetes_object_free(struct kubernetes_object *object) {
         json_document_free(object->document);
         free(object);
     }
+}
+
+enum kubernetes_event kubernetes_event_read(
+    struct slice line, enum kubernetes_kind kind, struct kubernetes_object **out_object) {
+    struct json_document *document;
+    struct text object = {0};
+    enum kubernetes_event event = KUBERNETES_EVENT_OVER;
+    if (json_document_parse(line, EVENT_MAXIMUM, &document, NULL) != FAILURE_NONE) {
+        return event;
+    }
+    const struct json_value *root = json_document_root(document);
+    const struct json_value *told = json_value_member(root, "object");
+    if (is_text(root, "type", "BOOKMARK")) {
+        event = KUBERNETES_EVENT_NOTHING;
+    } else if (told != NULL &&
+               (is_text(root, "type", "ADDED") || is_text(root, "type", "MODIFIED"))) {
+        json_value_write(told, &object);
+        struct slice text = {(const uint8_t *)text_string(&object), object.length};
+        event = kubernetes_object_read(text, kind, out_object) == FAILURE_NONE
+                    ? KUBERNETES_EVENT_CHANGED
+                    : KUBERNETES_EVENT_OVER;
+    }
+    text_clear(&object);
+    json_document_free(document);
+    return event;
+}
+
+const char *kubernetes_object_version(const struct kubernetes_object *object) {
+    const char *version =
+        json_value_text(json_value_member(metadata_of(object), "resourceVersion"));
+    return version != NULL && strspn(version, "0123456789") == strlen(version) ? version : "";
 }
 
 bool kubernetes_object_has_label(const struct kubernetes_object *object) {

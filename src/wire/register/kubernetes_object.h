@@ -33,6 +33,22 @@ __attribute__((warn_unused_result)) enum failure_code kubernetes_object_read(
 /* Accepts NULL. */
 void kubernetes_object_free(struct kubernetes_object *object);
 
+/* What a watch tells of an object. */
+enum kubernetes_event {
+    KUBERNETES_EVENT_CHANGED, /* it is so now; also of one that was there before */
+    KUBERNETES_EVENT_NOTHING, /* of the watch itself */
+    KUBERNETES_EVENT_OVER,    /* the object is gone, or the watch has ended */
+};
+
+/* One line of a watch, without its end. `out_object` is the caller's, of CHANGED alone. What makes
+ * no sense is OVER. */
+enum kubernetes_event kubernetes_event_read(
+    struct slice line, enum kubernetes_kind kind, struct kubernetes_object **out_object);
+
+/* The version that it was read with, of digits; "" for a new one, and for other characters. It
+ * belongs to the object. */
+const char *kubernetes_object_version(const struct kubernetes_object *object);
+
 bool kubernetes_object_has_label(const struct kubernetes_object *object);
 /* Belongs to the object; NULL: it has none of that name. */
 const char *kubernetes_object_value(const struct kubernetes_object *object, const char *name);

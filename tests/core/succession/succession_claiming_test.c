@@ -38,7 +38,7 @@ static void a_later_rank_waits_for_its_turn(void **state) {
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
     scene.seconds = 0.005;
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "");
     scene.seconds = 0.025;
@@ -57,7 +57,7 @@ static void a_node_that_waits_looks_after_each_turn(void **state) {
     char *claim = text_format("append claim%s", commit + strlen("append commit"));
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
     for (int turn = 1; turn <= 2; turn++) {
         scene.seconds = 0.02 * turn;
         plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
@@ -81,7 +81,7 @@ static void a_node_claims_in_the_order_of_the_world_that_it_has_seen(void **stat
     seen(&scene, &record, "");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 1");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     rendezvous_state_clear(&record);
@@ -105,11 +105,11 @@ static void a_successor_that_dies_is_succeeded(void **state) {
     struct rendezvous_state record = world(4, "abc");
     lose(&scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(&scene, 60, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record, "dial at=3.020");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 8");
     scene.seconds = 0.04;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 8, 2, "b", &record,

@@ -98,11 +98,11 @@ static void hosts_that_have_committed_nothing_are_known_to_be_gone(void **state)
     struct rendezvous_state record = world(0, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 2, 1, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 2");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record, "dial at=3.020");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 3");
     scene.seconds = 0.04;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 3, 2, "b", &record,

@@ -234,7 +234,7 @@ static void all_nodes_started_again_go_on_from_the_last_entry(void **state) {
     struct rendezvous_state record = world(4, "abc");
     seek(&scene, 60, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 3, "a", &record, "dial at=3.000");
-    lose(&scene, SUCCESSION_LOSS_REFUSED, "");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
     scene.seconds = 0.02;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 3, "a", &record, "");

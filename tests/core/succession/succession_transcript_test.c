@@ -32,7 +32,8 @@ static void every_event_has_a_name(void **state) {
     for (int kind = 0; kind < SUCCESSION_EVENT_KIND_COUNT; kind++) {
         struct text text = {0};
         struct succession_event event = {.kind = (enum succession_event_kind)kind};
-        if (kind == SUCCESSION_EVENT_SEEN || kind == SUCCESSION_EVENT_LOST) {
+        if (kind == SUCCESSION_EVENT_SEEN || kind == SUCCESSION_EVENT_LOST ||
+            kind == SUCCESSION_EVENT_NEWS) {
             event.record = &none;
         } else if (kind == SUCCESSION_EVENT_RENEWAL) {
             event.renewal = "1";

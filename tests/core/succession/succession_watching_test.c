@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Of succession_machine: what a node does that waits for its turn and watches the register. */
+#include "succession_hosts.h"
+
+static void refuse(struct scene *scene, const char *expected) {
+    lose(scene, SUCCESSION_LOSS_ENDED, "tell_lost");
+    seek(scene, 60, "dial at=3.000");
+    lose(scene, SUCCESSION_LOSS_REFUSED, expected);
+}
+
+static void whoever_has_claimed_is_followed_at_once(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    refuse(&scene, "watch_register after 7");
+    scene.seconds = 0.003;
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "dial at=3.003");
+    plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void what_is_known_is_no_news(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    refuse(&scene, "watch_register after 7");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 7, 1, "a", &record, "");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* The answer tells it as well, and what became of the append. */
+static void news_beside_a_question_is_left_to_the_answer(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(4, "abc");
+    refuse(&scene, "watch_register after 7");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record,
+        "append claim 8 term 2: round 4 complete " B " wait [] spare []");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "");
+    entry_of(&scene, SUCCESSION_EVENT_LOST, 8, 2, "b", &record, "dial at=3.020");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_world_that_has_gone_on_without_a_node_is_news_to_it(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(5, "b");
+    refuse(&scene, "watch_register after 7");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, LEFT "; dial at=3.000");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_host_hears_no_news(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state record = world(5, "b");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, "");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* More watches would delay the node that claims. */
+static void of_many_nodes_only_the_next_ones_watch(void **state) {
+    (void)state;
+    static const struct {
+        int index;
+        bool watches;
+    } nodes[] = {{2, true}, {4, true}, {5, false}, {SUCCESSION_WATCHERS_MAXIMUM, false}};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        struct rendezvous_state record = {.round = 4, .is_complete = true};
+        char name[8];
+        for (int n = 0; n <= SUCCESSION_WATCHERS_MAXIMUM; n++) {
+            snprintf(name, sizeof name, "n%02d", n);
+            struct node_identity identity = node(name);
+            rendezvous_state_obtain(&record, &identity)->is_participant = true;
+        }
+        rendezvous_state_rank(&record);
+        snprintf(name, sizeof name, "n%02d", nodes[i].index);
+        struct scene scene = scene_of(name);
+        seek(&scene, 60, "read_register");
+        entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "n00", &record, "dial at=3.000");
+        lose(&scene, SUCCESSION_LOSS_REFUSED, nodes[i].watches ? "watch_register after 7" : "");
+        rendezvous_state_clear(&record);
+        scene_clear(&scene);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(whoever_has_claimed_is_followed_at_once),
+    cmocka_unit_test(what_is_known_is_no_news),
+    cmocka_unit_test(news_beside_a_question_is_left_to_the_answer),
+    cmocka_unit_test(a_world_that_has_gone_on_without_a_node_is_news_to_it),
+    cmocka_unit_test(a_host_hears_no_news),
+    cmocka_unit_test(of_many_nodes_only_the_next_ones_watch),
+};
+
+UNIT_TESTS(tests)
