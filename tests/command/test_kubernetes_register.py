@@ -22,6 +22,7 @@ pytestmark = pytest.mark.timeout(900)
 
 RACE = "each_number_has_one_winner_though_replies_are_lost"
 READ = "reader_sees_a_chain_that_only_grows"
+WATCH = "a_watch_tells_of_the_entry_after_the_one_known"
 FIRST = "first_read_says_why_it_fails"
 PLACE = "ml/train"
 
@@ -138,6 +139,19 @@ def test_a_server_that_has_just_started_may_know_no_token_and_no_role_yet(make_k
     kubernetes.refusals = [(401, {}), (403, {}), (403, {})]
     conform(kubernetes, READ)
     assert not kubernetes.refusals
+
+
+def test_a_watch_outlives_what_the_server_keeps_of_changes(make_kubernetes):
+    """One that begins before that is told so (410); others are told how far they are (bookmarks)."""
+    kubernetes = make_kubernetes()
+    kubernetes.sends_bookmarks = True
+    watch = begin(kubernetes, WATCH)
+    while watch.poll() is None:
+        kubernetes.forget_changes()
+        kubernetes.heard.wait(60)
+        kubernetes.heard.clear()
+    status, output = finish(watch)
+    assert status == 0 and kubernetes.watches > 6, output
 
 
 def test_others_that_change_the_config_map_do_not_matter(make_kubernetes):

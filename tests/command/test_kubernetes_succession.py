@@ -41,6 +41,20 @@ def test_a_killed_host_is_succeeded(kubernetes, make_kubernetes_job):
     assert "knows no setting" not in job.tell() and "first-token" not in job.tell()
 
 
+@pytest.mark.parametrize("may_watch", [True, False], ids=["watching", "without permission to watch"])
+def test_the_others_hear_of_the_next_host_or_ask_for_it(kubernetes, make_kubernetes_job, may_watch):
+    """An older Role does not let them watch: then each asks after its turn."""
+    if not may_watch:
+        kubernetes.forbidden = {("watch", "configmaps")}
+    job = make_kubernetes_job("2:4")
+    start_nodes(job, 4, PATIENCE)
+    job.started[0].kill()
+    job.wait_for_world("node2", "node3", "node4", timeout=PATIENCE).end()
+    assert job.succeeds(PATIENCE)
+    assert kubernetes.watches > 0 and any("watch_register" in node.err() for node in job.started), job.tell()
+    assert may_watch == any("news " in node.err() for node in job.started), job.tell()
+
+
 def test_workers_run_on_while_the_server_is_away(kubernetes, make_kubernetes_job):
     """And the round that a failed worker asks for is begun when it is back."""
     job = make_kubernetes_job("2", conf=["fence_timeout=4"])

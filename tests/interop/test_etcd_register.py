@@ -70,6 +70,34 @@ def test_etcd_keeps_a_register(make_any_etcd, members):
     conform(make_any_etcd(members).endpoints)
 
 
+WATCH = "a_watch_tells_of_the_entry_after_the_one_known"
+
+
+def test_a_watch_outlives_a_compaction(make_any_etcd):
+    """Etcd cancels a watch from before that; then the register is read."""
+    etcd = make_any_etcd()
+    watch = begin(etcd.endpoints, WATCH)
+    compactions = []
+    while watch.poll() is None:
+        compactions.append(etcd.compact())
+    assert 0 in compactions
+    status, output = finish(watch)
+    assert status == 0, output
+
+
+def test_a_watch_goes_on_at_another_member(make_any_etcd):
+    """One after the other is killed, until the races of entries and watches are over."""
+    etcd = make_any_etcd(3)
+    watches = [begin(etcd.endpoints, WATCH) for _ in range(10)]
+    for member in range(3):
+        etcd.kill(member)
+        etcd.start(member)
+        etcd.await_member(member)
+    for watch in watches:
+        status, output = finish(watch)
+        assert status == 0, output
+
+
 def test_members_may_die_and_stand_still_during_a_race(make_any_etcd):
     """One after the other: whichever leads is among them, and two are always there."""
     etcd = make_any_etcd(3)

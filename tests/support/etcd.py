@@ -133,6 +133,14 @@ class Etcd:
         found = [line.split(":")[1].strip() for line in answer.stdout.splitlines() if line.startswith("grpc-status:")]
         return int(found[-1]) if found else None, (self.place / "answer").read_bytes()[5:]
 
+    def compact(self, member=0):
+        """What was before now is not kept any more."""
+        _, message = self.ask(member, "/etcdserverpb.KV/Range", b"\x0a\x01k")
+        revision, number = fields_of(fields_of(message)[1])[3], b""
+        while revision > 127:
+            number, revision = number + bytes([revision & 127 | 128]), revision >> 7
+        return self.call(member, "/etcdserverpb.KV/Compact", b"\x08" + number + bytes([revision]))
+
     def leader(self):
         """The number of the member that leads, once there is one."""
         for _ in range(600):

@@ -24,6 +24,8 @@ struct fixture {
     bool is_unheard;
     bool is_strange;
     long status;
+    const char *enough; /* NULL: the reply is not heard in parts */
+    size_t heard_count;
     struct text body;
     struct failure why;
 };
@@ -45,6 +47,16 @@ static void done(void *context, const struct http_result *result) {
     text_append_bytes(&fixture->body, (const char *)result->body.data, result->body.length);
     fixture->why = *result->why;
     event_loop_stop(fixture->loop);
+}
+
+static bool heard(void *context, struct slice body) {
+    struct fixture *fixture = context;
+    bool is_enough = slice_equals(body, slice_from_string(fixture->enough));
+    fixture->heard_count++;
+    if (is_enough) {
+        event_loop_stop(fixture->loop);
+    }
+    return !is_enough;
 }
 
 static bool set_up(struct fixture *fixture, bool is_tls) {
@@ -89,6 +101,7 @@ static struct http_exchange *start(struct fixture *fixture, const char *body, in
                                                  .ceiling = 100,
                                                  .patience = duration_from_milliseconds(patience),
                                                  .header = header,
+                                                 .heard = fixture->enough != NULL ? heard : NULL,
                                                  .done = done,
                                                  .context = fixture,
                                              });
@@ -284,6 +297,60 @@ static void tls_that_is_cut_short_may_come_about_the_next_time(void **state) {
     tear_down(&fixture);
 }
 
+#define STREAM "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n"
+
+/* The server says no more, and does not end. */
+static void a_part_of_a_reply_may_be_enough(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture, false)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    fixture.enough = "a part";
+    pid_t child = answer(&fixture, 1, "\r\n\r\n", STREAM "a part");
+    start(&fixture, "", NEVER);
+    event_loop_run(fixture.loop);
+    assert_true(fixture.heard_count >= 1);
+    assert_int_equal(fixture.done_count, 0);
+    expect_served(child);
+    tear_down(&fixture);
+}
+
+static void a_reply_of_which_no_part_is_enough_is_told_at_its_end(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture, false)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    fixture.enough = "something else";
+    pid_t child = answer(
+        &fixture, 1, "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part");
+    start(&fixture, "", NEVER);
+    event_loop_run(fixture.loop);
+    assert_true(fixture.heard_count >= 1);
+    assert_int_equal(fixture.done_count, 1);
+    assert_string_equal(text_string(&fixture.body), "a part");
+    expect_served(child);
+    tear_down(&fixture);
+}
+
+static void a_refusal_is_not_heard_in_parts(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture, false)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    fixture.enough = "no";
+    pid_t child = answer(
+        &fixture, 1, "\r\n\r\n", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    start(&fixture, "", NEVER);
+    event_loop_run(fixture.loop);
+    assert_int_equal(fixture.heard_count, 0);
+    assert_int_equal(fixture.status, 403);
+    expect_served(child);
+    tear_down(&fixture);
+}
+
 static void cancelled_exchange_is_not_answered(void **state) {
     (void)state;
     struct fixture fixture;
@@ -308,6 +375,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(silent_server_may_have_heard),
     cmocka_unit_test(server_without_tls_is_no_server_with_tls),
     cmocka_unit_test(tls_that_is_cut_short_may_come_about_the_next_time),
+    cmocka_unit_test(a_part_of_a_reply_may_be_enough),
+    cmocka_unit_test(a_reply_of_which_no_part_is_enough_is_told_at_its_end),
+    cmocka_unit_test(a_refusal_is_not_heard_in_parts),
     cmocka_unit_test(cancelled_exchange_is_not_answered),
 };
 

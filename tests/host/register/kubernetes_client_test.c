@@ -22,6 +22,8 @@ struct fixture {
     int listener;
     size_t answer_count;
     struct kubernetes_answer answer;
+    struct text heard; /* the versions */
+    const char *enough;
     struct failure why;
 };
 
@@ -262,6 +264,95 @@ static void token_that_cannot_be_read_is_told_at_once(void **state) {
     tear_down(&fixture);
 }
 
+/* What was heard; the last of it may be enough. */
+static bool heard(void *context, struct kubernetes_object *object_or_null) {
+    struct fixture *fixture = context;
+    text_append(&fixture->heard,
+        object_or_null == NULL ? "over " : kubernetes_object_version(object_or_null));
+    text_append(&fixture->heard, object_or_null == NULL ? "" : " ");
+    kubernetes_object_free(object_or_null);
+    bool is_enough = fixture->enough != NULL && text_equals(text_string(&fixture->heard), fixture->enough);
+    if (is_enough) {
+        event_loop_stop(fixture->loop);
+    }
+    return !is_enough;
+}
+
+#define EVENT(type, version)                                                                       \
+    "{\"type\": \"" type "\", \"object\": {\"kind\": \"Lease\", \"metadata\": "                        \
+    "{\"resourceVersion\": \"" version "\"}}}\n"
+
+/* Watches from version 7 on, and is answered with that. */
+static void play_watch(struct fixture *fixture, int status, const char *body) {
+    struct kubernetes_object *known;
+    struct failure failure;
+    int end = 0;
+    assert_int_equal(kubernetes_object_read(slice_from_string(OBJECT), KUBERNETES_LEASE, &known),
+        FAILURE_NONE);
+    char *reply = text_format("HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+        status, strlen(body), body);
+    pid_t child = serve(fixture,
+        "GET /apis/coordination.k8s.io/v1/namespaces/ml/leases?watch=true&fieldSelector="
+        "metadata.name%3Dtrain&resourceVersion=7&timeoutSeconds=3601 HTTP/1.1\r\n",
+        reply);
+    assert_non_null(kubernetes_watch(fixture->client, KUBERNETES_LEASE, known,
+        duration_from_seconds(PATIENCE_SECONDS), heard, answered, fixture, &failure));
+    event_loop_run(fixture->loop);
+    assert_int_equal(waitpid(child, &end, 0), child);
+    assert_int_equal(end, 0);
+    kubernetes_object_free(known);
+    free(reply);
+}
+
+static void a_watch_tells_of_each_change_until_one_is_enough(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    fixture.enough = "8 9 ";
+    play_watch(&fixture, 200,
+        EVENT("ADDED", "8") EVENT("BOOKMARK", "8") EVENT("MODIFIED", "9") EVENT("MODIFIED", "10"));
+    assert_string_equal(text_string(&fixture.heard), "8 9 ");
+    assert_int_equal(fixture.answer_count, 0);
+    text_clear(&fixture.heard);
+    tear_down(&fixture);
+}
+
+static void a_watch_that_the_server_ends_may_be_begun_again(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    play_watch(&fixture, 200, EVENT("MODIFIED", "8") EVENT("ERROR", "") "half a line");
+    assert_string_equal(text_string(&fixture.heard), "8 over ");
+    assert_int_equal(fixture.answer_count, 1);
+    assert_int_equal(fixture.answer.outcome, KUBERNETES_FAILED);
+    assert_false(fixture.answer.is_final);
+    expect_words(&fixture, "it tells of no more changes");
+    text_clear(&fixture.heard);
+    tear_down(&fixture);
+}
+
+static void a_refused_watch_is_an_answer(void **state) {
+    (void)state;
+    struct fixture fixture;
+    if (!set_up(&fixture)) {
+        SKIP_BECAUSE("libcurl is not installed");
+    }
+    char *body = status_of("too old resource version");
+    play_watch(&fixture, 410, body);
+    assert_false(fixture.answer.is_final);
+    free(body);
+    body = status_of("ann cannot watch it");
+    play_watch(&fixture, 403, body);
+    assert_true(fixture.answer.is_final);
+    assert_string_equal(text_string(&fixture.heard), "");
+    free(body);
+    tear_down(&fixture);
+}
+
 static void cancelled_question_is_not_answered(void **state) {
     (void)state;
     struct fixture fixture;
@@ -285,6 +376,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_servers_are_found_out),
     cmocka_unit_test(server_that_is_not_there_is_named),
     cmocka_unit_test(token_that_cannot_be_read_is_told_at_once),
+    cmocka_unit_test(a_watch_tells_of_each_change_until_one_is_enough),
+    cmocka_unit_test(a_watch_that_the_server_ends_may_be_begun_again),
+    cmocka_unit_test(a_refused_watch_is_an_answer),
     cmocka_unit_test(cancelled_question_is_not_answered),
 };
 

@@ -43,6 +43,17 @@ static void name_and_password_are_given(void **state) {
     expect_bytes(&out, "\x0a\x04root\x12\x02pw", 10);
 }
 
+static void puts_of_a_range_are_watched_from_a_revision_on(void **state) {
+    (void)state;
+    struct bytes out = {0};
+    etcd_write_watch((struct etcd_range){"e3", "e0"}, 7, &out);
+    expect_bytes(&out,
+        "\x0a\x0c\x0a\x02"
+        "e3\x12\x02"
+        "e0\x18\x07\x28\x01",
+        14);
+}
+
 static void lengths_beyond_one_byte_are_varints(void **state) {
     (void)state;
     struct bytes out = {0};
@@ -119,6 +130,42 @@ static void append_has_succeeded_or_tells_the_last_key(void **state) {
     assert_true(reply.has_key);
     assert_true(slice_equals(reply.key, slice_from_string("e2")));
     etcd_reply_clear(&reply);
+}
+
+static void answers_tell_the_revision(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    assert_int_equal(etcd_read_range(MESSAGE("\x0a\x04\x08\x01\x18\x09"), &reply), FAILURE_NONE);
+    assert_int_equal(reply.revision, 9);
+    etcd_reply_clear(&reply);
+    assert_int_equal(etcd_read_append(MESSAGE("\x0a\x02\x18\x09\x10\x01"), &reply), FAILURE_NONE);
+    assert_int_equal(reply.revision, 9);
+    etcd_reply_clear(&reply);
+    assert_int_equal(etcd_read_range(MESSAGE(""), &reply), FAILURE_NONE);
+    assert_int_equal(reply.revision, 0);
+    etcd_reply_clear(&reply);
+}
+
+static void a_watch_tells_the_last_key_that_was_put_or_that_it_is_over(void **state) {
+    (void)state;
+    struct etcd_reply reply;
+    assert_int_equal(etcd_read_watch(MESSAGE("\x0a\x02\x18\x09\x18\x01"), &reply), FAILURE_NONE);
+    assert_false(reply.has_key || reply.is_canceled);
+    assert_int_equal(reply.revision, 9);
+    etcd_reply_clear(&reply);
+    assert_int_equal(etcd_read_watch(MESSAGE("\x20\x01\x28\x05\x32\x03why"), &reply), FAILURE_NONE);
+    assert_true(reply.is_canceled);
+    etcd_reply_clear(&reply);
+    assert_int_equal(etcd_read_watch(MESSAGE("\x5a\x09\x12\x07\x0a\x02"
+                                             "e3\x2a\x01u\x5a\x09\x12\x07\x0a\x02"
+                                             "e4\x2a\x01v\x5a\x00"),
+                         &reply),
+        FAILURE_NONE);
+    assert_true(reply.has_key);
+    assert_true(slice_equals(reply.key, slice_from_string("e4")));
+    assert_true(slice_equals(reply.value, slice_from_string("v")));
+    etcd_reply_clear(&reply);
+    assert_int_equal(etcd_read_watch(MESSAGE("\x5a\x09\x12"), &reply), FAILURE_MALFORMED);
 }
 
 static void token_is_read(void **state) {
@@ -318,10 +365,38 @@ static void frame_surrounds_one_message(void **state) {
     assert_int_equal(grpc_read_frame(MESSAGE("\x00\x7f\x00\x00\x00"), &message), FAILURE_LIMIT);
 }
 
+static void frames_of_a_stream_are_taken_one_by_one(void **state) {
+    (void)state;
+    struct bytes out = {0};
+    struct slice message;
+    size_t length;
+    grpc_write_frame(slice_from_string("abc"), &out);
+    grpc_write_frame(slice_from_string(""), &out);
+    struct slice frames = bytes_slice(&out);
+    assert_true(grpc_take_frame(frames, &message, &length));
+    assert_true(slice_equals(message, slice_from_string("abc")));
+    assert_int_equal(length, 8);
+    frames = slice_from(frames, length);
+    assert_true(grpc_take_frame(frames, &message, &length));
+    assert_int_equal(message.length, 0);
+    frames = slice_from(frames, length);
+    assert_false(grpc_take_frame(frames, &message, &length));
+    for (size_t cut = 0; cut < 8; cut++) {
+        assert_false(grpc_take_frame((struct slice){out.data, cut}, &message, &length));
+    }
+    bytes_clear(&out);
+    assert_false(grpc_take_frame(MESSAGE("\x01\x00\x00\x00\x00"), &message, &length));
+    assert_false(grpc_take_frame(MESSAGE("\x00\xff\xff\xff\xff"), &message, &length));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(last_key_of_a_range_is_asked_for),
     cmocka_unit_test(value_is_put),
     cmocka_unit_test(name_and_password_are_given),
+    cmocka_unit_test(puts_of_a_range_are_watched_from_a_revision_on),
+    cmocka_unit_test(answers_tell_the_revision),
+    cmocka_unit_test(a_watch_tells_the_last_key_that_was_put_or_that_it_is_over),
+    cmocka_unit_test(frames_of_a_stream_are_taken_one_by_one),
     cmocka_unit_test(lengths_beyond_one_byte_are_varints),
     cmocka_unit_test(append_compares_puts_removes_or_reads),
     cmocka_unit_test(found_key_and_value_are_read),

@@ -104,6 +104,58 @@ static void object_without_our_label_is_told(void **state) {
     }
 }
 
+static void a_watch_tells_of_changes(void **state) {
+    (void)state;
+    static const char *const types[] = {"ADDED", "MODIFIED"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct kubernetes_object *object = NULL;
+        char *line = text_format("{\"type\": \"%s\", \"object\": %s}", types[i], CONFIG_MAP);
+        assert_int_equal(
+            kubernetes_event_read(slice_from_string(line), KUBERNETES_CONFIG_MAP, &object),
+            KUBERNETES_EVENT_CHANGED);
+        assert_string_equal(kubernetes_object_value(object, "entry.a"), "A");
+        assert_string_equal(kubernetes_object_version(object), "12");
+        kubernetes_object_free(object);
+        free(line);
+    }
+}
+
+static void a_watch_that_tells_of_no_change_goes_on_or_is_over(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        enum kubernetes_event event;
+    } lines[] = {
+        {"{\"type\": \"BOOKMARK\", \"object\": {\"kind\": \"ConfigMap\"}}", KUBERNETES_EVENT_NOTHING},
+        {"{\"type\": \"DELETED\", \"object\": " CONFIG_MAP "}", KUBERNETES_EVENT_OVER},
+        {"{\"type\": \"ERROR\", \"object\": {\"kind\": \"Status\", \"code\": 410}}",
+            KUBERNETES_EVENT_OVER},
+        {"{\"type\": \"ADDED\"}", KUBERNETES_EVENT_OVER},
+        {"{\"type\": \"ADDED\", \"object\": {\"kind\": \"Lease\"}}", KUBERNETES_EVENT_OVER},
+        {"{\"type\": \"ADDED\", \"object\"", KUBERNETES_EVENT_OVER},
+        {"[]", KUBERNETES_EVENT_OVER},
+        {"", KUBERNETES_EVENT_OVER},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct kubernetes_object *object = NULL;
+        assert_int_equal(kubernetes_event_read(
+                             slice_from_string(lines[i].line), KUBERNETES_CONFIG_MAP, &object),
+            lines[i].event);
+        assert_null(object);
+    }
+}
+
+static void a_version_has_digits(void **state) {
+    (void)state;
+    struct kubernetes_object *object = kubernetes_object_new(KUBERNETES_LEASE, "train");
+    assert_string_equal(kubernetes_object_version(object), "");
+    kubernetes_object_free(object);
+    object = read_object(
+        "{\"kind\": \"Lease\", \"metadata\": {\"resourceVersion\": \"1&x=2\"}}", KUBERNETES_LEASE);
+    assert_string_equal(kubernetes_object_version(object), "");
+    kubernetes_object_free(object);
+}
+
 static void expect_status(const char *text, const char *words, int64_t seconds) {
     struct text found = {0};
     assert_int_equal(kubernetes_status_read(slice_from_string(text), &found), seconds);
@@ -139,6 +191,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(old_numbers_are_removed_of_one_name),
     cmocka_unit_test(other_objects_are_refused),
     cmocka_unit_test(object_without_our_label_is_told),
+    cmocka_unit_test(a_watch_tells_of_changes),
+    cmocka_unit_test(a_watch_that_tells_of_no_change_goes_on_or_is_over),
+    cmocka_unit_test(a_version_has_digits),
     cmocka_unit_test(status_says_why_and_when_to_ask_again),
     cmocka_unit_test(long_words_are_cut),
 };
