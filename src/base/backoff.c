@@ -8,6 +8,14 @@ void backoff_init(struct backoff *backoff, uint64_t seed) {
     backoff->milliseconds = BACKOFF_FIRST_MILLISECONDS;
 }
 
+void backoff_init_within(struct backoff *backoff, uint64_t seed, struct duration patience) {
+    double half = duration_seconds(patience) * 1000 / 2;
+    backoff_init(backoff, seed);
+    if (half > 0 && half < backoff->milliseconds) {
+        backoff->milliseconds = half;
+    }
+}
+
 struct duration backoff_next(struct backoff *backoff) {
     double delay = backoff->milliseconds * (0.5 + random_fraction(&backoff->random));
     backoff->milliseconds *= GROWTH;

@@ -20,6 +20,10 @@ struct backoff {
 
 void backoff_init(struct backoff *backoff, uint64_t seed);
 
+/* For who gives up after `patience`, if that is not zero: where it is short, so is the first delay,
+ * since only several attempts tell more than one. */
+void backoff_init_within(struct backoff *backoff, uint64_t seed, struct duration patience);
+
 /* The next delay: a random length between 0.5 and 1.5 times the current middle. The middle then
  * grows, up to the ceiling. */
 struct duration backoff_next(struct backoff *backoff);

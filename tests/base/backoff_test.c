@@ -33,6 +33,23 @@ static void delays_grow_to_the_ceiling_and_no_further(void **state) {
     }
 }
 
+static void who_gives_up_soon_tries_again_sooner(void **state) {
+    (void)state;
+    static const struct {
+        double patience;
+        double shortest;
+        double longest;
+    } cases[] = {{2, 0.5, 1.5}, {20, 5, 15}, {5000, 5, 15}, {0, 5, 15}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            struct backoff backoff;
+            backoff_init_within(&backoff, seed, duration_from_seconds(cases[i].patience / 1000));
+            double delay = next_milliseconds(&backoff);
+            assert_true(delay >= cases[i].shortest && delay <= cases[i].longest);
+        }
+    }
+}
+
 static void different_seeds_wait_differently(void **state) {
     (void)state;
     struct backoff left;
@@ -45,6 +62,7 @@ static void different_seeds_wait_differently(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(first_delays_are_short),
     cmocka_unit_test(delays_grow_to_the_ceiling_and_no_further),
+    cmocka_unit_test(who_gives_up_soon_tries_again_sooner),
     cmocka_unit_test(different_seeds_wait_differently),
 };
 

@@ -73,8 +73,7 @@ def test_etcd_keeps_a_register(make_any_etcd, members):
 WATCH = "a_watch_tells_of_the_entry_after_the_one_known"
 
 
-def test_a_watch_outlives_a_compaction(make_any_etcd):
-    """Etcd cancels a watch from before that; then the register is read."""
+def test_a_watch_does_not_care_what_etcd_keeps_of_changes(make_any_etcd):
     etcd = make_any_etcd()
     watch = begin(etcd.endpoints, WATCH)
     compactions = []

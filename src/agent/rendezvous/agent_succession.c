@@ -17,8 +17,8 @@
 
 /* How long the register may take for one answer. */
 #define ANSWER_SECONDS 5
-/* A process that listens refuses nobody. A few refusals in a row are no accident. */
-#define REFUSAL_PATIENCE_MILLISECONDS 5
+/* A process that listens refuses nobody. Two or three refusals in a row are no accident. */
+#define REFUSAL_PATIENCE_MILLISECONDS 2
 /* Beyond silence_timeout: how much longer a new host waits for the nodes of the world. */
 #define GATHERING_SLACK_SECONDS 1
 #define COMMITTED "1"

@@ -149,11 +149,12 @@ void succession_claim(struct succession_step *step) {
     succession_append(step, true, &step->machine->record);
 }
 
-/* So many watches at most, that they do not delay the node that claims. */
+/* Only few nodes do so: more would delay the one that claims. */
 static void watch(struct succession_step *step) {
-    const struct succession_machine *machine = step->machine;
+    struct succession_machine *machine = step->machine;
     bool is_early = succession_turn(machine) < SUCCESSION_TURNS_MAXIMUM;
-    if (is_early || latest_world(machine)->count <= SUCCESSION_WATCHERS_MAXIMUM) {
+    if (is_early && machine->suspicion.watched != machine->entry.number) {
+        machine->suspicion.watched = machine->entry.number;
         succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_WATCH,
                                   .number = machine->entry.number});
     }
@@ -162,23 +163,20 @@ static void watch(struct succession_step *step) {
 /* While other nodes have their turns, this one looks after each whether one of them has claimed. */
 static void take_turn(struct succession_step *step) {
     struct succession_suspicion *suspicion = &step->machine->suspicion;
-    if (suspicion->turn_at.is_set) {
-        return;
-    }
     if (!suspicion->is_turn) {
         suspicion->is_turn = true;
         suspicion->turns_before = succession_turn(step->machine);
-        if (suspicion->turns_before > 0) {
-            watch(step);
-        }
     }
-    if (suspicion->turns_before > 0) {
+    if (!suspicion->turn_at.is_set && suspicion->turns_before == 0) {
+        succession_claim(step);
+        return;
+    }
+    if (!suspicion->turn_at.is_set) {
         suspicion->turns_before--;
         moment_set_after(&suspicion->turn_at, step->event->now,
             duration_from_milliseconds(SUCCESSION_TURN_MILLISECONDS));
-    } else {
-        succession_claim(step);
     }
+    watch(step);
 }
 
 void succession_claim_in_turn(struct succession_step *step) {

@@ -37,6 +37,7 @@ struct succession_suspicion {
     bool is_turn;
     int turns_before;      /* REFUSED: which have not begun yet */
     struct moment turn_at; /* REFUSED: when the turn of another node is over */
+    int64_t watched;       /* the number of the entry after which the register is watched */
 };
 
 /* Of the host, when it leaves. */

@@ -28,10 +28,9 @@ struct etcd_register {
     struct curl_library curl;
     struct etcd_settings settings;
     struct grpc_client *client;
-    char *prefix;     /* muster/RUN_ID/ */
-    char *token;      /* NULL: none yet */
-    size_t current;   /* the member that has answered last */
-    int64_t revision; /* of etcd, when it told last which entry is the last; 0: it has not */
+    char *prefix;   /* muster/RUN_ID/ */
+    char *token;    /* NULL: none yet */
+    size_t current; /* the member that has answered last */
     uint64_t renewal_seed;
     uint64_t renewal_count;
 };
@@ -40,6 +39,7 @@ struct work {
     struct etcd_register *state;
     struct register_request *request;
     struct grpc_call *call;
+    struct grpc_call *look;    /* of a watch that goes on: whether the entry was there before */
     struct event_timer *timer; /* between two rounds over all members */
     struct bytes message;
     size_t attempts;
@@ -47,8 +47,6 @@ struct work {
     bool is_logging_in;
     bool has_logged_in;     /* during this request */
     bool may_have_happened; /* of an append: a member was asked, and its reply did not come */
-    bool is_looking;        /* of a watch: whether the entry is there already */
-    bool was_canceled;      /* of a watch */
 };
 
 /* Keys. */
@@ -101,12 +99,11 @@ static void write_append(
     free(old_renewal);
 }
 
-/* Events since the answer that told of the entry known are told, too, as far as etcd keeps them. */
 static void write_watch(const struct work *work, struct bytes *out) {
     const struct etcd_register *state = work->state;
     char *first = numbered_key(state, "entry", work->request->number + 1);
     char *end = kind_key(state, "entry", '0');
-    etcd_write_watch((struct etcd_range){first, end}, state->revision + 1, out);
+    etcd_write_watch((struct etcd_range){first, end}, out);
     free(first);
     free(end);
 }
@@ -132,11 +129,7 @@ static void write_message(struct work *work) {
         etcd_write_range_last((struct etcd_range){.key = key}, &work->message);
         break;
     case REGISTER_REQUEST_WATCH:
-        if (work->is_looking) {
-            write_read(state, &work->message);
-        } else {
-            write_watch(work, &work->message);
-        }
+        write_watch(work, &work->message);
         break;
     }
     free(key);
@@ -152,7 +145,7 @@ static const char *path_of(const struct work *work) {
     case REGISTER_REQUEST_RENEW:
         return "/etcdserverpb.KV/Put";
     case REGISTER_REQUEST_WATCH:
-        return work->is_looking ? "/etcdserverpb.KV/Range" : "/etcdserverpb.Watch/Watch";
+        return "/etcdserverpb.Watch/Watch";
     case REGISTER_REQUEST_READ:
     case REGISTER_REQUEST_RENEWAL:
         break;
@@ -160,14 +153,18 @@ static const char *path_of(const struct work *work) {
     return "/etcdserverpb.KV/Range";
 }
 
-static void ask(struct work *work);
-
 /* The end of a request. */
 
-static void work_free(struct work *work) {
-    if (work->call != NULL) {
-        grpc_call_cancel(work->call);
+static void stop(struct grpc_call **call) {
+    if (*call != NULL) {
+        grpc_call_cancel(*call);
+        *call = NULL;
     }
+}
+
+static void work_free(struct work *work) {
+    stop(&work->call);
+    stop(&work->look);
     event_timer_free(work->timer);
     bytes_clear(&work->message);
     free(work);
@@ -216,46 +213,72 @@ static bool is_later(const struct work *work, const struct etcd_reply *reply) {
     return reply->has_key && number_of_key(reply->key) > work->request->number;
 }
 
-static void watch(struct work *work, bool looks_first) {
-    work->is_looking = looks_first;
-    bytes_clear(&work->message);
-    write_message(work);
-    ask(work);
+static void answer_later(struct work *work, const struct etcd_reply *reply) {
+    struct text place = {0};
+    write_place(reply, &place);
+    answer(work,
+        &(struct register_result){
+            .outcome = REGISTER_OUTCOME_DONE, .text = reply->value, .place = text_string(&place)});
+    text_clear(&place);
 }
 
-/* What etcd does not keep any more is read. It cancels for other reasons, too, again and again. */
-static void look_again(struct work *work) {
-    struct failure failure;
-    if (work->was_canceled) {
-        failure_set(&failure, FAILURE_UNSUPPORTED, "etcd (%s) does not tell of new entries",
-            work->state->settings.endpoints.items[work->member]);
-        answer_failed(work, &failure);
-        return;
+/* Without an answer, the watch alone is left. */
+static void looked(void *context, const struct grpc_result *result) {
+    struct work *work = context;
+    struct etcd_reply reply = {0};
+    bool is_answered = result->is_answered && result->status == GRPC_OK;
+    work->look = NULL;
+    if (is_answered && etcd_read_range(result->message, &reply) == FAILURE_NONE) {
+        if (is_later(work, &reply)) {
+            answer_later(work, &reply);
+        }
+        etcd_reply_clear(&reply);
     }
-    work->was_canceled = true;
-    watch(work, true);
+}
+
+/* What was put before the watch was there is not told. */
+static void look(struct work *work) {
+    struct etcd_register *state = work->state;
+    struct bytes message = {0};
+    write_read(state, &message);
+    const struct grpc_question question = {
+        .endpoint = state->settings.endpoints.items[work->member],
+        .path = "/etcdserverpb.KV/Range",
+        .message = bytes_slice(&message),
+        .token = state->token,
+        .patience = duration_from_milliseconds(MEMBER_PATIENCE_MILLISECONDS),
+        .done = looked,
+        .context = work,
+    };
+    stop(&work->look);
+    work->look = grpc_call_start(state->client, &question);
+    bytes_clear(&message);
+}
+
+static void answer_canceled(struct work *work) {
+    struct failure failure;
+    failure_set(&failure, FAILURE_UNSUPPORTED, "etcd (%s) does not tell of new entries",
+        work->state->settings.endpoints.items[work->member]);
+    answer_failed(work, &failure);
 }
 
 static bool take_event(void *context, struct slice message) {
     struct work *work = context;
     struct etcd_reply reply = {0};
-    struct text place = {0};
     enum failure_code code = etcd_read_watch(message, &reply);
     bool goes_on = code == FAILURE_NONE && !reply.is_canceled && !is_later(work, &reply);
     if (!goes_on) {
         work->call = NULL; /* it ends with this */
     }
-    write_place(&reply, &place);
     if (code != FAILURE_NONE) {
         answer_unreadable(work, code);
-    } else if (is_later(work, &reply)) {
-        answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE,
-                         .text = reply.value,
-                         .place = text_string(&place)});
     } else if (reply.is_canceled) {
-        look_again(work);
+        answer_canceled(work);
+    } else if (!goes_on) {
+        answer_later(work, &reply);
+    } else if (reply.is_created) {
+        look(work);
     }
-    text_clear(&place);
     etcd_reply_clear(&reply);
     return goes_on;
 }
@@ -279,10 +302,6 @@ static void answer_append(struct work *work, const struct etcd_reply *reply, con
     }
 }
 
-static bool is_of_entries(const struct register_request *request) {
-    return request->kind != REGISTER_REQUEST_RENEW && request->kind != REGISTER_REQUEST_RENEWAL;
-}
-
 static void answer_reply(struct work *work, struct slice message) {
     struct etcd_reply reply = {0};
     struct text place = {0};
@@ -291,16 +310,11 @@ static void answer_reply(struct work *work, struct slice message) {
     if (work->request->kind != REGISTER_REQUEST_RENEW) {
         code = is_append ? etcd_read_append(message, &reply) : etcd_read_range(message, &reply);
     }
-    if (code == FAILURE_NONE && is_of_entries(work->request)) {
-        work->state->revision = reply.revision;
-    }
     write_place(&reply, &place);
     if (code != FAILURE_NONE) {
         answer_unreadable(work, code);
     } else if (is_append) {
         answer_append(work, &reply, text_string(&place));
-    } else if (work->is_looking && !is_later(work, &reply)) {
-        watch(work, false);
     } else {
         answer(work, &(struct register_result){.outcome = REGISTER_OUTCOME_DONE,
                          .text = reply.value,
@@ -311,6 +325,8 @@ static void answer_reply(struct work *work, struct slice message) {
 }
 
 /* Asking one member after the other. */
+
+static void ask(struct work *work);
 
 static void ask_again(void *context) {
     ask(context);
@@ -394,10 +410,10 @@ static void ask(struct work *work) {
     struct bytes login = {0};
     struct duration patience = patience_of(work);
     work->is_logging_in = state->settings.user != NULL && state->token == NULL;
+    stop(&work->look);
     work->member = state->current;
     work->attempts++;
-    bool is_stream =
-        work->request->kind == REGISTER_REQUEST_WATCH && !work->is_looking && !work->is_logging_in;
+    bool is_stream = work->request->kind == REGISTER_REQUEST_WATCH && !work->is_logging_in;
     if (work->is_logging_in) {
         etcd_write_authenticate(state->settings.user, state->settings.password, &login);
     }
@@ -458,7 +474,6 @@ static void etcd_begin(void *context, struct register_request *request) {
     work->state = context;
     work->request = request;
     work->timer = event_timer_new(work->state->loop, ask_again, work);
-    work->is_looking = request->kind == REGISTER_REQUEST_WATCH && work->state->revision == 0;
     request->work = work;
     write_message(work);
     ask(work);

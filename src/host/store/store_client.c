@@ -356,7 +356,7 @@ struct store_client *store_client_new(
     }
     store_addresses_init(&client->addresses, settings->host, settings->port);
     client->settings.host = client->addresses.host;
-    backoff_init(&client->backoff, random_seed());
+    backoff_init_within(&client->backoff, random_seed(), settings->refusal_patience);
     client->timer = event_timer_new(loop, timer_fired, client);
     client->next_attempt = instant_after(event_loop_now(loop), settings->pause);
     client->connect_deadline = instant_after(event_loop_now(loop), settings->connect_timeout);

@@ -83,13 +83,12 @@ void etcd_write_authenticate(const char *name, const char *password, struct byte
     write_message(&request.base, out);
 }
 
-void etcd_write_watch(struct etcd_range range, int64_t revision, struct bytes *out) {
+void etcd_write_watch(struct etcd_range range, struct bytes *out) {
     Etcd__WatchRequest request = ETCD__WATCH_REQUEST__INIT;
     Etcd__WatchCreateRequest create = ETCD__WATCH_CREATE_REQUEST__INIT;
     create.key = lent_string(range.key);
     create.has_range_end = range.end != NULL;
     create.range_end = lent_string(range.end);
-    create.start_revision = revision;
     create.filters =
         (Etcd__WatchCreateRequest__FilterType[]){ETCD__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE};
     create.n_filters = 1;
@@ -184,17 +183,12 @@ static void show_first(const Etcd__RangeResponse *range, struct etcd_reply *repl
     }
 }
 
-static int64_t revision_of(const Etcd__ResponseHeader *header) {
-    return header == NULL || header->revision < 0 ? 0 : header->revision;
-}
-
 enum failure_code etcd_read_range(struct slice message, struct etcd_reply *out_reply) {
     ProtobufCMessage *read;
     enum failure_code code = read_message(&etcd__range_response__descriptor, message, &read);
     if (code == FAILURE_NONE) {
-        const Etcd__RangeResponse *response = (const Etcd__RangeResponse *)(const void *)read;
-        *out_reply = (struct etcd_reply){.memory = read, .revision = revision_of(response->header)};
-        show_first(response, out_reply);
+        *out_reply = (struct etcd_reply){.memory = read};
+        show_first((const Etcd__RangeResponse *)(const void *)read, out_reply);
     }
     return code;
 }
@@ -206,9 +200,7 @@ enum failure_code etcd_read_append(struct slice message, struct etcd_reply *out_
         return code;
     }
     const Etcd__TxnResponse *response = (const Etcd__TxnResponse *)(const void *)read;
-    *out_reply = (struct etcd_reply){.has_succeeded = response->succeeded,
-        .revision = revision_of(response->header),
-        .memory = read};
+    *out_reply = (struct etcd_reply){.has_succeeded = response->succeeded, .memory = read};
     for (size_t i = 0; i < response->n_responses; i++) {
         if (response->responses[i]->response_range != NULL) {
             show_first(response->responses[i]->response_range, out_reply);
@@ -224,9 +216,8 @@ enum failure_code etcd_read_watch(struct slice message, struct etcd_reply *out_r
         return code;
     }
     const Etcd__WatchResponse *response = (const Etcd__WatchResponse *)(const void *)read;
-    *out_reply = (struct etcd_reply){.is_canceled = response->canceled,
-        .revision = revision_of(response->header),
-        .memory = read};
+    *out_reply = (struct etcd_reply){
+        .is_created = response->created, .is_canceled = response->canceled, .memory = read};
     for (size_t i = 0; i < response->n_events; i++) {
         if (response->events[i]->kv != NULL) {
             show(response->events[i]->kv, out_reply);

@@ -39,14 +39,15 @@ struct etcd_append {
 };
 void etcd_write_append(const struct etcd_append *append, struct bytes *out);
 
-/* Tells of each key of the range that is put, from that revision on. */
-void etcd_write_watch(struct etcd_range range, int64_t revision, struct bytes *out);
+/* Tells of each key of the range that is put from now on. (What was put since an earlier revision
+ * etcd tells only with its next round over all such watches, every 100 ms.) */
+void etcd_write_watch(struct etcd_range range, struct bytes *out);
 
 /* What was read. The slices borrow from `memory`. */
 struct etcd_reply {
     bool has_succeeded; /* of an append */
+    bool is_created;    /* of a watch: from now on everything is told */
     bool is_canceled;   /* of a watch: nothing more will come */
-    int64_t revision;   /* of the store, when it answered; 0: it was not told */
     bool has_key;       /* a key was found */
     struct slice key;
     struct slice value;

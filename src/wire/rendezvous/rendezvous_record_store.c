@@ -148,7 +148,7 @@ static void connect(struct rendezvous_record_store *store, const struct rendezvo
     store->refusal_patience = asked->refusal_patience;
     store->attempts = 1;
     store->was_heard = false;
-    backoff_init(&store->backoff, random_next(&store->random));
+    backoff_init_within(&store->backoff, random_next(&store->random), store->refusal_patience);
     open_lanes(store, (struct duration){0}, effects);
 }
 

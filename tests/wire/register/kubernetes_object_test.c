@@ -126,7 +126,8 @@ static void a_watch_that_tells_of_no_change_goes_on_or_is_over(void **state) {
         const char *line;
         enum kubernetes_event event;
     } lines[] = {
-        {"{\"type\": \"BOOKMARK\", \"object\": {\"kind\": \"ConfigMap\"}}", KUBERNETES_EVENT_NOTHING},
+        {"{\"type\": \"BOOKMARK\", \"object\": {\"kind\": \"ConfigMap\"}}",
+            KUBERNETES_EVENT_NOTHING},
         {"{\"type\": \"DELETED\", \"object\": " CONFIG_MAP "}", KUBERNETES_EVENT_OVER},
         {"{\"type\": \"ERROR\", \"object\": {\"kind\": \"Status\", \"code\": 410}}",
             KUBERNETES_EVENT_OVER},
@@ -138,8 +139,8 @@ static void a_watch_that_tells_of_no_change_goes_on_or_is_over(void **state) {
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct kubernetes_object *object = NULL;
-        assert_int_equal(kubernetes_event_read(
-                             slice_from_string(lines[i].line), KUBERNETES_CONFIG_MAP, &object),
+        assert_int_equal(
+            kubernetes_event_read(slice_from_string(lines[i].line), KUBERNETES_CONFIG_MAP, &object),
             lines[i].event);
         assert_null(object);
     }
