@@ -43,11 +43,11 @@
  * order of their ranks, each one SUCCESSION_TURN_MILLISECONDS after the one before, and nodes that
  * are not in it after them. Only the first of them asks the register as soon as it seeks the host.
  * The others ask after each turn before theirs, when there may be something to learn: many nodes
- * that ask at once would delay the one that claims. Where they are few, they WATCH the register
- * meanwhile, and follow as soon as another has claimed. A host that is silent may be there: its
- * entry is claimed only when its renewal has not changed for silence_timeout by the clock of this
- * node (succession_silence), which looks at it from its first DOUBTED on. So a node that alone has
- * lost the host does not depose it.
+ * that ask at once would delay the one that claims. Those who have one of the first turns WATCH the
+ * register meanwhile, and follow as soon as another has claimed. A host that is silent may be
+ * there: its entry is claimed only when its renewal has not changed for silence_timeout by the
+ * clock of this node (succession_silence), which looks at it from its first DOUBTED on. So a node
+ * that alone has lost the host does not depose it.
  *
  * A host makes the record of a whole round an entry of its own term before anybody starts workers
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
@@ -71,7 +71,8 @@
  * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
  * and RENEW by RENEWED, or not at all. At most one READ or APPEND, and one LOOK, is under way.
  * - WATCH replaces an earlier one, and is answered by NEWS of an entry later than the one known, or
- *   not at all. It ends by itself after a while, and with the first entry that is told.
+ *   not at all. It ends by itself after a while, and with the first later entry, however it is
+ * told.
  * - APPEND takes the record of the effect and, for a claim, this node as the host; its number is
  *   that of the entry known before, and one.
  * - DIAL is answered by CONNECTED or CONNECTION_LOST, and replaces an earlier DIAL. HOST starts the
@@ -101,8 +102,6 @@
 #define SUCCESSION_RENEWAL_MILLISECONDS 1150
 #define SUCCESSION_RETRY_MILLISECONDS 250
 #define SUCCESSION_FORMERS_MAXIMUM 8
-/* Of a world with more nodes, only those with one of the first turns watch. */
-#define SUCCESSION_WATCHERS_MAXIMUM 32
 /* A host that leaves names its successor when nothing has happened to the record for so long: those
  * who stay have their round by then, in its store. */
 #define SUCCESSION_QUIET_MILLISECONDS 250

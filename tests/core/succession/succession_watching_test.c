@@ -2,6 +2,8 @@
 /* Of succession_machine: what a node does that waits for its turn and watches the register. */
 #include "succession_hosts.h"
 
+#define NODES 32
+
 static void refuse(struct scene *scene, const char *expected) {
     lose(scene, SUCCESSION_LOSS_ENDED, "tell_lost");
     seek(scene, 60, "dial at=3.000");
@@ -16,6 +18,32 @@ static void whoever_has_claimed_is_followed_at_once(void **state) {
     scene.seconds = 0.003;
     entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 2, "b", &record, "dial at=3.003");
     plain(&scene, SUCCESSION_EVENT_CONNECTED, "tell_connected");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* It has not read since the host has committed, of which the watch tells it at once. */
+static void a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for(void **state) {
+    (void)state;
+    struct scene scene = following("c");
+    struct rendezvous_state record = world(5, "abc");
+    refuse(&scene, "watch_register after 7");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 8, 1, "a", &record, "watch_register after 8");
+    entry_of(&scene, SUCCESSION_EVENT_NEWS, 9, 2, "b", &record, "dial at=3.000");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+static void a_node_that_has_asked_meanwhile_watches_on(void **state) {
+    (void)state;
+    struct scene scene = scene_of("d");
+    struct rendezvous_state record = world(4, "abcd");
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "dial at=3.000");
+    lose(&scene, SUCCESSION_LOSS_REFUSED, "watch_register after 7");
+    scene.seconds = 0.02;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 7, 1, "a", &record, "");
     rendezvous_state_clear(&record);
     scene_clear(&scene);
 }
@@ -74,11 +102,11 @@ static void of_many_nodes_only_the_next_ones_watch(void **state) {
     static const struct {
         int index;
         bool watches;
-    } nodes[] = {{2, true}, {4, true}, {5, false}, {SUCCESSION_WATCHERS_MAXIMUM, false}};
+    } nodes[] = {{2, true}, {4, true}, {5, false}, {NODES, false}};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         struct rendezvous_state record = {.round = 4, .is_complete = true};
         char name[8];
-        for (int n = 0; n <= SUCCESSION_WATCHERS_MAXIMUM; n++) {
+        for (int n = 0; n <= NODES; n++) {
             snprintf(name, sizeof name, "n%02d", n);
             struct node_identity identity = node(name);
             rendezvous_state_obtain(&record, &identity)->is_participant = true;
@@ -96,6 +124,8 @@ static void of_many_nodes_only_the_next_ones_watch(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(whoever_has_claimed_is_followed_at_once),
+    cmocka_unit_test(a_commit_of_the_host_that_died_is_not_the_news_that_is_waited_for),
+    cmocka_unit_test(a_node_that_has_asked_meanwhile_watches_on),
     cmocka_unit_test(what_is_known_is_no_news),
     cmocka_unit_test(news_beside_a_question_is_left_to_the_answer),
     cmocka_unit_test(a_world_that_has_gone_on_without_a_node_is_news_to_it),
