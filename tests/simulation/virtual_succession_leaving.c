@@ -48,3 +48,18 @@ void simulation_leave(struct simulation *simulation, int node) {
         (struct succession_event){.kind = SUCCESSION_EVENT_LEAVE, .record = &others});
     rendezvous_state_clear(&others);
 }
+
+void simulation_take_told(struct simulation *simulation, const struct sim_event *event) {
+    const struct sim_node *self = &simulation->nodes[event->node];
+    if (event->ticket == self->connection && self->host != SIM_NOBODY && !self->is_losing) {
+        simulation_step(simulation, event->node, (struct succession_event){.kind = event->told});
+    }
+}
+
+void simulation_take_gone(struct simulation *simulation, const struct sim_event *event) {
+    if (simulation->nodes[event->node].is_hosting) {
+        simulation_step(simulation, event->node,
+            (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE,
+                .gone = simulation->nodes[event->host].identity});
+    }
+}

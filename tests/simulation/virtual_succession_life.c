@@ -210,21 +210,6 @@ static void take_silent(struct simulation *simulation, const struct sim_event *e
     }
 }
 
-static void take_told(struct simulation *simulation, const struct sim_event *event) {
-    const struct sim_node *self = &simulation->nodes[event->node];
-    if (event->ticket == self->connection && self->host != SIM_NOBODY && !self->is_losing) {
-        simulation_step(simulation, event->node, (struct succession_event){.kind = event->told});
-    }
-}
-
-static void take_gone(struct simulation *simulation, const struct sim_event *event) {
-    if (simulation->nodes[event->node].is_hosting) {
-        simulation_step(simulation, event->node,
-            (struct succession_event){.kind = SUCCESSION_EVENT_NODE_GONE,
-                .gone = simulation->nodes[event->host].identity});
-    }
-}
-
 static void take(struct simulation *simulation, struct sim_event *event) {
     struct sim_node *self = &simulation->nodes[event->node];
     switch (event->kind) {
@@ -266,10 +251,10 @@ static void take(struct simulation *simulation, struct sim_event *event) {
         regroup(simulation, event->node);
         break;
     case SIM_TOLD:
-        take_told(simulation, event);
+        simulation_take_told(simulation, event);
         break;
     case SIM_GONE:
-        take_gone(simulation, event);
+        simulation_take_gone(simulation, event);
         break;
     case SIM_NEWS:
         take_news(simulation, event);

@@ -25,6 +25,8 @@ void simulation_regroup_soon(struct simulation *simulation, int host, double del
 void simulation_dismiss(struct simulation *simulation, int host, bool has_successor);
 void simulation_tell(
     struct simulation *simulation, int host, int node, enum succession_event_kind told);
+void simulation_take_told(struct simulation *simulation, const struct sim_event *event);
+void simulation_take_gone(struct simulation *simulation, const struct sim_event *event);
 /* Of those who watch the register, some are told of the last entry. */
 void simulation_tell_news(struct simulation *simulation);
 void simulation_leave_store(struct simulation *simulation, int node);
