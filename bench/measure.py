@@ -21,6 +21,29 @@ def peer_program(name):
     return path if path.exists() else None
 
 
+class Span:
+    """From now until `end`. What a hypervisor has taken of this machine's processors meanwhile (steal) is known, too."""
+
+    def __init__(self):
+        self.begun, self.stolen_before = time.monotonic_ns(), stolen_seconds()
+        self.ended, self.stolen = None, None
+
+    def end(self):
+        self.ended, self.stolen = time.monotonic_ns(), stolen_seconds() - self.stolen_before
+        return self
+
+    @property
+    def seconds(self):
+        """Of a machine from which nothing was taken."""
+        return (self.ended - self.begun) / 10**9 - self.stolen / os.cpu_count()
+
+
+def stolen_seconds():
+    """Of all processors, since the machine was started."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def row(name, unit, better, wanted, sides, note="", bound=None):
     """One measured quantity: `sides` maps who was measured to the raw figures, in `unit`. Where there is a
     bound, None among the figures says: not within the bound."""

@@ -133,10 +133,6 @@ class Training(Job):
     def memory_of_spares(self):
         return [proportional_memory(pid) for agent in self.agents.values() for pid in self.spares(agent)]
 
-    def rate(self, since, until):
-        """Steps in a second."""
-        return len(self.steps(since, until)) / (until - since) * 10**9
-
     def interruption(self, firsts):
         """Milliseconds between the last step of any other world and the first steps of this one."""
         new = {note.pid for note in firsts.values()}

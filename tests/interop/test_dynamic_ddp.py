@@ -126,8 +126,8 @@ def test_steps_in_memory_are_lost_only_with_their_node(make_training, undisturbe
 
 
 @pytest.mark.timeout(600)
-def test_every_first_node_is_killed_where_a_directory_is_the_register(make_training, undisturbed, scratch):
-    """Each of them hosts the store and has rank 0, and another node takes its place."""
+def test_every_first_node_is_lost_where_a_directory_is_the_register(make_training, undisturbed, scratch):
+    """Each of them hosts the store and has rank 0, and another node takes its place. One of them is told to end."""
     (scratch / "register").mkdir(mode=0o700)
     training = make_training(nodes="2:3", backend="dir", endpoint=scratch / "register")
     host = training.start("muster", 1)
@@ -135,13 +135,13 @@ def test_every_first_node_is_killed_where_a_directory_is_the_register(make_train
     for number in (2, 3):
         training.start("muster", number)
     world = training.wait_for_world({1: 1, 2: 1, 3: 1})
-    for first in (1, 2, 3):
-        training.nodes[first - 1].running.kill()
+    for first, how in ((1, signal.SIGKILL), (2, signal.SIGTERM), (3, signal.SIGKILL)):
+        training.nodes[first - 1].running.signal(how)
         training.start("muster", first + 3)
         world = training.wait_for_world({number: 1 for number in range(first + 1, first + 4)}, after=world)
     assert world.TORCHELASTIC_RESTART_COUNT == ["0"] * 3
     training.go_on()
-    training.finish({**dict.fromkeys((1, 2, 3), -signal.SIGKILL), **dict.fromkeys((4, 5, 6), 0)})
+    training.finish({1: -signal.SIGKILL, 2: 1, 3: -signal.SIGKILL, **dict.fromkeys((4, 5, 6), 0)})
     assert abs(training.loss() - undisturbed(3)) < TOLERANCE
 
 

@@ -142,6 +142,19 @@ def test_a_later_etcd_keeps_a_job_alive(make_etcd, make_etcd_job):
     assert job.succeeds(PATIENCE)
 
 
+def test_a_host_that_is_told_to_end_names_the_next_one(make_etcd, make_etcd_job):
+    job = make_etcd_job(make_etcd(3), "2:3")
+    start_nodes(job, 3)
+    job.started[0].signal(signal.SIGTERM)
+    world = job.wait_for_world("node2", "node3", timeout=PATIENCE)
+    assert job.started[0].finish(PATIENCE).status == 1
+    job.started[2].wait_for_log("the store moves to another node", timeout=PATIENCE)
+    assert "append handover" in job.started[1].err() and world.restarts == {0}, job.tell()
+    world.end()
+    assert job.started[1].finish(PATIENCE).status == job.started[2].finish(PATIENCE).status == 0
+    assert len(job.worlds()) == 2, job.tell()
+
+
 def test_host_and_leader_of_etcd_may_be_killed_together(make_etcd, make_etcd_job):
     etcd = make_etcd(3)
     job = make_etcd_job(etcd, "2:3")

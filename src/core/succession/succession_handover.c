@@ -24,17 +24,20 @@ static const struct rendezvous_node *find_successor(
     return first;
 }
 
-/* What this host has not appended when it names its successor it leaves to that one, as its term.
- */
-static void enter(struct succession_machine *machine, enum succession_handover_stage stage) {
-    machine->handover.stage = stage;
-    moment_clear(&machine->handover.quiet_at);
+static void name(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    machine->handover.stage = SUCCESSION_HANDOVER_NAMED;
+    machine->handover.has_named = true;
     moment_clear(&machine->renew_at);
+    succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_NAME,
+                              .successor = machine->handover.successor});
 }
 
 static void dismiss(struct succession_step *step, bool has_successor) {
-    enter(step->machine, SUCCESSION_HANDOVER_OVER);
-    moment_clear(&step->machine->handover.until);
+    struct succession_handover *handover = &step->machine->handover;
+    handover->stage = SUCCESSION_HANDOVER_OVER;
+    moment_clear(&handover->quiet_at);
+    moment_clear(&handover->until);
     succession_push(step, (struct succession_effect){
                               .kind = SUCCESSION_EFFECT_DISMISS, .has_successor = has_successor});
 }
@@ -106,15 +109,13 @@ void succession_hand_over(struct succession_step *step) {
     } else if (handover->stage == SUCCESSION_HANDOVER_SETTLING) {
         listen(step);
         if (is_settled(machine)) {
-            enter(machine, SUCCESSION_HANDOVER_NAMED);
-            succession_push(step, (struct succession_effect){.kind = SUCCESSION_EFFECT_NAME,
-                                      .successor = handover->successor});
+            name(step);
         }
     }
 }
 
 bool succession_has_handed_over(const struct succession_machine *machine) {
-    return machine->handover.stage >= SUCCESSION_HANDOVER_NAMED;
+    return machine->handover.has_named;
 }
 
 /* The others. */

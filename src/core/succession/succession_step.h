@@ -44,12 +44,13 @@ struct succession_suspicion {
 enum succession_handover_stage {
     SUCCESSION_HANDOVER_NONE,
     SUCCESSION_HANDOVER_SETTLING, /* the others form their round; it is appended */
-    SUCCESSION_HANDOVER_NAMED,    /* the successor was told; nothing is appended any more */
+    SUCCESSION_HANDOVER_NAMED,    /* the successor was told */
     SUCCESSION_HANDOVER_OVER,
 };
 
 struct succession_handover {
     enum succession_handover_stage stage;
+    bool has_named; /* nothing is appended or renewed any more */
     struct node_identity successor;
     struct moment quiet_at; /* SETTLING; not set: it is quiet */
     struct moment until;    /* SETTLING, NAMED */

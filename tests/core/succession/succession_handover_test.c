@@ -71,6 +71,25 @@ static void a_job_that_is_over_needs_no_other_host(void **state) {
     scene_clear(&scene);
 }
 
+/* The register was being asked when the record was closed. */
+static void the_end_of_the_job_becomes_an_entry_all_the_same(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct rendezvous_state open = {.round = 5};
+    struct rendezvous_state closed = world(5, "abc");
+    closed.is_closed = true;
+    seen(&scene, &open, "");
+    scene.seconds = RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    seen(&scene, &closed, "");
+    leave(&scene, &closed, "dismiss");
+    char *commit = commit_of(2, 1, &closed);
+    entry_of(&scene, SUCCESSION_EVENT_READ, 1, 1, "a", &open, commit);
+    free(commit);
+    rendezvous_state_clear(&closed);
+    scene_clear(&scene);
+}
+
 static void what_is_being_appended_comes_before_the_name(void **state) {
     (void)state;
     struct scene scene = hosting();
@@ -260,6 +279,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_done_or_only_waits_is_named_last),
     cmocka_unit_test(where_nobody_stays_nobody_is_named),
     cmocka_unit_test(a_job_that_is_over_needs_no_other_host),
+    cmocka_unit_test(the_end_of_the_job_becomes_an_entry_all_the_same),
     cmocka_unit_test(what_is_being_appended_comes_before_the_name),
     cmocka_unit_test(who_leaves_meanwhile_is_not_named),
     cmocka_unit_test(when_all_others_have_left_the_host_goes_at_once),
