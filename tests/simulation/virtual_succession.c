@@ -344,11 +344,11 @@ static void seek_soon(struct simulation *simulation, int node) {
         simulation_later(simulation, simulation_between(simulation, 0, 0.005)));
 }
 
-static void perform(
+static void ask_register(
     struct simulation *simulation, int node, const struct succession_effect *effect) {
-    struct sim_node *self = &simulation->nodes[node];
-    self->requests += effect->kind <= SUCCESSION_EFFECT_LOOK ? 1 : 0;
-    switch (effect->kind) {
+    bool is_watch = effect->kind == SUCCESSION_EFFECT_WATCH;
+    simulation->nodes[node].requests += is_watch ? 0 : 1;
+    switch ((int)effect->kind) {
     case SUCCESSION_EFFECT_READ:
         ask_read(simulation, node);
         break;
@@ -363,6 +363,29 @@ static void perform(
         break;
     case SUCCESSION_EFFECT_WATCH:
         watch(simulation, node, effect->number);
+        break;
+    }
+}
+
+static void join_store(struct simulation *simulation, int node) {
+    const struct sim_node *self = &simulation->nodes[node];
+    simulation->nodes[self->host].members |= UINT64_C(1) << node;
+    simulation->nodes[self->host].silent &= ~(UINT64_C(1) << node);
+    simulation_regroup_soon(simulation, self->host, simulation_between(simulation, 0.02, 0.3));
+    simulation_add(simulation, SIM_SEE, node, simulation_later(simulation, 0.001))->ticket =
+        self->connection;
+}
+
+static void perform(
+    struct simulation *simulation, int node, const struct succession_effect *effect) {
+    struct sim_node *self = &simulation->nodes[node];
+    switch (effect->kind) {
+    case SUCCESSION_EFFECT_READ:
+    case SUCCESSION_EFFECT_APPEND:
+    case SUCCESSION_EFFECT_RENEW:
+    case SUCCESSION_EFFECT_LOOK:
+    case SUCCESSION_EFFECT_WATCH:
+        ask_register(simulation, node, effect);
         break;
     case SUCCESSION_EFFECT_DIAL:
         dial(simulation, node, effect);
@@ -392,11 +415,7 @@ static void perform(
             ++self->timer_ticket;
         break;
     case SUCCESSION_EFFECT_TELL_CONNECTED:
-        simulation->nodes[self->host].members |= UINT64_C(1) << node;
-        simulation->nodes[self->host].silent &= ~(UINT64_C(1) << node);
-        simulation_regroup_soon(simulation, self->host, simulation_between(simulation, 0.02, 0.3));
-        simulation_add(simulation, SIM_SEE, node, simulation_later(simulation, 0.001))->ticket =
-            self->connection;
+        join_store(simulation, node);
         break;
     case SUCCESSION_EFFECT_TELL_LOST:
         simulation_leave_store(simulation, node);

@@ -197,9 +197,6 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_STANDING:
         describe_standing(event, out);
         break;
-    case RENDEZVOUS_EVENT_HOST_LEAVES:
-        text_append(out, event->is_successor ? " to_this_node" : "");
-        break;
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
         text_append_format(out, " %" PRId64, event->finished_count);
         break;
@@ -213,6 +210,7 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_LEAVE_ASKED:
     case RENDEZVOUS_EVENT_CHANGED:
     case RENDEZVOUS_EVENT_STRANGER_WROTE:
+    case RENDEZVOUS_EVENT_HOST_LEAVES:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:
     case RENDEZVOUS_EVENT_KIND_COUNT:

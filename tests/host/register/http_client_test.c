@@ -323,8 +323,8 @@ static void a_reply_of_which_no_part_is_enough_is_told_at_its_end(void **state) 
         SKIP_BECAUSE("libcurl is not installed");
     }
     fixture.enough = "something else";
-    pid_t child = answer(
-        &fixture, 1, "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part");
+    pid_t child =
+        answer(&fixture, 1, "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\na part");
     start(&fixture, "", NEVER);
     event_loop_run(fixture.loop);
     assert_true(fixture.heard_count >= 1);
@@ -341,8 +341,8 @@ static void a_refusal_is_not_heard_in_parts(void **state) {
         SKIP_BECAUSE("libcurl is not installed");
     }
     fixture.enough = "no";
-    pid_t child = answer(
-        &fixture, 1, "\r\n\r\n", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+    pid_t child =
+        answer(&fixture, 1, "\r\n\r\n", "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     start(&fixture, "", NEVER);
     event_loop_run(fixture.loop);
     assert_int_equal(fixture.heard_count, 0);

@@ -271,7 +271,8 @@ static bool heard(void *context, struct kubernetes_object *object_or_null) {
         object_or_null == NULL ? "over " : kubernetes_object_version(object_or_null));
     text_append(&fixture->heard, object_or_null == NULL ? "" : " ");
     kubernetes_object_free(object_or_null);
-    bool is_enough = fixture->enough != NULL && text_equals(text_string(&fixture->heard), fixture->enough);
+    bool is_enough =
+        fixture->enough != NULL && text_equals(text_string(&fixture->heard), fixture->enough);
     if (is_enough) {
         event_loop_stop(fixture->loop);
     }
@@ -279,7 +280,7 @@ static bool heard(void *context, struct kubernetes_object *object_or_null) {
 }
 
 #define EVENT(type, version)                                                                       \
-    "{\"type\": \"" type "\", \"object\": {\"kind\": \"Lease\", \"metadata\": "                        \
+    "{\"type\": \"" type "\", \"object\": {\"kind\": \"Lease\", \"metadata\": "                    \
     "{\"resourceVersion\": \"" version "\"}}}\n"
 
 /* Watches from version 7 on, and is answered with that. */
@@ -287,8 +288,8 @@ static void play_watch(struct fixture *fixture, int status, const char *body) {
     struct kubernetes_object *known;
     struct failure failure;
     int end = 0;
-    assert_int_equal(kubernetes_object_read(slice_from_string(OBJECT), KUBERNETES_LEASE, &known),
-        FAILURE_NONE);
+    assert_int_equal(
+        kubernetes_object_read(slice_from_string(OBJECT), KUBERNETES_LEASE, &known), FAILURE_NONE);
     char *reply = text_format("HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
         status, strlen(body), body);
     pid_t child = serve(fixture,
