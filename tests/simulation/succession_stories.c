@@ -186,34 +186,18 @@ void story_hosts_leave(struct simulation *simulation) {
     expect_one_world(simulation, 10);
 }
 
-/* The host leaves, and who is named dies at one of its steps. */
-void story_named_dies(struct simulation *simulation) {
-    if (simulation->node_count < 3) {
-        return;
-    }
-    simulation_play(simulation, 3);
-    simulation->successor.is_doomed = true;
-    simulation->successor.node = SIM_NOBODY;
-    simulation->successor.effects_left = simulation->seed % SUCCESSOR_STEPS;
+static bool let_host_leave(struct simulation *simulation) {
     int host = simulation_host(simulation);
-    if (host == SIM_NOBODY) {
-        simulation_complain(simulation, "nobody hosts");
-        return;
+    if (host != SIM_NOBODY) {
+        simulation_leave(simulation, host);
     }
-    simulation_leave(simulation, host);
-    for (int i = 0; i < 100 && simulation->successor.is_doomed; i++) {
-        simulation_play(simulation, 0.1);
-    }
-    simulation_play(simulation, 2);
-    if (!simulation_is_settled(simulation)) {
-        simulation_complain(simulation, "those who stay are not one world after 2 s");
-    }
-    expect_one_world(simulation, 10);
+    return host != SIM_NOBODY;
 }
 
-/* The host dies, and who claims its place dies at one of its steps: before or after the append, the
- * store, the connection, the telling. */
-void story_successor_dies(struct simulation *simulation) {
+/* The host is lost, and who claims its place dies at one of its steps: before or after the append,
+ * the store, the connection, the telling. */
+static void lose_successor(struct simulation *simulation,
+    bool (*lose_host)(struct simulation *simulation), double seconds) {
     if (simulation->node_count < 3) {
         return;
     }
@@ -221,7 +205,7 @@ void story_successor_dies(struct simulation *simulation) {
     simulation->successor.is_doomed = true;
     simulation->successor.node = SIM_NOBODY;
     simulation->successor.effects_left = simulation->seed % SUCCESSOR_STEPS;
-    if (!kill_host(simulation)) {
+    if (!lose_host(simulation)) {
         simulation_complain(simulation, "nobody hosts");
     }
     for (int i = 0; i < 100 && simulation->successor.is_doomed; i++) {
@@ -230,11 +214,19 @@ void story_successor_dies(struct simulation *simulation) {
     if (simulation->successor.is_doomed) {
         simulation_complain(simulation, "nobody has claimed, or has done less than was thought");
     }
-    simulation_play(simulation, 1.5);
+    simulation_play(simulation, seconds);
     if (!simulation_is_settled(simulation)) {
-        simulation_complain(simulation, "the survivors are not one world after 1.5 s");
+        simulation_complain(simulation, "those who are left are not one world after %g s", seconds);
     }
     expect_one_world(simulation, 10);
+}
+
+void story_named_dies(struct simulation *simulation) {
+    lose_successor(simulation, let_host_leave, 2);
+}
+
+void story_successor_dies(struct simulation *simulation) {
+    lose_successor(simulation, kill_host, 1.5);
 }
 
 /* The host stands still while another takes its term, with what it was about to do undone: it tells

@@ -22,8 +22,6 @@ struct fixture {
     int done_count;
 };
 
-static char engine[] = "dir";
-
 static void gone(void *context, const struct node_identity *identity, bool has_finished) {
     struct fixture *fixture = context;
     (void)has_finished;
@@ -48,14 +46,7 @@ static void begin(struct fixture *fixture) {
     *fixture = (struct fixture){0};
     temporary_tree_init(&fixture->tree);
     site_init(&fixture->site);
-    struct site_node *node = site_node_begin(&fixture->site, 0);
-    node->config.rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
-    rendezvous_settings_init(&node->config.dynamic.settings);
-    node->config.minimum_nodes = 1;
-    node->config.maximum_nodes = 2;
-    node->config.dynamic.register_engine = engine;
-    node->config.dynamic.register_endpoint = fixture->tree.root;
-    site_node_prepare(node);
+    struct site_node *node = site_make_registered(&fixture->site, 0, fixture->tree.root);
     struct agent_hosted_store_settings store = {
         .config = &node->config,
         .run_id = "job",

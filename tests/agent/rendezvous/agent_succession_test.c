@@ -11,18 +11,8 @@ struct fixture {
     struct agent_succession *successions[2];
 };
 
-static char engine[] = "dir";
-
 static struct site_node *node_begin(struct fixture *fixture, int index) {
-    struct site_node *node = site_node_begin(&fixture->site, index);
-    node->config.rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
-    rendezvous_settings_init(&node->config.dynamic.settings);
-    node->config.minimum_nodes = 1;
-    node->config.maximum_nodes = 2;
-    node->config.dynamic.register_engine = engine;
-    node->config.dynamic.register_endpoint = fixture->tree.root;
-    node->config.local_address = fixture->site.host;
-    site_node_prepare(node);
+    struct site_node *node = site_make_registered(&fixture->site, index, fixture->tree.root);
     assert_int_equal(agent_succession_new(
                          fixture->site.loop, &node->settings, &fixture->successions[index], NULL),
         FAILURE_NONE);

@@ -186,6 +186,22 @@ static inline struct site_node *site_make_changing(struct site *site, int index,
     return node;
 }
 
+/* One of up to two nodes whose register is this directory, which is borrowed. */
+static inline struct site_node *site_make_registered(
+    struct site *site, int index, char *directory) {
+    static char engine[] = "dir";
+    struct site_node *node = site_node_begin(site, index);
+    node->config.rendezvous = LAUNCH_RENDEZVOUS_DYNAMIC;
+    rendezvous_settings_init(&node->config.dynamic.settings);
+    node->config.minimum_nodes = 1;
+    node->config.maximum_nodes = 2;
+    node->config.dynamic.register_engine = engine;
+    node->config.dynamic.register_endpoint = directory;
+    node->config.local_address = site->host;
+    site_node_prepare(node);
+    return node;
+}
+
 /* What was told. */
 
 /* How many events whose line begins so. */
