@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/loop/quiet_thread.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 
 /* Stack pages that are not touched use no memory. The resolver's plug-ins may need more stack than
  * our own code. */
@@ -20,7 +22,9 @@ enum failure_code quiet_thread_start(const char *name, void *(*run)(void *contex
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (status != 0) {
-        return failure_set_system(failure, status, "cannot start the thread %s", name);
+        bool is_short = status == EAGAIN; /* also of memory for its stack */
+        return failure_set_system(failure, status, "cannot start the thread %s%s", name,
+            is_short ? ", since memory or processes (ulimit -u) are used up" : "");
     }
     pthread_setname_np(*out_thread, name);
     return FAILURE_NONE;
