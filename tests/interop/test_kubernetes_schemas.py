@@ -57,6 +57,7 @@ POD_OF_JOB = ("spec", "template", "spec")
 CONTAINER_OF_JOB = (*POD_OF_JOB, "containers", 0)
 JOB_OF_SET = ("spec", "replicatedJobs", 0, "template", "spec")
 POD_OF_SET = (*JOB_OF_SET, "template", "spec")
+POD_OF_RUNTIME = ("spec", "template", *POD_OF_SET)
 POD_OF_PYTORCH_JOB = ("spec", "pytorchReplicaSpecs", "Worker", "template", "spec")
 
 
@@ -93,6 +94,12 @@ def broken(document, path, value):
     ("ServiceAccount", ("automountServiceAccountToken",), "no", "is not of the type boolean"),
     ("JobSet", ("spec", "network", "domain"), "train", "is unknown"),
     ("JobSet", (*JOB_OF_SET, "backoffLimits"), 3, "is unknown"),
+    ("JobSet", ("spec", "failurePolicy", "rules", 0, "action"), "FailJob",
+     "is not one of FailJobSet RestartJobSet RestartJobSetAndIgnoreMaxRestarts"),
+    ("JobSet", ("spec", "failurePolicy", "rules", 0, "onJobFailureReasons", 0), "ExitCode",
+     "is not one of BackoffLimitExceeded DeadlineExceeded FailedIndexes MaxFailedIndexesExceeded PodFailurePolicy"),
+    ("TrainingRuntime", ("spec", "mlPolicy", "numNode"), 4, "is unknown"),
+    ("TrainingRuntime", (*POD_OF_RUNTIME, "volume"), [], "is unknown"),
     ("JobSet", (*JOB_OF_SET, "backoffLimit"), "3", "is not of the type integer"),
     ("JobSet", (*POD_OF_SET, "terminationGraceSeconds"), 60, "is unknown"),
     ("JobSet", (*POD_OF_SET, "containers", 0, "volumeMounts", 0, "mountPath"), None, "is missing"),
@@ -104,7 +111,7 @@ def broken(document, path, value):
     ("PyTorchJob", (*POD_OF_PYTORCH_JOB, "containers"), None, "is missing"),
 ], ids=lambda value: value if isinstance(value, str) else None)  # fmt: skip
 def test_a_mistake_is_found(schemas, kind, path, value, complaint):
-    (document,) = (document for file in EXAMPLES.glob("*.yaml") for document in documents(file) if document["kind"] == kind)
+    document = next(document for file in sorted(EXAMPLES.glob("*.yaml")) for document in documents(file) if document["kind"] == kind)
     assert schemas.complaints_of(broken(document, path, value)) == [f"{'/'.join([kind, *map(str, path)])} {complaint}"]
 
 

@@ -2,7 +2,7 @@
 """Whether a manifest has only fields that its kind has, with values of their types, and all that are required.
 
 The kinds of Kubernetes itself, and their parts in other kinds, are judged by the schemas that Kubernetes publishes
-(kubernetes_validate.js, with a package that `make peers` installs). No such package has JobSet, TrainJob and PyTorchJob. Their
+(kubernetes_validate.js, with a package that `make peers` installs). No such package has JobSet, TrainJob with its runtime, and PyTorchJob. Their
 fields, as far as the examples use them, are listed here by name and type, as the schemas say that those projects publish:
 JobSet's v1alpha2, v1alpha1 of the Kubeflow Trainer, v1 of Kubeflow's training operator. They were read in 2026."""
 
@@ -21,22 +21,32 @@ PROGRAM = pathlib.Path(__file__).with_suffix("").with_name("kubernetes_validate.
 CORE, BATCH, ACCESS, META = "IoK8sApiCoreV1", "IoK8sApiBatchV1", "IoK8sApiRbacV1", "IoK8sApimachineryPkgApisMetaV1"
 HEAD = {"apiVersion": "str", "kind": "str", "metadata": f"{META}ObjectMeta"}
 
-# {type: ({field: its type}, the fields that are required)}
+# {type: ({field: its type}, the fields that are required), or another name of a type}
 BY_HAND = {
     "JobSet": ({**HEAD, "spec": "JobSetSpec"}, {"metadata", "spec"}),
     "JobSetSpec": ({"replicatedJobs": "list[ReplicatedJob]", "network": "JobSetNetwork", "failurePolicy": "JobSetFailurePolicy"},
                    {"replicatedJobs"}),
     "ReplicatedJob": ({"name": "str", "replicas": "int", "template": f"{BATCH}JobTemplateSpec"}, {"name", "template"}),
     "JobSetNetwork": ({"enableDNSHostnames": "bool", "subdomain": "str", "publishNotReadyAddresses": "bool"}, set()),
-    "JobSetFailurePolicy": ({"maxRestarts": "int"}, set()),
+    "JobSetFailurePolicy": ({"maxRestarts": "int", "rules": "list[JobSetFailurePolicyRule]"}, set()),
+    "JobSetFailurePolicyRule": ({"name": "str", "targetReplicatedJobs": "list[str]", "onJobFailureReasons": "list[JobFailureReason]",
+                                 "action": "one of FailJobSet RestartJobSet RestartJobSetAndIgnoreMaxRestarts"}, {"action"}),
+    "JobFailureReason": "one of BackoffLimitExceeded DeadlineExceeded FailedIndexes MaxFailedIndexesExceeded PodFailurePolicy",
+    "TrainingRuntime": ({**HEAD, "spec": "TrainingRuntimeSpec"}, {"metadata", "spec"}),
+    "TrainingRuntimeSpec": ({"mlPolicy": "MlPolicy", "template": "JobSetTemplate"}, {"template"}),
+    "MlPolicy": ({"numNodes": "int", "torch": "TorchPolicy"}, set()),
+    "TorchPolicy": ({"numProcPerNode": "int"}, set()),
+    "JobSetTemplate": ({"metadata": f"{META}ObjectMeta", "spec": "JobSetSpec"}, set()),
     "TrainJob": ({**HEAD, "spec": "TrainJobSpec"}, {"metadata", "spec"}),
     "TrainJobSpec": ({"runtimeRef": "RuntimeRef", "trainer": "Trainer"}, {"runtimeRef"}),
     "RuntimeRef": ({"name": "str", "apiGroup": "str", "kind": "str"}, {"name"}),
     "Trainer": ({"image": "str", "command": "list[str]", "args": "list[str]", "env": f"list[{CORE}EnvVar]", "numNodes": "int",
                  "numProcPerNode": "int", "resourcesPerNode": f"{CORE}ResourceRequirements"}, set()),
     "PyTorchJob": ({**HEAD, "spec": "PyTorchJobSpec"}, {"metadata", "spec"}),
-    "PyTorchJobSpec": ({"pytorchReplicaSpecs": "dict(str, ReplicaSpec)", "elasticPolicy": "ElasticPolicy", "nprocPerNode": "str"},
+    "PyTorchJobSpec": ({"pytorchReplicaSpecs": "dict(str, ReplicaSpec)", "elasticPolicy": "ElasticPolicy", "nprocPerNode": "str",
+                        "runPolicy": "RunPolicy"},
                        {"pytorchReplicaSpecs"}),
+    "RunPolicy": ({"backoffLimit": "int"}, set()),
     "ReplicaSpec": ({"replicas": "int", "restartPolicy": "one of Always OnFailure Never ExitCode",
                      "template": f"{CORE}PodTemplateSpec"}, set()),
     "ElasticPolicy": ({"rdzvBackend": "one of c10d etcd etcd-v2", "minReplicas": "int", "maxReplicas": "int", "maxRestarts": "int"}, set()),
@@ -53,6 +63,7 @@ KINDS = {
     ("batch/v1", "Job"): f"{BATCH}Job",
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobSet",
     ("trainer.kubeflow.org/v1alpha1", "TrainJob"): "TrainJob",
+    ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"): "TrainingRuntime",
     ("kubeflow.org/v1", "PyTorchJob"): "PyTorchJob",
 }
 
@@ -97,6 +108,8 @@ class Schemas:
             return [] if is_right else [f"{where} is not of the type {kind}"]
         if kind.startswith("one of "):
             return [] if value in kind.split()[2:] else [f"{where} is not {kind}"]
+        if isinstance(BY_HAND.get(kind), str):
+            return self.complaints(value, BY_HAND[kind], where)
         if kind.startswith(("list[", "dict(")):
             return self.complaints_of_many(value, kind, where)
         return self.complaints_of_object(value, kind, where)
