@@ -4,12 +4,12 @@ escape sequence and no other control character of theirs is shown. What a worker
 
 import json
 import os
-import pty
 import re
 import subprocess
 
 from support.binary import clean_environment
 from support.store import Server
+from support.terminal import open_terminal
 
 TITLE = "\x1b]0;owned\x07"
 NASTY = f"{TITLE}\x1b[31mred\x1b[0m\x1b[2J\x9b5n\x7f"
@@ -65,7 +65,7 @@ def test_a_value_shown_on_a_terminal_does_nothing_to_it(muster):
     at = ["--port", server.port]
     assert muster.run(["store", "get", *at, "key"]).out == NASTY
     assert CONTROLS.search(muster.run(["store", "keys", *at]).out) is None
-    controller, terminal = pty.openpty()
+    controller, terminal = open_terminal()
     command = [muster.binary, "store", "get", "--port", str(server.port), "key"]
     assert subprocess.run(command, stdout=terminal, env=clean_environment(), timeout=20).returncode == 0
     os.close(terminal)

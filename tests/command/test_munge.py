@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from support.munge import Munge
+from support.munge import Munge, require_munge
 from support.nodes import Job, wait_until
 from support.ports import free_port
 from support.store import GET, SET, RawClient, request
@@ -193,6 +193,7 @@ def test_a_daemon_that_stands_still_holds_up_nobody_who_is_in(job, daemons):
 
 
 def test_a_job_that_wants_munge_ends_where_there_is_none(muster, job):
+    require_munge()
     end = job.start("node1").finish()
     assert end.status == 1
     socket = muster.scratch / "no-munge"

@@ -11,6 +11,7 @@ import pytest
 
 from support.leaks import processes_with
 from support.network import require_network
+from support.ports import free_port
 
 pytestmark = pytest.mark.threads
 
@@ -36,6 +37,26 @@ def check(end, scratch):
     assert end.status == 1, end
     assert "hang in the kernel" not in end.err, end
     assert processes_with(scratch) == []
+
+
+# Neither a file nor a name server knows a name.
+NAMELESS = 'mount --bind none /etc/hosts; mount --bind servers /etc/resolv.conf; exec "$@"'
+
+
+@pytest.mark.parametrize("options, address", [
+    (["--standalone"], "127.0.0.1"),  # the workers' resolver does not know the name either
+    (["--nnodes", "1:1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:{port}", "--rdzv-id", "job"], None),
+    (["--nnodes", "1", "--master-addr", "localhost", "--master-port", "{port}"], "localhost"),
+], ids=["standalone", "c10d", "static"])
+def test_localhost_is_this_machine_where_nobody_knows_the_name(muster, scratch, options, address):
+    require_network()
+    (scratch / "none").touch()
+    (scratch / "servers").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+    port = free_port()
+    command = ["--mount", "sh", "-ec", NAMELESS, "sh", muster.binary, "run", *[word.format(port=port) for word in options]]
+    end = muster.start([*command, "--no-python", "sh", "-c", "echo at $MASTER_ADDR"], program="unshare").finish()
+    assert end.status == 0 and "open to whoever reaches this machine" not in end.err, end
+    assert address is None or end.out == f"at {address}\n", end
 
 
 @pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])

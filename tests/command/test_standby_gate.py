@@ -9,6 +9,7 @@ import pytest
 
 from support.gatekeeper import BODY_IN_FILE, EVIDENCE_SIGNAL, ROUND, read_file, u32
 from support.standby_programs import MARKED, keeper, learn, library, marks, write  # noqa: F401 (fixtures)
+from support.terminal import open_terminal
 
 pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent is played here
 
@@ -25,7 +26,7 @@ def open_pair(kind, path):
     if kind == "pipe":
         return os.pipe()
     if kind == "terminal":
-        ours, theirs = os.openpty()
+        ours, theirs = open_terminal()
         return theirs, ours
     return os.open(path, os.O_CREAT | os.O_RDWR), os.open(path, os.O_RDWR)
 

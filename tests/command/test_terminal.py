@@ -14,6 +14,7 @@ from fcntl import ioctl
 import pytest
 
 from support.ports import free_port
+from support.terminal import open_terminal
 from support.transcripts import transcript
 
 pytestmark = pytest.mark.threads
@@ -25,7 +26,7 @@ class Terminal:
     """A program whose stderr is a terminal."""
 
     def __init__(self, muster, arguments, width=WIDTH):
-        self.fd, side = os.openpty()
+        self.fd, side = open_terminal()
         ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         self.process = subprocess.Popen(
             [muster.binary, *map(str, arguments)], cwd=muster.scratch, env=muster.environment(),

@@ -56,9 +56,11 @@ static struct address_list look_up(const char *name, int flags, char **out_canon
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     struct addrinfo *results = NULL;
-    bool is_known = getaddrinfo(name, NULL, &hints, &results) == 0;
+    bool is_known = tcp_address_look_up(name, NULL, &hints, &results) == 0;
     if (out_canonical_name != NULL) {
-        *out_canonical_name = is_known ? memory_duplicate_string(results->ai_canonname) : NULL;
+        const char *canonical =
+            is_known && results->ai_canonname != NULL ? results->ai_canonname : name;
+        *out_canonical_name = is_known ? memory_duplicate_string(canonical) : NULL;
     }
     if (is_known) {
         for (const struct addrinfo *result = results; result != NULL; result = result->ai_next) {
@@ -71,6 +73,15 @@ static struct address_list look_up(const char *name, int flags, char **out_canon
 
 struct address_list address_list_of_name(const char *name, char **out_canonical_name) {
     return look_up(name, out_canonical_name != NULL ? AI_CANONNAME : 0, out_canonical_name);
+}
+
+bool address_list_is_localhost_known(void) {
+    struct addrinfo *results = NULL;
+    bool is_known = getaddrinfo("localhost", NULL, NULL, &results) == 0;
+    if (is_known) {
+        freeaddrinfo(results);
+    }
+    return is_known;
 }
 
 struct address_list address_list_of_address(const char *text) {

@@ -102,7 +102,6 @@ static enum failure_code choose(
     if (code == FAILURE_NONE) {
         find_names(&found);
         found.local_addresses = address_list_of_interfaces();
-        struct address_list localhost = address_list_of_name("localhost", NULL);
         const struct address_candidates candidates = {
             .host_name = found.host_name,
             .qualified_name = found.qualified_name,
@@ -110,12 +109,11 @@ static enum failure_code choose(
             .name_address_count = found.name_addresses.count,
             .local_addresses = found.local_addresses.items,
             .local_address_count = found.local_addresses.count,
-            .lacks_localhost = localhost.count == 0,
+            .lacks_localhost = !address_list_is_localhost_known(),
         };
         struct text chosen = {0};
         choice(&candidates, &chosen);
         *out_name = text_take(&chosen);
-        address_list_clear(&localhost);
     }
     names_and_addresses_clear(&found);
     return code;

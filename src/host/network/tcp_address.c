@@ -3,10 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 int tcp_address_port(const union tcp_address *address) {
     switch (address->any.sa_family) {
@@ -86,13 +86,30 @@ void tcp_address_describe(
         has_colons ? "]" : "", tcp_address_port(address));
 }
 
+static bool is_name_of_loopback(const char *host) {
+    return host != NULL &&
+           (strcasecmp(host, "localhost") == 0 || strcasecmp(host, "localhost.") == 0);
+}
+
+int tcp_address_look_up(const char *host, const char *service, const struct addrinfo *hints,
+    struct addrinfo **out_found) {
+    int status = getaddrinfo(host, service, hints, out_found);
+    if (status == 0 || !is_name_of_loopback(host) || (hints->ai_flags & AI_NUMERICHOST) != 0) {
+        return status;
+    }
+    struct addrinfo loopback = *hints;
+    loopback.ai_flags &= ~(AI_PASSIVE | AI_CANONNAME);
+    int other = getaddrinfo(NULL, service != NULL ? service : "0", &loopback, out_found);
+    return other == 0 ? 0 : status;
+}
+
 enum failure_code tcp_address_resolve(const char *host, int port, union tcp_address *out_addresses,
     size_t most, size_t *out_count, struct failure *failure) {
     char service[12];
     snprintf(service, sizeof service, "%d", port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    int status = getaddrinfo(host, service, &hints, &found);
+    int status = tcp_address_look_up(host, service, &hints, &found);
     if (status == EAI_SYSTEM) {
         return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
     }

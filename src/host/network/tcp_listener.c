@@ -113,7 +113,7 @@ static enum failure_code open_on_host(
     snprintf(service, sizeof service, "%d", port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    int status = getaddrinfo(host, service, &hints, &found);
+    int status = tcp_address_look_up(host, service, &hints, &found);
     if (status != 0) {
         return failure_set(
             failure, FAILURE_INVALID, "cannot listen on \"%s\": %s", host, gai_strerror(status));

@@ -57,7 +57,9 @@ static void assert_terminal(int terminal, const char *expected) {
 static void other_text_takes_the_line_away_first(void **state) {
     (void)state;
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(terminal >= 0);
+    if (terminal < 0) {
+        SKIP_BECAUSE("no pseudo-terminal can be made here (mount devpts at /dev/pts)");
+    }
     assert_int_equal(grantpt(terminal) | unlockpt(terminal), 0);
     int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
     assert_true(fd >= 0);
