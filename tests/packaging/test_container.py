@@ -10,6 +10,7 @@ import tempfile
 import pytest
 from support.binary import ROOT
 from support.ports import free_port
+from support.small_debian import small_debian
 from support.small_job import SMALL_JOB, check_small_job
 
 BASE = "localhost/small-debian"
@@ -46,16 +47,6 @@ class Builder:
     def entry_point(self):
         said = self.call("inspect", "--type", "image", "localhost/training")
         return json.loads(said.stdout)["OCIv1"]["config"]["Entrypoint"]
-
-
-def small_debian(place):
-    mirror = subprocess.run("apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security",
-                            shell=True, capture_output=True, text=True).stdout.split("\n")[0]
-    tree = f"{place}/tree"
-    made = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", tree, mirror], capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"a small Debian cannot be had from apt's mirror: {made.stdout.strip().splitlines()[-1]}")
-    return tree
 
 
 @pytest.fixture(scope="module")
