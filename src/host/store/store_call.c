@@ -132,6 +132,17 @@ struct store_call *store_call_queue_pop_expired(
     return NULL;
 }
 
+struct store_call *store_call_queue_pop_resting(struct store_call_queue *queue) {
+    struct store_call *previous = NULL;
+    for (struct store_call *each = queue->first; each != NULL; each = each->next) {
+        if (each->rests) {
+            return remove_after(queue, previous);
+        }
+        previous = each;
+    }
+    return NULL;
+}
+
 struct instant store_call_queue_deadline(const struct store_call_queue *queue) {
     struct instant earliest = {INT64_MAX};
     for (const struct store_call *each = queue->first; each != NULL; each = each->next) {

@@ -230,6 +230,9 @@ static void link_replied(void *context, const struct store_reply *reply) {
 static void link_rested(void *context, const struct store_reply *reply) {
     struct store_client *client = context;
     enter(client);
+    if (client->resting == NULL) { /* a QUEUE_POP was sent ahead, and the next call has not begun */
+        client->resting = store_call_queue_pop_resting(&client->queue);
+    }
     finish_resting(client, &(struct store_client_result){.reply = reply});
     pump(client);
     leave(client);
