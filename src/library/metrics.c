@@ -3,6 +3,7 @@
 #include <muster/metrics.h>
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "library/library_failure.h"
@@ -16,7 +17,8 @@ enum muster_error muster_metric_format(const struct muster_metric *metric, char 
     if (buffer == NULL && size > 0) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "there is no buffer");
     }
-    int length = snprintf(buffer, size, "[%.6f][%s]: %s=%" PRId64, metric->timestamp,
+    size_t room = size < INT_MAX ? size : INT_MAX; /* glibc 2.37 and later refuse more */
+    int length = snprintf(buffer, room, "[%.6f][%s]: %s=%" PRId64, metric->timestamp,
         metric->group_name, metric->name, metric->value);
     if (length < 0) {
         return library_fail(failure, MUSTER_ERROR_INVALID, "the metric cannot be written");

@@ -137,14 +137,25 @@ static void end(struct embedded_loop *embedded, const struct held_signal *held) 
     embedded_loop_note(embedded);
 }
 
+/* What is due now, such as a request that a callback has added: it is sent in a turn of its own. */
+static bool has_work_at_once(const struct embedded_loop *embedded) {
+    uv_loop_t *uv = event_loop_uv(embedded->loop);
+    uv_update_time(uv);
+    return has_new_descriptors(embedded) || uv_backend_timeout(uv) == 0;
+}
+
+/* The program may be busy for long after this, and other nodes wait for what is to be sent. */
+static void turn_while_there_is_work(struct embedded_loop *embedded) {
+    for (int turns = 0; has_work_at_once(embedded) && turns < MOST_TURNS; turns++) {
+        (void)event_loop_run_ready(embedded->loop);
+    }
+}
+
 void embedded_loop_process(struct embedded_loop *embedded) {
     struct held_signal held;
     begin(embedded, &held);
-    int turns = 0;
-    do {
-        (void)event_loop_run_ready(embedded->loop);
-        turns++;
-    } while (has_new_descriptors(embedded) && turns < MOST_TURNS);
+    (void)event_loop_run_ready(embedded->loop);
+    turn_while_there_is_work(embedded);
     end(embedded, &held);
 }
 
@@ -154,6 +165,7 @@ void embedded_loop_run_until(struct embedded_loop *embedded, const bool *is_done
     while (!*is_done) {
         event_loop_run(embedded->loop);
     }
+    turn_while_there_is_work(embedded);
     end(embedded, &held);
 }
 

@@ -40,9 +40,17 @@ static inline const char *path_in(char *out_path, const char *name) {
     return out_path;
 }
 
+/* A signal may cut a write into a pipe short: that of a child of the test before. */
+static inline void write_bytes(int fd, const char *bytes, size_t length) {
+    for (size_t done = 0; done < length;) {
+        ssize_t count = write(fd, bytes + done, length - done);
+        assert_true(count > 0);
+        done += (size_t)count;
+    }
+}
+
 static inline void write_all(int fd, const char *text) {
-    size_t length = strlen(text);
-    assert_int_equal(write(fd, text, length), length);
+    write_bytes(fd, text, strlen(text));
 }
 
 /* Reads everything until the end, or until a non-blocking descriptor has no more. Adds a NUL. */

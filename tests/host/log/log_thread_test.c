@@ -154,7 +154,7 @@ static void a_hundred_megabytes_pass(void **state) {
     assert_non_null(block);
     memset(block, 'x', BLOCK);
     for (int i = 0; i < BLOCKS; i++) {
-        assert_int_equal(write(fd, block, BLOCK), BLOCK);
+        write_bytes(fd, block, BLOCK);
     }
     free(block);
     close(fd);
