@@ -100,6 +100,29 @@ static void descriptor_that_a_callback_adds_is_watched(void **state) {
     tear_down(&fixture);
 }
 
+/* As a request to a store: what a callback asks for is sent in the next turn. */
+static void ask_for_a_turn(void *context) {
+    struct fixture *fixture = context;
+    char byte;
+    assert_int_equal(read(fixture->pipe[0], &byte, 1), 1);
+    set_timer(fixture, 0);
+}
+
+static void what_a_callback_asks_for_is_done_before_the_program_goes_on(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    assert_int_equal(event_descriptor_new(embedded_loop_inside(fixture.embedded), fixture.pipe[0],
+                         ask_for_a_turn, &fixture, &fixture.descriptor, NULL),
+        FAILURE_NONE);
+    embedded_loop_note(fixture.embedded);
+    embedded_loop_process(fixture.embedded);
+    assert_int_equal(write(fixture.pipe[1], "x", 1), 1);
+    embedded_loop_process(fixture.embedded);
+    assert_true(fixture.is_done);
+    tear_down(&fixture);
+}
+
 static void waiting_ends_when_it_is_done(void **state) {
     (void)state;
     struct fixture fixture;
@@ -167,6 +190,7 @@ static void child_is_another_process(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(timer_makes_the_descriptor_readable),
     cmocka_unit_test(descriptor_that_a_callback_adds_is_watched),
+    cmocka_unit_test(what_a_callback_asks_for_is_done_before_the_program_goes_on),
     cmocka_unit_test(waiting_ends_when_it_is_done),
     cmocka_unit_test(idle_loop_wants_nothing),
     cmocka_unit_test(broken_pipe_inside_does_not_end_the_program),
