@@ -54,9 +54,10 @@ def test_gdb_tells_the_native_stacks_of_a_python_worker_and_of_its_child(muster,
     parts = re.split(r"^gdb of process (\d+):$", report, flags=re.MULTILINE)
     assert len(parts) == 5, report
     python, child = parts[2], parts[4]
-    assert re.search(r"^Thread 1 .*\n#0 .*nanosleep", python, re.MULTILINE), report
+    innermost = r"#0 .*\n(?:#1 .*\n)?"  # in newer C libraries a helper without a name makes the system call
+    assert re.search(rf"^Thread 1 .*\n(?:{innermost})?#[012] .*nanosleep", python, re.MULTILINE), report
     assert "Py_BytesMain" in python or "Py_RunMain" in python, report
-    assert re.search(r"^#0 .*nanosleep", child, re.MULTILINE), report
+    assert re.search(r"^#[012] .*nanosleep", child, re.MULTILINE), report
     assert report.count("[Inferior 1 (process ") == 2, "gdb is to detach"
 
 
