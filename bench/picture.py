@@ -15,7 +15,7 @@ TOLD = {
     "group": ("imports, process group", "#b795f2"),
     "first": ("first training step", "#4fbf67"),
 }
-NAMES = {"torchrun": "torchrun", "muster": "Muster", STANDBY: "Muster --standby on"}
+NAMES = {"torchrun": "torchrun", "muster": "Muster", STANDBY: "Muster, spares ready"}
 
 STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #1f2328 }

@@ -17,7 +17,7 @@ from job import Job, processes_below
 
 LOOK = 0.02  # seconds between two looks at the notes; the times come from the notes themselves
 BOUND = 90  # seconds until "the job trains again" counts as "never"
-WARMING_BOUND = 400  # the same, for all its spares to be ready, which may rest meanwhile
+WARMING_BOUND = 300  # the same, for all its spares to be ready, which may rest meanwhile
 SETTLED = 15  # steps of rank 0 after which a world is taken to train
 PAUSE = 0.02  # seconds that each worker sleeps between two steps
 SEEN = r"^\w\d{{4}} \d\d:(\d\d):(\d\d\.\d+) .* failed \(exitcode: -9\) .*\(pid: {pid}\)"
@@ -118,12 +118,21 @@ class Training(Job):
                 found.append(note.time)
         return found
 
-    def await_spares(self):
-        """Waits until every agent says that all its standby workers are ready, again after each kill."""
+    def seconds_until_ready(self):
+        """Waits until every agent says that all its standby workers are ready, again after each kill. From now on; None
+        where that takes too long."""
+        begun = time.monotonic()
         for agent in self.agents.values():
-            said = lambda: agent.output.read_bytes()[self.ready_from.get(agent, 0) :]  # noqa: B023, E731
-            what = f"the standby workers of {agent.node}"
-            self.wait_until(lambda: ALL_READY.search(said()), WARMING_BOUND, what, 0.1)  # noqa: B023
+            while not ALL_READY.search(agent.output.read_bytes()[self.ready_from.get(agent, 0) :]):
+                if time.monotonic() > begun + WARMING_BOUND:
+                    return None
+                time.sleep(0.1)
+        return time.monotonic() - begun
+
+    def await_spares(self):
+        """Ends the bench when they are not ready in time."""
+        if self.seconds_until_ready() is None:
+            self.fail(f"waited {WARMING_BOUND} s for the standby workers")
 
     def spares(self, agent):
         """Pids of the standby workers of an agent that are still ones."""
