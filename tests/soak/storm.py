@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -22,6 +23,7 @@ from support.peers import Peer, find_peer
 
 WORKER = BUILD / "tests" / "soak_worker"
 PORT = 29555  # in namespaces of their own
+CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 SILENCE = 3  # seconds: silence_timeout
 SLACK = 2  # seconds by which a loaded machine may be late
 LATE = 5.5  # seconds after the others; a node that waits says so after 5
@@ -32,15 +34,20 @@ OF_AGENTS = ["agent killed", "agent terminated", "agent interrupted", "agent sto
 OF_NETWORKS = ["cut", "cut one way", "loss", "delay", "reset", "cut of the host"]
 OF_STORES = ["record deleted", "key deleted"]
 OF_DISKS = ["disk full", "disk hangs"]
+OF_PLACES = ["console blocked", "paths purged"]
+OF_CONTAINERS = ["stranger adopted", "stranger adopted"]
 KINDS = {
     # kind: (how often, its faults)
-    "loopback": (6, [*OF_WORKERS, *OF_AGENTS, *OF_STORES, *OF_DISKS]),
+    "loopback": (6, [*OF_WORKERS, *OF_AGENTS, *OF_STORES, *OF_DISKS, *OF_PLACES]),
     "network": (8, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS, *OF_STORES]),
     "file": (2, [*OF_WORKERS, *OF_AGENTS]),
-    "register": (4, [*OF_WORKERS, *OF_AGENTS]),
+    "register": (4, [*OF_WORKERS, *OF_AGENTS, *OF_PLACES]),
+    # each agent is the first process of a container that has the machine's name and network
+    "register in containers": (3, [*OF_WORKERS, *OF_AGENTS, *OF_PLACES, *OF_CONTAINERS]),
+    "containers": (2, [*OF_WORKERS, *OF_AGENTS, *OF_PLACES, *OF_CONTAINERS]),
     "register and network": (4, [*OF_WORKERS, *OF_AGENTS, *OF_NETWORKS, *OF_NETWORKS]),
     "static": (3, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
-    "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS]),
+    "alone": (2, [*OF_WORKERS, *OF_AGENTS[:-1], *OF_DISKS, *OF_PLACES]),
     "torchrun": (1, [*OF_WORKERS, "agent killed", "agent stopped", "node joins"]),
     # one job as long as all the others together, whose agents must not grow
     "marathon": (0, ["worker fails", "worker killed", "worker stopped", "node stopped", "key deleted"]),
@@ -105,16 +112,27 @@ class Plan:
 
 
 class Agent:
-    def __init__(self, name, kind, process, error_path):
-        self.name, self.kind, self.process, self.error_path = name, kind, process, error_path
-        self.allowed, self.samples, self.host = {0, 1}, [], None
+    """`readers` take what it writes, and can be stopped: as a console whose user has pressed Ctrl-S."""
+
+    def __init__(self, name, kind, process, error_path, readers):
+        self.name, self.kind, self.process, self.error_path, self.readers = name, kind, process, error_path, readers
+        self.allowed, self.samples, self.host, self.is_in_container = {0, 1}, [], None, False
+
+    @property
+    def pid(self):
+        """In a container the process that was started waits for the agent."""
+        if self.is_in_container:
+            with contextlib.suppress(OSError, IndexError):
+                children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+                return int(children.split()[0])
+        return self.process.pid
 
     def is_running(self):
         return self.process.poll() is None
 
     def sample(self):
         with contextlib.suppress(OSError, StopIteration):
-            here = pathlib.Path("/proc", str(self.process.pid))
+            here = pathlib.Path("/proc", str(self.pid))
             lines = (here / "status").read_text().splitlines()
             kib = int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
             self.samples.append((kib, len(os.listdir(here / "fd"))))
@@ -123,6 +141,13 @@ class Agent:
 def comm_of(pid):
     try:
         return pathlib.Path("/proc", str(pid), "comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def namespace_of(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
         return ""
 
@@ -141,7 +166,7 @@ class Storm:
         self.plan, self.binary, self.scratch = plan, binary, scratch
         self.notes, self.temporary, self.logs = scratch / "notes", scratch / "tmp", scratch / "logs"
         self.agents, self.undoing, self.network, self.disk = [], [], None, None
-        self.hanging = set()
+        self.hanging, self.strangers = set(), []
         self.counts, self.dice, self.joined, self.began = collections.Counter(), random.Random(plan.seed + 1), 0, None
         self.diary = open(scratch / "diary", "w", encoding="utf-8", buffering=1)
 
@@ -195,7 +220,7 @@ class Storm:
         if plan.kind not in ("alone", "static"):
             backend = "dir" if plan.kind.startswith("register") else "c10d"
             words += ["--nnodes", f"{plan.fewest}:{plan.nodes}", "--rdzv-backend", backend, "--rdzv-id", "storm"]
-            words += [] if host else ["--local-addr", f"127.0.0.{number}"]
+            words += [] if host or plan.kind.endswith("containers") else ["--local-addr", f"127.0.0.{number}"]
         words += ["--nproc-per-node", plan.workers[number - 1], *(self.own_options(number) if not is_torchrun else [])]
         program = [find_peer().torchrun] if is_torchrun else [self.binary, "run"]
         command = [*program, *words, "--no-python", WORKER]
@@ -204,14 +229,24 @@ class Storm:
             **({"TALKS": "1"} if plan.talks else {}), **plan.variables,
         )  # fmt: skip
         error_path = self.scratch / f"{name}.err"
-        command = [str(word) for word in (host.command(command) if host else command)]
-        with open(error_path, "wb") as err, open(self.scratch / f"{name}.out", "wb") as out:
-            process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.scratch)
-        self.agents.append(Agent(name, "torchrun" if is_torchrun else "muster", process, error_path))
-        self.agents[-1].host = host
+        is_in_container = plan.kind.endswith("containers")
+        command = [*CONTAINER, *command] if is_in_container else host.command(command) if host else command
+        process, readers = self.start_process([str(word) for word in command], environment, error_path)
+        self.agents.append(Agent(name, "torchrun" if is_torchrun else "muster", process, error_path, readers))
+        self.agents[-1].host, self.agents[-1].is_in_container = host, is_in_container
         if "worker" in plan.options:
             self.agents[-1].allowed |= {7, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
         return True
+
+    def start_process(self, command, environment, error_path):
+        """Its console is two pipes, each with a program that reads it into a file. (The process, the readers)"""
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, cwd=self.scratch)  # fmt: skip
+        readers = []
+        for pipe, path in ((process.stdout, error_path.with_suffix(".out")), (process.stderr, error_path)):
+            with open(path, "wb") as file, pipe:
+                readers.append(subprocess.Popen(["cat"], stdin=pipe, stdout=file))
+        return process, readers
 
     def own_options(self, number):
         logs = self.disk.path if self.disk and number == 1 else self.logs
@@ -311,7 +346,7 @@ class Storm:
         if agent is None:
             return None
         agent.allowed |= {-number} if number == signal.SIGKILL else {128 + number}
-        self.signal([agent.process.pid], number)
+        self.signal([agent.pid], number)
         return agent.name
 
     def do_agent_killed(self, fault):
@@ -330,7 +365,7 @@ class Storm:
 
     def do_agent_stopped(self, fault):
         agent = self.pick_agent()
-        return agent and self.stop([agent.process.pid], fault.seconds) and agent.name
+        return agent and self.stop([agent.pid], fault.seconds) and agent.name
 
     def do_node_stopped(self, fault):
         """As when a virtual machine is paused."""
@@ -427,11 +462,52 @@ class Storm:
         self.later(fault.seconds, self.disk.thaw)
         return "hangs"
 
+    def do_console_blocked(self, fault):
+        """Nobody reads what the agent writes."""
+        agent = self.pick_agent(spared=0)
+        if agent is None:
+            return None
+        pids = [reader.pid for reader in agent.readers if reader.poll() is None]
+        self.signal(pids, signal.SIGSTOP)
+        self.later(fault.seconds, lambda: self.signal(pids, signal.SIGCONT))
+        return agent.name
+
+    def do_paths_purged(self, fault):
+        """As a cluster does that tidies up /tmp, or a user with the logs."""
+        for path in list((self.logs if fault.strength < 0.5 else self.temporary).iterdir()):
+            shutil.rmtree(path, ignore_errors=True)
+        return "the logs" if fault.strength < 0.5 else "temporary files"
+
+    def do_stranger_adopted(self, fault):
+        """Somebody enters the container and leaves a process there, which becomes a child of the agent."""
+        agent = self.pick_agent(spared=0)
+        if agent is None:
+            return None
+        leave = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec readlink /proc/self/ns/pid"
+        enter = ["nsenter", "--target", str(agent.pid), "--pid", "--mount", "sh", "-c", leave]
+        entered = subprocess.run(enter, env=clean_environment(), capture_output=True, text=True)
+        before = {stranger for _, stranger in self.strangers}
+        for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
+            if pid not in before and comm_of(pid) == "sleep" and namespace_of(pid) == entered.stdout.strip():
+                self.strangers.append((agent, pid))
+        return agent.name
+
+    def check_strangers(self):
+        """They are nobody's worker, so no restart ends them."""
+        found = []
+        for agent, pid in self.strangers:
+            if agent.is_running() and comm_of(pid) != "sleep":
+                time.sleep(0.5)  # the agent may be ending, and its container with it
+                if agent.is_running():
+                    found.append(f"{agent.name} has ended a process that is none of its workers': {pid}")
+        return found
+
     # ---- the end
 
     def judge(self):
         """Waits for the agents, whom nothing keeps any more from ending well, and looks at what is left."""
         self.signal(self.hanging.intersection(self.processes()), signal.SIGKILL)
+        violations = self.check_strangers()
         (self.notes / "go").touch()
         mine = [agent for agent in self.agents if agent.kind == "muster"]
         self.wait_for(mine)
@@ -443,7 +519,8 @@ class Storm:
             self.signal([agent.process.pid for agent in theirs], signal.SIGKILL)
             self.wait_for(mine)
         self.say(f"the ends: {[(agent.name, agent.process.poll()) for agent in self.agents]}")
-        notes, found = read_notes(self.notes), []
+        self.wait_for_readers()
+        notes, found = read_notes(self.notes), violations
         started = {note.node for note in notes}
         for agent in mine:
             if agent.name not in started:  # it may have ended before it heard signals
@@ -464,6 +541,12 @@ class Storm:
         while any(agent.is_running() for agent in agents) and time.monotonic() < deadline:
             time.sleep(0.05)
 
+    def wait_for_readers(self):
+        for agent in self.agents:
+            for reader in agent.readers if not agent.is_running() else ():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    reader.wait(5)
+
     def bound(self):
         """For how long two worlds may overlap: until a node knows that it is alone, and its workers have ended."""
         heartbeats = self.plan.conf["keep_alive_interval"] * (self.plan.conf["keep_alive_max_attempt"] + 1)
@@ -478,7 +561,7 @@ class Storm:
             time.sleep(0.05)
         found = [f"left behind: process {pid} ({name})" for pid, name in left.items()]
         found += [f"left behind: {path}" for path in sorted(self.temporary.rglob("*"))]
-        numbers = {str(agent.process.pid) for agent in self.agents}
+        numbers = {str(agent.process.pid) for agent in self.agents if not agent.is_in_container}
         found += [f"left behind: /dev/shm/{name}" for name in os.listdir("/dev/shm") if any(n in name for n in numbers)]
         return found
 
@@ -494,6 +577,9 @@ class Storm:
             if agent.is_running():
                 agent.process.kill()
             agent.process.wait()
+            for reader in agent.readers:
+                reader.kill()
+                reader.wait()
         self.signal(self.processes(), signal.SIGKILL)
 
 
