@@ -24,6 +24,7 @@ enum failure_code agent_listener_open(const struct launch_config *config, const 
     }
     *out_fd = local.fds[0];
     settings->is_local = true;
+    settings->is_for_this_user = !config->is_store_for_every_user;
     settings->further_count = local.count - 1;
     for (size_t i = 1; i < local.count; i++) {
         settings->further_fds[i - 1] = local.fds[i];
