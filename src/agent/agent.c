@@ -172,8 +172,9 @@ static void tell_while_joining(struct agent *agent) {
 
 /* Only where there are other nodes to prove anything to. */
 static enum failure_code open_proof(struct agent *agent, struct failure *failure) {
-    const struct agent_proof_settings settings = {
-        agent->config, agent->preparation.run_id, agent->loop, agent->log, NULL};
+    const struct agent_proof_settings settings = {agent->config, agent->preparation.run_id,
+        agent->loop, agent->log, NULL,
+        duration_from_seconds(AGENT_PROOF_MUNGE_PERSISTENCE_SECONDS)};
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
         return FAILURE_NONE;
     }
