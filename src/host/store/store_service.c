@@ -75,9 +75,13 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
+static bool is_proven(const struct store_peer *peer) {
+    return peer->reader.proof.stage == STORE_PROOF_STAGE_PROVEN;
+}
+
 /* Who has proved to be of the job is Muster's: torchrun's nodes cannot prove anything. */
 static bool is_agent(const struct store_peer *peer) {
-    return peer->is_agent || peer->reader.proof.stage == STORE_PROOF_STAGE_PROVEN;
+    return peer->is_agent || is_proven(peer);
 }
 
 /* A node that would join the job, and does not speak as an agent of Muster's does. */
@@ -121,6 +125,8 @@ static void report_watched_write(
 
 static void apply(struct store_peer *peer, const struct store_request *request) {
     struct store_peers *peers = peer->peers;
+    bool is_trusted = peers->gate.key == NULL || is_proven(peer);
+    peer->connection.hidden_prefix = is_trusted ? (struct slice){0} : peers->gate.guarded_prefix;
     store_effects_reset(&peers->effects);
     store_table_apply(peers->table, &peer->connection, request, &peers->effects);
     tally_add(peers->operations, 1);
