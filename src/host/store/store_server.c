@@ -140,6 +140,7 @@ static enum failure_code add_acceptor(struct store_server *server, struct event_
         .listening_fd = listening_fd,
         .name = "store",
         .log = settings->log,
+        .kept = settings->kept_descriptors,
         .accepted = accepted,
         .context = server,
     };

@@ -6,6 +6,7 @@
 #include "host/store/munge_identity.h"
 #include "host/store/store_debtors.h"
 #include "host/store/store_lookout.h"
+#include "host/store/store_probation.h"
 #include "wire/store/store_reply_codec.h"
 
 /* What one client may get in one turn of the loop. */
@@ -175,6 +176,7 @@ static void munge_has_answered(
     peer->errand = NULL;
     struct store_proof_step step =
         store_credential_verdict_given(&peer->reader.proof, answer, &reply);
+    store_probation_note(peer);
     tcp_stream_send(&peer->stream, bytes_slice(&reply));
     bytes_clear(&reply);
     if (step.outcome == STORE_PROOF_FAILED) {
@@ -214,6 +216,7 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
     struct store_reading reading;
     enum failure_code code = store_reader_next(&peer->reader, &peers->gate, input, &reading);
     (void)!bytes_append(&peers->replies, reading.reply, reading.reply_length);
+    store_probation_note(peer);
     if (code == FAILURE_NONE && reading.presented.length > 0) {
         ask_munge(peer, reading.presented);
         return peer->stream.is_closed ? 0 : reading.decoded.consumed;
