@@ -2,7 +2,6 @@
 #include "wire/telling/http_host.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* A part of a text. */
 struct part {
@@ -10,8 +9,21 @@ struct part {
     size_t length;
 };
 
+static char lower(char character) {
+    return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
+}
+
+/* Whether the first `length` characters are the same; case does not count. */
+static bool begin_alike(const char *left, const char *right, size_t length) {
+    size_t i = 0;
+    while (i < length && left[i] != '\0' && lower(left[i]) == lower(right[i])) {
+        i++;
+    }
+    return i == length;
+}
+
 static bool part_equals(struct part part, const char *text, size_t length) {
-    return part.length == length && strncasecmp(part.data, text, length) == 0;
+    return part.length == length && begin_alike(part.data, text, length);
 }
 
 /* Without port and without a last dot. An IPv6 address keeps its brackets. */
@@ -40,14 +52,13 @@ static bool is_address(struct part name) {
 
 static bool ends_with(struct part name, const char *suffix) {
     size_t length = strlen(suffix);
-    return name.length > length &&
-           strncasecmp(name.data + name.length - length, suffix, length) == 0;
+    return name.length > length && begin_alike(name.data + name.length - length, suffix, length);
 }
 
 /* What a full name is called nearby. */
 static bool is_short_for(struct part name, const char *full) {
     bool is_beginning = name.length < strlen(full) && full[name.length] == '.' &&
-                        strncasecmp(name.data, full, name.length) == 0;
+                        begin_alike(name.data, full, name.length);
     return is_beginning && (memchr(name.data, '.', name.length) == NULL || ends_with(name, ".svc"));
 }
 
