@@ -92,14 +92,9 @@ struct address_list address_list_of_interfaces(void) {
 }
 
 bool address_list_is_of_interface(const union tcp_address *address) {
-    union tcp_address plain = *address;
+    union tcp_address plain = tcp_address_plain(address);
     struct network_address wanted;
-    if (address->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&address->ipv6.sin6_addr)) {
-        plain = (union tcp_address){.ipv4 = {.sin_family = AF_INET}};
-        memcpy(
-            &plain.ipv4.sin_addr, &address->ipv6.sin6_addr.s6_addr[12], sizeof plain.ipv4.sin_addr);
-    }
-    if (!read_address(&plain.any, &wanted)) {
+    if (!read_address(&plain.any, &wanted) || !tcp_address_may_be_here(address)) {
         return false;
     }
     struct address_list own = address_list_of_interfaces();

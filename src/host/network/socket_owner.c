@@ -81,11 +81,13 @@ static bool find(int fd, const union tcp_address *local, const union tcp_address
            answer.found.id.idiag_dport == question.wanted.id.idiag_dport;
 }
 
-/* Anybody may bind a socket to a device, and one of a link-local address always is. */
+/* Anybody may bind a socket to a device, and one of a link-local address always is. There may be
+ * hundreds of devices, and most that are not found are of other machines. */
 static bool find_at_any_device(int fd, const union tcp_address *local,
     const union tcp_address *remote, struct inet_diag_msg *out_found) {
     bool is_found = find(fd, local, remote, 0, out_found);
-    struct if_nameindex *devices = is_found ? NULL : if_nameindex();
+    bool is_over = is_found || !tcp_address_may_be_here(local);
+    struct if_nameindex *devices = is_over ? NULL : if_nameindex();
     for (size_t i = 0; devices != NULL && devices[i].if_index != 0 && !is_found; i++) {
         is_found = find(fd, local, remote, devices[i].if_index, out_found);
     }
