@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from support.munge import Munge
+from support.network import require_translation
 from support.nodes import wait_until
 from support.ports import free_port
 from support.store import CHECK, SET, VALIDATE, RawClient, request
@@ -208,6 +209,31 @@ def test_another_user_who_is_gone_at_once_is_not_obeyed(muster, scratch):
         assert client.receive(1) == b"\x01"  # there is none
     path.unlink()
     assert job.finish().status == 0
+
+
+# Connections to 10.99.0.1 come to this machine itself, as those to a service of a cluster do.
+SERVICE = (
+    "add table ip nat; add chain ip nat out { type nat hook output priority -100 ; }; "
+    "add rule ip nat out ip daddr 10.99.0.1 dnat to {ADDRESS}"
+)
+
+
+def test_whose_other_end_is_translated_on_this_machine_is_told_so(make_network, make_job):
+    """It has an address of this machine's, and no process here has such a connection: nobody can tell whose it is."""
+    one = make_network(1).hosts[0]
+    require_translation(one)
+    on_host = ("ip", "netns", "exec", one.namespace)
+    subprocess.run([*on_host, "ip", "route", "add", "10.99.0.0/24", "dev", "eth0"], check=True, timeout=30)
+    subprocess.run([*on_host, "nft", SERVICE.replace("{ADDRESS}", one.address)], check=True, timeout=30)
+    job = make_job("1:2", host=one.name)
+    host = job.start(one.name, on=one)
+    world = job.wait_for_world(one.name)
+    port = world.store.rsplit(":", 1)[1]
+    assert [reach(one, f"{address}:{port}") for address in (one.address, "10.99.0.1")] == ["abcd", ""]
+    host.wait_for_log("no process here has the other end, so nobody can tell whose it is")
+    assert "another user" not in host.err()
+    world.end()
+    assert job.succeeds()
 
 
 # The store of a round, and who is on other machines.
