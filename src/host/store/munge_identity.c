@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -162,8 +163,8 @@ static enum failure_code find_socket(const char *socket, struct failure *failure
     }
     int error = errno;
     if (error != ENOENT && error != ENOTDIR) {
-        (void)failure_set_system(failure, error, "cannot look for munge's socket %s", socket);
-        return failure->code = FAILURE_UNSUPPORTED;
+        return failure_set(failure, FAILURE_UNSUPPORTED, "cannot look for munge's socket %s: %s",
+            socket, strerror(error));
     }
     return failure_set(failure, FAILURE_MISSING,
         "there is no socket of munge's daemon at %s; start munged, or in a container mount its "
@@ -173,12 +174,12 @@ static enum failure_code find_socket(const char *socket, struct failure *failure
 
 static enum failure_code load_library(const struct munge_identity_settings *settings,
     struct munge_identity *identity, struct failure *failure) {
-    enum failure_code code = munge_library_load(settings->library, &identity->library, failure);
-    if (code == FAILURE_MISSING) {
-        (void)failure_wrap(failure, "munge's socket is at %s", identity->socket);
-        code = FAILURE_UNSUPPORTED;
+    struct failure cause = {0};
+    if (munge_library_load(settings->library, &identity->library, &cause) == FAILURE_NONE) {
+        return FAILURE_NONE;
     }
-    return code;
+    return failure_set(failure, FAILURE_UNSUPPORTED, "munge's socket is at %s: %s",
+        identity->socket, cause.message);
 }
 
 enum failure_code munge_identity_open(const struct munge_identity_settings *settings,
