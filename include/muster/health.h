@@ -15,8 +15,9 @@
  *
  * `GET /health` answers 200 while the time that the callback returns is not older than `timeout`
  * seconds, else 503; the body is JSON. A program that does not come to process the server does not
- * answer, which is right: it hangs. An agent of muster/agent.h answers by itself where
- * $TORCHELASTIC_HEALTH_CHECK_PORT is in its `env`.
+ * answer, which is right: it hangs. A request whose Host is neither an address, nor `localhost`,
+ * nor the machine's host name, nor one of $MUSTER_HEALTH_CHECK_HOSTS, gets 421. An agent of
+ * muster/agent.h answers by itself where $TORCHELASTIC_HEALTH_CHECK_PORT is in its `env`.
  *
  * The callback comes from inside muster_health_server_process. From inside it the server must be
  * neither processed nor freed. It needs libmicrohttpd, which is loaded when a server is made. What

@@ -10,7 +10,9 @@
 #include "agent/agent_worker_events.h"
 #include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
+#include "core/store/store_descriptors.h"
 #include "host/loop/descriptor_limit.h"
+#include "host/network/health_endpoint.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
@@ -172,8 +174,9 @@ static void tell_while_joining(struct agent *agent) {
 
 /* Only where there are other nodes to prove anything to. */
 static enum failure_code open_proof(struct agent *agent, struct failure *failure) {
-    const struct agent_proof_settings settings = {
-        agent->config, agent->preparation.run_id, agent->loop, agent->log, NULL};
+    const struct agent_proof_settings settings = {agent->config, agent->preparation.run_id,
+        agent->loop, agent->log, NULL,
+        duration_from_seconds(AGENT_PROOF_MUNGE_PERSISTENCE_SECONDS)};
     if (agent->node_settings.node.membership.kind == MEMBERSHIP_ALONE) {
         return FAILURE_NONE;
     }
@@ -347,6 +350,13 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     return code;
 }
 
+/* Clients of its stores, which anybody may be, leave the agent what it needs for its workers. */
+static void keep_descriptors(const struct agent *agent) {
+    uint64_t wanted = store_descriptors_for_workers((uint64_t)agent->preparation.worker_count) +
+                      (agent->config->serves_health ? HEALTH_ENDPOINT_MAXIMUM_CONNECTIONS : 0);
+    descriptor_limit_keep(wanted);
+}
+
 /* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
  * order of dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
@@ -392,6 +402,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = open_event_log(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        keep_descriptors(agent);
         serve_health(agent);
         code = open_rendezvous(agent, failure);
     }
@@ -440,6 +451,7 @@ static void tear_down(struct agent *agent) {
     agent_standby_free(agent->standby);
     agent_rendezvous_free(agent->rendezvous);
     agent_proof_free(agent->proof);
+    descriptor_limit_keep(0);
     bool has_log_thread_ended = end_log_thread(agent);
     agent_event_log_free(agent->event_log);
     if (has_log_thread_ended) {

@@ -8,10 +8,12 @@
 #include "host/loop/clock.h"
 #include "host/loop/embedded_loop.h"
 #include "host/network/health_endpoint.h"
+#include "host/network/local_address.h"
 #include "library/library_failure.h"
 #include "library/library_memory.h"
 #include "library/library_server.h"
 #include "library/library_settings.h"
+#include "wire/telling/http_host.h"
 
 #define ADDRESS_MAXIMUM 256
 #define STATUS_ALIVE 200
@@ -23,7 +25,23 @@ struct muster_health_server {
     struct duration timeout;
     struct embedded_loop *embedded;
     struct health_endpoint *endpoint;
+    struct text_list names; /* of this machine */
 };
+
+/* The resolver is not asked, as it could hold the program up. */
+static void add_names(struct muster_health_server *server) {
+    const char *given = getenv("MUSTER_HEALTH_CHECK_HOSTS");
+    char *name = NULL;
+    if (local_address_host_name(&name, NULL) == FAILURE_NONE) {
+        text_list_add_taken(&server->names, name);
+    }
+    if (server->settings.address != NULL) {
+        text_list_add(&server->names, server->settings.address);
+    }
+    if (given != NULL) {
+        http_host_add_names(given, &server->names);
+    }
+}
 
 static void answer_health(const struct muster_health_server *server, struct health_answer *answer) {
     int64_t last = server->settings.alive(server->settings.context);
@@ -48,6 +66,7 @@ static void answer(void *context, const char *path, struct health_answer *answer
 
 static void destroy(struct muster_health_server *server) {
     health_endpoint_free(server->endpoint);
+    text_list_clear(&server->names);
     embedded_loop_free(server->embedded);
     free(server);
 }
@@ -76,8 +95,9 @@ static enum failure_code serve(struct muster_health_server *server, struct failu
     if (code != FAILURE_NONE) {
         return code;
     }
+    add_names(server);
     const struct health_endpoint_settings settings = {
-        server->settings.address, server->settings.port, answer, server};
+        server->settings.address, server->settings.port, &server->names, answer, server};
     return health_endpoint_new(
         embedded_loop_inside(server->embedded), &settings, &server->endpoint, failure);
 }

@@ -98,6 +98,50 @@ def test_other_paths_and_methods_are_refused(muster, scratch):
     assert running.finish().status == 0
 
 
+def ask_as(probe, host, path="/health"):
+    """The status that a request with this Host gets; None: it has none."""
+    with socket.create_connection(("127.0.0.1", probe.port), 10) as asking:
+        header = b"" if host is None else b"Host: " + host.encode() + b"\r\n"
+        asking.sendall(b"GET " + path.encode() + b" HTTP/1.0\r\n" + header + b"\r\n")
+        return int(asking.makefile("rb").readline().split()[1])
+
+
+def test_a_page_of_another_domain_reads_nothing(muster, scratch):
+    """A browser says in Host by which name it asks, and a name server may call this machine anything."""
+    running = start(muster, MUSTER_HEALTH_CHECK_HOSTS="metrics.example *.monitoring.svc")
+    probe = Probe(running)
+    own = socket.gethostname()
+    for path in ("/health", "/metrics"):
+        others = ("evil.example", f"evil.example:{probe.port}", f"{own}.evil.example", "127.0.0.1.evil.example", "evil")
+        assert [ask_as(probe, host, path) for host in others] == [421] * len(others)
+        names = (None, "127.0.0.1", f"10.1.2.3:{probe.port}", f"[::1]:{probe.port}", "localhost:1", own, own.upper() + ":80")
+        given = ("metrics.example", "train.monitoring.svc:8080")
+        assert [ask_as(probe, host, path) for host in names + given] == [200] * len(names + given)
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
+def test_prometheus_may_ask_by_the_machines_full_name(muster, scratch, make_network):
+    """The one that the resolver has."""
+    network = make_network(1)
+    one = network.hosts[0]
+    network.name_hosts(network.hosts, {one.name: f"{one.name}.cluster.example {one.name}"})
+    path = muster.script("worker", STUBBORN)
+    running = muster.start(["run", "--no-python", path], env=SERVING, on=one)
+    probe = Probe(running)
+    ask = "import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1])); "
+    ask += "c.putrequest('GET', '/metrics', skip_host=True); c.putheader('Host', sys.argv[2]); c.endheaders(); "
+    ask += "print(c.getresponse().status)"
+
+    def status(host):
+        return one.run("/usr/bin/python3", "-c", ask, probe.port, host).strip()
+
+    running.wait_until(lambda: status(f"{one.name}.cluster.example:{probe.port}") == "200", "the full name")
+    assert [status(one.name), status(f"{one.name}.evil.example")] == ["200", "421"]
+    (scratch / "go").touch()
+    assert running.finish().status == 0
+
+
 def test_a_thousand_silent_clients_and_endless_requests_are_bounded(muster, scratch):
     running = start(muster)
     probe = Probe(running)

@@ -278,6 +278,32 @@ def test_a_machine_without_munge_and_one_with_it_do_not_meet(make_job, hosts, da
     assert host.finish().status == 0
 
 
+@pytest.mark.parametrize("is_stopped", [True, False], ids=["it stands still", "it is gone"])
+def test_a_daemon_that_does_not_answer_does_not_open_a_job_that_would_use_it(make_job, hosts, daemons, is_stopped):
+    """Any user of the machine can keep a daemon busy. Nobody is served meanwhile, and then the node ends."""
+    job, munge = make_job("1:2", host=hosts[0].name), daemons()
+    if is_stopped:
+        munge.running.process.send_signal(signal.SIGSTOP)
+    else:
+        munge.running.kill()
+    end = job.start("node1", on=hosts[0], env=munge.env).finish()
+    assert end.status == 1 and "hosting the store" not in end.err, end.err
+    assert f"munge's daemon at {munge.socket}" in end.err and "with --auth none on all nodes" in end.err, end.err
+    if is_stopped:
+        munge.running.process.send_signal(signal.SIGCONT)
+    else:
+        munge.start()
+
+
+def test_who_says_so_does_without_a_daemon_that_stands_still(make_job, hosts, daemons):
+    job, munge = make_job("1:2", host=hosts[0].name), daemons()
+    munge.running.process.send_signal(signal.SIGSTOP)
+    job.start("node1", "--auth", "none", on=hosts[0], env=munge.env)
+    job.wait_for_world("node1").end()
+    assert job.succeeds()
+    munge.running.process.send_signal(signal.SIGCONT)
+
+
 def test_a_loopback_endpoint_needs_no_munge(muster, daemons):
     job = Job(muster, 2)
     job.start_host("node1", env=daemons().env)

@@ -4,6 +4,7 @@ and what Muster makes there is its user's alone."""
 
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -76,3 +77,53 @@ def test_a_default_log_directory_is_private(muster, shared):
     assert end.status == 0, end
     (base,) = shared.iterdir()
     assert mode_of(base) == 0o700
+
+
+# Reaches for everything below the directories that it is given, and says what it got.
+REACHER = """\\
+import os, socket, stat, sys
+def reach(path):
+    kind = os.lstat(path).st_mode
+    if stat.S_ISDIR(kind):
+        os.listdir(path)
+    elif stat.S_ISSOCK(kind):
+        socket.socket(socket.AF_UNIX).connect(path)
+    elif not stat.S_ISLNK(kind):
+        for way in (os.O_RDONLY, os.O_WRONLY):
+            try:
+                os.close(os.open(path, way | os.O_NONBLOCK))
+                return
+            except PermissionError:
+                pass
+        raise PermissionError
+for path in sys.stdin.read().splitlines():
+    try:
+        reach(path)
+        print(path)
+    except (PermissionError, FileNotFoundError):
+        pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_another_user_opens_nothing_of_a_running_job(muster, shared, scratch):
+    """Neither logs nor register, FIFO, socket or memory file, however open the user's mask is."""
+    muster.share()
+    (scratch / "register").mkdir(mode=0o700)
+    ready = scratch / "ready"
+    options = ["--nnodes", "1:2", "--rdzv-backend", "dir", "--rdzv-endpoint", scratch / "register", "--rdzv-id", "job",
+               "--rdzv-conf", "last_call_timeout=1", "--tee", 3, "--event-log-handler", f"file:{shared}/events"]  # fmt: skip
+    words = ["run", *options, "--no-python", "sh", "-c", f": >{ready}; while [ -e {ready} ]; do sleep 0.02; done"]
+    env = {"TMPDIR": shared, "MUSTER_RUNTIME_DIR": shared / "runtime", "TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+    job = muster.start(words, env=env, umask=0)
+    job.wait_until(ready.exists, "the worker")
+    places = (scratch / "register", shared)
+    found = [path for place in places for path in (place, *place.rglob("*"))]
+    kinds = {stat.S_IFMT(path.lstat().st_mode) for path in found}
+    assert {stat.S_IFDIR, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK} <= kinds, found
+    reacher = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/python3", "-c", REACHER]
+    paths = "\n".join(map(str, found))
+    reached = subprocess.run(reacher, input=paths, capture_output=True, text=True, check=True, timeout=30).stdout
+    assert reached == f"{shared}\n"  # every user's
+    ready.unlink()
+    assert job.finish().status == 0

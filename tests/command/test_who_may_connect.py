@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 from support.munge import Munge
+from support.network import require_translation
 from support.nodes import wait_until
 from support.ports import free_port
+from support.store import CHECK, SET, VALIDATE, RawClient, request
 
 # A worker: how it finds its store, where its agent listens, and which of the store's addresses it reaches.
 WORKER = """\
@@ -106,6 +108,132 @@ def test_the_store_serves_this_user_of_this_machine(muster, scratch, options, an
     end = job.finish()
     assert end.status == 0
     assert ("it is a process of another user of this machine" in end.err) == (answer == ""), end
+
+
+# What another user of this machine may try: every pair of addresses, and sockets bound to a device.
+ATTEMPTS = """\
+import socket, sys
+port, own = int(sys.argv[1]), sys.argv[2]
+V4, V6 = socket.AF_INET, socket.AF_INET6
+ways = [
+    (V4, None, "127.0.0.1", None), (V4, "127.0.0.2", "127.0.0.1", None), (V4, None, "127.0.0.3", None),
+    (V4, None, "127.0.0.1", b"lo"), (V4, own, "127.0.0.1", None), (V4, None, own, None), (V4, "127.0.0.1", own, None),
+    (V4, own, "127.0.0.1", b"lo"), (V6, "::ffff:" + own, "::ffff:127.0.0.1", None), (V6, None, "::1", None),
+    (V6, None, "::1", b"lo"),
+]
+for family, source, to, device in ways:
+    client = socket.socket(family)
+    client.settimeout(5)
+    try:
+        if device:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device)
+        if source:
+            client.bind((source, 0))
+        client.connect((to, port))
+        client.sendall(bytes.fromhex("00cef7853c0d") + b"abcd")
+        answer = client.recv(4)
+    except ConnectionError:
+        answer = b""
+    except OSError:
+        continue  # not possible on this machine, or for this user
+    print(source, to, device, answer == b"abcd")
+"""
+
+
+def try_all_addresses(host, user, port, script):
+    """{way: whether the store served it}"""
+    script.write_text(ATTEMPTS)
+    words = ["setpriv", f"--reuid={user}", "--clear-groups", "/usr/bin/python3", script, port, host.address]
+    return dict(line.rsplit(" ", 1) for line in host.run(*words).splitlines())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize("token", [{}, {"MUSTER_JOB_TOKEN": "a secret of this job's nodes"}], ids=["open", "token"])
+def test_another_user_of_this_machine_is_not_served_whatever_addresses_it_uses(make_job, make_network, scratch, token):
+    """The worker's store of a job of several nodes is to be reached from elsewhere."""
+    one = make_network(2).hosts[0]
+    job = make_job("1:2", host=one.name)
+    host = job.start(one.name, on=one, env=token)
+    world = job.wait_for_world(one.name)
+    port = world.store.rsplit(":", 1)[1]
+    scratch.chmod(0o755)
+    strangers, own = (try_all_addresses(one, user, port, scratch / "attempts.py") for user in (12345, 0))
+    assert len(strangers) >= 8 and set(strangers.values()) == {"False"}, strangers
+    assert strangers.keys() <= own.keys() and set(own.values()) == {"True"}, own
+    assert "it is a process of another user of this machine" in host.err()
+    world.end()
+    assert job.succeeds()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_the_record_of_a_job_of_one_node_is_this_users_too(muster, scratch):
+    port = free_port()
+    options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "job"]
+    job, _, path = start_worker(muster, scratch, options)
+    assert [connect_as(user, port) for user in (0, 12345)] == ["abcd", ""]
+    path.unlink()
+    assert job.finish().status == 0
+
+
+# Connects many times. Sends a value first, and resets every other connection.
+FLEETING = """\
+import socket, struct, sys
+port, sent = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
+for i in range(100):
+    with socket.create_connection(("127.0.0.1", port), 10) as client:
+        if i % 2:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(sent)
+"""
+
+
+def connect_fleetingly(user, port, sent=b""):
+    words = ["setpriv", f"--reuid={user}", "--clear-groups", "/usr/bin/python3", "-c", FLEETING, str(port), sent.hex()]
+    subprocess.run(words, check=True, timeout=60)
+
+
+def test_who_only_looks_whether_the_port_is_open_is_not_spoken_of(muster, scratch):
+    job, seen, path = start_worker(muster, scratch, ["--standalone"])
+    connect_fleetingly(os.geteuid(), seen["port"])
+    path.unlink()
+    end = job.finish()
+    assert end.status == 0 and "turned away" not in end.err and "another user" not in end.err, end.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_another_user_who_is_gone_at_once_is_not_obeyed(muster, scratch):
+    job, seen, path = start_worker(muster, scratch, ["--standalone"])
+    connect_fleetingly(12345, seen["port"], VALIDATE + request(SET, b"/left behind", b"1"))
+    with RawClient(seen["port"]) as client:
+        client.send(request(CHECK, 1, b"/left behind"))
+        assert client.receive(1) == b"\x01"  # there is none
+    path.unlink()
+    assert job.finish().status == 0
+
+
+# Connections to 10.99.0.1 come to this machine itself, as those to a service of a cluster do.
+SERVICE = (
+    "add table ip nat; add chain ip nat out { type nat hook output priority -100 ; }; "
+    "add rule ip nat out ip daddr 10.99.0.1 dnat to {ADDRESS}"
+)
+
+
+def test_whose_other_end_is_translated_on_this_machine_is_told_so(make_network, make_job):
+    """It has an address of this machine's, and no process here has such a connection: nobody can tell whose it is."""
+    one = make_network(1).hosts[0]
+    require_translation(one)
+    on_host = ("ip", "netns", "exec", one.namespace)
+    subprocess.run([*on_host, "ip", "route", "add", "10.99.0.0/24", "dev", "eth0"], check=True, timeout=30)
+    subprocess.run([*on_host, "nft", SERVICE.replace("{ADDRESS}", one.address)], check=True, timeout=30)
+    job = make_job("1:2", host=one.name)
+    host = job.start(one.name, on=one)
+    world = job.wait_for_world(one.name)
+    port = world.store.rsplit(":", 1)[1]
+    assert [reach(one, f"{address}:{port}") for address in (one.address, "10.99.0.1")] == ["abcd", ""]
+    host.wait_for_log("no process here has the other end, so nobody can tell whose it is")
+    assert "another user" not in host.err()
+    world.end()
+    assert job.succeeds()
 
 
 # The store of a round, and who is on other machines.

@@ -26,7 +26,7 @@ static inline void http_read(struct event_loop *loop, int fd, struct text *out) 
 static inline void http_ask(
     struct event_loop *loop, int port, const char *request, struct text *out) {
     int fd = client_connect(port);
-    char *head = text_format("%s\r\nHost: here\r\n\r\n", request);
+    char *head = text_format("%s\r\nHost: localhost\r\n\r\n", request);
     client_send(fd, head, strlen(head));
     free(head);
     http_read(loop, fd, out);

@@ -69,7 +69,7 @@ static void in_a_child(void **state) {
 
 /* The answer comes all the same. */
 static void from_inside_its_callback(void **state) {
-    static const char request[] = "GET /health HTTP/1.1\r\nHost: here\r\n\r\n";
+    static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char answer[16] = {0};
     (void)state;
     begin();

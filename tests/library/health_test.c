@@ -70,7 +70,7 @@ static void ask(const struct fixture *fixture, const char *request, struct text 
 static void assert_answer(
     const struct fixture *fixture, const char *path, const char *status, const char *words) {
     struct text answer = {0};
-    char *request = text_format("GET %s HTTP/1.1\r\nHost: here\r\n\r\n", path);
+    char *request = text_format("GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
     ask(fixture, request, &answer);
     assert_true(text_starts_with(text_string(&answer), status));
     assert_non_null(strstr(text_string(&answer), words));

@@ -24,7 +24,7 @@
 
 /* Probes. */
 
-static const char request[] = "GET /health HTTP/1.1\r\nHost: here\r\n\r\n";
+static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 static int64_t alive(void *context) {
     return (int64_t)time(NULL) - *(const int *)context;

@@ -11,6 +11,8 @@
 enum failure_code agent_listener_open(const struct launch_config *config, const char *name,
     int port, struct store_server_settings *settings, int *out_fd, struct failure *failure) {
     struct local_listener local;
+    settings->unproven_maximum = (size_t)store_descriptors_unproven(
+        (uint64_t)config->maximum_nodes, descriptor_limit_read());
     enum failure_code code = FAILURE_MISSING;
     if (config->is_local) {
         code = local_listener_open(name, port, &local, failure);
@@ -24,6 +26,7 @@ enum failure_code agent_listener_open(const struct launch_config *config, const 
     }
     *out_fd = local.fds[0];
     settings->is_local = true;
+    settings->is_for_this_user = !config->is_store_for_every_user;
     settings->further_count = local.count - 1;
     for (size_t i = 1; i < local.count; i++) {
         settings->further_fds[i - 1] = local.fds[i];
@@ -46,13 +49,15 @@ void agent_listener_warn(const struct launch_config *config,
 void agent_listener_warn_of_limit(
     const struct launch_config *config, int connections_of_node, const struct log *log) {
     uint64_t connections = (uint64_t)connections_of_node;
-    uint64_t needed = store_descriptors_needed((uint64_t)config->maximum_nodes, connections);
+    uint64_t kept = descriptor_limit_kept();
+    uint64_t needed = store_descriptors_needed((uint64_t)config->maximum_nodes, connections, kept);
     uint64_t limit = descriptor_limit_read();
     if (limit < needed) {
         log_warning(log,
             "this agent may have %" PRIu64 " files open, but to host the job's store for %d nodes "
             "it needs %" PRIu64 ": when more than about %" PRIu64 " nodes come, others are turned "
             "away; raise the hard limit of open files (ulimit -Hn)",
-            limit, config->maximum_nodes, needed, store_descriptors_nodes(limit, connections));
+            limit, config->maximum_nodes, needed,
+            store_descriptors_nodes(limit, connections, kept));
     }
 }

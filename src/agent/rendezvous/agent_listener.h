@@ -10,7 +10,9 @@
 #include "host/store/store_server_settings.h"
 
 /* `name` is the one by which the store is found; `port` 0 is any free one. Completes `settings`:
- * where the job is local, and the name is this machine's alone, with what makes the store local.
+ * where the job is local, and the name is this machine's alone, with what makes the store local,
+ * and this user's unless the job's stores are for every user. Also with how many clients may be
+ * there without a proof.
  * Failures as tcp_listener_open. */
 __attribute__((warn_unused_result)) enum failure_code agent_listener_open(
     const struct launch_config *config, const char *name, int port,

@@ -35,18 +35,27 @@ static enum failure_code open_munge(const struct agent_proof_settings *settings,
         .library = settings->munge_library,
         .socket = settings->config->munge_socket,
         .job = settings->run_id,
+        .persistence = settings->munge_persistence,
         .patience = duration_from_seconds(MUNGE_PATIENCE_SECONDS),
         .watch = &watch,
     };
     return munge_identity_open(&munge, out_munge, failure);
 }
 
-/* Where nobody asked for munge a machine need not have it, but who has it learns why it is not
- * used. */
+/* Where nobody asked for munge a machine need not have it. But where its socket is, any user of the
+ * machine can keep the daemon busy, so that it does not answer: a job does not become open by that.
+ */
 static enum failure_code go_on_without_munge(
-    const struct log *log, enum failure_code code, const struct failure *failure) {
+    const struct log *log, enum failure_code code, struct failure *failure) {
     if (code == FAILURE_CANCELLED) {
         return code;
+    }
+    if (code != FAILURE_MISSING && code != FAILURE_UNSUPPORTED) {
+        struct failure cause = *failure;
+        return failure_set(failure, code,
+            "this machine has munge, by which the nodes of this job would prove themselves (--auth "
+            "auto), but %s; with --auth none on all nodes they prove nothing",
+            cause.message);
     }
     log_record(log, code == FAILURE_MISSING ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, LOG_ORIGIN,
         "the nodes of this job do not prove themselves to each other: there is no job token, and "

@@ -10,6 +10,9 @@
 #include "host/loop/event_loop.h"
 #include "wire/store/store_proof.h"
 
+/* A daemon that starts anew, or has many clients, serves again before that. */
+#define AGENT_PROOF_MUNGE_PERSISTENCE_SECONDS 5
+
 struct agent_proof;
 
 struct agent_proof_settings {
@@ -17,7 +20,8 @@ struct agent_proof_settings {
     const char *run_id;
     struct event_loop *loop; /* runs while munge is waited for; whoever stops it ends the wait */
     const struct log *log;
-    const char *munge_library; /* a file for tests; NULL: the installed one */
+    const char *munge_library;         /* a file for tests; NULL: the installed one */
+    struct duration munge_persistence; /* how long a daemon that does not serve is asked again */
 };
 
 /* NULL where nodes do not prove themselves. As job_token_open and munge_identity_open. */

@@ -6,6 +6,7 @@
 #include "agent/rendezvous/agent_listener.h"
 #include "agent/rendezvous/agent_store_memory.h"
 #include "base/memory.h"
+#include "core/store/store_descriptors.h"
 #include "host/store/store_thread.h"
 
 struct agent_worker_store {
@@ -41,6 +42,8 @@ static enum failure_code start_server(struct agent_worker_store *store, struct f
         .log = store->settings.log,
         .operations = store->settings.operations,
         .admission = store->settings.admission,
+        .kept_descriptors =
+            (uint64_t)store->settings.config->maximum_nodes * STORE_DESCRIPTORS_OF_NODE,
         .is_for_this_user = !store->settings.config->is_store_for_every_user,
     };
     int fd;

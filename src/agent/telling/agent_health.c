@@ -4,15 +4,69 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "host/loop/errands.h"
 #include "host/network/health_endpoint.h"
+#include "host/network/local_address.h"
 #include "wire/telling/health_json.h"
+#include "wire/telling/http_host.h"
 #include "wire/telling/metrics_text.h"
 
 struct agent_health {
     struct agent_health_settings settings;
     struct event_loop *loop;
     struct health_endpoint *endpoint;
+    struct text_list names;  /* of this machine */
+    struct errands *errands; /* ask the resolver for another; or NULL */
 };
+
+/* Names. */
+
+static void add_names(struct agent_health *health) {
+    const struct launch_config *config = health->settings.config;
+    const char *const names[] = {health->settings.preparation->host_name,
+        health->settings.preparation->master_address, config->local_address, config->health_address,
+        config->master_host, config->dynamic.host};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i] != NULL) {
+            text_list_add(&health->names, names[i]);
+        }
+    }
+    if (config->health_hosts != NULL) {
+        http_host_add_names(config->health_hosts, &health->names);
+    }
+}
+
+static void find_qualified_name(void *subject) {
+    char **name = subject;
+    (void)!local_address_qualified_name(name, NULL);
+}
+
+static void free_qualified_name(void *subject) {
+    char **name = subject;
+    free(*name);
+    free(name);
+}
+
+static void found_qualified_name(void *context, void *subject) {
+    struct agent_health *health = context;
+    char **name = subject;
+    if (*name != NULL) {
+        text_list_add(&health->names, *name);
+    }
+}
+
+/* A name server may take its time. Probes mostly ask by address, and need not wait for it. */
+static void ask_for_qualified_name(struct agent_health *health) {
+    struct errand *errand;
+    if (errands_new(health->loop, &health->errands, NULL) == FAILURE_NONE) {
+        char **name = memory_allocate(sizeof *name);
+        const struct errand_task task = {find_qualified_name, free_qualified_name, name};
+        const struct errand_answer answer = {found_qualified_name, health};
+        (void)!errands_send(health->errands, &task, &answer, &errand, NULL);
+    }
+}
+
+/* Answers. */
 
 static void answer_health(const struct agent_health *health, struct health_answer *answer) {
     const struct agent_machine *machine = health->settings.machine;
@@ -61,18 +115,21 @@ struct agent_health *agent_health_new(
     }
     struct agent_health *health = memory_allocate(sizeof *health);
     *health = (struct agent_health){.settings = *settings, .loop = loop};
+    add_names(health);
     struct health_endpoint_settings endpoint = {
         .address = config->health_address,
         .port = config->health_port,
+        .names = &health->names,
         .answer = answer,
         .context = health,
     };
     if (health_endpoint_new(loop, &endpoint, &health->endpoint, &failure) != FAILURE_NONE) {
         log_warning(settings->log, "TORCHELASTIC_HEALTH_CHECK_PORT%s: no health is served: %s",
             config->health_address != NULL ? ", MUSTER_HEALTH_CHECK_ADDRESS" : "", failure.message);
-        free(health);
+        agent_health_free(health);
         return NULL;
     }
+    ask_for_qualified_name(health);
     log_info(settings->log, "health: serving /health and /metrics on port %d",
         health_endpoint_port(health->endpoint));
     return health;
@@ -81,6 +138,8 @@ struct agent_health *agent_health_new(
 void agent_health_free(struct agent_health *health) {
     if (health != NULL) {
         health_endpoint_free(health->endpoint);
+        errands_free(health->errands);
+        text_list_clear(&health->names);
         free(health);
     }
 }

@@ -208,6 +208,7 @@ struct launch_config {
     bool serves_health;             /* the agent reports its health over HTTP */
     int health_port;                /* its port; 0: a free port */
     char *health_address;           /* its address; NULL: all addresses */
+    char *health_hosts;             /* names by which it may be asked for, besides; or NULL */
     struct duration health_timeout; /* how long a timer may be overdue */
     enum launch_evidence evidence;
     struct duration evidence_timeout; /* how long collecting evidence may delay a kill */

@@ -130,11 +130,18 @@ void store_apply_multi_set(const struct store_step *step) {
     }
 }
 
+struct collected_keys {
+    struct slice *items;
+    size_t count;
+    struct slice hidden_prefix;
+};
+
 static bool collect_key(void *context, struct slice key, void *value) {
-    struct slice **end = context;
+    struct collected_keys *keys = context;
     const struct store_entry *entry = value;
-    if (entry->has_value) {
-        *(*end)++ = key;
+    bool is_hidden = keys->hidden_prefix.length > 0 && slice_starts_with(key, keys->hidden_prefix);
+    if (entry->has_value && !is_hidden) {
+        keys->items[keys->count++] = key;
     }
     return true;
 }
@@ -146,11 +153,11 @@ void store_apply_list_keys(const struct store_step *step) {
             step->effects, step->connection, "there is no memory for the list of all keys");
         return;
     }
-    struct slice *keys = store_effects_blobs(step->effects, count);
-    struct slice *end = keys;
-    table_each(step->entries->table, collect_key, &end);
-    store_step_reply(step,
-        &(struct store_reply){.kind = STORE_REPLY_KEYS, .list = {.items = keys, .count = count}});
+    struct collected_keys keys = {.items = store_effects_blobs(step->effects, count),
+        .hidden_prefix = step->connection->hidden_prefix};
+    table_each(step->entries->table, collect_key, &keys);
+    store_step_reply(step, &(struct store_reply){.kind = STORE_REPLY_KEYS,
+                               .list = {.items = keys.items, .count = keys.count}});
 }
 
 void store_apply_count_keys(const struct store_step *step) {

@@ -45,6 +45,9 @@ struct store_wait;
 struct store_connection {
     void *owner;             /* belongs to the host; the table does not use it */
     struct store_wait *wait; /* belongs to the table */
+    /* LIST_KEYS does not tell this client the keys that begin so; empty: it tells all. The host's,
+     * which may change it between steps. */
+    struct slice hidden_prefix;
 };
 
 /* Copies the limits. The caller frees the table with store_table_free. */

@@ -4,6 +4,17 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
+/* The limit is the process', and so is what is kept of it; stores ask on threads of their own. */
+static _Atomic uint64_t kept;
+
+void descriptor_limit_keep(uint64_t count) {
+    kept = count;
+}
+
+uint64_t descriptor_limit_kept(void) {
+    return kept;
+}
+
 long descriptor_limit_raise(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) {

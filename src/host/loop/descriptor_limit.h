@@ -14,6 +14,11 @@ long descriptor_limit_raise(void);
  * there is none, or where the kernel does not tell. */
 uint64_t descriptor_limit_read(void);
 
+/* From now on so many descriptors are kept for this process itself: whoever takes descriptors for
+ * others asks first how many. At first none are. */
+void descriptor_limit_keep(uint64_t count);
+uint64_t descriptor_limit_kept(void);
+
 /* Sets the soft limit back; -1 changes nothing. Async-signal-safe. */
 void descriptor_limit_restore(long soft_limit);
 

@@ -102,6 +102,21 @@ struct address_list address_list_of_interfaces(void) {
     return list;
 }
 
+bool address_list_is_of_interface(const union tcp_address *address) {
+    union tcp_address plain = tcp_address_plain(address);
+    struct network_address wanted;
+    if (!read_address(&plain.any, &wanted) || !tcp_address_may_be_here(address)) {
+        return false;
+    }
+    struct address_list own = address_list_of_interfaces();
+    bool is_own = network_address_is_loopback(&wanted);
+    for (size_t i = 0; i < own.count && !is_own; i++) {
+        is_own = network_address_equals(&own.items[i], &wanted);
+    }
+    address_list_clear(&own);
+    return is_own;
+}
+
 /* Finds this machine's address on the way to a network that is far from all (RFC 5737, RFC 3849).
  * The kernel looks the way up when the socket is connected; nothing is sent. */
 static bool find_outgoing(

@@ -5,9 +5,11 @@
 #ifndef MUSTER_HOST_NETWORK_ADDRESS_LIST_H
 #define MUSTER_HOST_NETWORK_ADDRESS_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/rendezvous/address_choice.h"
+#include "host/network/tcp_address.h"
 
 /* A zeroed struct is a valid empty list. */
 struct address_list {
@@ -32,6 +34,9 @@ struct address_list address_list_of_address(const char *text);
 
 /* The addresses of all interfaces that are up, in the kernel's order. */
 struct address_list address_list_of_interfaces(void);
+
+/* Whether the host is one of these, or any loopback address. */
+bool address_list_is_of_interface(const union tcp_address *address);
 
 /* Puts those in front from which this machine's packets go to far networks: other machines reach
  * them more likely than those of a bridge for containers, or of a network for storage. */

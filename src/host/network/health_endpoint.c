@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "host/network/http_library.h"
 #include "host/network/tcp_listener.h"
+#include "wire/telling/http_host.h"
 
 /* A connection that has not been told to go. */
 struct guest {
@@ -104,7 +105,17 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     (void)upload;
     (void)upload_size;
     (void)request;
-    if (text_equals(method, MHD_HTTP_METHOD_GET) || text_equals(method, MHD_HTTP_METHOD_HEAD)) {
+    const char *host = endpoint->library.lookup_connection_value(
+        connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    static const struct text_list none = {0};
+    const struct text_list *names = endpoint->settings.names;
+    if (!http_host_is_admitted(host, names != NULL ? names : &none)) {
+        answer.status = MHD_HTTP_MISDIRECTED_REQUEST;
+        text_append(&answer.body,
+            "this is not served under the name that was asked for; ask by this machine's name or "
+            "address, or give the agent the name in MUSTER_HEALTH_CHECK_HOSTS\n");
+    } else if (text_equals(method, MHD_HTTP_METHOD_GET) ||
+               text_equals(method, MHD_HTTP_METHOD_HEAD)) {
         endpoint->settings.answer(endpoint->settings.context, url, &answer);
     } else {
         answer.status = MHD_HTTP_METHOD_NOT_ALLOWED;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A small HTTP server on an event loop, for probes and scrapers: GET and HEAD, one request per
- * connection, no request body. The owner gives the answers; no thread is started. The number of
+ * connection, no request body. The owner gives the answers; no thread is started. A request for
+ * another machine's name is refused (wire/telling/http_host). The number of
  * connections, their duration and the size of a request are limited. When there are many
  * connections, a new one takes the place of the oldest. So clients that only connect keep no probe
  * waiting, however many they are. */
@@ -25,6 +26,8 @@ struct health_answer {
 struct health_endpoint_settings {
     const char *address; /* without brackets; NULL: every address of this machine */
     int port;            /* 0: a free one */
+    /* This machine's names, to which the owner may add; NULL: none but what always is. */
+    const struct text_list *names;
     /* Fills in an answer, which is empty at first. `path` is borrowed. */
     void (*answer)(void *context, const char *path, struct health_answer *answer);
     void *context;

@@ -11,9 +11,10 @@
 static bool load_functions(struct http_library *library) {
     return LOAD(library, start_daemon) && LOAD(library, stop_daemon) &&
            LOAD(library, get_daemon_info) && LOAD(library, get_connection_info) &&
-           LOAD(library, run) && LOAD(library, get_timeout) &&
-           LOAD(library, create_response_from_buffer) && LOAD(library, add_response_header) &&
-           LOAD(library, queue_response) && LOAD(library, destroy_response);
+           LOAD(library, lookup_connection_value) && LOAD(library, run) &&
+           LOAD(library, get_timeout) && LOAD(library, create_response_from_buffer) &&
+           LOAD(library, add_response_header) && LOAD(library, queue_response) &&
+           LOAD(library, destroy_response);
 }
 
 enum failure_code http_library_load(

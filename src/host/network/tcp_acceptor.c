@@ -10,6 +10,8 @@
 
 #include "base/log_throttle.h"
 #include "base/memory.h"
+#include "core/store/store_descriptors.h"
+#include "host/loop/descriptor_limit.h"
 
 /* The most clients accepted per turn, so that many new clients do not delay the existing ones. */
 #define BATCH 256
@@ -45,7 +47,7 @@ static void start_pause(struct tcp_acceptor *acceptor) {
                                          duration_from_milliseconds(PAUSE_MILLISECONDS)));
 }
 
-static void warn_of_exhaustion(struct tcp_acceptor *acceptor, int error) {
+static void warn_of_exhaustion(struct tcp_acceptor *acceptor, const char *why) {
     uint64_t held_back;
     if (acceptor->is_exhausted ||
         !log_throttle_admits(&acceptor->throttle, event_loop_now(acceptor->loop), &held_back)) {
@@ -55,13 +57,13 @@ static void warn_of_exhaustion(struct tcp_acceptor *acceptor, int error) {
     log_error(acceptor->settings.log,
         "%s: no descriptor is left for new clients (%s); they are turned away until other clients "
         "leave; raise the limit of open files (ulimit -n)",
-        acceptor->settings.name, strerror(error));
+        acceptor->settings.name, why);
 }
 
 /* Frees the reserve descriptor, accepts a client with it and closes that client at once. Returns
  * false when there is no further client, or when accepting fails; then there is a pause. */
 static bool close_one_client(struct tcp_acceptor *acceptor, int error) {
-    warn_of_exhaustion(acceptor, error);
+    warn_of_exhaustion(acceptor, strerror(error));
     bool is_turned_away = false;
     bool is_empty = false;
     if (acceptor->reserve_fd >= 0) {
@@ -85,12 +87,22 @@ static bool is_out_of_resources(int error) {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+/* Whether the descriptor is one of those that are kept. */
+static bool is_kept(const struct tcp_acceptor *acceptor, int fd) {
+    uint64_t wanted = acceptor->settings.kept + descriptor_limit_kept();
+    uint64_t limit = wanted > 0 ? descriptor_limit_read() : UINT64_MAX;
+    return (uint64_t)fd >= limit - store_descriptors_kept(wanted, limit);
+}
+
 /* Accepts at most `most` connections. */
 static void accept_several(struct tcp_acceptor *acceptor, int most) {
     for (int i = 0; i < most; i++) {
         union tcp_address peer = {0};
         int fd = accept_one(acceptor, &peer);
-        if (fd >= 0) {
+        if (fd >= 0 && is_kept(acceptor, fd)) {
+            close(fd);
+            warn_of_exhaustion(acceptor, "the rest is kept for this process itself");
+        } else if (fd >= 0) {
             acceptor->is_exhausted = false;
             acceptor->settings.accepted(acceptor->settings.context, fd, &peer);
         } else if (errno == EAGAIN) {

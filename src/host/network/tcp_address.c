@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 int tcp_address_port(const union tcp_address *address) {
     switch (address->any.sa_family) {
@@ -59,6 +61,30 @@ bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_add
     struct in6_addr left_host = host_of(left);
     struct in6_addr right_host = host_of(right);
     return memcmp(&left_host, &right_host, sizeof left_host) == 0;
+}
+
+union tcp_address tcp_address_plain(const union tcp_address *address) {
+    union tcp_address plain = *address;
+    if (address->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&address->ipv6.sin6_addr)) {
+        plain = (union tcp_address){
+            .ipv4 = {.sin_family = AF_INET, .sin_port = address->ipv6.sin6_port}};
+        memcpy(
+            &plain.ipv4.sin_addr, &address->ipv6.sin6_addr.s6_addr[12], sizeof plain.ipv4.sin_addr);
+    }
+    return plain;
+}
+
+bool tcp_address_may_be_here(const union tcp_address *address) {
+    union tcp_address place = tcp_address_plain(address);
+    *(place.any.sa_family == AF_INET6 ? &place.ipv6.sin6_port : &place.ipv4.sin_port) = 0;
+    int fd = socket(place.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return true;
+    }
+    bool is_refused =
+        bind(fd, &place.any, sizeof place) != 0 && (errno == EADDRNOTAVAIL || errno == ENODEV);
+    close(fd);
+    return !is_refused;
 }
 
 bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own) {

@@ -36,6 +36,15 @@ bool tcp_address_write_host(
  * on an IPv6 socket. */
 bool tcp_address_is_same_host(const union tcp_address *left, const union tcp_address *right);
 
+/* The same address; one of IPv4 in the form of IPv6 becomes one of IPv4. */
+union tcp_address tcp_address_plain(const union tcp_address *address);
+
+/* Whether a socket of this network namespace may have this host, so that a process here may be the
+ * other end of a connection that comes from it. False is certain. True is not: some machines let
+ * their sockets have any (net.ipv4.ip_nonlocal_bind). Costs three system calls, however many
+ * addresses there are. */
+bool tcp_address_may_be_here(const union tcp_address *address);
+
 /* Whether the other end of a connection is a process of this machine: its address is loopback, or
  * the one that it has connected to. */
 bool tcp_address_is_this_machine(const union tcp_address *peer, const union tcp_address *own);

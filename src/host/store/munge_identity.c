@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/munge_identity.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/loop/clock.h"
 #include "host/store/munge_library.h"
+
+#define FIRST_VISIT_PAUSE_MILLISECONDS 250
 
 struct munge_identity {
     struct munge_library library;
@@ -25,7 +31,8 @@ static bool draw(void *context, uint8_t out_nonce[static STORE_PROOF_NONCE_BYTES
 struct visit {
     struct munge_library library;
     char *socket;
-    bool is_first; /* the user is not known yet, but asked for */
+    bool is_first;               /* the user is not known yet, but asked for */
+    struct duration persistence; /* then: how long to try again */
     uid_t user;
     struct bytes presented;
     struct bytes expected;
@@ -92,13 +99,28 @@ static void run_visit(void *subject) {
     }
 }
 
-/* Learns as whom the daemon knows this process, from a credential to itself. */
-static void run_first_visit(void *subject) {
-    struct visit *visit = subject;
+static void try_first_visit(struct visit *visit) {
+    visit->verdict = STORE_CREDENTIAL_ACCEPTED;
+    visit->failure = (struct failure){0};
+    bytes_clear(&visit->credential);
+    bytes_clear(&visit->presented);
     make(visit);
     if (visit->verdict == STORE_CREDENTIAL_ACCEPTED) {
         (void)!bytes_append(&visit->presented, visit->credential.data, visit->credential.length);
         visit->verdict = check(visit);
+    }
+}
+
+/* Learns as whom the daemon knows this process, from a credential to itself. A daemon may be
+ * starting anew, or be busy with others. */
+static void run_first_visit(void *subject) {
+    struct visit *visit = subject;
+    struct instant last = instant_after(clock_now(), visit->persistence);
+    const struct timespec pause = {.tv_nsec = FIRST_VISIT_PAUSE_MILLISECONDS * 1000000L};
+    try_first_visit(visit);
+    while (visit->verdict == STORE_CREDENTIAL_UNCHECKED && instant_is_before(clock_now(), last)) {
+        (void)nanosleep(&pause, NULL);
+        try_first_visit(visit);
     }
 }
 
@@ -113,6 +135,7 @@ static enum failure_code visit_first(struct munge_identity *identity,
     const struct store_proof proof = self_addressed();
     struct visit *visit = visit_new(identity);
     visit->is_first = true;
+    visit->persistence = settings->persistence;
     struct slice job = slice_from_string(identity->job);
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->own);
     store_credential_payload(&proof, job, STORE_CREDENTIAL_OF_CLIENT, &visit->expected);
@@ -135,12 +158,28 @@ static enum failure_code visit_first(struct munge_identity *identity,
 /* Life. */
 
 static enum failure_code find_socket(const char *socket, struct failure *failure) {
-    return access(socket, F_OK) == 0
-               ? FAILURE_NONE
-               : failure_set(failure, FAILURE_MISSING,
-                     "there is no socket of munge's daemon at %s; start munged, or in a container "
-                     "mount its directory, or set MUSTER_MUNGE_SOCKET",
-                     socket);
+    if (access(socket, F_OK) == 0) {
+        return FAILURE_NONE;
+    }
+    int error = errno;
+    if (error != ENOENT && error != ENOTDIR) {
+        return failure_set(failure, FAILURE_UNSUPPORTED, "cannot look for munge's socket %s: %s",
+            socket, strerror(error));
+    }
+    return failure_set(failure, FAILURE_MISSING,
+        "there is no socket of munge's daemon at %s; start munged, or in a container mount its "
+        "directory, or set MUSTER_MUNGE_SOCKET",
+        socket);
+}
+
+static enum failure_code load_library(const struct munge_identity_settings *settings,
+    struct munge_identity *identity, struct failure *failure) {
+    struct failure cause = {0};
+    if (munge_library_load(settings->library, &identity->library, &cause) == FAILURE_NONE) {
+        return FAILURE_NONE;
+    }
+    return failure_set(failure, FAILURE_UNSUPPORTED, "munge's socket is at %s: %s",
+        identity->socket, cause.message);
 }
 
 enum failure_code munge_identity_open(const struct munge_identity_settings *settings,
@@ -150,9 +189,9 @@ enum failure_code munge_identity_open(const struct munge_identity_settings *sett
     identity->socket = memory_duplicate_string(socket);
     identity->job = memory_duplicate_string(settings->job);
     identity->key = (struct store_key){.draw = draw, .context = identity, .kind = STORE_KEY_MUNGE};
-    enum failure_code code = munge_library_load(settings->library, &identity->library, failure);
+    enum failure_code code = find_socket(socket, failure);
     if (code == FAILURE_NONE) {
-        code = find_socket(socket, failure);
+        code = load_library(settings, identity, failure);
     }
     if (code == FAILURE_NONE) {
         code = visit_first(identity, settings, failure);

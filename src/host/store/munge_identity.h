@@ -14,15 +14,17 @@
 struct munge_identity;
 
 struct munge_identity_settings {
-    const char *library; /* a file for tests; NULL: libmunge.so.2 */
-    const char *socket;  /* the daemon's; NULL: MUNGE_LIBRARY_SOCKET */
-    const char *job;     /* as all its nodes call it */
-    struct duration patience;
+    const char *library;              /* a file for tests; NULL: libmunge.so.2 */
+    const char *socket;               /* the daemon's; NULL: MUNGE_LIBRARY_SOCKET */
+    const char *job;                  /* as all its nodes call it */
+    struct duration persistence;      /* how long a daemon is asked again that does not serve */
+    struct duration patience;         /* how long one is waited for that does not answer */
     const struct errand_watch *watch; /* as errand_run_within */
 };
 
-/* Has munge make a credential and check it. FAILURE_MISSING when there is no library or no socket,
- * FAILURE_SYSTEM with munge's words, or as errand_run_within. */
+/* Has munge make a credential and check it. FAILURE_MISSING when there is no socket,
+ * FAILURE_UNSUPPORTED when there is no library for it, or it cannot be looked at; else there is a
+ * daemon's socket: FAILURE_SYSTEM with munge's words, or as errand_run_within. */
 __attribute__((warn_unused_result)) enum failure_code munge_identity_open(
     const struct munge_identity_settings *settings, struct munge_identity **out_identity,
     struct failure *failure);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/store/store_peer.h"
 
+#include "host/store/store_probation.h"
+
 struct store_peer *store_peer_of(struct tcp_stream *stream) {
     return (struct store_peer *)(void *)stream;
 }
@@ -25,7 +27,8 @@ void store_peers_remove_ended(struct store_peers *peers) {
 
 void store_peers_report_connections(struct store_peers *peers) {
     if (peers->observer.connections != NULL) {
-        peers->observer.connections(peers->observer.context, peers->open_count);
+        peers->observer.connections(
+            peers->observer.context, peers->open_count - peers->unproven.count);
     }
 }
 
@@ -35,6 +38,7 @@ void store_peer_forget(struct store_peer *peer) {
         errands_drop(peers->errands, peer->errand);
         peer->errand = NULL;
     }
+    store_probation_end(peer);
     store_table_disconnect(peers->table, &peer->connection);
     store_reader_clear(&peer->reader);
     store_presence_leave(peers->presence, &peer->holder);

@@ -2,7 +2,8 @@
 /* One client of a store server, and the server's clients together, as the parts of
  * host/store/store_peers share them; no other module may read or write them. store_peers has the
  * beginning and the life of the clients, store_service carries out their requests, store_debtors
- * says whose buffers are given up, store_lookout looks whose machine is gone. This module has the
+ * says whose buffers are given up, store_lookout looks whose machine is gone, store_probation has
+ * those that have not proved themselves. This module has the
  * end of a client, whoever ends it. */
 #ifndef MUSTER_HOST_STORE_STORE_PEER_H
 #define MUSTER_HOST_STORE_STORE_PEER_H
@@ -50,6 +51,13 @@ struct store_peers {
     struct tcp_stream_pool pool;
     struct store_peer *first;
     struct store_peer *looked_at; /* the first of store_lookout's */
+    struct {
+        struct event_timer *timer; /* NULL: no proof is wanted */
+        struct store_peer *oldest;
+        struct store_peer *newest;
+        size_t count;
+        size_t maximum;
+    } unproven; /* store_probation's */
     size_t open_count;
     size_t peer_count;          /* open ones, and closed ones that the loop still holds */
     struct store_peer *current; /* the peer whose requests are being carried out; may be NULL */
@@ -72,6 +80,10 @@ struct store_peer {
     struct store_peer *looked_at_next; /* these are store_lookout's, until is_calm */
     struct store_peer *looked_at_before;
     bool is_looked_at;
+    bool is_on_probation; /* these are store_probation's */
+    struct store_peer *unproven_next;
+    struct store_peer *unproven_before;
+    struct instant came_at;
     struct connection_silence silence; /* while it holds a presence key */
     bool is_agent;                     /* of Muster's, as it has said */
     bool is_turned_away;               /* a stranger: it has got the answer for strangers */

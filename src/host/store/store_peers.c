@@ -13,6 +13,7 @@
 #include "host/store/store_debtors.h"
 #include "host/store/store_lookout.h"
 #include "host/store/store_peer.h"
+#include "host/store/store_probation.h"
 #include "host/store/store_service.h"
 
 /* What one client may send in one turn of the loop. One request is never divided. */
@@ -124,6 +125,9 @@ struct store_peers *store_peers_new(
     bytes_init(&peers->replies, limits->queued_reply_bytes);
     bytes_init(&peers->single, limits->queued_reply_bytes);
     set_served_key(peers);
+    if (settings->key != NULL && !settings->guards_only_own_keys) {
+        store_probation_init(peers, settings->unproven_maximum);
+    }
     return peers;
 }
 
@@ -133,6 +137,7 @@ void store_peers_free(struct store_peers *peers) {
     }
     peers->observer = (struct store_server_observer){0};
     store_peers_close_all(peers);
+    store_probation_clear(peers);
     errands_free(peers->errands);
     store_room_clear(&peers->room);
     store_table_free(peers->table);
@@ -189,6 +194,7 @@ void store_peers_add(struct store_peers *peers, int fd_taken, const union tcp_ad
     peer->address = *address;
     store_reader_init(&peer->reader, &peers->limits);
     tcp_address_host(address, peer->reader.proof.client_address);
+    store_probation_begin(peer);
     link_peer(peers, peer);
 }
 

@@ -13,6 +13,7 @@
 #include "core/store/connection_silence.h"
 #include "host/store/client_log.h"
 #include "host/store/store_peers.h"
+#include "host/network/address_list.h"
 #include "host/network/socket_owner.h"
 #include "host/network/tcp_acceptor.h"
 #include "host/network/tcp_address.h"
@@ -26,12 +27,18 @@ struct store_server {
     struct tcp_acceptor *acceptors[1 + LOCAL_LISTENER_MOST];
     size_t acceptor_count;
     int port;
-    int asking_fd; /* socket_owner_open; -1 also where every user is served */
-    bool is_local; /* see the settings */
+    int asking_fd; /* socket_owner_open; -1 also where everybody is served */
+    bool is_local; /* these as in the settings */
+    bool is_for_this_user;
     struct store_admission *admission;
     char *offered_key;    /* or NULL */
     bool is_turning_away; /* new connections are closed, because there are too many */
 };
+
+/* Whether it matters who has connected. */
+static bool is_choosy(const struct store_server *server) {
+    return server->is_local || server->is_for_this_user || server->admission != NULL;
+}
 
 /* Whether the server itself looks whose machine is gone. */
 static bool judges_silence(const struct store_server_settings *settings) {
@@ -57,47 +64,57 @@ static void look(void *context) {
         instant_after(now, pause));
 }
 
-/* Whether the process at the other end, which is of this machine, belongs to this user or to root.
- * Where the kernel does not tell, everybody does. A client that waits for the answer to its
- * handshake is still there. */
-static bool is_this_users(const struct store_server *server, const union tcp_address *own,
-    const union tcp_address *peer) {
-    uid_t user;
-    switch (socket_owner_ask(server->asking_fd, own, peer, &user)) {
-    case SOCKET_OWNER_UNKNOWN:
-        return true;
-    case SOCKET_OWNER_GONE:
-        return false;
-    case SOCKET_OWNER_USER:
-        break;
-    }
-    return user == 0 || user == geteuid();
-}
-
 static const char not_of_the_round[] =
     "turned away, as will be all from its address: no node of this round has it (where it is a "
     "worker's, behind address translation, --worker-store-from user on all nodes serves it)";
 
-/* Why a client is not served, or NULL. Empty: that was said before. */
+static const char another_users[] = "turned away: it is a process of another user of this machine "
+                                    "(--worker-store-from any would serve it)";
+
+static const char nobodys[] =
+    "turned away: its address is this machine's, but no process here has the other end, so nobody "
+    "can tell whose it is (address translation, or another network namespace; --worker-store-from "
+    "any would serve it)";
+
+static const char not_said[] = "";
+
+/* Why a client is not served that is not known to be a process of this user; or NULL. */
+static const char *objection_to_stranger(const struct store_server *server, enum socket_owner owner,
+    const union tcp_address *own, const union tcp_address *peer) {
+    bool is_here = tcp_address_is_this_machine(peer, own) || address_list_is_of_interface(peer);
+    if (is_here) {
+        return owner == SOCKET_OWNER_ELSEWHERE && server->is_for_this_user ? nobodys : NULL;
+    }
+    if (server->is_local) {
+        return "turned away: this store serves its own machine only, whose job has no other node";
+    }
+    if (server->admission == NULL || store_admission_admits(server->admission, peer)) {
+        return NULL;
+    }
+    return store_admission_is_news(server->admission, peer) ? not_of_the_round : not_said;
+}
+
+/* Why a client is not served, or NULL. The kernel is asked first whose the other end is: addresses
+ * do not tell, as a process may choose any of this machine's. Where the kernel does not tell, all
+ * of this machine's processes are served. A client that has gone is not spoken of: it was perhaps
+ * only looking whether the port is open. */
 static const char *objection_to(
     const struct store_server *server, int fd, const union tcp_address *peer) {
     union tcp_address own = {0};
     socklen_t length = sizeof own;
-    bool is_here =
-        getsockname(fd, &own.any, &length) == 0 && tcp_address_is_this_machine(peer, &own);
-    if (server->is_local && !is_here) {
-        return "turned away: this store serves its own machine only, whose job has no other node";
+    uid_t user;
+    if (getsockname(fd, &own.any, &length) != 0) {
+        return not_said;
     }
-    if (is_here && server->asking_fd >= 0 && !is_this_users(server, &own, peer)) {
-        return "turned away: it is a process of another user of this machine "
-               "(--worker-store-from any would serve it)";
+    enum socket_owner owner = socket_owner_ask(server->asking_fd, fd, &own, peer, &user);
+    if (owner == SOCKET_OWNER_USER) {
+        bool is_served = !server->is_for_this_user || user == 0 || user == geteuid();
+        return is_served ? NULL : another_users;
     }
-    bool is_admitted =
-        is_here || server->admission == NULL || store_admission_admits(server->admission, peer);
-    if (!is_admitted) {
-        return store_admission_is_news(server->admission, peer) ? not_of_the_round : "";
+    if (owner == SOCKET_OWNER_GONE && server->is_for_this_user) {
+        return not_said;
     }
-    return NULL;
+    return objection_to_stranger(server, owner, &own, peer);
 }
 
 static void accepted(void *context, int fd_taken, const union tcp_address *peer) {
@@ -106,8 +123,7 @@ static void accepted(void *context, int fd_taken, const union tcp_address *peer)
         close(fd_taken);
         return;
     }
-    bool is_choosy = server->is_local || server->asking_fd >= 0 || server->admission != NULL;
-    const char *objection = is_choosy ? objection_to(server, fd_taken, peer) : NULL;
+    const char *objection = is_choosy(server) ? objection_to(server, fd_taken, peer) : NULL;
     if (objection != NULL) {
         close(fd_taken);
         if (objection[0] != '\0') {
@@ -124,6 +140,7 @@ static enum failure_code add_acceptor(struct store_server *server, struct event_
         .listening_fd = listening_fd,
         .name = "store",
         .log = settings->log,
+        .kept = settings->kept_descriptors,
         .accepted = accepted,
         .context = server,
     };
@@ -186,7 +203,8 @@ enum failure_code store_server_new(struct event_loop *loop, int listening_fd_tak
     server->port = tcp_address_port(&address);
     server->is_local = settings->is_local;
     server->admission = settings->admission;
-    server->asking_fd = settings->is_for_this_user ? socket_owner_open() : -1;
+    server->is_for_this_user = settings->is_for_this_user;
+    server->asking_fd = is_choosy(server) ? socket_owner_open() : -1;
     server->peers = store_peers_new(loop, &completed);
     server->offered_key = memory_duplicate_string(settings->offered_key);
     if (settings->standby_key == NULL) {

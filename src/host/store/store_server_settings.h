@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/duration.h"
 #include "base/log.h"
@@ -31,7 +32,8 @@ struct store_server_observer {
     void (*silent)(void *context, const char *name);
     /* A client that holds no presence key has written the watched key. */
     void (*watched_written)(void *context);
-    /* The number of open connections has changed (it is 0 at first). A thread reports it after all
+    /* The number of open connections has changed (it is 0 at first). Where everything needs a
+     * proof, those that have not proved themselves do not count. A thread reports it after all
      * other events. */
     void (*connections)(void *context, size_t count);
     void *context;
@@ -53,6 +55,10 @@ struct store_server_settings {
     /* With a key clients have to prove that they have the job's token (wire/store/store_proof), and
      * may do nothing but PING before. Outlives the server; NULL: anybody may do everything. */
     const struct store_key *key;
+    /* With a key: how many clients may be there that have not proved themselves (0: some). */
+    size_t unproven_maximum;
+    /* Descriptors that its clients do not get, beside those that the process keeps for itself. */
+    uint64_t kept_descriptors;
     /* With a key: only the agents' own keys (own_prefix) need a proof; else everything does. */
     bool guards_only_own_keys;
     /* Keys below this raw prefix (its leading '/' included) are presence keys, see

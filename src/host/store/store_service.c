@@ -6,6 +6,7 @@
 #include "host/store/munge_identity.h"
 #include "host/store/store_debtors.h"
 #include "host/store/store_lookout.h"
+#include "host/store/store_probation.h"
 #include "wire/store/store_reply_codec.h"
 
 /* What one client may get in one turn of the loop. */
@@ -75,9 +76,13 @@ static void update_presence(struct store_peer *peer, const struct store_request 
     }
 }
 
+static bool is_proven(const struct store_peer *peer) {
+    return peer->reader.proof.stage == STORE_PROOF_STAGE_PROVEN;
+}
+
 /* Who has proved to be of the job is Muster's: torchrun's nodes cannot prove anything. */
 static bool is_agent(const struct store_peer *peer) {
-    return peer->is_agent || peer->reader.proof.stage == STORE_PROOF_STAGE_PROVEN;
+    return peer->is_agent || is_proven(peer);
 }
 
 /* A node that would join the job, and does not speak as an agent of Muster's does. */
@@ -121,6 +126,8 @@ static void report_watched_write(
 
 static void apply(struct store_peer *peer, const struct store_request *request) {
     struct store_peers *peers = peer->peers;
+    bool is_trusted = peers->gate.key == NULL || is_proven(peer);
+    peer->connection.hidden_prefix = is_trusted ? (struct slice){0} : peers->gate.guarded_prefix;
     store_effects_reset(&peers->effects);
     store_table_apply(peers->table, &peer->connection, request, &peers->effects);
     tally_add(peers->operations, 1);
@@ -169,6 +176,7 @@ static void munge_has_answered(
     peer->errand = NULL;
     struct store_proof_step step =
         store_credential_verdict_given(&peer->reader.proof, answer, &reply);
+    store_probation_note(peer);
     tcp_stream_send(&peer->stream, bytes_slice(&reply));
     bytes_clear(&reply);
     if (step.outcome == STORE_PROOF_FAILED) {
@@ -208,6 +216,7 @@ static size_t serve_one(struct store_peer *peer, struct slice input, size_t *out
     struct store_reading reading;
     enum failure_code code = store_reader_next(&peer->reader, &peers->gate, input, &reading);
     (void)!bytes_append(&peers->replies, reading.reply, reading.reply_length);
+    store_probation_note(peer);
     if (code == FAILURE_NONE && reading.presented.length > 0) {
         ask_munge(peer, reading.presented);
         return peer->stream.is_closed ? 0 : reading.decoded.consumed;

@@ -213,6 +213,8 @@ static enum failure_code build_health(struct building *building) {
     build_health_timeout(building);
     config->health_address = option_copy_unless_empty(
         text_list_variable(building->environment, "MUSTER_HEALTH_CHECK_ADDRESS"));
+    config->health_hosts = option_copy_unless_empty(
+        text_list_variable(building->environment, "MUSTER_HEALTH_CHECK_HOSTS"));
     if (port == NULL) {
         return FAILURE_NONE;
     }

@@ -19,6 +19,7 @@ static bool is_loopback_only(const struct launch_config *config, const char *nam
     bool is_ipv4_loopback =
         own.any.sa_family == AF_INET && own.ipv4.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
     assert_int_equal(server.is_local, is_ipv4_loopback);
+    assert_int_equal(server.is_for_this_user, is_ipv4_loopback && !config->is_store_for_every_user);
     return is_ipv4_loopback;
 }
 
@@ -26,7 +27,9 @@ static void only_a_local_job_listens_on_loopback_alone(void **state) {
     (void)state;
     const struct launch_config local = {.is_local = true};
     const struct launch_config other = {.is_local = false};
+    const struct launch_config shared = {.is_local = true, .is_store_for_every_user = true};
     assert_true(is_loopback_only(&local, "localhost"));
+    assert_true(is_loopback_only(&shared, "localhost"));
     assert_false(is_loopback_only(&other, "localhost"));
 }
 

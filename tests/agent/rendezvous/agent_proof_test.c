@@ -14,8 +14,8 @@ struct fixture {
 };
 
 /* With the socket of a made-up daemon; NULL: none. */
-static enum failure_code open_proof(
-    struct fixture *fixture, enum launch_auth auth, const char *socket) {
+static enum failure_code open_proof_with(
+    struct fixture *fixture, enum launch_auth auth, const char *socket, const char *library) {
     *fixture = (struct fixture){.config = {.auth = auth}};
     temporary_tree_init(&fixture->tree);
     remembered_log_init(&fixture->log);
@@ -28,9 +28,14 @@ static enum failure_code open_proof(
         .run_id = "job",
         .loop = fixture->loop,
         .log = &fixture->log.log,
-        .munge_library = FAKE_MUNGE,
+        .munge_library = library,
     };
     return agent_proof_open(&settings, &fixture->proof, &fixture->failure);
+}
+
+static enum failure_code open_proof(
+    struct fixture *fixture, enum launch_auth auth, const char *socket) {
+    return open_proof_with(fixture, auth, socket, FAKE_MUNGE);
 }
 
 static void end(struct fixture *fixture) {
@@ -78,9 +83,27 @@ static void a_machine_without_munge_goes_on_where_nobody_asked_for_it(void **sta
     assert_null(agent_proof_key(fixture.proof));
     assert_true(remembered_log_has(&fixture.log, "munge is not to be had: there is no socket"));
     end(&fixture);
-    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7.6"), FAILURE_NONE);
+}
+
+/* Any user of the machine can keep a daemon busy. */
+static void a_daemon_that_does_not_serve_does_not_open_the_job(void **state) {
+    (void)state;
+    struct fixture fixture;
+    assert_int_equal(open_proof(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7.6"), FAILURE_SYSTEM);
+    assert_null(fixture.proof);
+    assert_non_null(strstr(fixture.failure.message, fixture.config.munge_socket));
+    assert_non_null(strstr(fixture.failure.message, "made-up munge is away"));
+    assert_non_null(strstr(fixture.failure.message, "with --auth none on all nodes"));
+    end(&fixture);
+}
+
+static void a_socket_without_a_library_is_said(void **state) {
+    (void)state;
+    struct fixture fixture;
+    assert_int_equal(open_proof_with(&fixture, LAUNCH_AUTH_MUNGE_HERE, "red.7", "no-such-library"),
+        FAILURE_NONE);
     assert_null(agent_proof_key(fixture.proof));
-    assert_true(remembered_log_has(&fixture.log, "made-up munge is away"));
+    assert_true(remembered_log_has(&fixture.log, "munge's socket is at "));
     end(&fixture);
 }
 
@@ -98,6 +121,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_way_has_its_kind_of_key),
     cmocka_unit_test(no_proof_is_no_key),
     cmocka_unit_test(a_machine_without_munge_goes_on_where_nobody_asked_for_it),
+    cmocka_unit_test(a_daemon_that_does_not_serve_does_not_open_the_job),
+    cmocka_unit_test(a_socket_without_a_library_is_said),
     cmocka_unit_test(who_asks_for_munge_learns_why_there_is_none),
 };
 

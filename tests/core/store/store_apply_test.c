@@ -156,6 +156,19 @@ static void keys_with_values_are_counted_and_listed(void **state) {
     assert_true(slice_equals(reply->list.items[1], S("/k")));
 }
 
+static void keys_that_are_hidden_from_a_client_are_not_in_its_list(void **state) {
+    struct store_fixture *store = *state;
+    apply_value(store, 0, STORE_SET, S("/agents/secret"), S("x"));
+    apply_value(store, 0, STORE_SET, S("/worker"), S("x"));
+    store->clients[1].hidden_prefix = S("/agents/");
+    apply_key(store, 1, STORE_LIST_KEYS, S(""));
+    const struct store_reply *reply = assert_reply(store, 0, 1, STORE_REPLY_KEYS);
+    assert_int_equal(reply->list.count, 1);
+    assert_true(slice_equals(reply->list.items[0], S("/worker")));
+    apply_key(store, 0, STORE_LIST_KEYS, S(""));
+    assert_int_equal(assert_reply(store, 0, 0, STORE_REPLY_KEYS)->list.count, 2);
+}
+
 /* Queues. */
 
 static void assert_pop(
@@ -465,6 +478,7 @@ static const struct CMUnitTest tests[] = {
     store_test(deleting_says_whether_there_was_a_value),
     store_test(several_keys_are_written_and_read_in_order),
     store_test(keys_with_values_are_counted_and_listed),
+    store_test(keys_that_are_hidden_from_a_client_are_not_in_its_list),
     store_test(items_leave_in_the_order_they_came),
     store_test(a_queue_with_items_counts_as_a_key_that_is_there),
     store_test(each_item_releases_one_waiter),

@@ -83,7 +83,40 @@ static void machine_has_a_loopback_address(void **state) {
     address_list_clear(&list);
 }
 
+static union tcp_address address_of(const char *text) {
+    union tcp_address address;
+    size_t count;
+    assert_int_equal(tcp_address_resolve(text, 1, &address, 1, &count, NULL), FAILURE_NONE);
+    return address;
+}
+
+static void addresses_of_this_machine_are_told_from_others(void **state) {
+    (void)state;
+    static const char *const own[] = {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"};
+    static const char *const others[] = {"192.0.2.77", "::ffff:192.0.2.77", "2001:db8::77"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        union tcp_address address = address_of(own[i]);
+        assert_true(tcp_address_may_be_here(&address));
+        assert_true(address_list_is_of_interface(&address));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        union tcp_address address = address_of(others[i]);
+        assert_false(address_list_is_of_interface(&address));
+    }
+    struct address_list interfaces = address_list_of_interfaces();
+    for (size_t i = 0; i < interfaces.count; i++) {
+        struct text text = {0};
+        network_address_format(&interfaces.items[i], &text);
+        union tcp_address address = address_of(text_string(&text));
+        assert_true(network_address_is_link_local(&interfaces.items[i]) ||
+                    address_list_is_of_interface(&address));
+        text_clear(&text);
+    }
+    address_list_clear(&interfaces);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(addresses_of_this_machine_are_told_from_others),
     cmocka_unit_test(address_resolves_to_itself),
     cmocka_unit_test(only_an_address_is_read_without_asking),
     cmocka_unit_test(canonical_name_is_given_when_asked_for),

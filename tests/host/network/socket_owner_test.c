@@ -16,16 +16,31 @@ struct connection {
     union tcp_address peer;
 };
 
-static void connect_to(struct connection *connection, const char *host_or_null, int family) {
+static union tcp_address address_of(const char *text, int port) {
+    union tcp_address address;
+    size_t count;
+    assert_int_equal(tcp_address_resolve(text, port, &address, 1, &count, NULL), FAILURE_NONE);
+    return address;
+}
+
+/* A client that is bound to `from` (NULL: as the kernel chooses) and to `device` (NULL: none) goes
+ * to `to`, where somebody listens on `at` (NULL: everywhere). */
+static void connect_from(struct connection *connection, const char *device, const char *from,
+    const char *at, const char *to) {
     int port;
     assert_int_equal(
-        tcp_listener_open(host_or_null, 0, &connection->listening_fd, &port, NULL), FAILURE_NONE);
-    union tcp_address address = {0};
-    size_t count;
-    assert_int_equal(tcp_address_resolve(
-                         family == AF_INET ? "127.0.0.1" : "::1", port, &address, 1, &count, NULL),
-        FAILURE_NONE);
-    connection->client = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        tcp_listener_open(at, 0, &connection->listening_fd, &port, NULL), FAILURE_NONE);
+    union tcp_address address = address_of(to, port);
+    connection->client = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (device != NULL) {
+        assert_int_equal(setsockopt(connection->client, SOL_SOCKET, SO_BINDTODEVICE, device,
+                             (socklen_t)strlen(device)),
+            0);
+    }
+    if (from != NULL) {
+        union tcp_address source = address_of(from, 0);
+        assert_int_equal(bind(connection->client, &source.any, sizeof source), 0);
+    }
     assert_int_equal(connect(connection->client, &address.any, sizeof address), 0);
     socklen_t length = sizeof connection->peer;
     connection->server = accept(connection->listening_fd, &connection->peer.any, &length);
@@ -40,55 +55,109 @@ static void disconnect(struct connection *connection) {
     close(connection->listening_fd);
 }
 
-static void expect_this_user(const char *host_or_null, int family) {
-    struct connection connection = {0};
-    connect_to(&connection, host_or_null, family);
+static enum socket_owner owner_of(const struct connection *connection, uid_t *out_user) {
     int fd = socket_owner_open();
     assert_true(fd >= 0);
-    uid_t user = (uid_t)-2;
-    assert_int_equal(
-        socket_owner_ask(fd, &connection.own, &connection.peer, &user), SOCKET_OWNER_USER);
-    assert_int_equal(user, geteuid());
+    enum socket_owner owner =
+        socket_owner_ask(fd, connection->server, &connection->own, &connection->peer, out_user);
     close(fd);
+    return owner;
+}
+
+static void expect_this_user(const char *device, const char *from, const char *at, const char *to) {
+    struct connection connection = {0};
+    connect_from(&connection, device, from, at, to);
+    uid_t user = (uid_t)-2;
+    assert_int_equal(owner_of(&connection, &user), SOCKET_OWNER_USER);
+    assert_int_equal(user, geteuid());
     disconnect(&connection);
 }
 
 static void the_user_of_the_other_end_is_told(void **state) {
     (void)state;
-    expect_this_user("127.0.0.1", AF_INET);
-    expect_this_user("::1", AF_INET6);
-    expect_this_user(NULL, AF_INET); /* IPv4 on an IPv6 socket */
+    expect_this_user(NULL, NULL, "127.0.0.1", "127.0.0.1");
+    expect_this_user(NULL, NULL, "::1", "::1");
+    expect_this_user(NULL, NULL, NULL, "127.0.0.1"); /* IPv4 on an IPv6 socket */
+    expect_this_user(NULL, NULL, NULL, "::ffff:127.0.0.1");
+}
+
+static void it_does_not_matter_which_addresses_of_this_machine_the_ends_have(void **state) {
+    (void)state;
+    expect_this_user(NULL, "127.0.0.2", "127.0.0.1", "127.0.0.1");
+    expect_this_user(NULL, "127.0.0.2", NULL, "127.77.0.3");
+    expect_this_user(NULL, "::ffff:127.0.0.2", NULL, "::ffff:127.0.0.1");
+}
+
+static void an_end_that_is_bound_to_a_device_is_found(void **state) {
+    (void)state;
+    expect_this_user("lo", NULL, "127.0.0.1", "127.0.0.1");
+    expect_this_user("lo", NULL, "::1", "::1");
+}
+
+static void expect_gone(bool resets, bool has_listener_there) {
+    struct connection connection = {0};
+    connect_from(&connection, NULL, "127.0.0.2", NULL, "127.0.0.1");
+    const struct linger at_once = {1, 0};
+    if (resets) {
+        assert_int_equal(
+            setsockopt(connection.client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    }
+    close(connection.client);
+    connection.client = -1;
+    int port = tcp_address_port(&connection.peer);
+    int listening_fd = -1;
+    if (has_listener_there) {
+        assert_int_equal(
+            tcp_listener_open("127.0.0.2", port, &listening_fd, &port, NULL), FAILURE_NONE);
+    }
+    uid_t user;
+    assert_int_equal(owner_of(&connection, &user), SOCKET_OWNER_GONE);
+    close(listening_fd);
+    disconnect(&connection);
 }
 
 static void an_end_that_has_been_closed_is_nobodys(void **state) {
     (void)state;
+    expect_gone(false, false);
+}
+
+static void an_end_that_was_reset_is_nobodys(void **state) {
+    (void)state;
+    expect_gone(true, false);
+}
+
+/* The kernel names it when it is asked for a connection that is over. */
+static void a_socket_that_listens_at_its_port_now_is_not_the_other_end(void **state) {
+    (void)state;
+    expect_gone(true, true);
+}
+
+static void a_kernel_that_does_not_find_this_end_either_cannot_tell(void **state) {
+    (void)state;
     struct connection connection = {0};
-    connect_to(&connection, "127.0.0.1", AF_INET);
-    close(connection.client);
-    connection.client = -1;
+    connect_from(&connection, NULL, NULL, "127.0.0.1", "127.0.0.1");
+    connection.peer = address_of("192.0.2.77", 5);
     int fd = socket_owner_open();
     uid_t user;
+    /* this end is not found with that address either, so the kernel seems not to tell */
     assert_int_equal(
-        socket_owner_ask(fd, &connection.own, &connection.peer, &user), SOCKET_OWNER_GONE);
+        socket_owner_ask(fd, connection.server, &connection.own, &connection.peer, &user),
+        SOCKET_OWNER_UNKNOWN);
+    assert_int_equal(
+        socket_owner_ask(-1, connection.server, &connection.own, &connection.peer, &user),
+        SOCKET_OWNER_UNKNOWN);
     close(fd);
     disconnect(&connection);
 }
 
-static void a_connection_that_is_not_there_is_unknown(void **state) {
-    (void)state;
-    union tcp_address own = {.ipv4 = {.sin_family = AF_INET, .sin_port = htons(1)}};
-    union tcp_address peer = {.ipv4 = {.sin_family = AF_INET, .sin_port = htons(2)}};
-    int fd = socket_owner_open();
-    uid_t user;
-    assert_int_equal(socket_owner_ask(fd, &own, &peer, &user), SOCKET_OWNER_UNKNOWN);
-    assert_int_equal(socket_owner_ask(-1, &own, &peer, &user), SOCKET_OWNER_UNKNOWN);
-    close(fd);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_user_of_the_other_end_is_told),
+    cmocka_unit_test(it_does_not_matter_which_addresses_of_this_machine_the_ends_have),
+    cmocka_unit_test(an_end_that_is_bound_to_a_device_is_found),
     cmocka_unit_test(an_end_that_has_been_closed_is_nobodys),
-    cmocka_unit_test(a_connection_that_is_not_there_is_unknown),
+    cmocka_unit_test(an_end_that_was_reset_is_nobodys),
+    cmocka_unit_test(a_socket_that_listens_at_its_port_now_is_not_the_other_end),
+    cmocka_unit_test(a_kernel_that_does_not_find_this_end_either_cannot_tell),
 };
 
 UNIT_TESTS(tests)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include "host/loop/descriptor_limit.h"
 #include "host/raw_client.h"
 #include "host/remembered_log.h"
 #include "host/network/tcp_acceptor.h"
@@ -124,7 +125,38 @@ static void without_descriptors_clients_are_turned_away_and_told_once(void **sta
     tear_down(&fixture);
 }
 
+static void what_the_process_keeps_no_client_gets(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    struct rlimit before;
+    int next = dup(0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    rlim_t used = (rlim_t)next + 4; /* two clients, and their two ends here */
+    rlim_t kept = used / 3;         /* no more than a fourth of all */
+    struct rlimit tight = {.rlim_cur = used + kept, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    descriptor_limit_keep(kept);
+    int clients[3];
+    for (int i = 0; i < 3; i++) {
+        clients[i] = client_connect(fixture.port);
+        turn_until_accepted(&fixture, i < 2 ? i + 1 : 2);
+    }
+    client_expect_close(fixture.loop, clients[2]);
+    assert_int_equal(fixture.accepted_count, 2);
+    assert_int_equal(fixture.log.count, 1);
+    assert_true(remembered_log_has(&fixture.log, "the rest is kept for this process itself"));
+    descriptor_limit_keep(0);
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 3; i++) {
+        close(clients[i]);
+    }
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_the_process_keeps_no_client_gets),
     cmocka_unit_test(clients_are_handed_over_with_their_address),
     cmocka_unit_test(drain_accepts_without_the_loop),
     cmocka_unit_test(without_descriptors_clients_are_turned_away_and_told_once),

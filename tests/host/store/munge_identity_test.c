@@ -157,7 +157,9 @@ static void what_keeps_munge_from_being_used_is_said(void **state) {
     assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_MISSING);
     assert_non_null(strstr(failure.message, "at /nowhere/socket; start munged"));
     settings.library = "libnowhere.so.2";
-    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_MISSING);
+    settings.socket = "/dev/null"; /* it is not looked at before there is a library */
+    assert_int_equal(munge_identity_open(&settings, &identity, &failure), FAILURE_UNSUPPORTED);
+    assert_non_null(strstr(failure.message, "munge's socket is at /dev/null: "));
     assert_non_null(strstr(failure.message, "libnowhere.so.2"));
     assert_null(identity);
     assert_null(munge_identity_key(NULL));

@@ -245,11 +245,13 @@ static void the_environment_says_where_probes_are_answered(void **state) {
     assert_int_equal(config->health_timeout.nanoseconds, 60000000000);
     text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "8080");
     text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_ADDRESS", "::1");
+    text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_HOSTS", "a,b");
     text_list_set_variable(&environment, "MUSTER_HEALTH_CHECK_TIMEOUT", "2.5");
     config = config_of("t.py");
     assert_true(config->serves_health);
     assert_int_equal(config->health_port, 8080);
     assert_string_equal(config->health_address, "::1");
+    assert_string_equal(config->health_hosts, "a,b");
     assert_int_equal(config->health_timeout.nanoseconds, 2500000000);
     assert_int_equal(config->warnings.count, 0);
     text_list_set_variable(&environment, "TORCHELASTIC_HEALTH_CHECK_PORT", "70000");
