@@ -5,6 +5,7 @@
 
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_neighbours.h"
+#include "agent/rendezvous/agent_program.h"
 #include "agent/rendezvous/agent_root_cause.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
@@ -20,6 +21,7 @@ struct agent_record {
     struct agent_succession *succession; /* … a register decides who hosts it */
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
+    struct agent_program *program;
     struct agent_unready *unready;
     struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
@@ -52,6 +54,7 @@ static void take_connected(struct agent_record *record, struct rendezvous_event 
     record->is_lost = false;
     agent_store_host_stop_asking(record->host);
     event.connected.is_host = agent_store_host_is_hosting(record->host);
+    agent_program_take_connected(record->program);
     post(record, event);
 }
 
@@ -89,8 +92,11 @@ static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
     if (record->succession != NULL && agent_succession_take(record->succession, event)) {
         record->is_calling_roll = false;
-        if (event->kind == RENDEZVOUS_EVENT_CONNECTED && record->connected != NULL) {
-            record->connected(record->connected_context);
+        if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+            agent_program_take_connected(record->program);
+            if (record->connected != NULL) {
+                record->connected(record->connected_context);
+            }
         }
     } else if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         take_connected(record, *event);
@@ -158,6 +164,11 @@ static void list_looked_for(void *context, struct slice text) {
 static void doubted(void *context, bool is_doubted) {
     struct agent_record *record = context;
     agent_succession_doubt(record->succession, is_doubted);
+}
+
+static void judged(void *context, const char *misplaced) {
+    post_membership(context,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_MISPLACED, .reason = misplaced});
 }
 
 static void left(void *context) {
@@ -237,6 +248,20 @@ static struct agent_learned_list *make_learned_list(struct agent_record *record)
     return agent_learned_list_new(record->backend, &settings);
 }
 
+static struct agent_program *make_program(struct agent_record *record) {
+    struct agent_program_settings settings = {
+        .config = record->settings->config,
+        .run_id = record->settings->preparation->run_id,
+        .where = record->settings->node->membership.where,
+        .address = record->settings->node->membership.address,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+        .judged = judged,
+        .context = record,
+    };
+    return agent_program_new(record->backend, &settings);
+}
+
 /* Half as long again as an agent waits before it writes its next sign of life. */
 static struct agent_neighbours *make_neighbours(struct agent_record *record) {
     int64_t interval = record->settings->config->dynamic.settings.keep_alive_interval.nanoseconds;
@@ -292,6 +317,7 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->root_cause = make_root_cause(record);
     record->learned_list = make_learned_list(record);
     record->neighbours = make_neighbours(record);
+    record->program = make_program(record);
     record->unready =
         agent_unready_new(record->backend, settings->preparation->run_id, answer_timeout(record));
     return FAILURE_NONE;
@@ -306,6 +332,7 @@ void agent_record_free(struct agent_record *record) {
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
     agent_neighbours_free(record->neighbours);
+    agent_program_free(record->program);
     agent_unready_free(record->unready);
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
@@ -413,6 +440,14 @@ void agent_record_publish_learned_list(struct agent_record *record, struct slice
     if (record->settings->config->dynamic.file == NULL) {
         agent_learned_list_publish(record->learned_list, text);
     }
+}
+
+void agent_record_note_world(struct agent_record *record, const struct rendezvous_effect *effect) {
+    agent_program_take_world(record->program, effect);
+}
+
+void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking) {
+    agent_program_take_parking(record->program, parking);
 }
 
 void agent_record_look_for_neighbours(struct agent_record *record) {

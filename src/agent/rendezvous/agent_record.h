@@ -31,6 +31,9 @@ void agent_record_perform_succession(
     struct agent_record *record, const struct succession_effect *effect);
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect);
 
+/* This node is in a world (WORLD), or waits beside one: see agent_program. */
+void agent_record_note_world(struct agent_record *record, const struct rendezvous_effect *effect);
+void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking);
 /* See agent_rendezvous_look_for_neighbours, and the function after it. */
 void agent_record_look_for_neighbours(struct agent_record *record);
 void agent_record_stop_looking_for_neighbours(struct agent_record *record);

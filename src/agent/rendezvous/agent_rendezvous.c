@@ -273,8 +273,19 @@ void agent_rendezvous_note_effect(
     if (effect->part == NODE_RENDEZVOUS) {
         rendezvous_diary_follow(&rendezvous->diary,
             node_machine_rendezvous(rendezvous->settings.machine), &effect->rendezvous);
+        if (effect->rendezvous.kind == RENDEZVOUS_EFFECT_WORLD) {
+            agent_record_note_world(rendezvous->record, &effect->rendezvous);
+        }
     } else if (rendezvous->settings.node->membership.kind == MEMBERSHIP_ALONE) {
         note_effect_alone(rendezvous, effect);
+    }
+}
+
+void agent_rendezvous_note_step(
+    struct agent_rendezvous *rendezvous, const struct node_event *event) {
+    if (event->part == NODE_RENDEZVOUS && rendezvous->record != NULL) {
+        agent_record_note_parking(rendezvous->record,
+            rendezvous_machine_parking(node_machine_rendezvous(rendezvous->settings.machine)));
     }
 }
 

@@ -63,6 +63,10 @@ void agent_rendezvous_note_event(
 void agent_rendezvous_note_effect(
     struct agent_rendezvous *rendezvous, const struct node_effect *effect);
 
+/* The machine has taken the event. */
+void agent_rendezvous_note_step(
+    struct agent_rendezvous *rendezvous, const struct node_event *event);
+
 /* Carries out an effect that is not internal, of any machine but the agent's; NOTE is written to
  * the log, SETTLED does nothing. */
 void agent_rendezvous_perform(
