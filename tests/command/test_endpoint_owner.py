@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which node the endpoint names is found out even where names become known late, or never."""
 
+import re
 import time
 
 import pytest
@@ -64,3 +65,24 @@ def test_an_endpoint_of_another_machine_is_not_recognised(make_job, network):
     end = job.start("node1", on=network.hosts[0]).finish()
     assert end.status == 1 and "hosting the store" not in end.err, end
     assert 'host "node1.elsewhere" is not known' in end.err
+
+
+def test_a_name_of_several_machines_is_said_by_each_of_them(make_job, network):
+    """The name of a headless service has the addresses of all its pods, and each takes it for its own."""
+    network.name_hosts(network.hosts, {"node1": "node1 service", "node2": "node2 service"})
+    job = make_job("service")
+    for name, host, other in zip(("node1", "node2"), network.hosts, reversed(network.hosts)):
+        node = job.start(name, on=host)
+        node.wait_for_log("is the name of several machines")
+        assert re.search(rf"^W.*this one's address, and .*\b{re.escape(other.address)}\b.*POD-0\.service", node.err(), re.M)
+
+
+def test_a_name_of_one_machine_with_several_addresses_is_not_complained_of(make_job, network):
+    one = network.hosts[0]
+    network.name_hosts(network.hosts, {"node1": "node1 head"})
+    one.run("ip", "address", "add", "10.78.0.1/24", "dev", "eth0")
+    network.hosts_file.write_text(network.hosts_file.read_text() + "10.78.0.1 head\n")
+    job = make_job("head")
+    node = job.start("node1", on=one)
+    job.wait_for_world("node1").end()
+    assert job.succeeds() and "several machines" not in node.err(), job.tell()

@@ -15,7 +15,8 @@ struct agent_store_host {
     struct agent_store_host_settings settings;
     struct agent_hosted_store *store; /* NULL: not hosted here, yet or ever */
     struct endpoint_owner *owner;     /* NULL: no longer asked, or never */
-    struct event_timer *asking;       /* again */
+    bool is_asked_for_others;         /* the owner, which is kept until it has answered */
+    struct event_timer *asking;       /* again; NULL: no longer */
     struct backoff backoff;           /* as a connection is tried */
     bool is_own;                      /* the endpoint; the port may be another's */
     bool is_taken;                    /* the port, and that was said */
@@ -81,8 +82,51 @@ static void ask_later(struct agent_store_host *host) {
         host->asking, instant_after(event_loop_now(host->loop), backoff_next(&host->backoff)));
 }
 
+/* Each of these machines takes the name for its own, and hosts a store there. */
+static void warn_of_others(const struct agent_store_host *host, const char *others) {
+    const struct launch_config *config = host->settings.config;
+    log_warning(host->settings.log,
+        "--rdzv-endpoint %s:%d is the name of several machines: it has this one's address, and %s; "
+        "each of them hosts a store of its own, and none finds the others%s; give all nodes the "
+        "name or the address of one machine (where this is a headless service of Kubernetes: of "
+        "its first pod, as POD-0.%s)",
+        config->dynamic.host, config->dynamic.port, others,
+        config->minimum_nodes == 1 ? ", so this may be one job of one node on each machine" : "",
+        config->dynamic.host);
+}
+
+static void free_owner(struct agent_store_host *host) {
+    endpoint_owner_free(host->owner);
+    host->owner = NULL;
+}
+
+static void others_answered(void *context, const char *others) {
+    struct agent_store_host *host = context;
+    host->is_asked_for_others = false;
+    if (others[0] != '\0') {
+        warn_of_others(host, others);
+    }
+    if (host->asking == NULL) {
+        free_owner(host);
+    }
+}
+
+/* Nobody waits for the answer. */
+static void ask_for_others(struct agent_store_host *host) {
+    struct failure failure = {0};
+    host->is_asked_for_others =
+        endpoint_owner_ask_for_others(host->owner, &failure) == FAILURE_NONE;
+    if (!host->is_asked_for_others) {
+        log_warning(host->settings.log, "cannot find out whether the endpoint is one machine: %s",
+            failure.message);
+    }
+}
+
 static void owner_answered(void *context, bool is_own) {
     struct agent_store_host *host = context;
+    if (is_own && !host->is_own) {
+        ask_for_others(host);
+    }
     host->is_own = is_own;
     if (is_own && try_port(host)) {
         agent_store_host_stop_asking(host);
@@ -106,8 +150,10 @@ static void ask(void *context) {
 
 static enum failure_code begin_asking(struct agent_store_host *host, struct failure *failure) {
     const struct launch_config *config = host->settings.config;
-    struct endpoint_owner_settings owner = {
-        .host = config->dynamic.host, .answered = owner_answered, .context = host};
+    struct endpoint_owner_settings owner = {.host = config->dynamic.host,
+        .answered = owner_answered,
+        .shared = others_answered,
+        .context = host};
     enum failure_code code = FAILURE_NONE;
     host->is_own = endpoint_owner_is_plain(config->dynamic.host, config->local_address);
     if (host->is_own && try_port(host)) {
@@ -125,10 +171,11 @@ static enum failure_code begin_asking(struct agent_store_host *host, struct fail
 }
 
 void agent_store_host_stop_asking(struct agent_store_host *host) {
-    endpoint_owner_free(host->owner);
     event_timer_free(host->asking);
-    host->owner = NULL;
     host->asking = NULL;
+    if (!host->is_asked_for_others) {
+        free_owner(host);
+    }
 }
 
 /* Life. */
@@ -170,6 +217,7 @@ void agent_store_host_free(struct agent_store_host *host) {
         return;
     }
     agent_store_host_stop_asking(host);
+    free_owner(host);
     agent_hosted_store_free(host->store);
     free(host);
 }
