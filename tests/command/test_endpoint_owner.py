@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which node the endpoint names is found out even where names become known late, or never."""
 
+import contextlib
 import re
+import socket
+import threading
 import time
 
 import pytest
@@ -86,3 +89,41 @@ def test_a_name_of_one_machine_with_several_addresses_is_not_complained_of(make_
     node = job.start("node1", on=one)
     job.wait_for_world("node1").end()
     assert job.succeeds() and "several machines" not in node.err(), job.tell()
+
+
+ANSWERS = {
+    "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "nothing": None,
+    "the end": b"",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_a_program_at_the_endpoint_that_is_no_store_is_said_long_before_the_join_timeout(muster, answer):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept = []
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    kept.append(client)
+                    if answer is not None:
+                        client.sendall(answer)
+                        client.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        job = Job(muster, "1:2", port=server.getsockname()[1])  # which would wait for 600 s
+        node = job.start("node1")
+        node.wait_for_log("is taken on this machine by a program that is no store")
+        node.kill()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_an_endpoint_that_is_no_nodes_is_said_with_what_helps(muster):
+    job = Job(muster, 2, host="192.0.2.200", conf=["join_timeout=1"])
+    end = job.start("node1").finish()
+    assert end.status == 1, end
+    assert "192.0.2.200 is no address of any node that has come" in end.err
+    assert "is_host=true, or --local-addr 192.0.2.200" in end.err

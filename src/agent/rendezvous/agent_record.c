@@ -68,10 +68,17 @@ static char *explain_loss(const struct agent_record *record, const char *reason)
         return text_format("this node is cut off from the job's store at %s: %s", where, reason);
     }
     bool is_file = record->settings->config->dynamic.file != NULL;
-    return text_format("%s%s", reason,
+    struct text hint = {0};
+    if (record->host != NULL) {
+        agent_store_host_write_hint(record->host, &hint);
+    }
+    char *text = text_format("%s%s%s", reason,
         is_file ? ""
                 : "; is --rdzv-endpoint right, and has the node it names, which hosts the "
-                  "store, been started?");
+                  "store, been started?",
+        text_string(&hint));
+    text_clear(&hint);
+    return text;
 }
 
 static void take_loss(struct agent_record *record, struct rendezvous_event event) {
@@ -120,6 +127,25 @@ static void now_hosting(void *context) {
     tell_hosting(record);
     rendezvous_backend_redirect(record->backend, agent_store_host_address(record->host),
         agent_store_host_port(record->host));
+}
+
+static void write_obstacle(void *context, struct text *out) {
+    const struct agent_record *record = context;
+    if (record->backend != NULL) {
+        rendezvous_backend_write_obstacle(record->backend, out);
+    }
+}
+
+void agent_record_write_obstacle(const struct agent_record *record, struct text *out) {
+    struct text obstacle = {0};
+    rendezvous_backend_write_obstacle(record->backend, &obstacle);
+    if (obstacle.length > 0) {
+        text_append(out, text_string(&obstacle));
+        if (record->host != NULL) {
+            agent_store_host_write_hint(record->host, out);
+        }
+    }
+    text_clear(&obstacle);
 }
 
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
@@ -290,6 +316,7 @@ static enum failure_code host_store(struct agent_record *record, struct failure 
         .gone = node_gone,
         .record_written = stranger_wrote,
         .wished = node_wished,
+        .write_obstacle = write_obstacle,
         .context = record,
     };
     enum failure_code code = agent_store_host_new(record->loop, &settings, &record->host, failure);

@@ -10,6 +10,9 @@
 #include "host/loop/random_seed.h"
 #include "host/network/endpoint_owner.h"
 
+/* A store on this machine has answered by then. */
+#define TAKEN_SAID_MILLISECONDS 1500
+
 struct agent_store_host {
     struct event_loop *loop;
     struct agent_store_host_settings settings;
@@ -20,6 +23,9 @@ struct agent_store_host {
     struct backoff backoff;           /* as a connection is tried */
     bool is_own;                      /* the endpoint; the port may be another's */
     bool is_taken;                    /* the port, and that was said */
+    bool is_foreign_said;             /* that no store is there */
+    bool is_anothers;                 /* the endpoint, as far as is known */
+    struct instant begun;
 };
 
 /* Hosting. */
@@ -122,12 +128,47 @@ static void ask_for_others(struct agent_store_host *host) {
     }
 }
 
+void agent_store_host_write_hint(const struct agent_store_host *host, struct text *out) {
+    const struct launch_dynamic *dynamic = &host->settings.config->dynamic;
+    if (host->store != NULL) {
+        return;
+    }
+    if (host->is_own && host->is_taken) {
+        text_append_format(out,
+            "; port %d is taken on this machine by a program that is no store: end it, or give all "
+            "nodes another port with --rdzv-endpoint",
+            dynamic->port);
+    } else if (host->is_anothers) {
+        text_append_format(out,
+            "; %s is no address of any node that has come: where a node is reached there all the "
+            "same, give it --rdzv-conf is_host=true, or --local-addr %s",
+            dynamic->host, dynamic->host);
+    }
+}
+
+static void warn_of_foreign_program(struct agent_store_host *host) {
+    struct text line = {0};
+    struct duration since = instant_until(host->begun, event_loop_now(host->loop));
+    if (host->is_foreign_said || !host->is_taken ||
+        since.nanoseconds < duration_from_milliseconds(TAKEN_SAID_MILLISECONDS).nanoseconds) {
+        return;
+    }
+    host->settings.write_obstacle(host->settings.context, &line);
+    if (line.length > 0) {
+        host->is_foreign_said = true;
+        agent_store_host_write_hint(host, &line);
+        log_warning(host->settings.log, "%s", text_string(&line));
+    }
+    text_clear(&line);
+}
+
 static void owner_answered(void *context, bool is_own) {
     struct agent_store_host *host = context;
     if (is_own && !host->is_own) {
         ask_for_others(host);
     }
     host->is_own = is_own;
+    host->is_anothers = !is_own;
     if (is_own && try_port(host)) {
         agent_store_host_stop_asking(host);
         host->settings.now_hosting(host->settings.context);
@@ -140,6 +181,7 @@ static void ask(void *context) {
     struct agent_store_host *host = context;
     struct failure failure = {0};
     if (host->is_own) {
+        warn_of_foreign_program(host);
         owner_answered(host, true);
     } else if (endpoint_owner_ask(host->owner, &failure) != FAILURE_NONE) {
         log_warning(
@@ -203,6 +245,7 @@ enum failure_code agent_store_host_new(struct event_loop *loop,
     struct agent_store_host *host = memory_allocate(sizeof *host);
     host->loop = loop;
     host->settings = *settings;
+    host->begun = event_loop_now(loop);
     enum failure_code code = host_if_told(host, failure);
     if (code != FAILURE_NONE) {
         agent_store_host_free(host);
