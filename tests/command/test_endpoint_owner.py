@@ -127,3 +127,40 @@ def test_an_endpoint_that_is_no_nodes_is_said_with_what_helps(muster):
     assert end.status == 1, end
     assert "192.0.2.200 is no address of any node that has come" in end.err
     assert "is_host=true, or --local-addr 192.0.2.200" in end.err
+
+
+def add_fast_network(network):
+    """Each machine has one more address, which a name of its own leads to."""
+    hosts = network.hosts_file.read_text()
+    for host in network.hosts:
+        host.run("ip", "address", "add", f"10.78.0.{host.number}/24", "dev", "eth0")
+        hosts += f"10.78.0.{host.number} {host.name}-fast\n"
+    network.hosts_file.write_text(hosts)
+
+
+@pytest.mark.parametrize("endpoint", ["node1-fast", "10.78.0.1"])
+@pytest.mark.parametrize("conf", [(), ("is_host=true",)])
+def test_workers_meet_where_the_nodes_have_met(make_job, network, endpoint, conf):
+    """The host's own name may lead into a network that the others cannot use."""
+    network.name_hosts(network.hosts)
+    add_fast_network(network)
+    job = make_job(endpoint)
+    one = job.start("node1", on=network.hosts[0], conf=conf)
+    one.wait_for_log("hosting the store")
+    job.start("node2", on=network.hosts[1], conf=["is_host=false"] if conf else [])
+    world = job.wait_for_world("node1", "node2")
+    assert world.store.rsplit(":", 1)[0] == endpoint
+    world.end()
+    assert job.succeeds()
+
+
+def test_workers_do_not_meet_at_a_name_of_several_machines(make_job, network):
+    network.name_hosts(network.hosts, {"node1": "node1 service", "node2": "node2 service"})
+    job = make_job("service", conf=["join_timeout=25"])
+    one = job.start("node1", on=network.hosts[0], conf=["is_host=true"])
+    one.wait_for_log("is the name of several machines")
+    job.start("node2", on=network.hosts[1], conf=["is_host=false"])
+    world = job.wait_for_world("node1", "node2")
+    assert not world.store.startswith("service:")
+    world.end()
+    assert job.succeeds()

@@ -148,6 +148,10 @@ void agent_record_write_obstacle(const struct agent_record *record, struct text 
     text_clear(&obstacle);
 }
 
+const char *agent_record_reached_name(const struct agent_record *record) {
+    return record->host != NULL ? agent_store_host_reached_name(record->host) : NULL;
+}
+
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
     post(context, (struct rendezvous_event){
                       .kind = RENDEZVOUS_EVENT_NODE_GONE, .gone = {*identity, has_finished}});

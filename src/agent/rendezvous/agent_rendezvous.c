@@ -127,6 +127,11 @@ static void host_connected(void *context) {
     agent_round_say_again(rendezvous->round);
 }
 
+static const char *reached_name(const void *context) {
+    const struct agent_rendezvous *rendezvous = context;
+    return agent_record_reached_name(rendezvous->record);
+}
+
 static enum failure_code open_record(
     struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
@@ -138,6 +143,7 @@ static enum failure_code open_record(
     }
     rendezvous->round = agent_round_new(
         loop, &rendezvous->settings, agent_record_backend(rendezvous->record), NULL);
+    agent_round_ask_for_name(rendezvous->round, reached_name, rendezvous);
     agent_record_tell_connected(rendezvous->record, host_connected, rendezvous);
     return FAILURE_NONE;
 }

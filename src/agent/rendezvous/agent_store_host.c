@@ -7,8 +7,10 @@
 #include "agent/rendezvous/agent_hosted_store.h"
 #include "base/backoff.h"
 #include "base/memory.h"
+#include "core/rendezvous/address_choice.h"
 #include "host/loop/random_seed.h"
 #include "host/network/endpoint_owner.h"
+#include "host/network/local_address.h"
 
 /* A store on this machine has answered by then. */
 #define TAKEN_SAID_MILLISECONDS 1500
@@ -22,9 +24,11 @@ struct agent_store_host {
     struct event_timer *asking;       /* again; NULL: no longer */
     struct backoff backoff;           /* as a connection is tried */
     bool is_own;                      /* the endpoint; the port may be another's */
+    bool is_plain;                    /* that it is, without the resolver */
     bool is_taken;                    /* the port, and that was said */
     bool is_foreign_said;             /* that no store is there */
     bool is_anothers;                 /* the endpoint, as far as is known */
+    bool is_reached_by_name;          /* this machine, by that of the endpoint */
     struct instant begun;
 };
 
@@ -110,6 +114,7 @@ static void others_answered(void *context, const char *others) {
     struct agent_store_host *host = context;
     host->is_asked_for_others = false;
     if (others[0] != '\0') {
+        host->is_reached_by_name = false;
         warn_of_others(host, others);
     }
     if (host->asking == NULL) {
@@ -169,6 +174,7 @@ static void owner_answered(void *context, bool is_own) {
     }
     host->is_own = is_own;
     host->is_anothers = !is_own;
+    host->is_reached_by_name |= is_own && !host->is_plain;
     if (is_own && try_port(host)) {
         agent_store_host_stop_asking(host);
         host->settings.now_hosting(host->settings.context);
@@ -198,6 +204,9 @@ static enum failure_code begin_asking(struct agent_store_host *host, struct fail
         .context = host};
     enum failure_code code = FAILURE_NONE;
     host->is_own = endpoint_owner_is_plain(config->dynamic.host, config->local_address);
+    host->is_plain = host->is_own;
+    host->is_reached_by_name =
+        host->is_own && local_address_is_beyond_loopback(config->dynamic.host);
     if (host->is_own && try_port(host)) {
         return FAILURE_NONE;
     }
@@ -220,6 +229,44 @@ void agent_store_host_stop_asking(struct agent_store_host *host) {
     }
 }
 
+/* A node that was told to host the store does not know whether the name is its own. Until it does,
+ * it goes by its own name. */
+static void told_host_answered(void *context, bool is_own) {
+    struct agent_store_host *host = context;
+    host->is_reached_by_name = is_own;
+    if (is_own) {
+        ask_for_others(host);
+    }
+    if (!host->is_asked_for_others) {
+        free_owner(host);
+    }
+}
+
+static void look_at_name(struct agent_store_host *host) {
+    struct failure failure = {0};
+    const struct launch_config *config = host->settings.config;
+    struct endpoint_owner_settings owner = {.host = config->dynamic.host,
+        .answered = told_host_answered,
+        .shared = others_answered,
+        .context = host};
+    if (endpoint_owner_is_plain(config->dynamic.host, config->local_address)) {
+        host->is_reached_by_name = local_address_is_beyond_loopback(config->dynamic.host);
+    } else if (endpoint_owner_new(host->loop, &owner, &host->owner, &failure) != FAILURE_NONE ||
+               endpoint_owner_ask(host->owner, &failure) != FAILURE_NONE) {
+        log_warning(
+            host->settings.log, "cannot find out whose the endpoint is: %s", failure.message);
+    }
+}
+
+const char *agent_store_host_reached_name(const struct agent_store_host *host) {
+    const char *name = host->settings.config->dynamic.host;
+    bool is_number = address_choice_is_number(name) && !local_address_is_beyond_loopback(name);
+    return host->store != NULL && host->is_reached_by_name && !host->is_asked_for_others &&
+                   !is_number
+               ? name
+               : NULL;
+}
+
 /* Life. */
 
 static enum failure_code host_if_told(struct agent_store_host *host, struct failure *failure) {
@@ -236,6 +283,7 @@ static enum failure_code host_if_told(struct agent_store_host *host, struct fail
                                      "give all nodes another port with --rdzv-endpoint, or "
                                      "this one is_host=false if the store is there");
     }
+    look_at_name(host);
     return FAILURE_NONE;
 }
 

@@ -59,6 +59,11 @@ void agent_store_host_stop_asking(struct agent_store_host *host);
  * machine's, and another program is there; or it is no node's, as far as this one can know. */
 void agent_store_host_write_hint(const struct agent_store_host *host, struct text *out);
 
+/* The name by which the others reach this machine, as they have reached the store: that of the
+ * endpoint, where this node hosts the store and the name is this machine's alone. Borrowed. NULL:
+ * it is not known. */
+const char *agent_store_host_reached_name(const struct agent_store_host *host);
+
 bool agent_store_host_is_hosting(const struct agent_store_host *host);
 /* Where this node finds the store: here, or at the endpoint. Borrowed. */
 const char *agent_store_host_address(const struct agent_store_host *host);
