@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_admission.h"
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_neighbours.h"
 #include "agent/rendezvous/agent_program.h"
@@ -22,6 +23,7 @@ struct agent_record {
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
     struct agent_program *program;
+    struct agent_admission *admission;
     struct agent_unready *unready;
     struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
@@ -292,6 +294,15 @@ static struct agent_program *make_program(struct agent_record *record) {
     return agent_program_new(record->backend, &settings);
 }
 
+static struct agent_admission *make_admission(struct agent_record *record) {
+    struct agent_admission_settings settings = {
+        .run_id = record->settings->preparation->run_id,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+    };
+    return agent_admission_new(record->loop, record->backend, &settings);
+}
+
 /* Half as long again as an agent waits before it writes its next sign of life. */
 static struct agent_neighbours *make_neighbours(struct agent_record *record) {
     int64_t interval = record->settings->config->dynamic.settings.keep_alive_interval.nanoseconds;
@@ -349,6 +360,7 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->learned_list = make_learned_list(record);
     record->neighbours = make_neighbours(record);
     record->program = make_program(record);
+    record->admission = make_admission(record);
     record->unready =
         agent_unready_new(record->backend, settings->preparation->run_id, answer_timeout(record));
     return FAILURE_NONE;
@@ -364,6 +376,7 @@ void agent_record_free(struct agent_record *record) {
     agent_learned_list_free(record->learned_list);
     agent_neighbours_free(record->neighbours);
     agent_program_free(record->program);
+    agent_admission_free(record->admission);
     agent_unready_free(record->unready);
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
@@ -479,6 +492,19 @@ void agent_record_note_world(struct agent_record *record, const struct rendezvou
 
 void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking) {
     agent_program_take_parking(record->program, parking);
+}
+
+void agent_record_note_admission(
+    struct agent_record *record, const struct rendezvous_admission *planned) {
+    agent_admission_note(record->admission, planned);
+}
+
+bool agent_record_look_for_admission(struct agent_record *record) {
+    return agent_admission_look(record->admission);
+}
+
+void agent_record_describe_admission(const struct agent_record *record, struct text *out) {
+    agent_admission_describe(record->admission, out);
 }
 
 void agent_record_look_for_neighbours(struct agent_record *record) {

@@ -289,10 +289,15 @@ void agent_rendezvous_note_effect(
 
 void agent_rendezvous_note_step(
     struct agent_rendezvous *rendezvous, const struct node_event *event) {
-    if (event->part == NODE_RENDEZVOUS && rendezvous->record != NULL) {
-        agent_record_note_parking(rendezvous->record,
-            rendezvous_machine_parking(node_machine_rendezvous(rendezvous->settings.machine)));
+    if (event->part != NODE_RENDEZVOUS || rendezvous->record == NULL) {
+        return;
     }
+    const struct rendezvous_machine *machine =
+        node_machine_rendezvous(rendezvous->settings.machine);
+    struct rendezvous_admission planned =
+        rendezvous_machine_admission(machine, event->rendezvous.now);
+    agent_record_note_parking(rendezvous->record, rendezvous_machine_parking(machine));
+    agent_record_note_admission(rendezvous->record, &planned);
 }
 
 /* What is carried out. */
@@ -404,9 +409,20 @@ bool agent_rendezvous_is_in_round(
     return is_in;
 }
 
+void agent_rendezvous_describe_admission(
+    const struct agent_rendezvous *rendezvous, struct text *out) {
+    if (rendezvous->record != NULL) {
+        agent_record_describe_admission(rendezvous->record, out);
+    }
+}
+
 bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
     const struct rendezvous_machine *machine =
         node_machine_rendezvous(rendezvous->settings.machine);
+    if (rendezvous->record != NULL &&
+        rendezvous_machine_parking(machine) == RENDEZVOUS_WAITS_FOR_ROUND) {
+        return agent_record_look_for_admission(rendezvous->record);
+    }
     return rendezvous->record != NULL && rendezvous_machine_is_in_round(machine) &&
            agent_record_look_for_unready(rendezvous->record, rendezvous_machine_state(machine));
 }

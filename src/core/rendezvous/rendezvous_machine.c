@@ -106,6 +106,11 @@ const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_
     return &machine->view.seen;
 }
 
+struct rendezvous_admission rendezvous_machine_admission(
+    const struct rendezvous_machine *machine, struct instant now) {
+    return rendezvous_growth_admission(&machine->growth, now, machine->settings.scale_up_interval);
+}
+
 enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machine *machine) {
     const struct rendezvous_node *self = rendezvous_view_self(&machine->view);
     if (self == NULL || machine->view.seen.is_closed || machine->place.is_in_world) {

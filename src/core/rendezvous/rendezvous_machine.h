@@ -97,6 +97,7 @@
 #include "core/rendezvous/node_identity.h"
 #include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_growth.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_wish.h"
 
@@ -341,6 +342,9 @@ bool rendezvous_machine_is_in_round(const struct rendezvous_machine *machine);
  * the store, or has not ranked the round, knows of none. */
 void rendezvous_machine_list_unready(
     const struct rendezvous_machine *machine, struct text_list *out_names);
+/* When this node is to admit the nodes that wait, for reports. */
+struct rendezvous_admission rendezvous_machine_admission(
+    const struct rendezvous_machine *machine, struct instant now);
 /* Whether this node waits beside the world of others, as the record says that it saw last. */
 enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machine *machine);
 /* Whether other nodes may begin a world without this one when it is silent. Nobody does so where it
