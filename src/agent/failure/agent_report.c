@@ -112,7 +112,8 @@ int agent_report_signal_status(const struct launch_config *config, int signal) {
                                                           : SIGNAL_EXIT_BASE + signal;
 }
 
-/* Another node's account may be a stranger's, and a job that has failed never ends as if it had not.
+/* Another node's account may be a stranger's, and a job that has failed never ends as if it had
+ * not.
  */
 static int exit_status(const struct launch_config *config, const struct failure_account *root) {
     bool has_ended = root->start_message == NULL && root->stuck.nanoseconds == 0;
