@@ -130,6 +130,11 @@ static bool is_in_round(void *context, struct text_list *out_unready) {
     return agent_rendezvous_is_in_round(agent->rendezvous, out_unready);
 }
 
+static void describe_admission(void *context, struct text *out) {
+    const struct agent *agent = context;
+    agent_rendezvous_describe_admission(agent->rendezvous, out);
+}
+
 static bool ask_who_is_unready(void *context) {
     const struct agent *agent = context;
     return agent_rendezvous_look_for_unready(agent->rendezvous);
@@ -164,6 +169,7 @@ static void tell_while_joining(struct agent *agent) {
     if (kind == MEMBERSHIP_CHANGING) { /* fixed nodes have no record, and no neighbours there */
         settings.waited = has_waited;
         settings.ask_before = ask_who_is_unready;
+        settings.admission = describe_admission;
         settings.ended = waits_no_longer;
         agent_joining_expect(agent->config, agent->environment, &agent->expected_nodes);
     }

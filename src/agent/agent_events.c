@@ -271,6 +271,7 @@ static void step(struct agent *agent, const struct node_event *event) {
     }
     agent_rendezvous_note_event(agent->rendezvous, event);
     node_machine_step(agent->node, &effects);
+    agent_rendezvous_note_step(agent->rendezvous, event);
     if (event->part == NODE_AGENT) {
         tell_of_step(agent, &event->agent, before);
     }

@@ -2,6 +2,7 @@
 """Nodes that come when a job is already running, or when it is full."""
 
 import random
+import re
 import time
 
 from support.nodes import wait_until
@@ -133,3 +134,13 @@ def test_a_node_that_comes_and_dies_before_it_is_admitted_disturbs_nobody(make_j
     world.end()
     assert job.succeeds()
     assert job.is_newest(world)
+
+
+def test_a_node_that_waits_for_its_admission_is_told_why_and_for_how_long(make_job):
+    job = make_job("1:2", "--scale-up", "100")
+    host = job.start_host("node1")
+    job.wait_for_world("node1")
+    newcomer = job.start("node2")
+    newcomer.wait_for_log("node1 (join_timeout: 600 s); the next are let in in ")
+    assert re.search(r"let in in \d+ s, as --scale-up says", newcomer.err()), newcomer.err()
+    assert re.search(r"^I.*a node waits for a place in the world: the next are let in in \d+ s", host.err(), re.M)

@@ -110,3 +110,54 @@ def test_the_port_that_was_taken_is_shown_without_being_asked_for(muster):
     assert re.search(r"--rdzv-endpoint HOST:[1-9]\d*", node.err()), job.tell()
     world.end()
     assert job.succeeds()
+
+
+def end_of_second_job(job, **how):
+    """A job runs; another agent was given the same --rdzv-id, and waits beside it until it is over."""
+    job.start_host("node1")
+    world = job.wait_for_world("node1")
+    second = job.start("node2", **how)
+    second.wait_for_log("this one is a spare")
+    world.end()
+    assert job.started[0].finish().status == 0
+    assert [worker.node for worker in job.workers()] == ["node1"]
+    return second.finish()
+
+
+def test_a_spare_that_was_not_needed_is_told_that_its_program_never_ran(make_job_anywhere):
+    end = end_of_second_job(make_job_anywhere(1))
+    assert end.status == 0 and "two jobs" not in end.err, end
+    assert re.search(r"^W.*ended well without this node: its program never ran", end.err, re.M), end
+
+
+def test_a_second_job_of_one_machine_does_not_end_as_if_it_had_run(make_job_anywhere):
+    end = end_of_second_job(make_job_anywhere(1), address="node1")
+    assert end.status == 1, end
+    assert re.search(r"^W.*this one is a spare.*is on this machine, process \d+: if these are two jobs", end.err, re.M)
+    assert re.search(r"^W.*the program of this node never ran", end.err, re.M)
+
+
+def test_a_job_with_another_command_does_not_end_as_if_it_had_run(make_job_anywhere, muster):
+    other = muster.script("other.sh", "touch other\n")
+    end = end_of_second_job(make_job_anywhere(1), script=other)
+    assert end.status == 1 and not (muster.scratch / "other").exists(), end
+    assert re.search(r"^W.*this one is a spare.*with other arguments: if these are two jobs", end.err, re.M)
+
+
+def test_three_jobs_of_one_name_are_one_that_runs_and_two_that_fail(make_job):
+    job = make_job(1)
+    job.start_host("node1")
+    world = job.wait_for_world("node1")
+    others = [job.start(name, address="node1") for name in ("node2", "node3")]
+    for other in others:
+        other.wait_for_log("this one is a spare")
+    world.end()
+    assert job.statuses() == {"node1": 0, "node2": 1, "node3": 1}
+
+
+def test_two_commands_of_one_machine_in_one_world_are_said(make_job, muster):
+    job = make_job("1:2")
+    job.start_host("node1")
+    job.wait_for_world("node1")
+    job.start("node2", address="node1", script=muster.script("other.sh", "exit 0\n"))
+    job.wait_for_log_of_any("they are one world now; if these are two jobs")

@@ -112,12 +112,16 @@ int agent_report_signal_status(const struct launch_config *config, int signal) {
                                                           : SIGNAL_EXIT_BASE + signal;
 }
 
+/* Another node's account may be a stranger's, and a job that has failed never ends as if it had
+ * not.
+ */
 static int exit_status(const struct launch_config *config, const struct failure_account *root) {
     bool has_ended = root->start_message == NULL && root->stuck.nanoseconds == 0;
     if (config->exit_code == LAUNCH_EXIT_CODE_TORCHRUN || !has_ended) {
         return EXIT_JOB_FAILED;
     }
-    return root->exit.is_signal ? SIGNAL_EXIT_BASE + root->exit.value : root->exit.value;
+    int status = root->exit.is_signal ? SIGNAL_EXIT_BASE + root->exit.value : root->exit.value;
+    return status != 0 ? status : EXIT_JOB_FAILED;
 }
 
 static struct failure_report_entry make_entry(const struct failure_account *account) {

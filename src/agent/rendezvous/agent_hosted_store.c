@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "core/rendezvous/presence_watch.h"
 #include "core/rendezvous/rendezvous_key.h"
+#include "core/rendezvous/rendezvous_spare.h"
 #include "host/rendezvous/rendezvous_backend.h"
 #include "host/store/store_thread.h"
 #include "wire/rendezvous/delegation_text.h"
@@ -289,8 +290,27 @@ static void begin_change(struct agent_hosted_store *store, bool is_to_serve,
     presence_watch_clear(&store->presences);
 }
 
+/* The job is that of the node that hosts its store: its settings and its program are those of the
+ * job, whoever is first to connect. */
+static void add_own_seeds(const struct agent_hosted_store *store, struct store_seeds *seeds) {
+    const struct launch_config *config = store->settings.config;
+    struct text key = {0};
+    struct text value = {0};
+    rendezvous_key_write_settings(store->settings.run_id, &key);
+    text_append_format(&value, "%d:%d", config->minimum_nodes, config->maximum_nodes);
+    store_seeds_add(seeds, text_string(&key), slice_from_string(text_string(&value)));
+    text_clear(&key);
+    text_clear(&value);
+    rendezvous_key_write_program(store->settings.run_id, &key);
+    rendezvous_spare_write_program(config, &value);
+    store_seeds_add(seeds, text_string(&key), slice_from_string(text_string(&value)));
+    text_clear(&key);
+    text_clear(&value);
+}
+
 void agent_hosted_store_serve(struct agent_hosted_store *store, struct store_seeds *seeds_taken,
     void (*done)(void *context), void *context) {
+    add_own_seeds(store, seeds_taken);
     begin_change(store, true, done, context);
     store_thread_serve(store->thread, seeds_taken, change_done, store);
 }
@@ -372,6 +392,9 @@ enum failure_code agent_hosted_store_open(struct event_loop *loop,
         return code;
     }
     if (!settings->stands_by) {
+        struct store_seeds seeds = {0};
+        add_own_seeds(store, &seeds);
+        store_thread_serve(store->thread, &seeds, NULL, NULL);
         begin_to_serve(store);
     }
     *out_store = store;

@@ -35,6 +35,9 @@ static void describe_record(
     } else {
         rendezvous_waiting_describe(state, settings->rendezvous, settings->expected, waited,
             event_loop_wall_time(joining->loop), out);
+        if (settings->admission != NULL && state->is_complete) {
+            settings->admission(settings->context, out);
+        }
     }
     text_list_clear(&unready);
 }

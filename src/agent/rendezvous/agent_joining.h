@@ -32,6 +32,8 @@ struct agent_joining_settings {
     /* Appends why the store is not reached; nothing when it is, or need not be. NULL: nobody knows.
      */
     void (*obstacle)(void *context, struct text *out);
+    /* Appends when this node is let into the world beside which it waits. NULL: nobody knows. */
+    void (*admission)(void *context, struct text *out);
     /* Called before something is said, so that what it says can be asked for. Returns whether it
      * is; then it is said a moment later. NULL: nothing is to be asked. */
     bool (*ask_before)(void *context);

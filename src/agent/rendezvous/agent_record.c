@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include "agent/rendezvous/agent_admission.h"
 #include "agent/rendezvous/agent_learned_list.h"
 #include "agent/rendezvous/agent_neighbours.h"
+#include "agent/rendezvous/agent_program.h"
 #include "agent/rendezvous/agent_root_cause.h"
 #include "agent/rendezvous/agent_store_host.h"
 #include "agent/rendezvous/agent_succession.h"
@@ -20,6 +22,8 @@ struct agent_record {
     struct agent_succession *succession; /* … a register decides who hosts it */
     struct agent_root_cause *root_cause;
     struct agent_learned_list *learned_list;
+    struct agent_program *program;
+    struct agent_admission *admission;
     struct agent_unready *unready;
     struct agent_neighbours *neighbours; /* NULL: with a register each job has a store of its own */
     struct event_timer *timer;
@@ -52,6 +56,7 @@ static void take_connected(struct agent_record *record, struct rendezvous_event 
     record->is_lost = false;
     agent_store_host_stop_asking(record->host);
     event.connected.is_host = agent_store_host_is_hosting(record->host);
+    agent_program_take_connected(record->program);
     post(record, event);
 }
 
@@ -65,10 +70,17 @@ static char *explain_loss(const struct agent_record *record, const char *reason)
         return text_format("this node is cut off from the job's store at %s: %s", where, reason);
     }
     bool is_file = record->settings->config->dynamic.file != NULL;
-    return text_format("%s%s", reason,
+    struct text hint = {0};
+    if (record->host != NULL) {
+        agent_store_host_write_hint(record->host, &hint);
+    }
+    char *text = text_format("%s%s%s", reason,
         is_file ? ""
                 : "; is --rdzv-endpoint right, and has the node it names, which hosts the "
-                  "store, been started?");
+                  "store, been started?",
+        text_string(&hint));
+    text_clear(&hint);
+    return text;
 }
 
 static void take_loss(struct agent_record *record, struct rendezvous_event event) {
@@ -89,8 +101,11 @@ static void told(void *context, const struct rendezvous_event *event) {
     struct agent_record *record = context;
     if (record->succession != NULL && agent_succession_take(record->succession, event)) {
         record->is_calling_roll = false;
-        if (event->kind == RENDEZVOUS_EVENT_CONNECTED && record->connected != NULL) {
-            record->connected(record->connected_context);
+        if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
+            agent_program_take_connected(record->program);
+            if (record->connected != NULL) {
+                record->connected(record->connected_context);
+            }
         }
     } else if (event->kind == RENDEZVOUS_EVENT_CONNECTED) {
         take_connected(record, *event);
@@ -114,6 +129,29 @@ static void now_hosting(void *context) {
     tell_hosting(record);
     rendezvous_backend_redirect(record->backend, agent_store_host_address(record->host),
         agent_store_host_port(record->host));
+}
+
+static void write_obstacle(void *context, struct text *out) {
+    const struct agent_record *record = context;
+    if (record->backend != NULL) {
+        rendezvous_backend_write_obstacle(record->backend, out);
+    }
+}
+
+void agent_record_write_obstacle(const struct agent_record *record, struct text *out) {
+    struct text obstacle = {0};
+    rendezvous_backend_write_obstacle(record->backend, &obstacle);
+    if (obstacle.length > 0) {
+        text_append(out, text_string(&obstacle));
+        if (record->host != NULL) {
+            agent_store_host_write_hint(record->host, out);
+        }
+    }
+    text_clear(&obstacle);
+}
+
+const char *agent_record_reached_name(const struct agent_record *record) {
+    return record->host != NULL ? agent_store_host_reached_name(record->host) : NULL;
 }
 
 static void node_gone(void *context, const struct node_identity *identity, bool has_finished) {
@@ -158,6 +196,11 @@ static void list_looked_for(void *context, struct slice text) {
 static void doubted(void *context, bool is_doubted) {
     struct agent_record *record = context;
     agent_succession_doubt(record->succession, is_doubted);
+}
+
+static void judged(void *context, const char *misplaced) {
+    post_membership(context,
+        (struct membership_event){.kind = MEMBERSHIP_EVENT_MISPLACED, .reason = misplaced});
 }
 
 static void left(void *context) {
@@ -237,6 +280,29 @@ static struct agent_learned_list *make_learned_list(struct agent_record *record)
     return agent_learned_list_new(record->backend, &settings);
 }
 
+static struct agent_program *make_program(struct agent_record *record) {
+    struct agent_program_settings settings = {
+        .config = record->settings->config,
+        .run_id = record->settings->preparation->run_id,
+        .where = record->settings->node->membership.where,
+        .address = record->settings->node->membership.address,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+        .judged = judged,
+        .context = record,
+    };
+    return agent_program_new(record->backend, &settings);
+}
+
+static struct agent_admission *make_admission(struct agent_record *record) {
+    struct agent_admission_settings settings = {
+        .run_id = record->settings->preparation->run_id,
+        .log = record->settings->log,
+        .answer_timeout = answer_timeout(record),
+    };
+    return agent_admission_new(record->loop, record->backend, &settings);
+}
+
 /* Half as long again as an agent waits before it writes its next sign of life. */
 static struct agent_neighbours *make_neighbours(struct agent_record *record) {
     int64_t interval = record->settings->config->dynamic.settings.keep_alive_interval.nanoseconds;
@@ -265,6 +331,7 @@ static enum failure_code host_store(struct agent_record *record, struct failure 
         .gone = node_gone,
         .record_written = stranger_wrote,
         .wished = node_wished,
+        .write_obstacle = write_obstacle,
         .context = record,
     };
     enum failure_code code = agent_store_host_new(record->loop, &settings, &record->host, failure);
@@ -292,6 +359,8 @@ enum failure_code agent_record_new(struct event_loop *loop,
     record->root_cause = make_root_cause(record);
     record->learned_list = make_learned_list(record);
     record->neighbours = make_neighbours(record);
+    record->program = make_program(record);
+    record->admission = make_admission(record);
     record->unready =
         agent_unready_new(record->backend, settings->preparation->run_id, answer_timeout(record));
     return FAILURE_NONE;
@@ -306,6 +375,8 @@ void agent_record_free(struct agent_record *record) {
     agent_root_cause_free(record->root_cause);
     agent_learned_list_free(record->learned_list);
     agent_neighbours_free(record->neighbours);
+    agent_program_free(record->program);
+    agent_admission_free(record->admission);
     agent_unready_free(record->unready);
     agent_store_host_free(record->host);
     agent_succession_free(record->succession);
@@ -413,6 +484,27 @@ void agent_record_publish_learned_list(struct agent_record *record, struct slice
     if (record->settings->config->dynamic.file == NULL) {
         agent_learned_list_publish(record->learned_list, text);
     }
+}
+
+void agent_record_note_world(struct agent_record *record, const struct rendezvous_effect *effect) {
+    agent_program_take_world(record->program, effect);
+}
+
+void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking) {
+    agent_program_take_parking(record->program, parking);
+}
+
+void agent_record_note_admission(
+    struct agent_record *record, const struct rendezvous_admission *planned) {
+    agent_admission_note(record->admission, planned);
+}
+
+bool agent_record_look_for_admission(struct agent_record *record) {
+    return agent_admission_look(record->admission);
+}
+
+void agent_record_describe_admission(const struct agent_record *record, struct text *out) {
+    agent_admission_describe(record->admission, out);
 }
 
 void agent_record_look_for_neighbours(struct agent_record *record) {

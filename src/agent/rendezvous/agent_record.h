@@ -31,6 +31,18 @@ void agent_record_perform_succession(
     struct agent_record *record, const struct succession_effect *effect);
 void agent_record_perform(struct agent_record *record, const struct rendezvous_effect *effect);
 
+/* This node is in a world (WORLD), or waits beside one: see agent_program. */
+void agent_record_note_world(struct agent_record *record, const struct rendezvous_effect *effect);
+void agent_record_note_parking(struct agent_record *record, enum rendezvous_parking parking);
+/* See agent_store_host_reached_name. */
+const char *agent_record_reached_name(const struct agent_record *record);
+/* See agent_admission. */
+void agent_record_note_admission(
+    struct agent_record *record, const struct rendezvous_admission *planned);
+bool agent_record_look_for_admission(struct agent_record *record);
+void agent_record_describe_admission(const struct agent_record *record, struct text *out);
+/* Appends why the job's store is not reached, while this node tries. */
+void agent_record_write_obstacle(const struct agent_record *record, struct text *out);
 /* See agent_rendezvous_look_for_neighbours, and the function after it. */
 void agent_record_look_for_neighbours(struct agent_record *record);
 void agent_record_stop_looking_for_neighbours(struct agent_record *record);

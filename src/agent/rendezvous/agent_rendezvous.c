@@ -127,6 +127,11 @@ static void host_connected(void *context) {
     agent_round_say_again(rendezvous->round);
 }
 
+static const char *reached_name(const void *context) {
+    const struct agent_rendezvous *rendezvous = context;
+    return agent_record_reached_name(rendezvous->record);
+}
+
 static enum failure_code open_record(
     struct event_loop *loop, struct agent_rendezvous *rendezvous, struct failure *failure) {
     const struct agent_rendezvous_settings *settings = &rendezvous->settings;
@@ -138,6 +143,7 @@ static enum failure_code open_record(
     }
     rendezvous->round = agent_round_new(
         loop, &rendezvous->settings, agent_record_backend(rendezvous->record), NULL);
+    agent_round_ask_for_name(rendezvous->round, reached_name, rendezvous);
     agent_record_tell_connected(rendezvous->record, host_connected, rendezvous);
     return FAILURE_NONE;
 }
@@ -273,9 +279,25 @@ void agent_rendezvous_note_effect(
     if (effect->part == NODE_RENDEZVOUS) {
         rendezvous_diary_follow(&rendezvous->diary,
             node_machine_rendezvous(rendezvous->settings.machine), &effect->rendezvous);
+        if (effect->rendezvous.kind == RENDEZVOUS_EFFECT_WORLD) {
+            agent_record_note_world(rendezvous->record, &effect->rendezvous);
+        }
     } else if (rendezvous->settings.node->membership.kind == MEMBERSHIP_ALONE) {
         note_effect_alone(rendezvous, effect);
     }
+}
+
+void agent_rendezvous_note_step(
+    struct agent_rendezvous *rendezvous, const struct node_event *event) {
+    if (event->part != NODE_RENDEZVOUS || rendezvous->record == NULL) {
+        return;
+    }
+    const struct rendezvous_machine *machine =
+        node_machine_rendezvous(rendezvous->settings.machine);
+    struct rendezvous_admission planned =
+        rendezvous_machine_admission(machine, event->rendezvous.now);
+    agent_record_note_parking(rendezvous->record, rendezvous_machine_parking(machine));
+    agent_record_note_admission(rendezvous->record, &planned);
 }
 
 /* What is carried out. */
@@ -356,7 +378,7 @@ void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, 
 
 void agent_rendezvous_write_obstacle(const struct agent_rendezvous *rendezvous, struct text *out) {
     if (rendezvous->record != NULL) {
-        rendezvous_backend_write_obstacle(agent_record_backend(rendezvous->record), out);
+        agent_record_write_obstacle(rendezvous->record, out);
     } else if (rendezvous->fixed != NULL) {
         agent_fixed_nodes_write_obstacle(rendezvous->fixed, out);
     }
@@ -387,9 +409,20 @@ bool agent_rendezvous_is_in_round(
     return is_in;
 }
 
+void agent_rendezvous_describe_admission(
+    const struct agent_rendezvous *rendezvous, struct text *out) {
+    if (rendezvous->record != NULL) {
+        agent_record_describe_admission(rendezvous->record, out);
+    }
+}
+
 bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous) {
     const struct rendezvous_machine *machine =
         node_machine_rendezvous(rendezvous->settings.machine);
+    if (rendezvous->record != NULL &&
+        rendezvous_machine_parking(machine) == RENDEZVOUS_WAITS_FOR_ROUND) {
+        return agent_record_look_for_admission(rendezvous->record);
+    }
     return rendezvous->record != NULL && rendezvous_machine_is_in_round(machine) &&
            agent_record_look_for_unready(rendezvous->record, rendezvous_machine_state(machine));
 }

@@ -63,6 +63,10 @@ void agent_rendezvous_note_event(
 void agent_rendezvous_note_effect(
     struct agent_rendezvous *rendezvous, const struct node_effect *effect);
 
+/* The machine has taken the event. */
+void agent_rendezvous_note_step(
+    struct agent_rendezvous *rendezvous, const struct node_event *event);
+
 /* Carries out an effect that is not internal, of any machine but the agent's; NOTE is written to
  * the log, SETTLED does nothing. */
 void agent_rendezvous_perform(
@@ -85,7 +89,10 @@ void agent_rendezvous_stop_looking_for_neighbours(struct agent_rendezvous *rende
  * addresses of those that are not ready, as far as it is known. */
 bool agent_rendezvous_is_in_round(
     const struct agent_rendezvous *rendezvous, struct text_list *out_unready);
-/* A moment before that is asked: asks the store, if it may know more. Returns whether it does. */
+/* Appends when this node is let into the world beside which it waits, if that is known. */
+void agent_rendezvous_describe_admission(
+    const struct agent_rendezvous *rendezvous, struct text *out);
+/* A moment before either is asked: asks the store, if it may know more. Returns whether it does. */
 bool agent_rendezvous_look_for_unready(struct agent_rendezvous *rendezvous);
 
 /* This node stood still, and its workers were ended: where nodes come and go, it gives up its

@@ -19,6 +19,8 @@ struct agent_round {
     /* Where another node may come to host the store: of the round, in their order, what was said,
      * and what was asked and is not answered. */
     struct pending *kept;
+    const char *(*reached)(const void *context); /* by which name; NULL: nobody knows */
+    const void *reached_context;
 };
 
 /* A request under way, or one that is kept. */
@@ -221,11 +223,22 @@ static void send_role_info(struct agent_round *round, const struct round_effect 
 
 /* The workers' store. */
 
+/* What others can reach is what they have reached, unless this node was given a name. A store that
+ * only this machine reaches listens at the node's own. */
+static const char *published_name(const struct agent_round *round) {
+    const struct launch_config *config = round->settings->config;
+    const char *reached = NULL;
+    if (round->reached != NULL && config->local_address == NULL && !config->is_local) {
+        reached = round->reached(round->reached_context);
+    }
+    return reached != NULL ? reached : round->settings->node->membership.address;
+}
+
 static void store_opened(void *context, int port) {
     struct agent_round *round = context;
     post(round, (struct round_event){.kind = ROUND_EVENT_STORE_OPENED,
                     .round = round->number,
-                    .opened = {round->settings->node->membership.address, port}});
+                    .opened = {published_name(round), port}});
 }
 
 static void store_failed(void *context, const char *reason) {
@@ -375,6 +388,12 @@ struct agent_round *agent_round_new(struct event_loop *loop,
     round->store = agent_worker_store_new(loop, &store);
     round->timer = event_timer_new(loop, timer_fired, round);
     return round;
+}
+
+void agent_round_ask_for_name(
+    struct agent_round *round, const char *(*reached)(const void *context), const void *context) {
+    round->reached = reached;
+    round->reached_context = context;
 }
 
 void agent_round_free(struct agent_round *round) {

@@ -18,10 +18,14 @@ struct agent_round;
 struct agent_round *agent_round_new(struct event_loop *loop,
     const struct agent_rendezvous_settings *settings, struct rendezvous_backend *backend,
     struct agent_fixed_nodes *fixed);
-/* NULL is fine. */
+/* `reached` says by which name others reach this machine, or NULL: it is not known. Without it the
+ * node's own name is published. */
+void agent_round_ask_for_name(
+    struct agent_round *round, const char *(*reached)(const void *context), const void *context);
 /* Another node hosts the store now: says again what this node has said in the round, and asks again
  * what has not been answered. */
 void agent_round_say_again(struct agent_round *round);
+/* NULL is fine. */
 void agent_round_free(struct agent_round *round);
 
 void agent_round_perform(struct agent_round *round, const struct round_effect *effect);

@@ -38,6 +38,8 @@ struct agent_store_host_settings {
     /* As in agent_hosted_store.h, where this job's nodes may delegate. */
     void (*wished)(
         void *context, const struct node_identity *identity, const struct rendezvous_wish *wish);
+    /* Appends why no store is reached at the endpoint, while this node tries. */
+    void (*write_obstacle)(void *context, struct text *out);
     void *context;
 };
 
@@ -52,6 +54,15 @@ void agent_store_host_free(struct agent_store_host *host);
 
 /* A store was found, or will not be looked for any longer: what is not hosted now never will be. */
 void agent_store_host_stop_asking(struct agent_store_host *host);
+
+/* Appends what else there is to say where no store is reached at the endpoint: it is this
+ * machine's, and another program is there; or it is no node's, as far as this one can know. */
+void agent_store_host_write_hint(const struct agent_store_host *host, struct text *out);
+
+/* The name by which the others reach this machine, as they have reached the store: that of the
+ * endpoint, where this node hosts the store and the name is this machine's alone. Borrowed. NULL:
+ * it is not known. */
+const char *agent_store_host_reached_name(const struct agent_store_host *host);
 
 bool agent_store_host_is_hosting(const struct agent_store_host *host);
 /* Where this node finds the store: here, or at the endpoint. Borrowed. */

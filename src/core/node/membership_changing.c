@@ -16,7 +16,7 @@ static membership_handler join, enter_barrier, announce_restart, doubt_failure, 
     tell_where_workers_meet, place, say_store_awaited, note_closing, look_why_job_failed,
     lose_rendezvous, believe_failure, end_last_word, seek_another_world, find_job_over,
     end_world_in_barrier, fail_barrier, ignore, pass_closed_barrier, leave_in_silence,
-    stay_in_barrier, leave_last;
+    stay_in_barrier, leave_last, note_misplaced;
 
 /* The handlers for every stage. Events that are in neither table are ignored. */
 static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = {
@@ -32,6 +32,7 @@ static membership_handler *const common_handlers[MEMBERSHIP_EVENT_KIND_COUNT] = 
     [MEMBERSHIP_EVENT_HOSTING_OVER] = membership_know_end_of_hosting,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = learn_root_cause,
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = tell_why_job_failed,
+    [MEMBERSHIP_EVENT_MISPLACED] = note_misplaced,
     [MEMBERSHIP_EVENT_LEFT] = leave_last,
     [MEMBERSHIP_EVENT_WORLD] = enter_world,
     [MEMBERSHIP_EVENT_WORLD_RELEASED] = release_world,
@@ -394,14 +395,41 @@ static void note_closing(struct membership_step *step) {
     membership_note(step, LOG_LEVEL_INFO);
 }
 
+static void note_misplaced(struct membership_step *step) {
+    free(step->membership->misplaced);
+    step->membership->misplaced = memory_duplicate_string(step->event->reason);
+}
+
+/* A spare that the job did not need has done its part. Who waited beside the job of somebody else
+ * has not: its own program was to run. */
+static void end_unneeded(struct membership_step *step) {
+    struct node_membership *membership = step->membership;
+    bool has_taken_part = membership->knowledge.node != NULL;
+    if (membership->misplaced == NULL || has_taken_part) {
+        membership->stage = MEMBERSHIP_GIVEN_UP;
+        text_append_format(&membership->note, "the job ended well without this node%s",
+            has_taken_part ? "" : ": its program never ran here");
+        membership_note(step, LOG_LEVEL_WARNING);
+        membership_tell_agent_kind(step, AGENT_EVENT_JOB_OVER);
+        return;
+    }
+    text_append_format(&membership->note,
+        "job '%s' at %s is over, and the program of this node never ran: %s",
+        membership->settings.run_id, membership->settings.where, membership->misplaced);
+    membership_note(step, LOG_LEVEL_WARNING);
+    char *reason = text_format(
+        "this node waited as a spare of job '%s' until that was over, and its program never ran; "
+        "give each job an --rdzv-id of its own",
+        membership->settings.run_id);
+    membership_fail_join(step, reason);
+    free(reason);
+}
+
 static void find_job_over(struct membership_step *step) {
     struct node_membership *membership = step->membership;
     const struct membership_settings *settings = &membership->settings;
     if (step->event->rendezvous.effect->told.is_spare) {
-        membership->stage = MEMBERSHIP_GIVEN_UP;
-        text_append(&membership->note, "the job ended well without this node");
-        membership_note(step, LOG_LEVEL_INFO);
-        membership_tell_agent_kind(step, AGENT_EVENT_JOB_OVER);
+        end_unneeded(step);
         return;
     }
     bool has_taken_part = membership->knowledge.node != NULL;

@@ -22,6 +22,7 @@ static const char *const event_names[MEMBERSHIP_EVENT_KIND_COUNT] = {
     [MEMBERSHIP_EVENT_STORE_RENEWED] = "store_renewed",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT] = "root_cause_learnt",
     [MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED] = "root_cause_looked",
+    [MEMBERSHIP_EVENT_MISPLACED] = "misplaced",
     [MEMBERSHIP_EVENT_LEFT] = "left",
     [MEMBERSHIP_EVENT_TIMER_FIRED] = "timer_fired",
     [MEMBERSHIP_EVENT_WORLD] = "world",

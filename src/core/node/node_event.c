@@ -67,6 +67,8 @@ static void own_agent(struct node_event_owned *owned, struct agent_event *event)
 static void own_membership(struct node_event_owned *owned, struct membership_event *event) {
     if (membership_event_has_account(event->kind)) {
         own_account(owned, &event->account);
+    } else if (event->kind == MEMBERSHIP_EVENT_MISPLACED) {
+        own_text(owned, &event->reason);
     }
 }
 

@@ -16,6 +16,7 @@ void node_membership_clear(struct node_membership *membership) {
     free(knowledge->master_address);
     free(knowledge->trouble);
     failure_account_clear(&knowledge->root_cause);
+    free(membership->misplaced);
     free(membership->settling.reason);
     free(membership->end.reason);
     text_clear(&membership->note);

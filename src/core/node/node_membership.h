@@ -56,7 +56,9 @@ enum membership_event_kind {
     MEMBERSHIP_EVENT_STORE_RENEWED,     /* answers RENEW_WORKER_STORE */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LEARNT, /* which worker of the round failed first */
     MEMBERSHIP_EVENT_ROOT_CAUSE_LOOKED, /* answers LOOK_FOR_ROOT_CAUSE: the look is over */
-    MEMBERSHIP_EVENT_LEFT,              /* answers LINGER and FLUSH */
+    /* Changing: this node waits beside a job to which it does not seem to belong, or it does. */
+    MEMBERSHIP_EVENT_MISPLACED,
+    MEMBERSHIP_EVENT_LEFT, /* answers LINGER and FLUSH */
     MEMBERSHIP_EVENT_TIMER_FIRED,
     /* told by the rendezvous machine */
     MEMBERSHIP_EVENT_WORLD,
@@ -93,8 +95,9 @@ struct membership_event {
         /* RESTART_, DOUBT_, FAILURE_ASKED: NULL when no worker of this node has failed.
          * ROOT_CAUSE_LEARNT: never NULL. */
         const struct failure_account *account;
-        int port;   /* HOSTING */
-        int signal; /* LEAVE_ASKED: the signal that told this node to end; 0: none */
+        int port;           /* HOSTING */
+        const char *reason; /* MISPLACED: why it does not; NULL: it does */
+        int signal;         /* LEAVE_ASKED: the signal that told this node to end; 0: none */
         struct {
             const struct rendezvous_effect *effect;
             bool is_cut_off;              /* the connection to the store was lost */
@@ -234,6 +237,7 @@ struct node_membership {
      * is in this one, or the record is closed. */
     bool is_last_round;
     bool is_host;
+    char *misplaced;    /* changing: why this node does not seem to be of this job; or NULL */
     bool is_store_used; /* alone: workers of an earlier attempt have used the store */
     struct membership_settling settling;
     struct membership_end end;

@@ -49,6 +49,27 @@ const char *address_choice_qualified_name(
     return canonical_name;
 }
 
+/* One part of what inet_aton takes: decimal, octal or hexadecimal. */
+static bool is_number_part(const char *part, size_t length) {
+    bool is_hexadecimal = length > 2 && part[0] == '0' && (part[1] == 'x' || part[1] == 'X');
+    const char *digits = is_hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
+    size_t start = is_hexadecimal ? 2 : 0;
+    return length > start && strspn(part + start, digits) >= length - start;
+}
+
+bool address_choice_is_number(const char *name) {
+    bool is = true;
+    while (is) {
+        size_t length = strcspn(name, ".");
+        is = is_number_part(name, length);
+        if (name[length] == '\0') {
+            break;
+        }
+        name += length + 1;
+    }
+    return is;
+}
+
 static bool is_own_address(
     const struct address_candidates *candidates, const struct network_address *address) {
     if (network_address_is_loopback(address)) {
@@ -103,9 +124,22 @@ static const struct network_address *first_reachable(
     return NULL;
 }
 
+/* A number is no name, unless it is an address of this machine as it is written. */
+static bool has_name(const struct address_candidates *candidates) {
+    bool has = !address_choice_is_number(candidates->qualified_name);
+    for (size_t i = 0; i < candidates->local_address_count && !has; i++) {
+        struct text own = {0};
+        network_address_format(&candidates->local_addresses[i], &own);
+        has = text_equals(text_string(&own), candidates->qualified_name);
+        text_clear(&own);
+    }
+    return has;
+}
+
 void address_choice_for_one_node(const struct address_candidates *candidates, struct text *text) {
     const char *loopback = candidates->lacks_localhost ? "127.0.0.1" : "localhost";
-    text_append(text, name_resolves_only_here(candidates) ? candidates->qualified_name : loopback);
+    bool is_name = name_resolves_only_here(candidates) && has_name(candidates);
+    text_append(text, is_name ? candidates->qualified_name : loopback);
 }
 
 void address_choice_for_many_nodes(const struct address_candidates *candidates, struct text *text) {
@@ -113,7 +147,7 @@ void address_choice_for_many_nodes(const struct address_candidates *candidates, 
         address_choice_for_one_node(candidates, text);
         return;
     }
-    if (name_resolves_beyond_loopback(candidates)) {
+    if (name_resolves_beyond_loopback(candidates) && has_name(candidates)) {
         text_append(text, candidates->qualified_name);
         return;
     }
@@ -121,7 +155,9 @@ void address_choice_for_many_nodes(const struct address_candidates *candidates, 
     if (address == NULL) {
         address = first_reachable(candidates, true);
     }
-    if (address == NULL) {
+    if (address == NULL && address_choice_is_number(candidates->host_name)) {
+        address_choice_for_one_node(candidates, text);
+    } else if (address == NULL) {
         text_append(text, candidates->host_name);
     } else {
         network_address_format(address, text);

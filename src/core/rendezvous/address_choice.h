@@ -27,6 +27,10 @@ bool network_address_is_link_local(const struct network_address *address);
 /* Appends the usual text, for IPv6 without brackets and in the shortest form (RFC 5952). */
 void network_address_format(const struct network_address *address, struct text *text);
 
+/* Whether getaddrinfo takes the name for an IPv4 address, whichever machine has it: "1234", "0x7f",
+ * "10.1", but also "10.0.0.1". A machine may be called so. */
+bool address_choice_is_number(const char *name);
+
 /* What host/local_address found out about this node. A list may be NULL when its count is 0. All
  * memory is the caller's. */
 struct address_candidates {
@@ -57,7 +61,8 @@ void address_choice_for_one_node(const struct address_candidates *candidates, st
  * address that is not loopback; otherwise other nodes would look for the store on their own
  * machine. The next choices are the first IPv4 address of an interface that is neither loopback nor
  * link-local, the first such IPv6 address, and the bare host name. On a machine with only loopback
- * addresses all nodes of the job are on this machine, so the name is the one for a single node. */
+ * addresses all nodes of the job are on this machine, so the name is the one for a single node. A
+ * name that is taken for a number is never chosen. */
 void address_choice_for_many_nodes(const struct address_candidates *candidates, struct text *text);
 
 #endif

@@ -54,17 +54,36 @@ static bool is_own_name(const struct endpoint_facts *facts) {
            (facts->given_address != NULL && is_same_name(facts->host, facts->given_address));
 }
 
+static bool is_own_address(
+    const struct endpoint_facts *facts, const struct network_address *address) {
+    return network_address_is_loopback(address) ||
+           contains(facts->name_addresses, facts->name_address_count, address) ||
+           contains(facts->local_addresses, facts->local_address_count, address);
+}
+
 bool endpoint_matches_machine(const struct endpoint_facts *facts) {
     if (is_own_name(facts)) {
         return true;
     }
     for (size_t i = 0; i < facts->host_address_count; i++) {
-        const struct network_address *address = &facts->host_addresses[i];
-        if (network_address_is_loopback(address) ||
-            contains(facts->name_addresses, facts->name_address_count, address) ||
-            contains(facts->local_addresses, facts->local_address_count, address)) {
+        if (is_own_address(facts, &facts->host_addresses[i])) {
             return true;
         }
     }
     return false;
+}
+
+size_t endpoint_list_others(const struct endpoint_facts *facts, struct text *out) {
+    size_t count = 0;
+    for (size_t i = 0; i < facts->host_address_count; i++) {
+        const struct network_address *address = &facts->host_addresses[i];
+        if (!is_own_address(facts, address)) {
+            if (count < ENDPOINT_OTHERS_LISTED) {
+                text_append(out, count > 0 ? ", " : "");
+                network_address_format(address, out);
+            }
+            count++;
+        }
+    }
+    return count;
 }

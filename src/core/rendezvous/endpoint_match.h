@@ -37,4 +37,10 @@ struct endpoint_facts {
  * labels of a name only if they resolve. */
 bool endpoint_matches_machine(const struct endpoint_facts *facts);
 
+/* Appends the addresses of a host which is this machine that are not this machine's, as far as it
+ * is known, with commas between them; at most ENDPOINT_OTHERS_LISTED. The name of all machines of a
+ * service is such a host, and each of them takes it for its own. Returns how many there are. */
+#define ENDPOINT_OTHERS_LISTED 8
+size_t endpoint_list_others(const struct endpoint_facts *facts, struct text *out);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When a running world admits nodes that wait. Nodes that come at about the same time are admitted
- * together. Two admissions are at least scale_up_interval apart, and further apart while admitted
- * nodes do not stay. rendezvous_regroup decides whether a node may be admitted at all. The struct
- * is one part of a rendezvous machine. Only this module uses it. */
+ * together. Two admissions are at least scale_up_interval apart, and further apart while nodes that
+ * make the world larger than usual do not stay. rendezvous_regroup decides whether a node may be
+ * admitted at all. The struct is one part of a rendezvous machine. Only this module uses it. */
 #ifndef MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_GROWTH_H
 #define MUSTER_CORE_RENDEZVOUS_RENDEZVOUS_GROWTH_H
 
@@ -16,6 +16,9 @@
 struct rendezvous_growth {
     int64_t round; /* the last round that was seen complete */
     size_t size;   /* the number of its participants */
+    /* So many nodes the job is used to: that of the first round, and of each that lasted. A node
+     * that is admitted to fewer replaces one that was lost. */
+    size_t usual_size;
     struct instant began;
     bool has_grown; /* that round had more participants than the one before */
     /* Extra time before the next admission, since admitted nodes did not stay. */
@@ -38,6 +41,15 @@ void rendezvous_growth_note_gathered(struct rendezvous_growth *growth);
  * the task to admit them. */
 bool rendezvous_growth_is_due(struct rendezvous_growth *growth, bool is_wanted, struct instant now,
     struct duration scale_up_interval);
+
+/* Nodes wait that this node is to admit, but not yet. */
+struct rendezvous_admission {
+    bool is_awaited;
+    bool is_paused; /* since admitted nodes did not stay; else by scale_up_interval */
+    struct instant at;
+};
+struct rendezvous_admission rendezvous_growth_admission(
+    const struct rendezvous_growth *growth, struct instant now, struct duration scale_up_interval);
 
 void rendezvous_growth_wake(
     const struct rendezvous_growth *growth, struct instant now, struct moment *next);

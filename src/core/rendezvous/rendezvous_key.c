@@ -36,6 +36,14 @@ void rendezvous_key_write_settings(const char *run_id, struct text *out) {
     write_own(run_id, "settings", out);
 }
 
+void rendezvous_key_write_program(const char *run_id, struct text *out) {
+    write_own(run_id, "program", out);
+}
+
+void rendezvous_key_write_admission(const char *run_id, struct text *out) {
+    write_own(run_id, "admission", out);
+}
+
 void rendezvous_key_write_host(const char *run_id, struct text *out) {
     write_own(run_id, "host", out);
 }

@@ -106,6 +106,21 @@ const struct rendezvous_state *rendezvous_machine_state(const struct rendezvous_
     return &machine->view.seen;
 }
 
+struct rendezvous_admission rendezvous_machine_admission(
+    const struct rendezvous_machine *machine, struct instant now) {
+    return rendezvous_growth_admission(&machine->growth, now, machine->settings.scale_up_interval);
+}
+
+enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machine *machine) {
+    const struct rendezvous_node *self = rendezvous_view_self(&machine->view);
+    if (self == NULL || machine->view.seen.is_closed || machine->place.is_in_world) {
+        return RENDEZVOUS_NOT_PARKED;
+    }
+    return self->is_redundant ? RENDEZVOUS_IS_SPARE
+           : self->is_waiting ? RENDEZVOUS_WAITS_FOR_ROUND
+                              : RENDEZVOUS_NOT_PARKED;
+}
+
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine) {
     return !machine->link.is_host || machine->view.seen.count > 1;
 }

@@ -97,6 +97,7 @@
 #include "core/rendezvous/node_identity.h"
 #include "core/launch/rendezvous_settings.h"
 #include "core/rendezvous/rendezvous_delegates.h"
+#include "core/rendezvous/rendezvous_growth.h"
 #include "core/rendezvous/rendezvous_state.h"
 #include "core/rendezvous/rendezvous_wish.h"
 
@@ -295,6 +296,12 @@ struct rendezvous_effect {
     };
 };
 
+enum rendezvous_parking {
+    RENDEZVOUS_NOT_PARKED,
+    RENDEZVOUS_WAITS_FOR_ROUND, /* on the wait list: it asks for a new round */
+    RENDEZVOUS_IS_SPARE,        /* the round has all nodes that it may have */
+};
+
 #define RENDEZVOUS_EFFECTS_MAXIMUM 12
 
 struct rendezvous_effects {
@@ -335,6 +342,11 @@ bool rendezvous_machine_is_in_round(const struct rendezvous_machine *machine);
  * the store, or has not ranked the round, knows of none. */
 void rendezvous_machine_list_unready(
     const struct rendezvous_machine *machine, struct text_list *out_names);
+/* When this node is to admit the nodes that wait, for reports. */
+struct rendezvous_admission rendezvous_machine_admission(
+    const struct rendezvous_machine *machine, struct instant now);
+/* Whether this node waits beside the world of others, as the record says that it saw last. */
+enum rendezvous_parking rendezvous_machine_parking(const struct rendezvous_machine *machine);
 /* Whether other nodes may begin a world without this one when it is silent. Nobody does so where it
  * hosts the store and is alone in the record. */
 bool rendezvous_machine_may_be_missed(const struct rendezvous_machine *machine);

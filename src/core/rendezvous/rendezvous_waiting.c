@@ -149,6 +149,13 @@ void rendezvous_waiting_describe_round(const struct rendezvous_state *state,
     text_clear(&line);
 }
 
+void rendezvous_waiting_describe_admission(struct duration left, bool is_paused, struct text *out) {
+    text_append_format(out, "the next are let in in %.0f s, %s", duration_seconds(left),
+        is_paused ? "a pause that doubles up to 60 s while nodes that make the world larger are "
+                    "lost within 10 s"
+                  : "as --scale-up says");
+}
+
 bool rendezvous_waiting_describe_neighbour(const struct rendezvous_state *state,
     const char *their_run_id, const char *run_id, struct text *out) {
     struct text names = {0};

@@ -28,6 +28,10 @@ void rendezvous_waiting_describe(const struct rendezvous_state *state,
 void rendezvous_waiting_describe_round(const struct rendezvous_state *state,
     const struct text_list *unready, struct duration waited, struct text *out);
 
+/* When a node is let into the world beside which it waits, and why not sooner: a pause, since nodes
+ * that were let in did not stay; or the interval of --scale-up. */
+void rendezvous_waiting_describe_admission(struct duration left, bool is_paused, struct text *out);
+
 /* Another job at the same store, as its record says. Where it waits for nodes, too, one of both may
  * have been given a wrong name: appends a line that says so. Returns false where it does not wait.
  */

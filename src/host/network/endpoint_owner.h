@@ -24,6 +24,9 @@ struct endpoint_owner_settings {
      * this machine, unless it is the machine's own name. Called on the loop, never from inside a
      * call below. It may free the owner. */
     void (*answered)(void *context, bool is_own);
+    /* The answer to endpoint_owner_ask_for_others, in the same way: addresses of the name that are
+     * not this machine's, as endpoint_list_others writes them; empty: there are none. Borrowed. */
+    void (*shared)(void *context, const char *others);
     void *context;
 };
 
@@ -37,6 +40,9 @@ void endpoint_owner_free(struct endpoint_owner *owner);
 /* Asks; `answered` is called with the answer. FAILURE_SYSTEM when no thread can be started; then
  * there is no answer. While a question is under way the call does nothing. */
 __attribute__((warn_unused_result)) enum failure_code endpoint_owner_ask(
+    struct endpoint_owner *owner, struct failure *failure);
+/* The same, for a host that is this machine: whether it is the name of other machines, too. */
+__attribute__((warn_unused_result)) enum failure_code endpoint_owner_ask_for_others(
     struct endpoint_owner *owner, struct failure *failure);
 
 #endif

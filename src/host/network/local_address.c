@@ -142,3 +142,22 @@ void local_address_write_interfaces(size_t most, struct text *out) {
     }
     address_list_clear(&interfaces);
 }
+
+bool local_address_is_beyond_loopback(const char *text) {
+    struct address_list wanted = address_list_of_address(text);
+    struct address_list local = address_list_of_interfaces();
+    struct text usual = {0};
+    bool is = false;
+    if (wanted.count == 1) {
+        network_address_format(&wanted.items[0], &usual);
+    }
+    for (size_t i = 0; i < local.count && text_equals(text_string(&usual), text) && !is; i++) {
+        is = network_address_equals(&local.items[i], &wanted.items[0]) &&
+             !network_address_is_loopback(&wanted.items[0]) &&
+             !network_address_is_link_local(&wanted.items[0]);
+    }
+    text_clear(&usual);
+    address_list_clear(&wanted);
+    address_list_clear(&local);
+    return is;
+}

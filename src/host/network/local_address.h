@@ -5,6 +5,7 @@
 #ifndef MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 #define MUSTER_HOST_NETWORK_LOCAL_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/failure.h"
@@ -33,5 +34,9 @@ __attribute__((warn_unused_result)) enum failure_code local_address_for_many_nod
  * interfaces that are up, but for loopback and link-local ones; first those from which packets go
  * to far networks. Addresses that would make it more than `most` bytes are left out. */
 void local_address_write_interfaces(size_t most, struct text *out);
+
+/* Whether the text is an address of one of this machine's interfaces, as programs write it, that
+ * other machines may reach: no loopback, no link-local one. No name is looked up. */
+bool local_address_is_beyond_loopback(const char *text);
 
 #endif

@@ -386,6 +386,9 @@ void store_client_write_obstacle(const struct store_client *client, struct text 
     if (is_dialling && addresses->attempts > 0) {
         text_append_format(out, "no store at %s port %d, ", addresses->host, addresses->port);
         store_addresses_describe(addresses, out);
+        if (client->link != NULL && store_link_is_connected(client->link)) {
+            text_append(out, "; it accepts a connection now, but has not answered");
+        }
     }
 }
 

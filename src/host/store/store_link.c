@@ -127,7 +127,8 @@ static size_t take_answer(struct store_link *link, struct slice input, size_t *o
         number = number << 8 | input.data[i];
     }
     if (number != STORE_SIGN_OF_LIFE) {
-        store_link_end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+        store_link_end(
+            link, FAILURE_PROTOCOL, "it is no store: it did not repeat the number it was sent");
         return 0;
     }
     drop_ahead(link);

@@ -117,7 +117,8 @@ void store_link_take_greeting(struct store_link *link, uint32_t nonce) {
     bool has_token = key != NULL && key->kind == STORE_KEY_TOKEN;
     bool has_munge = key != NULL && key->kind == STORE_KEY_MUNGE;
     if (!wants_token && !wants_munge && nonce != STORE_PROOF_OFFERED) {
-        store_link_end(link, FAILURE_PROTOCOL, "the server did not repeat the number it was sent");
+        store_link_end(
+            link, FAILURE_PROTOCOL, "it is no store: it did not repeat the number it was sent");
     } else if (wants_token != has_token || wants_munge != has_munge) {
         store_link_end(link, FAILURE_INVALID, misfit(wants_token, wants_munge, key));
     } else if (key != NULL) {

@@ -173,6 +173,21 @@ static void failure_on_another_node_is_the_root_cause(void **state) {
     workers_fixture_clear(&fixture);
 }
 
+/* Anybody may have written it, where nodes do not prove themselves. */
+static void a_root_cause_elsewhere_does_not_make_a_success_of_a_failure(void **state) {
+    (void)state;
+    struct workers_fixture fixture;
+    char *report;
+    struct failure_account elsewhere = failure_elsewhere();
+    elsewhere.exit.value = 0;
+    workers_fixture_init(&fixture, 1, "exit 0");
+    fixture.agent.config.exit_code = LAUNCH_EXIT_CODE_WORKER;
+    assert_int_equal(report_against(&fixture, NULL, &elsewhere, &report), 1);
+    free(report);
+    failure_account_clear(&elsewhere);
+    workers_fixture_clear(&fixture);
+}
+
 static void node_without_failures_still_shows_the_root_cause(void **state) {
     (void)state;
     struct workers_fixture fixture;
@@ -196,6 +211,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signal_to_the_launcher_gives_its_status_when_asked),
     cmocka_unit_test(signal_is_told_and_gives_its_status),
     cmocka_unit_test(failure_on_another_node_is_the_root_cause),
+    cmocka_unit_test(a_root_cause_elsewhere_does_not_make_a_success_of_a_failure),
     cmocka_unit_test(node_without_failures_still_shows_the_root_cause),
 };
 

@@ -137,6 +137,27 @@ static void a_port_that_becomes_free_is_taken(void **state) {
     site_clear(&lone.site);
 }
 
+static void a_program_that_has_the_port_and_is_no_store_is_named(void **state) {
+    (void)state;
+    struct lone_host lone;
+    struct text hint = {0};
+    int fd;
+    int port;
+    site_init(&lone.site);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
+    agent_store_host_write_hint(lone.host, &hint);
+    assert_string_equal(text_string(&hint), ""); /* it is hosted here */
+    stop(&lone);
+    assert_int_equal(tcp_listener_open(NULL, lone.site.port, &fd, &port, NULL), FAILURE_NONE);
+    assert_int_equal(start(&lone, "localhost", LAUNCH_IS_HOST_UNSET), FAILURE_NONE);
+    agent_store_host_write_hint(lone.host, &hint);
+    assert_non_null(strstr(text_string(&hint), "taken on this machine by a program"));
+    stop(&lone);
+    text_clear(&hint);
+    close(fd);
+    site_clear(&lone.site);
+}
+
 static void who_has_found_a_store_hosts_none_later(void **state) {
     (void)state;
     struct lone_host lone;
@@ -237,6 +258,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_hosts_is_told_or_found_by_the_endpoint),
     cmocka_unit_test(a_free_port_is_taken_and_told),
     cmocka_unit_test(a_port_that_becomes_free_is_taken),
+    cmocka_unit_test(a_program_that_has_the_port_and_is_no_store_is_named),
     cmocka_unit_test(who_has_found_a_store_hosts_none_later),
     cmocka_unit_test(who_hosts_nothing_leaves_at_once),
     cmocka_unit_test(a_port_that_is_taken_makes_a_client_of_who_was_not_told_to_host),

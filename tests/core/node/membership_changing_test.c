@@ -413,8 +413,32 @@ static void a_spare_ends_well_with_the_job(void **state) {
     take(&desk,
         (struct membership_event){
             .kind = MEMBERSHIP_EVENT_CLOSED, .rendezvous = {.effect = &closed}},
-        "note the job ended well without this node; agent: job_over");
+        "note the job ended well without this node: its program never ran here; agent: job_over");
     expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+    desk_clear(&desk);
+}
+
+static void who_waited_beside_a_job_of_others_has_failed_when_that_is_over(void **state) {
+    (void)state;
+    struct rendezvous_effect closed = {
+        .kind = RENDEZVOUS_EFFECT_CLOSED, .told = {.reason = "", .is_spare = true}};
+    struct membership_event over = {
+        .kind = MEMBERSHIP_EVENT_CLOSED, .rendezvous = {.effect = &closed}};
+    struct membership_event misplaced = {
+        .kind = MEMBERSHIP_EVENT_MISPLACED, .reason = "that job runs another program"};
+    struct desk desk = desk_joining();
+    take(&desk, misplaced, "");
+    take(&desk, over,
+        "note job 'job' at host:29400 is over, and the program of this node never ran: that job "
+        "runs another program; agent: join_failed ticket=1");
+    expect_stage(&desk, MEMBERSHIP_GIVEN_UP);
+    desk_clear(&desk);
+    desk = desk_joining();
+    take(&desk, misplaced, "");
+    misplaced.reason = NULL;
+    take(&desk, misplaced, "");
+    take(&desk, over,
+        "note the job ended well without this node: its program never ran here; agent: job_over");
     desk_clear(&desk);
 }
 
@@ -481,6 +505,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_lost_rendezvous_fails_the_join_or_is_a_failed_peer),
     cmocka_unit_test(a_wait_for_a_lost_store_is_said),
     cmocka_unit_test(a_spare_ends_well_with_the_job),
+    cmocka_unit_test(who_waited_beside_a_job_of_others_has_failed_when_that_is_over),
     cmocka_unit_test(who_comes_too_late_is_told_to_name_a_new_job),
     cmocka_unit_test(a_node_of_a_closed_job_is_told_that_it_cannot_go_on),
     cmocka_unit_test(a_closed_record_lets_workers_finish),

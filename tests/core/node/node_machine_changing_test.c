@@ -298,8 +298,9 @@ static void a_spare_ends_well_with_the_job(void **state) {
     play_connect(&play, false);
     play_forget(&play);
     play_write_end(&play, "");
-    play_expect(&play, "note the job ended well without this node; finish succeeded; "
-                       "disconnect; settled");
+    play_expect(&play,
+        "note the job ended well without this node: its program never ran here; finish succeeded; "
+        "disconnect; settled");
     play_close(&play);
 }
 

@@ -203,12 +203,46 @@ static void ipv6_addresses_are_written_in_the_shortest_form(void **state) {
     }
 }
 
+static void a_name_that_is_taken_for_a_number_is_told_to_nobody(void **state) {
+    (void)state;
+    static const char *const numbers[] = {"1234", "0x7f", "0X7F.1", "10.1", "017700000001"};
+    static const char *const names[] = {"node1", "1234.example", "0x", "0xfg", "1e3", "1.", ""};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct node node;
+        assert_true(address_choice_is_number(numbers[i]));
+        node_init(&node, numbers[i], numbers[i]);
+        node_name_resolves_to(&node, foreign);
+        node_has(&node, loopback);
+        node_has(&node, ethernet);
+        assert_choices(&node, "localhost", "192.0.2.2");
+        node_init(&node, numbers[i], numbers[i]);
+        node_has(&node, loopback);
+        node_has(&node, link_local);
+        assert_choices(&node, "localhost", "localhost");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_false(address_choice_is_number(names[i]));
+    }
+}
+
+static void a_machine_may_be_called_by_its_address(void **state) {
+    (void)state;
+    struct node node;
+    node_init(&node, "192.0.2.2", "192.0.2.2");
+    node_name_resolves_to(&node, ethernet);
+    node_has(&node, loopback);
+    node_has(&node, ethernet);
+    assert_choices(&node, "192.0.2.2", "192.0.2.2");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(name_of_an_own_address_serves_all),
     cmocka_unit_test(name_that_means_loopback_is_not_told_to_others),
     cmocka_unit_test(debians_second_loopback_is_a_loopback),
     cmocka_unit_test(name_that_also_leads_outside_is_for_others_only),
     cmocka_unit_test(name_that_does_not_resolve_is_replaced),
+    cmocka_unit_test(a_name_that_is_taken_for_a_number_is_told_to_nobody),
+    cmocka_unit_test(a_machine_may_be_called_by_its_address),
     cmocka_unit_test(an_image_without_names_is_told_the_loopback_address),
     cmocka_unit_test(global_ipv6_address_serves_where_there_is_no_ipv4),
     cmocka_unit_test(host_name_is_the_last_resort),

@@ -114,6 +114,39 @@ static void one_of_several_addresses_is_enough(void **state) {
     assert_false(endpoint_matches_machine(&facts));
 }
 
+static void expect_others(
+    const struct network_address *addresses, size_t count, size_t others, const char *expected) {
+    const struct network_address local[] = {loopback, first_card, ipv6_card};
+    struct text out = {0};
+    struct endpoint_facts facts = {
+        .host = "head",
+        .host_addresses = addresses,
+        .host_address_count = count,
+        .own_name = "node1",
+        .name_addresses = &second_card,
+        .name_address_count = 1,
+        .local_addresses = local,
+        .local_address_count = 3,
+    };
+    assert_int_equal(endpoint_list_others(&facts, &out), others);
+    assert_string_equal(text_string(&out), expected);
+    text_clear(&out);
+}
+
+static void addresses_of_other_machines_are_told_from_all_of_this_one(void **state) {
+    (void)state;
+    const struct network_address own[] = {first_card, second_card, loopback, ipv6_card};
+    const struct network_address all[] = {first_card, elsewhere, ipv6_elsewhere};
+    struct network_address many[20];
+    expect_others(own, 4, 0, "");
+    expect_others(all, 3, 2, "10.0.0.2, fd77::2");
+    for (size_t i = 0; i < 20; i++) {
+        many[i] = elsewhere;
+    }
+    expect_others(many, 20, 20,
+        "10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2, 10.0.0.2");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(localhost_is_this_machine),
     cmocka_unit_test(own_names_are_this_machine_even_if_they_do_not_resolve),
@@ -125,6 +158,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(name_that_resolves_to_loopback_can_only_be_this_machine),
     cmocka_unit_test(every_address_is_nobodys),
     cmocka_unit_test(one_of_several_addresses_is_enough),
+    cmocka_unit_test(addresses_of_other_machines_are_told_from_all_of_this_one),
 };
 
 UNIT_TESTS(tests)

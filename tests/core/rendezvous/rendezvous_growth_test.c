@@ -126,6 +126,51 @@ static void nodes_that_come_and_go_are_admitted_more_and_more_slowly(void **stat
     }
 }
 
+/* A job of three nodes, of which one is lost again and again just after it was replaced. */
+static void who_replaces_a_lost_node_is_admitted_at_once(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mxy", true, false);
+    for (int i = 0; i < 8; i++) {
+        rejoin(bench);
+        bench_place_round(bench, bench->record.round + 1, "mx");
+        bench_change(bench);
+        rejoin(bench);
+        let_wait(bench, "y");
+        bench_wait(bench, 0.02);
+        assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+    }
+}
+
+static void a_world_that_has_stayed_is_what_is_replaced(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    let_wait(bench, "y");
+    bench_wait(bench, 0.02);
+    rejoin(bench);
+    bench_wait(bench, 11); /* a world of three, for long enough */
+    for (int i = 0; i < 3; i++) {
+        bench_place_round(bench, bench->record.round + 1, "mx");
+        bench_change(bench);
+        rejoin(bench);
+        let_wait(bench, "y");
+        bench_wait(bench, 0.02);
+        assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+        rejoin(bench);
+    }
+}
+
+static void who_waits_for_an_admission_is_known_with_the_time_and_the_reason(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mx", true, false);
+    assert_false(rendezvous_machine_admission(bench->machine, bench->now).is_awaited);
+    come_and_go(bench);
+    let_wait(bench, "y");
+    struct rendezvous_admission admission =
+        rendezvous_machine_admission(bench->machine, bench->now);
+    assert_true(admission.is_awaited && admission.is_paused);
+    assert_true(duration_seconds(instant_until(bench->now, admission.at)) > 0.9);
+}
+
 static void a_world_that_lasted_forgives(void **state) {
     struct bench *bench = *state;
     bench_run(bench, "mx", true, false);
@@ -147,6 +192,9 @@ static const struct CMUnitTest tests[] = {
     ON_BENCH(a_world_grows_as_often_as_it_may),
     ON_BENCH(who_comes_while_workers_stop_is_admitted_before_they_start_again),
     ON_BENCH(nodes_that_come_and_go_are_admitted_more_and_more_slowly),
+    ON_BENCH(who_replaces_a_lost_node_is_admitted_at_once),
+    ON_BENCH(a_world_that_has_stayed_is_what_is_replaced),
+    ON_BENCH(who_waits_for_an_admission_is_known_with_the_time_and_the_reason),
     ON_BENCH(a_world_that_lasted_forgives),
 };
 

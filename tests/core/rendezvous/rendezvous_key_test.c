@@ -30,6 +30,10 @@ static void musters_own_keys_are_in_folders_of_its_own(void **state) {
     check(&key, "/torch.rendezvous.job/muster/protocol");
     rendezvous_key_write_settings("job", &key);
     check(&key, "/torch.rendezvous.job/muster/settings");
+    rendezvous_key_write_program("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/program");
+    rendezvous_key_write_admission("job", &key);
+    check(&key, "/torch.rendezvous.job/muster/admission");
     rendezvous_key_write_host("job", &key);
     check(&key, "/torch.rendezvous.job/muster/host");
     rendezvous_key_write_learned_list("job", &key);

@@ -175,7 +175,21 @@ static void fixed_nodes_are_told_what_they_need(void **unused) {
     text_clear(&out);
 }
 
+static void who_waits_beside_a_world_is_told_when_it_is_let_in(void **unused) {
+    (void)unused;
+    struct text out = {0};
+    rendezvous_waiting_describe_admission(duration_from_seconds(32), false, &out);
+    assert_string_equal(text_string(&out), "the next are let in in 32 s, as --scale-up says");
+    text_clear(&out);
+    rendezvous_waiting_describe_admission(duration_from_seconds(8), true, &out);
+    assert_string_equal(text_string(&out),
+        "the next are let in in 8 s, a pause that doubles up to 60 s while nodes that make the "
+        "world larger are lost within 10 s");
+    text_clear(&out);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(who_waits_beside_a_world_is_told_when_it_is_let_in),
     cmocka_unit_test(fixed_nodes_are_told_what_they_need),
     cmocka_unit_test_setup_teardown(it_is_said_ever_less_often, begin, end),
     cmocka_unit_test_setup_teardown(who_is_here_is_said_by_name, begin, end),

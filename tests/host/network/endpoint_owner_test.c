@@ -31,7 +31,8 @@ static void answered(void *context, bool is_own) {
 
 static void set_up(struct fixture *fixture, const char *host) {
     *fixture = (struct fixture){0};
-    struct endpoint_owner_settings settings = {host, answered, fixture};
+    struct endpoint_owner_settings settings = {
+        .host = host, .answered = answered, .context = fixture};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
         endpoint_owner_new(fixture->loop, &settings, &fixture->owner, NULL), FAILURE_NONE);

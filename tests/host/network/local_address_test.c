@@ -90,7 +90,23 @@ static void other_machines_may_see_the_interfaces_but_for_loopback(void **state)
     text_clear(&none);
 }
 
+static void only_an_own_address_as_it_is_written_is_one_beyond_loopback(void **state) {
+    (void)state;
+    struct text all = {0};
+    assert_false(local_address_is_beyond_loopback("127.0.0.1"));
+    assert_false(local_address_is_beyond_loopback("2130706433"));
+    assert_false(local_address_is_beyond_loopback("localhost"));
+    assert_false(local_address_is_beyond_loopback("198.51.100.7"));
+    local_address_write_interfaces(4096, &all);
+    if (all.length > 0) {
+        all.data[strcspn(all.data, " ")] = '\0';
+        assert_true(local_address_is_beyond_loopback(all.data));
+    }
+    text_clear(&all);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(only_an_own_address_as_it_is_written_is_one_beyond_loopback),
     cmocka_unit_test(other_machines_may_see_the_interfaces_but_for_loopback),
     cmocka_unit_test(host_name_is_the_kernels),
     cmocka_unit_test(some_qualified_name_is_always_found),
