@@ -496,5 +496,5 @@ const struct learned_list *agent_standby_learned(const struct agent_standby *sta
 }
 
 size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
-    return standby == NULL ? 0 : learned_list_add_text(&standby->learned, list_text);
+    return standby == NULL ? 0 : learned_list_add_told(&standby->learned, list_text);
 }
