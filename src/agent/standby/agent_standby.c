@@ -163,25 +163,22 @@ void agent_standby_expect_end(struct agent_standby *standby, int local_rank) {
     }
 }
 
-/* Returns when it was written last. */
-static struct wall_time read_record(struct agent_standby *standby, int local_rank) {
-    bool has_hello;
-    struct wall_time written =
-        worker_record_look(&standby->places[local_rank].record, &standby->learned, &has_hello);
-    if (has_hello) {
+/* Returns for how long it has not grown. */
+static int64_t read_record(struct agent_standby *standby, int local_rank, struct instant now) {
+    struct worker_record *record = &standby->places[local_rank].record;
+    if (worker_record_look(record, &standby->learned, now)) {
         post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
     }
-    return written;
+    return now.nanoseconds - record->grown.nanoseconds;
 }
 
 static void look(struct agent_standby *standby) {
-    struct wall_time now = event_loop_wall_time(standby->loop);
+    struct instant now = event_loop_now(standby->loop);
     struct standby_event event = {
         .kind = STANDBY_EVENT_RECORDS, .records = {.quiet = DURATION_FOREVER}};
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         if (standby->places[rank].record.fd != -1) {
-            int64_t quiet = now.nanoseconds - read_record(standby, rank).nanoseconds;
-            quiet = quiet > 0 ? quiet : 0;
+            int64_t quiet = read_record(standby, rank, now);
             int64_t least = event.records.quiet.nanoseconds;
             event.records.quiet.nanoseconds = quiet < least ? quiet : least;
         }

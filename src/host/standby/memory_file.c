@@ -81,10 +81,8 @@ void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_by
     }
 }
 
-void memory_file_look(int fd, struct wall_time *out_written, size_t *out_length) {
+size_t memory_file_length(int fd) {
     struct stat status = {0};
     (void)!fstat(fd, &status);
-    out_written->nanoseconds =
-        (int64_t)status.st_mtim.tv_sec * NANOSECONDS_PER_SECOND + status.st_mtim.tv_nsec;
-    *out_length = (size_t)status.st_size;
+    return (size_t)status.st_size;
 }
