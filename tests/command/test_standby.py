@@ -175,7 +175,7 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     end = job.end(1)
     assert end.status == 0, end
     assert job.said("there are no standby workers in this job from now on") == 1
-    assert job.said("started from standby") == 0
+    assert job.said("started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)\n") == 1
 
 
 # A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
@@ -257,7 +257,8 @@ def test_a_crash_loop_uses_the_standby_workers_that_there_are_and_makes_no_more(
     started = [{line["pid"] for line in attempt} for attempt in told]
     assert all(1 <= len(attempt) <= 2 for attempt in told), f"a rank runs once in each attempt: {told}"
     assert started[0] <= set(spares) and not set(spares) & set().union(*started[1:])
-    assert job.said("standby workers ready") == job.said("started from standby") == 1
+    assert job.said("standby workers ready") == job.said("started from standby: 2 of 2 workers\n") == 1
+    assert job.said("started from standby: 0 of 2 workers; cold: local rank 0-1 (none yet: workers were not quiet)\n") == 5
     assert not any(exists(spare) for spare in spares)
 
 

@@ -185,7 +185,7 @@ def test_standby_workers_learn_without_ending(job, scratch):
 def test_a_worker_that_dies_while_its_standby_worker_learns_is_started_anew(job, scratch):
     learner, other = begin_to_learn(job, scratch)
     assert await_second_attempt(job) == {other}
-    job.wait_for(lambda: job.said("started from standby: 1 of 2 workers") == 1)
+    job.wait_for(lambda: job.said("started from standby: 1 of 2 workers; cold: local rank 0 (learning)\n") == 1)
     assert exists(learner), "it is good for another time"
     (scratch / "slow").unlink()
     job.wait_until_ready(2)
