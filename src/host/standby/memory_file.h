@@ -23,7 +23,7 @@ __attribute__((warn_unused_result)) enum failure_code memory_file_with_head(
 __attribute__((warn_unused_result)) enum failure_code memory_file_write(
     int fd, struct slice bytes, struct failure *failure);
 
-/* A file with these bytes. */
+/* A file with these bytes, which nobody changes any more. */
 __attribute__((warn_unused_result)) enum failure_code memory_file_of(
     const char *name, struct slice bytes, int *out_fd, struct failure *failure);
 

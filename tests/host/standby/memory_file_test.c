@@ -15,6 +15,9 @@ static void a_file_has_the_bytes_it_was_made_of(void **state) {
     memory_file_read(fd, 0, 100, &read);
     assert_true(slice_equals(bytes_slice(&read), slice_from_string("words")));
     bytes_clear(&read);
+    assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(ftruncate(fd, 100), -1);
     memory_file_read(fd, 0, 3, &read);
     assert_true(slice_equals(bytes_slice(&read), slice_from_string("wor")));
     bytes_clear(&read);
