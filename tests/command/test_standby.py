@@ -13,6 +13,7 @@ import pytest
 from support.ports import free_port
 from support.probes import SERVING, Probe
 from support.standby_jobs import AFTER, WORKER, Job, exists, kill, pids_below, read_story, ready_job
+from support.transcripts import transcript
 
 
 def test_a_standby_worker_is_the_worker_in_everything(muster, scratch):
@@ -176,6 +177,33 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     assert end.status == 0, end
     assert job.said("there are no standby workers in this job from now on") == 1
     assert job.said("started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)\n") == 1
+
+
+SLOW = """
+import os, time
+with open("/proc/self/environ", "rb") as file:
+    is_spare = b"role=spare" in file.read()
+while is_spare and os.path.exists("slow"):
+    time.sleep(0.01)
+"""
+
+
+def test_workers_that_are_started_cold_are_told_of_with_why(muster, scratch):
+    command = "run --standalone --standby on --nproc-per-node 2 --max-restarts 1 train.py"
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "takes_long.py").write_text(SLOW)
+    (scratch / "slow").write_text("")
+    job = Job(muster, scratch, script="import takes_long\n" + WORKER, PYTHONPATH=library)
+    first = job.attempt(0)
+    job.wait_for(job.spares)
+    kill(first[0]["pid"])
+    job.attempt(1)
+    (line,) = transcript(command)
+    job.wait_for(lambda: job.said(f"] {line}\n") == 1)
+    (scratch / "slow").unlink()
+    end = job.end(1)
+    assert end.status == 0, end
 
 
 # A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
