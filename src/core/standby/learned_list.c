@@ -114,12 +114,15 @@ static bool may_be_secret(struct slice variable) {
     return false;
 }
 
-static bool is_known(struct slice value) {
-    size_t at = 0;
-    while (at < value.length && is_letter_or_digit(value.data[at])) {
-        at++;
+/* A short word, or question marks alone. */
+static bool is_value(struct slice value) {
+    size_t letters = 0;
+    size_t unknown = 0;
+    for (size_t i = 0; i < value.length && value.length <= LEARNED_LIST_VALUE_MAXIMUM; i++) {
+        letters += is_letter_or_digit(value.data[i]) ? 1 : 0;
+        unknown += value.data[i] == *UNKNOWN ? 1 : 0;
     }
-    return at == value.length && value.length <= LEARNED_LIST_VALUE_MAXIMUM;
+    return letters == value.length || unknown == value.length;
 }
 
 /* Whether it can be in the libraries of an interpreter, wherever that lies. */
@@ -153,7 +156,7 @@ static bool make_change_fit(struct line *line, struct text *out_name) {
         text_append(out_name, UNKNOWN);
         line->name = slice_from_string(text_string(out_name));
         line->rest = slice_from_string(UNKNOWN);
-    } else if (!is_known(line->rest)) {
+    } else if (!is_value(line->rest)) {
         line->rest = slice_from_string(UNKNOWN);
     }
     return true;
