@@ -11,21 +11,22 @@ from support.ports import free_port
 from support.standby_programs import relocate_python
 
 TOKEN = "t" * 32  # what others have imported is taken only from nodes that prove themselves
+# What happens is told in one file, in that order.
+TELL = """
+import os
+def tell(what):
+    with open(os.environ["STORY"], "a") as file:
+        file.write(f"{what} {os.environ['NODE']}\\n")
+"""
 # A library: it lies outside the program's directory.
-LIBRARY = """
-import os, time
-imported = time.monotonic()
-is_spare = "muster-standby" in os.readlink("/proc/self/fd/1")
+LIBRARY = TELL + """
+import time
+tell("imports")
 time.sleep(0.5)
 """
-# What happens is told in one file, with its time.
-WORKER = """
-import os, signal, sys, time
-def tell(what, when=None):
-    with open(os.environ["STORY"], "a") as file:
-        file.write(f"{when or time.monotonic()} {what} {os.environ['NODE']}\\n")
+WORKER = TELL + """
+import signal, sys, time
 import slow_library
-tell("imports", slow_library.imported)
 def end(*_):
     tell("ended")
     sys.exit(0)
@@ -68,9 +69,7 @@ class Job:
 
     def story(self):
         path = self.scratch / "story"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        lines = [line.strip().partition(" ") for line in lines if line.endswith("\n")]
-        return [what for _, _, what in sorted(lines, key=lambda line: float(line[0]))]
+        return path.read_text().splitlines() if path.exists() else []
 
     def wait_for(self, line, count=2):
         self.nodes[0].running.wait_until(lambda: self.story().count(line) == count, f"{count} times {line!r}", 60)
@@ -200,7 +199,7 @@ def test_a_node_that_shall_not_wait_joins_at_once(job):
 
 def test_who_is_not_ready_in_time_joins_cold(job):
     job.start_first()
-    job.path.joinpath("slow_library.py").write_text(LIBRARY + "time.sleep(3 if is_spare else 0)\n")
+    job.path.joinpath("slow_library.py").write_text(LIBRARY + "time.sleep(3 if 'RANK' not in os.environ else 0)\n")
     two = job.start("two", "--standby-timeout", 0.5)
     job.wait_for("runs/4 two")
     job.end()

@@ -89,46 +89,6 @@ static bool leave_out(struct learned_list *list, const char *name) {
     return learned_list_leave_out(list, slice_from_string(name));
 }
 
-static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **state) {
-    (void)state;
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "abc\t/a\nab\t/b\nc\t\n");
-    assert_true(leave_out(&list, "ab"));
-    assert_false(leave_out(&list, "ab"));
-    assert_text(&list, "abc\t/a\nab#/b\nc\t\n");
-    assert_int_equal(add_text(&list, "ab\t/b\n"), 0);
-    assert_true(leave_out(&list, "later"));
-    assert_int_equal(add_text(&list, "later\t/l\n"), 0);
-    assert_text(&list, "abc\t/a\nab#/b\nc\t\nlater#\n");
-    assert_false(leave_out(&list, ""));
-    assert_false(leave_out(&list, "a\nb"));
-    learned_list_clear(&list);
-}
-
-static void another_list_learns_what_is_left_out(void **state) {
-    (void)state;
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "b\t/here\n");
-    assert_int_equal(add_text(&list, "a#/a\nb#/b\n"), 1);
-    assert_text(&list, "b#/here\na#/a\n");
-    learned_list_clear(&list);
-}
-
-static void a_change_that_two_workers_tell_differently_is_not_known(void **state) {
-    (void)state;
-    struct learned_list list;
-    learned_list_init(&list);
-    add_text(&list, "=1 A\t12\na\t\n=2 B\t7\n");
-    assert_int_equal(add_text(&list, "=1 A\t1\n=2 B\t7\n"), 0);
-    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
-    assert_false(leave_out(&list, "=1 A"));
-    assert_false(leave_out(&list, "=3 C"));
-    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
-    learned_list_clear(&list);
-}
-
 static size_t add_told(struct learned_list *list, const char *text) {
     return learned_list_add_told(list, slice_from_string(text));
 }
@@ -236,6 +196,46 @@ static void a_list_has_so_many_lines_and_no_more(void **state) {
     assert_true(leave_out(&list, "7"));
     learned_list_clear(&list);
     text_clear(&text);
+}
+
+static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "abc\t/a\nab\t/b\nc\t\n");
+    assert_true(leave_out(&list, "ab"));
+    assert_false(leave_out(&list, "ab"));
+    assert_text(&list, "abc\t/a\nab#/b\nc\t\n");
+    assert_int_equal(add_text(&list, "ab\t/b\n"), 0);
+    assert_true(leave_out(&list, "later"));
+    assert_int_equal(add_text(&list, "later\t/l\n"), 0);
+    assert_text(&list, "abc\t/a\nab#/b\nc\t\nlater#\n");
+    assert_false(leave_out(&list, ""));
+    assert_false(leave_out(&list, "a\nb"));
+    learned_list_clear(&list);
+}
+
+static void another_list_learns_what_is_left_out(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "b\t/here\n");
+    assert_int_equal(add_text(&list, "a#/a\nb#/b\n"), 1);
+    assert_text(&list, "b#/here\na#/a\n");
+    learned_list_clear(&list);
+}
+
+static void a_change_that_two_workers_tell_differently_is_not_known(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "=1 A\t12\na\t\n=2 B\t7\n");
+    assert_int_equal(add_text(&list, "=1 A\t1\n=2 B\t7\n"), 0);
+    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
+    assert_false(leave_out(&list, "=1 A"));
+    assert_false(leave_out(&list, "=3 C"));
+    assert_text(&list, "=1 A\t??\na\t\n=2 B\t7\n");
+    learned_list_clear(&list);
 }
 
 static const struct CMUnitTest tests[] = {
