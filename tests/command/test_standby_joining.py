@@ -37,11 +37,11 @@ while not os.path.exists("end"):
 
 
 TOKEN = "t" * 32  # what others have imported is taken only from nodes that prove themselves
-# One name is out of the way, so that a variable is set for those that come after it.
 LIST = "/torch.rendezvous.job/muster/standby"
 
 
 def hostile(mark):
+    """One name is out of the way, so that a variable is set for those that come after it."""
     return f"zzz#\n=1 BROWSER\tsh -c 'touch {mark}' %s\nantigravity\t{os.path.dirname(os.__file__)}/antigravity.py\n"
 
 
