@@ -195,7 +195,11 @@ static void pass(int gate, struct standby_packet *packet) {
         muster_standby_refuse(gate, "the environment from the agent is not understood", error);
     }
     if (*passage.directory != '\0' && chdir(passage.directory) != 0) {
-        muster_standby_refuse(gate, "cannot change to the working directory", errno);
+        int why = errno;
+        char reason[400]; /* and what is wrong with it behind it */
+        (void)snprintf(
+            reason, sizeof reason, "cannot change to the working directory %s", passage.directory);
+        muster_standby_refuse(gate, reason, why);
     }
     environ = passage.environment;
     const int *fds = packet->fds + go.is_in_file;

@@ -192,7 +192,7 @@ static void record_standby(struct agent *agent, const struct standby_effect *eff
     struct event_standby_record record = {.count = effect->told.count, .total = effect->told.total};
     if (effect->kind == STANDBY_EFFECT_TELL_READY) {
         record.what = EVENT_STANDBY_READY;
-    } else if (effect->kind == STANDBY_EFFECT_TELL_USED) {
+    } else if (effect->kind == STANDBY_EFFECT_TELL_USED && effect->told.count > 0) {
         record.what = EVENT_STANDBY_USED;
     } else if (effect->kind == STANDBY_EFFECT_TELL_OFF) {
         record = (struct event_standby_record){.what = EVENT_STANDBY_DIRTY,

@@ -388,7 +388,8 @@ static void directory_that_is_gone_is_refused(void **state) {
     open_gate(&keeper, &(struct child){NULL, nothing, true});
     expect_ready(&keeper);
     send_streams(&keeper, away, sizeof away - 1);
-    expect_refusal(&keeper, "cannot change to the working directory: No such file or directory");
+    expect_refusal(
+        &keeper, "cannot change to the working directory /gone: No such file or directory");
 }
 
 static void too_much_output_is_refused_before_it_is_ready(void **state) {

@@ -13,6 +13,7 @@ import pytest
 from support.ports import free_port
 from support.probes import SERVING, Probe
 from support.standby_jobs import AFTER, WORKER, Job, exists, kill, pids_below, read_story, ready_job
+from support.transcripts import transcript
 
 
 def test_a_standby_worker_is_the_worker_in_everything(muster, scratch):
@@ -175,7 +176,32 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     end = job.end(1)
     assert end.status == 0, end
     assert job.said("there are no standby workers in this job from now on") == 1
-    assert job.said("started from standby") == 0
+    assert job.said("started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)\n") == 1
+
+
+SLOW = """
+import os, time
+while "muster-standby" in os.readlink("/proc/self/fd/1") and os.path.exists("slow"):
+    time.sleep(0.01)
+"""
+
+
+def test_workers_that_are_started_cold_are_told_of_with_why(muster, scratch):
+    command = "run --standalone --standby on --nproc-per-node 2 --max-restarts 1 train.py"
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "takes_long.py").write_text(SLOW)
+    (scratch / "slow").write_text("")
+    job = Job(muster, scratch, script="import takes_long\n" + WORKER, PYTHONPATH=library)
+    first = job.attempt(0)
+    job.wait_for(job.spares)
+    kill(first[0]["pid"])
+    job.attempt(1)
+    (line,) = transcript(command)
+    job.wait_for(lambda: job.said(f"] {line}\n") == 1)
+    (scratch / "slow").unlink()
+    end = job.end(1)
+    assert end.status == 0, end
 
 
 # A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
@@ -257,7 +283,8 @@ def test_a_crash_loop_uses_the_standby_workers_that_there_are_and_makes_no_more(
     started = [{line["pid"] for line in attempt} for attempt in told]
     assert all(1 <= len(attempt) <= 2 for attempt in told), f"a rank runs once in each attempt: {told}"
     assert started[0] <= set(spares) and not set(spares) & set().union(*started[1:])
-    assert job.said("standby workers ready") == job.said("started from standby") == 1
+    assert job.said("standby workers ready") == job.said("started from standby: 2 of 2 workers\n") == 1
+    assert job.said("started from standby: 0 of 2 workers; cold: local rank 0-1 (none yet: workers were not quiet)\n") == 5
     assert not any(exists(spare) for spare in spares)
 
 

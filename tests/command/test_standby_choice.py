@@ -83,7 +83,7 @@ def test_auto_ends_standby_workers_that_take_too_much_of_the_memory(muster, scra
     job.attempt(1)
     end = job.end(1)
     assert end.status == 0, end
-    assert "started from standby" not in end.err
+    assert "started from standby: 0 of 1 workers; cold: local rank 0 (none: memory is short)\n" in end.err
 
 
 # Two workers of which one fails. What they do first takes as long as small imports.

@@ -136,6 +136,16 @@ def test_the_directory_is_that_of_the_message(keeper, scratch):
     assert spare.finish().out.decode() == f"{scratch}/elsewhere\n"
 
 
+@pytest.mark.parametrize("kind, why", [("missing", "No such file or directory"), ("file", "Not a directory")])
+def test_a_directory_that_it_cannot_go_to_is_named(keeper, scratch, kind, why):
+    write(scratch, {"script.py": MARKED, "file": ""})
+    spare = keeper.spare(["script.py"])
+    spare.warm({})
+    spare.tell(b"G" + u32(0) + spare.body(cwd=scratch / kind), [*keeper.streams(), keeper.record_file()])
+    assert spare.reason() == f"cannot change to the working directory {scratch}/{kind}: {why}"
+    assert marks(scratch) == 0
+
+
 def test_the_end_of_the_agent_is_the_end_of_the_standby_worker(keeper, scratch):
     write(scratch, {"script.py": MARKED})
     for steps in range(3):

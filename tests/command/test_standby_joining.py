@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A node that joins a running job makes its standby workers ready first: real agents, a module that takes its time."""
 
+import os
 import sys
 
 import pytest
@@ -9,12 +10,12 @@ from support.nodes import Node
 from support.ports import free_port
 from support.standby_programs import relocate_python
 
-# What happens is told in one file, in that order.
+# What happens is told by names in one directory. A module that is imported early could not write into a file.
 TELL = """
-import os
+import os, time
 def tell(what):
-    with open(os.environ["STORY"], "a") as file:
-        file.write(f"{what} {os.environ['NODE']}\\n")
+    name = f"{time.time_ns()} {os.getpid()} {what} {os.environ['NODE']}"
+    os.mknod(os.path.join(os.environ["STORY"], name.replace("/", ":")))
 """
 # A library: it lies outside the program's directory.
 LIBRARY = TELL + """
@@ -35,6 +36,15 @@ while not os.path.exists("end"):
 """
 
 
+TOKEN = "t" * 32  # what others have imported is taken only from nodes that prove themselves
+LIST = "/torch.rendezvous.job/muster/standby"
+
+
+def hostile(mark):
+    """One name is out of the way, so that a variable is set for those that come after it."""
+    return f"zzz#\n=1 BROWSER\tsh -c 'touch {mark}' %s\nantigravity\t{os.path.dirname(os.__file__)}/antigravity.py\n"
+
+
 class Job:
     def __init__(self, muster, scratch, nnodes="1:2"):
         self.muster, self.scratch, self.nnodes, self.port = muster, scratch, nnodes, free_port()
@@ -42,21 +52,25 @@ class Job:
         library.mkdir(parents=True)
         (library / "slow_library.py").write_text(LIBRARY)
         (scratch / "worker.py").write_text(WORKER)
+        (scratch / "story").mkdir()
         self.path, self.nodes = library, []
 
-    def start(self, name, *options, standby="on", python=sys.executable, path=None):
+    def start(self, name, *options, standby="on", python=sys.executable, path=None, token=TOKEN):
         running = self.muster.start(
             ["run", "--nnodes", self.nnodes, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}",
              "--rdzv-id", "job", "--rdzv-conf", "last_call_timeout=1", "--local-addr", name, "--nproc-per-node", 2,
              "--max-restarts", 3, "--standby", standby, "--standby-after", 0.2, *options, "worker.py"],
             env={"NODE": name, "STORY": self.scratch / "story", "PYTHONPATH": path or self.path,
-                 "PYTHON_EXEC": python, "LOGLEVEL": "INFO"})
+                 "PYTHON_EXEC": python, "LOGLEVEL": "INFO", "MUSTER_JOB_TOKEN": token})
         self.nodes.append(Node(name, running))
         return self.nodes[-1]
 
+    def store(self, command, *words):
+        return self.muster.run(["store", command, "--host", "127.0.0.1", "--port", self.port, *words])
+
     def story(self):
-        path = self.scratch / "story"
-        return path.read_text().splitlines() if path.exists() else []
+        names = sorted(path.name for path in (self.scratch / "story").iterdir())
+        return [name.split(" ", 2)[2].replace(":", "/") for name in names]
 
     def wait_for(self, line, count=2):
         self.nodes[0].running.wait_until(lambda: self.story().count(line) == count, f"{count} times {line!r}", 60)
@@ -72,10 +86,10 @@ class Job:
 
     def end(self):
         (self.scratch / "end").touch()
-        for node in self.nodes:
-            end = node.finish(60)
-            assert end.status == 0, end
+        ends = [node.finish(60) for node in self.nodes]
+        assert [end.status for end in ends] == [0] * len(ends), ends
         assert not [line for line in self.story() if line.startswith("ghost")], self.story()
+        return ends
 
 
 @pytest.fixture
@@ -111,8 +125,7 @@ def test_a_node_whose_python_and_packages_lie_elsewhere_joins_warm(job, tmp_path
     job.wait_for("runs/4 one")
     job.end()
     story = job.story()
-    assert max(at for at, line in enumerate(story) if line == "imports two") < story.index("ended one"), story
-    assert story.count("imports two") == 2, story
+    assert story[: story.index("ended one")].count("imports two") == 2, story
     assert "started from standby: 2 of 2 workers" in two.err()
 
 
@@ -136,6 +149,42 @@ def test_without_a_list_a_node_joins_at_once(job):
     story = job.story()
     assert story.index("ended one") < story.index("imports two"), story
     assert "the job runs" not in two.err()
+
+
+def test_nodes_that_do_not_prove_themselves_tell_and_are_told_nothing(job):
+    job.start_first(token=None)
+    assert job.store("check", LIST).status == 1, "anybody could have written it"
+    mark = job.scratch / "mark"
+    assert job.store("set", LIST, hostile(mark)).status == 0
+    two = job.start("two", token=None)
+    job.wait_for("runs/4 two")
+    two.wait_for_log("standby workers ready: 2 of 2", timeout=60)
+    job.end()
+    story = job.story()
+    assert story.index("ended one") < story.index("imports two"), story
+    assert "this node joins it without standby workers, since what these would import is taken only from nodes that" in two.err()
+    assert not mark.exists()
+
+
+def test_what_a_node_tells_is_checked_where_it_is_read(job, tmp_path):
+    """By one that has proved itself, but no node of ours would write it."""
+    job.start_first()
+    mark, evil = job.scratch / "mark", tmp_path / "evil"
+    evil.mkdir()
+    (evil / "evil.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    (job.path / "shows_season.py").write_text("import os\nprint('season', os.environ.get('SEASON'))\n")
+    (job.scratch / "worker.py").write_text(WORKER.replace("import slow_library", "import slow_library, shows_season"))
+    told = f"{hostile(mark)}evil\t{evil}/evil.py\n=2 SEASON\twet\nshows_season\t{job.path}/shows_season.py\n"
+    (job.scratch / "token").write_text(TOKEN)
+    (job.scratch / "token").chmod(0o600)
+    assert job.store("set", "--token-file", job.scratch / "token", LIST, told).status == 0
+    two = job.start("two", path=f"{job.path}:{evil}")
+    job.wait_for("runs/4 two")
+    end = job.end()[1]
+    assert "the job runs: this node makes its standby workers ready before it joins" in two.err()
+    assert "started from standby: 2 of 2 workers" in two.err()
+    assert not mark.exists()
+    assert end.out.count("season None") == 2, "another node decides of no variable here"
 
 
 def test_a_node_that_shall_not_wait_joins_at_once(job):

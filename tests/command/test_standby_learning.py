@@ -3,10 +3,12 @@
 
 import ast
 import io
+import re
 import tokenize
 
 import pytest
 
+from support.binary import ROOT
 from support.gatekeeper import HOOK, memory_file
 from support.standby_programs import MARKED, keeper, learn, library, marks, write  # noqa: F401 (fixtures)
 
@@ -126,6 +128,29 @@ def test_nothing_is_learned_after_the_program_changed_its_environment(keeper, sc
     })
     learned = keeper.recorded(words, PYTHONPATH=library).modules()
     assert "cmd" in learned and ("wave" in learned) == is_learned
+
+
+SECRETS = ("CARD_PIN", "pin", "DB_PASS", "MY_PASSWORD", "SECRET", "HF_TOKEN", "API_KEY", "ADMIN_PWD", "CREDENTIAL", "AUTH")
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_name_and_no_value_of_a_secret_is_written_down(keeper, scratch, library, name):
+    write(library, {
+        "sets.py": f"import os\nos.environ['{name}'] = '12345'\nos.environ['SEASON'] = 'wet'\nimport colorsys\n",
+        "unsets.py": f"import os\ndel os.environ['{name}']\nimport wave\n",
+    })
+    write(scratch, {"script.py": "import sets, unsets\n"})
+    record = keeper.recorded(["script.py"], PYTHONPATH=library).record
+    lines = [line for line in record.splitlines() if line.startswith("=")]
+    assert sorted(line.partition(" ")[2] for line in lines) == ["?\t?", "?\t?", "SEASON\twet"], record
+    assert name not in record and "12345" not in record
+
+
+def test_the_agent_and_the_hook_take_the_same_names_for_secrets():
+    text = (ROOT / "src/core/standby/learned_list.c").read_text(encoding="utf-8")
+    words = re.search(r"secrets\[\] = \{(.*?)\}", text, re.DOTALL)[1]
+    hook = re.search(r"^SECRETS = \((.*)\)$", (HOOK / "muster_standby/record.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    assert re.findall(r"\w+", words) == re.findall(r"\w+", hook) != []
 
 
 @pytest.mark.parametrize("options", [["-S"], ["-I"], ["-E"]], ids=" ".join)

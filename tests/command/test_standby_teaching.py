@@ -51,6 +51,47 @@ def test_what_is_wrong_with_a_later_import_is_named(keeper, scratch, library, te
 
 
 @played
+@pytest.mark.parametrize("mark, modules", [("\t", 2), ("!", 1)], ids=["worker", "other node"])
+def test_another_node_is_believed_only_of_the_interpreters_own_libraries(keeper, scratch, library, tmp_path, mark, modules):
+    write(library, {"one.py": ""})
+    write(tmp_path, {"elsewhere.py": "print('elsewhere')\n"})
+    write(scratch, {"script.py": ""})
+    spare = keeper.spare(["script.py"], PYTHONPATH=f"{library}:{tmp_path}")
+    spare.give_lines(f"one{mark}{library}/one.py\nelsewhere{mark}{tmp_path}/elsewhere.py\n")
+    assert spare.await_ready()[0] == modules
+
+
+@played
+@pytest.mark.parametrize("mark, season", [("\t", "wet"), ("!", "none")], ids=["worker", "other node"])
+def test_another_node_decides_of_no_variable(keeper, scratch, library, mark, season):
+    write(library, {"one.py": "import os\nprint(os.environ.get('SEASON', 'none'))\n"})
+    write(scratch, {"script.py": "import one\n"})
+    spare = keeper.spare(["script.py"], PYTHONPATH=library)
+    spare.give_lines(f"nowhere#\n=1 SEASON{mark}wet\none\t{library}/one.py\n")
+    spare.await_ready()
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out.decode() == f"{season}\n"
+
+
+HOSTILE = {
+    "modules": "m{0}\t/nowhere/m{0}.py\n", "variables": "={0} V{0}\tx\n", "left out": "m{0}#\n",
+    "one variable": "={0} V\tx\n", "long words": "m{0}" + "x" * 200 + "!" + "/" * 800 + "\n", "nothing": "\n",
+}
+
+
+@played
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_the_longest_list_is_read_in_one_breath(keeper, scratch, kind):
+    """Whatever is in it: what the work grows with is its length."""
+    write(scratch, {"script.py": MARKED})
+    spare = keeper.spare(["script.py"])
+    text = "nowhere#\n" + "".join(HOSTILE[kind].format(number) for number in range(100000))
+    spare.give_lines(text[: (1 << 20) - 1] + "\n")
+    assert spare.await_ready()[1] <= 20000
+    assert marks(scratch) == 0
+
+
+@played
 def test_garbage_is_collected_after_each_list(keeper, scratch, library):
     write(library, {"one.py": "", "two.py": "kept = [[] for _ in range(100000)]\n"})
     write(scratch, {"script.py": """
@@ -144,7 +185,7 @@ def test_standby_workers_learn_without_ending(job, scratch):
 def test_a_worker_that_dies_while_its_standby_worker_learns_is_started_anew(job, scratch):
     learner, other = begin_to_learn(job, scratch)
     assert await_second_attempt(job) == {other}
-    job.wait_for(lambda: job.said("started from standby: 1 of 2 workers") == 1)
+    job.wait_for(lambda: job.said("started from standby: 1 of 2 workers; cold: local rank 0 (learning)\n") == 1)
     assert exists(learner), "it is good for another time"
     (scratch / "slow").unlink()
     job.wait_until_ready(2)

@@ -4,10 +4,10 @@ import os
 import sys
 
 from muster_standby import borrow, move_up
+from muster_standby.listed import read_lines
 
 BODY_MAXIMUM = 1 << 26
 LIST_MAXIMUM = 1 << 20  # as core/standby/learned_list has it
-LEFT_OUT = "#"  # in the line of a module that waits for the program
 CAPTURED_MAXIMUM = 64 * 1024
 
 
@@ -79,9 +79,9 @@ def read_whole(fd, maximum):
 
 
 def read_list(fd):
-    lines = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape").split("\n")
+    text = read_whole(fd, LIST_MAXIMUM).decode("utf-8", "surrogateescape")
     os.close(fd)
-    return [tuple(line.split("\t", 1)) if "\t" in line else (line.partition(LEFT_OUT)[0], None) for line in lines[:-1]]
+    return read_lines(text)
 
 
 def change_streams(fds):

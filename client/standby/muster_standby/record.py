@@ -2,14 +2,16 @@
 """A worker's record: a hello, and from then on a line for each import, before the module runs. Modules that import each
 other can only be imported again in the order in which they began. When the program has changed its environment nothing
 more is written, since what it imports then may depend on that. When a library has, there is a line
-=NUMBER VARIABLE<tab>VALUE, empty where it is unset now, and ? for anything but a short word (it may be a secret)."""
+=NUMBER VARIABLE<tab>VALUE, empty where it is unset now, and ? for anything but a short word (it may be a secret). Of a
+variable whose name is one of secrets there is only =NUMBER ?<tab>?."""
 import os
 import sys
 
 from muster_standby import borrow, is_of_round, move_up, own_code, pass_for_importlib, program, watch_imports
 from muster_standby.notice import prepare
 
-RECORD_MAXIMUM = 1 << 20
+# Parts of the names of what may be a secret, however short. The agent has the same ones (core/standby/learned_list.c).
+SECRETS = ("AUTH", "COOKIE", "CRED", "KEY", "OTP", "PASS", "PHRASE", "PIN", "PRIVATE", "PWD", "SALT", "SECRET", "TOKEN")
 
 
 def begin(told):
@@ -27,7 +29,7 @@ def begin(told):
 
 def record(fd, told):
     pid, getpid, write, fstat = os.getpid(), os.getpid, os.write, os.fstat
-    fd, left, changes = move_up(fd), RECORD_MAXIMUM, watch_environment()
+    fd, left, changes = move_up(fd), 1 << 20, watch_environment()
     file, take_mutex = fstat(fd)[1:3], prepare(fd)
 
     @pass_for_importlib
@@ -63,9 +65,9 @@ def watch_environment():
         return file.startswith(("/", "<frozen")) and not is_own(file) and frame.f_globals.get("__name__") != "__main__"
 
     def line(name):
-        value = environ.get(os.fsencode(name))
-        word = "" if value is None else value.decode() if value.isalnum() and len(value) < 6 else "?"
-        return "=%d %s\t%s\n" % (next(numbers), name, word)
+        value = environ.get(os.fsencode(name), b"")
+        told = name, value.decode() if (value + b"0").isalnum() and len(value) < 6 else "?"
+        return "=%d %s\t%s\n" % (next(numbers), *("??" if any(part in name.upper() for part in SECRETS) else told))
 
     @pass_for_importlib
     def changes():

@@ -64,10 +64,22 @@ def say_ready(gate, warming):
     gate.say(b"P", len(warming.loaded), warming.skipped, int(sum(os.times()[:2]) * 1000), memory)
 
 
+def change_directory(directory):
+    """To the agent's own one, which may be gone, or closed to this user."""
+    try:
+        here = os.getcwdb()
+    except OSError:
+        here = None
+    if directory and directory != here:
+        try:
+            os.chdir(directory)
+        except OSError as failure:
+            raise Dirty("cannot change to the working directory %s: %s" % (os.fsdecode(directory), failure.strerror)) from None
+
+
 def pass_gate(warming, directory, names, fds):
     warming.stop_watching()
-    if directory and directory != os.getcwdb():
-        os.chdir(directory)
+    change_directory(directory)
     # Other names are as they were when this process was started. What a wrapper around the interpreter or an imported
     # module has made of them stays.
     for name, value in names:

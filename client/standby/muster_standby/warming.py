@@ -6,6 +6,7 @@ import sys
 from muster_standby import is_of_round, own_code, program, watch_imports
 from muster_standby.effects import Blame, Effects, Environment, watch_ends
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
+from muster_standby.listed import may_be_imported
 
 CHANGED = "changed the environment, which what is left out may read"
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
@@ -133,6 +134,8 @@ def is_same(origin, listed):
     """Whether a module that was found here is the one that a worker has listed, be it on a node whose interpreter and
     packages lie elsewhere. A listed package that is here, too, may be what the program would find."""
     part = library_part(origin)
+    if not may_be_imported(origin, listed):
+        return False
     return part == library_part(listed) and (part is None or origin == listed or not os.path.exists(listed))
 
 

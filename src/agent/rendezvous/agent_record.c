@@ -182,6 +182,13 @@ static void root_cause_looked(void *context) {
     }
 }
 
+/* What is taken from others is imported here: that is only for nodes that prove themselves, over a
+ * connection on which they have. A file needs no proof, but holds no list. */
+static bool shares_list(const struct agent_record *record) {
+    const struct agent_rendezvous_settings *settings = record->settings;
+    return settings->key != NULL && settings->config->dynamic.file == NULL;
+}
+
 /* Where nobody warms, or the job has learned nothing yet, the node joins at once. */
 static void list_looked_for(void *context, struct slice text) {
     struct agent_record *record = context;
@@ -191,6 +198,19 @@ static void list_looked_for(void *context, struct slice text) {
     if (!record->is_freed && !is_warming) {
         post_kind(record, RENDEZVOUS_EVENT_WARMED);
     }
+}
+
+static void look_for_list(struct agent_record *record) {
+    if (shares_list(record)) {
+        agent_learned_list_look(record->learned_list);
+        return;
+    }
+    if (record->settings->config->dynamic.file == NULL) {
+        log_info(record->settings->log,
+            "the job runs: this node joins it without standby workers, since what these would "
+            "import is taken only from nodes that prove themselves (--token-file, or munge)");
+    }
+    post_kind(record, RENDEZVOUS_EVENT_WARMED);
 }
 
 static void doubted(void *context, bool is_doubted) {
@@ -455,7 +475,7 @@ void agent_record_perform(struct agent_record *record, const struct rendezvous_e
         event_timer_set(record->timer, effect->deadline);
         break;
     case RENDEZVOUS_EFFECT_WARM:
-        agent_learned_list_look(record->learned_list);
+        look_for_list(record);
         break;
     case RENDEZVOUS_EFFECT_WORLD:
     case RENDEZVOUS_EFFECT_RELEASED:
@@ -481,7 +501,7 @@ void agent_record_publish_root_cause(
 }
 
 void agent_record_publish_learned_list(struct agent_record *record, struct slice text) {
-    if (record->settings->config->dynamic.file == NULL) {
+    if (shares_list(record)) {
         agent_learned_list_publish(record->learned_list, text);
     }
 }

@@ -2,6 +2,7 @@
 #include "agent/standby/agent_standby.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/standby/standby_probe.h"
 #include "agent/standby/standby_spare.h"
@@ -163,25 +164,22 @@ void agent_standby_expect_end(struct agent_standby *standby, int local_rank) {
     }
 }
 
-/* Returns when it was written last. */
-static struct wall_time read_record(struct agent_standby *standby, int local_rank) {
-    bool has_hello;
-    struct wall_time written =
-        worker_record_look(&standby->places[local_rank].record, &standby->learned, &has_hello);
-    if (has_hello) {
+/* Returns for how long it has not grown. */
+static int64_t read_record(struct agent_standby *standby, int local_rank, struct instant now) {
+    struct worker_record *record = &standby->places[local_rank].record;
+    if (worker_record_look(record, &standby->learned, now)) {
         post_rank(standby, STANDBY_EVENT_HELLO, local_rank);
     }
-    return written;
+    return now.nanoseconds - record->grown.nanoseconds;
 }
 
 static void look(struct agent_standby *standby) {
-    struct wall_time now = event_loop_wall_time(standby->loop);
+    struct instant now = event_loop_now(standby->loop);
     struct standby_event event = {
         .kind = STANDBY_EVENT_RECORDS, .records = {.quiet = DURATION_FOREVER}};
     for (int rank = 0; rank < standby->settings.worker_count; rank++) {
         if (standby->places[rank].record.fd != -1) {
-            int64_t quiet = now.nanoseconds - read_record(standby, rank).nanoseconds;
-            quiet = quiet > 0 ? quiet : 0;
+            int64_t quiet = read_record(standby, rank, now);
             int64_t least = event.records.quiet.nanoseconds;
             event.records.quiet.nanoseconds = quiet < least ? quiet : least;
         }
@@ -381,16 +379,32 @@ void agent_standby_spare_exited(
 
 /* Going through the gate. */
 
+static enum failure_code send(struct agent_standby *standby, struct place *place,
+    const struct text_list *environment, const int streams[2], struct failure *failure) {
+    const char *difference = standby_spare_difference(place->spare, environment);
+    remember(place, environment);
+    if (difference != NULL) {
+        return failure_set(failure, FAILURE_INVALID,
+            "%.*s is another one in the environment of the worker now",
+            (int)strcspn(difference, "="), difference);
+    }
+    if (!renew_record(standby, place)) {
+        return failure_set(failure, FAILURE_LIMIT, "there is no memory for its record");
+    }
+    return standby_spare_send(place->spare, environment, streams, place->record.fd, failure);
+}
+
 pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
     const struct text_list *environment, const int streams[2]) {
     struct place *place = standby == NULL ? NULL : &standby->places[local_rank];
     if (place == NULL || place->spare == NULL || !standby_spare_words(place->spare)->is_ready) {
         return 0;
     }
-    bool fits = standby_spare_fits(place->spare, environment);
-    remember(place, environment);
-    if (!fits || !renew_record(standby, place) ||
-        !standby_spare_send(place->spare, environment, streams, place->record.fd)) {
+    struct failure failure = {0};
+    if (send(standby, place, environment, streams, &failure) != FAILURE_NONE) {
+        log_info(standby->settings.log,
+            "the standby worker of local rank %d is not used: %s; the worker is started anew",
+            local_rank, failure.message);
         end_spare(standby, local_rank);
         post_rank(standby, STANDBY_EVENT_SPARE_REFUSED, local_rank);
         return 0;
@@ -465,13 +479,14 @@ void agent_standby_perform(struct agent_standby *standby, const struct standby_e
     case STANDBY_EFFECT_DISARM_TIMER:
         event_timer_stop(standby->timer);
         break;
+    case STANDBY_EFFECT_TELL_AWAITED:
     case STANDBY_EFFECT_TELL_READY:
     case STANDBY_EFFECT_TELL_TAUGHT:
     case STANDBY_EFFECT_TELL_USED:
     case STANDBY_EFFECT_TELL_OFF:
     case STANDBY_EFFECT_TELL_SCARCE:
     case STANDBY_EFFECT_TELL_SILENT:
-        standby_tell(standby->settings.log, effect);
+        standby_tell(standby->settings.log, standby->settings.config, effect);
         break;
     case STANDBY_EFFECT_WARMED: /* the rendezvous' */
     case STANDBY_EFFECT_COUNT:
@@ -496,5 +511,5 @@ const struct learned_list *agent_standby_learned(const struct agent_standby *sta
 }
 
 size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text) {
-    return standby == NULL ? 0 : learned_list_add_text(&standby->learned, list_text);
+    return standby == NULL ? 0 : learned_list_add_told(&standby->learned, list_text);
 }

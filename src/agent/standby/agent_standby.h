@@ -110,7 +110,7 @@ bool agent_standby_invite(struct agent_standby *standby, struct slice list_text)
 
 /* What has been learned so far in this job: for those who pass it on. NULL for NULL. */
 const struct learned_list *agent_standby_learned(const struct agent_standby *standby);
-/* Adds what others have learned. Returns how many modules were new. */
+/* Adds what another node has told. Returns how many modules were new. */
 size_t agent_standby_learn(struct agent_standby *standby, struct slice list_text);
 
 #endif

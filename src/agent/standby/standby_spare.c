@@ -199,8 +199,9 @@ size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list 
 
 /* Its way. */
 
-bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment) {
-    return standby_environment_fits(&spare->environment, environment);
+const char *standby_spare_difference(
+    const struct standby_spare *spare, const struct text_list *environment) {
+    return standby_environment_difference(&spare->environment, environment);
 }
 
 bool standby_spare_teach(struct standby_spare *spare, struct slice list) {
@@ -215,10 +216,13 @@ static int own_unless_given(int descriptor, int own) {
     return descriptor != -1 ? descriptor : own;
 }
 
-bool standby_spare_send(struct standby_spare *spare, const struct text_list *environment,
-    const int streams[2], int record) {
+enum failure_code standby_spare_send(struct standby_spare *spare,
+    const struct text_list *environment, const int streams[2], int record,
+    struct failure *failure) {
     char *directory = getcwd(NULL, 0);
-    struct failure failure = {0};
+    if (directory == NULL) {
+        return failure_set_system(failure, errno, "the working directory has no name any more");
+    }
     const struct standby_passage passage = {
         .directory = directory,
         .environment = environment,
@@ -226,8 +230,7 @@ bool standby_spare_send(struct standby_spare *spare, const struct text_list *env
             own_unless_given(streams[1], STDERR_FILENO), record},
     };
     spare_treatment_end(spare->pid);
-    bool is_sent =
-        directory != NULL && standby_gate_send_go(spare->gate, &passage, &failure) == FAILURE_NONE;
+    enum failure_code code = standby_gate_send_go(spare->gate, &passage, failure);
     free(directory);
-    return is_sent;
+    return code;
 }

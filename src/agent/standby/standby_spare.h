@@ -54,16 +54,19 @@ const struct standby_spare_words *standby_spare_words(const struct standby_spare
 /* Leaves out of the list what it has named. Returns how many modules are left out only now. */
 size_t standby_spare_cut(const struct standby_spare *spare, struct learned_list *list);
 
-/* Whether it may become a worker with this environment, given the one that it was started with. */
-bool standby_spare_fits(const struct standby_spare *spare, const struct text_list *environment);
+/* Why it may not become a worker with this environment, given the one that it was started with: the
+ * variable that is different, as in standby_environment_difference. NULL: it may. */
+const char *standby_spare_difference(
+    const struct standby_spare *spare, const struct text_list *environment);
 
 /* Tells one that is ready what it was not told yet of a list that has only grown. It is ready again
  * when its words say so. False when it cannot be told. */
 bool standby_spare_teach(struct standby_spare *spare, struct slice list);
 
-/* Tells it to go through its gate. False when it cannot be told. */
-bool standby_spare_send(struct standby_spare *spare, const struct text_list *environment,
-    const int streams[2], int record);
+/* Tells it to go through its gate. */
+__attribute__((warn_unused_result)) enum failure_code standby_spare_send(
+    struct standby_spare *spare, const struct text_list *environment, const int streams[2],
+    int record, struct failure *failure);
 
 /* Takes what it has said and the loop has not taken yet; `spoke` may be called. */
 void standby_spare_drain(struct standby_spare *spare);

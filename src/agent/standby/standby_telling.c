@@ -14,6 +14,72 @@ static void tell_ready(const struct log *log, const struct standby_effect *effec
         is_large ? "GiB" : "MiB");
 }
 
+static void add_part(struct text *line, int count, const char *one, const char *several) {
+    if (count > 0) {
+        text_append_format(line, ", %d %s", count, count == 1 ? one : several);
+    }
+}
+
+static void tell_awaited(const struct log *log, const struct launch_config *config,
+    const struct standby_awaited *awaited) {
+    struct text line = {0};
+    add_part(&line, awaited->importing, "is importing", "are importing");
+    if (awaited->importing > 0 && config->standby_rest > 0) {
+        text_append(&line, " (they rest while workers want the CPU: --standby-rest)");
+    }
+    if (awaited->unbegun > 0) {
+        text_append_format(&line,
+            ", %d %s until no worker has imported anything for %g s (--standby-after)",
+            awaited->unbegun, awaited->unbegun == 1 ? "waits" : "wait",
+            duration_seconds(config->standby_after));
+    }
+    add_part(&line, awaited->ended, "has ended and is made anew later",
+        "have ended and are made anew later");
+    log_info(log, "standby workers: %d of %d ready%s", awaited->ready, awaited->total,
+        text_string(&line));
+    text_clear(&line);
+}
+
+static const char *const cold_words[STANDBY_COLD_COUNT] = {
+    [STANDBY_COLD_NONE] = "none yet: workers were not quiet",
+    [STANDBY_COLD_SILENT] = "none: no worker has reached the hook",
+    [STANDBY_COLD_SCARCE] = "none: memory is short",
+    [STANDBY_COLD_DUE] = "none yet: they import one at a time",
+    [STANDBY_COLD_IMPORTING] = "importing",
+    [STANDBY_COLD_LEARNING] = "learning",
+    [STANDBY_COLD_ENDED] = "ended",
+    [STANDBY_COLD_REFUSED] = "refused",
+    [STANDBY_COLD_OFF] = "none any more",
+};
+
+/* Ranks that are beside each other and cold for the same reason are one part of the line. Returns
+ * the rank after them. */
+static int add_cold(struct text *line, const struct standby_effect *effect, int first) {
+    const enum standby_cold *cold = effect->told.cold;
+    int end = first + 1;
+    while (end < effect->told.total && cold[end] == cold[first]) {
+        end++;
+    }
+    if (cold[first] != STANDBY_COLD_NOT) {
+        text_append_format(line, "%s%d", line->length == 0 ? "; cold: local rank " : ", ", first);
+        if (end - first > 1) {
+            text_append_format(line, "-%d", end - 1);
+        }
+        text_append_format(line, " (%s)", cold_words[cold[first]]);
+    }
+    return end;
+}
+
+static void tell_used(const struct log *log, const struct standby_effect *effect) {
+    struct text line = {0};
+    for (int rank = 0; effect->told.cold != NULL && rank < effect->told.total;) {
+        rank = add_cold(&line, effect, rank);
+    }
+    log_info(log, "started from standby: %d of %d workers%s", effect->told.count,
+        effect->told.total, text_string(&line));
+    text_clear(&line);
+}
+
 static void tell_off(const struct log *log, const struct standby_effect *effect) {
     static const char consequence[] = "there are no standby workers in this job from now on";
     struct process_exit how = effect->off.exit;
@@ -47,7 +113,8 @@ static void tell_off(const struct log *log, const struct standby_effect *effect)
     }
 }
 
-void standby_tell(const struct log *log, const struct standby_effect *effect) {
+void standby_tell(const struct log *log, const struct launch_config *config,
+    const struct standby_effect *effect) {
     switch (effect->kind) {
     case STANDBY_EFFECT_TELL_READY:
         tell_ready(log, effect);
@@ -57,8 +124,10 @@ void standby_tell(const struct log *log, const struct standby_effect *effect) {
             effect->told.count, effect->told.total);
         break;
     case STANDBY_EFFECT_TELL_USED:
-        log_info(
-            log, "started from standby: %d of %d workers", effect->told.count, effect->told.total);
+        tell_used(log, effect);
+        break;
+    case STANDBY_EFFECT_TELL_AWAITED:
+        tell_awaited(log, config, &effect->awaited);
         break;
     case STANDBY_EFFECT_TELL_OFF:
         tell_off(log, effect);

@@ -8,7 +8,8 @@
 #include "core/standby/standby_plan.h"
 
 /* One of the TELL effects. */
-void standby_tell(const struct log *log, const struct standby_effect *effect);
+void standby_tell(
+    const struct log *log, const struct launch_config *config, const struct standby_effect *effect);
 
 /* Why there are none, where they were asked for. */
 void standby_tell_choice(

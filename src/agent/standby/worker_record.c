@@ -32,32 +32,35 @@ bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
         FAILURE_NONE) {
         return false;
     }
+    record->read = STANDBY_RECORD_HEAD;
+    record->grown = event_loop_now(loop);
     (void)!death_notice_new(loop, record->fd, events, &record->notice, NULL);
     return true;
 }
 
-struct wall_time worker_record_look(
-    struct worker_record *record, struct learned_list *learned, bool *out_has_hello) {
-    struct wall_time written;
+/* When it has grown is told by the looks alone. The time that the file has of its last change is of
+ * a clock that may be set. */
+bool worker_record_look(
+    struct worker_record *record, struct learned_list *learned, struct instant now) {
     struct bytes text = {0};
     struct slice imports;
     int64_t pid;
-    size_t length;
-    memory_file_look(record->fd, &written, &length);
-    *out_has_hello = false;
+    size_t length = memory_file_length(record->fd);
+    bool has_hello = false;
     death_notice_look(record->notice, record->worker);
     if (length == record->read) {
-        return written;
+        return false;
     }
     record->read = length;
+    record->grown = now;
     memory_file_read(record->fd, STANDBY_RECORD_HEAD, STANDBY_RECORD_MAXIMUM, &text);
     if (standby_record_read_hello(bytes_slice(&text), &pid, &imports) == FAILURE_NONE &&
         pid == (int64_t)record->worker) {
         learned_list_add_text(learned, imports);
-        *out_has_hello = true;
+        has_hello = true;
     }
     bytes_clear(&text);
-    return written;
+    return has_hello;
 }
 
 bool worker_record_can_answer(const struct worker_record *record, pid_t pid) {

@@ -17,6 +17,7 @@ struct worker_record {
     pid_t worker;                /* whose it is; 0: not known yet */
     int fd;                      /* -1: there is none */
     size_t read;                 /* its length at the last look */
+    struct instant grown;        /* the last look that has found it longer, or its beginning */
     struct death_notice *notice; /* NULL: there is none */
 };
 
@@ -32,10 +33,10 @@ bool worker_record_renew(struct worker_record *record, struct event_loop *loop,
 void worker_record_expect_end(struct worker_record *record);
 
 /* Takes what was written since the last look, and has the worker's end told early from then on if
- * the worker has arranged for it. Returns when it was written last, and whether the worker has said
- * hello by now, if something was. */
-struct wall_time worker_record_look(
-    struct worker_record *record, struct learned_list *learned, bool *out_has_hello);
+ * the worker has arranged for it. Returns whether the worker has said hello by now, if something
+ * was. */
+bool worker_record_look(
+    struct worker_record *record, struct learned_list *learned, struct instant now);
 
 /* Whether this process has said hello in it. */
 bool worker_record_can_answer(const struct worker_record *record, pid_t pid);

@@ -10,8 +10,17 @@
  * says that a library has changed the environment there. The value becomes one of question marks
  * only, which means that it is not known, when two workers tell it differently.
  *
- * The names come from workers, and so from anybody: a name or an origin that cannot be one is left
- * out, and what does not fit into the list is, too. */
+ * A line NAME!ORIGIN, or =NUMBER VARIABLE!VALUE, is what another node has told, and no worker of
+ * this one has done yet. A standby worker imports such a module only out of its interpreter's own
+ * libraries, and takes such a value as one that is not known: nobody else decides what is in its
+ * environment. The line becomes a common one when a worker of this node records the same.
+ *
+ * The names come from workers and other nodes, and so from anybody. A name of a module or a
+ * variable that cannot be one is left out, as is an origin, and what does not fit into the list.
+ * What another node tells is left out, too, where it does not come from libraries. A value that is
+ * no word of a few letters or digits is not kept, and neither are the name and the value of a
+ * variable that may be a secret: of them only the line =NUMBER ?<tab>? remains. The work is in
+ * proportion to what is read. */
 #ifndef MUSTER_CORE_STANDBY_LEARNED_LIST_H
 #define MUSTER_CORE_STANDBY_LEARNED_LIST_H
 
@@ -26,12 +35,20 @@
 #define LEARNED_LIST_TEXT_MAXIMUM (1024 * 1024)
 #define LEARNED_LIST_NAME_MAXIMUM 256
 #define LEARNED_LIST_ORIGIN_MAXIMUM 1024
+/* Letters or digits of a value that is kept. */
+#define LEARNED_LIST_VALUE_MAXIMUM 5
+/* Lines, and those of variables among them. All of PyTorch are some 3,000 modules. */
+#define LEARNED_LIST_LINES_MAXIMUM 20000
+#define LEARNED_LIST_CHANGES_MAXIMUM 256
 /* Bytes of what nodes give to each other. 1,900 modules of PyTorch take 160 KB. */
 #define LEARNED_LIST_SHARED_MAXIMUM (200 * 1024)
 
 struct learned_list {
     struct table *names; /* of the lines of the text */
     struct text text;
+    size_t changes; /* of the environment, among the lines */
+    bool is_full;   /* there was one too many */
+    struct text shared;
 };
 
 void learned_list_init(struct learned_list *list);
@@ -43,6 +60,8 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
 /* Adds what is new in the text of a list, which may be cut off anywhere: what comes after the last
  * newline is not read. Returns how many modules were new. */
 size_t learned_list_add_text(struct learned_list *list, struct slice text);
+/* The same for what another node has told. A text that is too long to be shared is not read. */
+size_t learned_list_add_told(struct learned_list *list, struct slice text);
 
 /* Leaves a module out from now on. False: it is already, or the name is none of a module. */
 bool learned_list_leave_out(struct learned_list *list, struct slice name);
@@ -50,7 +69,8 @@ bool learned_list_leave_out(struct learned_list *list, struct slice name);
 size_t learned_list_count(const struct learned_list *list);
 /* Good until the list changes. */
 struct slice learned_list_text(const struct learned_list *list);
-/* The beginning of the text, in whole lines: what the workers imported first. */
-struct slice learned_list_shared_text(const struct learned_list *list);
+/* What this node tells others: the beginning of the text, in whole lines, without what only others
+ * have told. Good until it is made again. */
+struct slice learned_list_shared_text(struct learned_list *list);
 
 #endif

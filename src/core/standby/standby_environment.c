@@ -95,16 +95,28 @@ static const char **list_lasting(const struct text_list *environment, size_t *ou
     return entries;
 }
 
-bool standby_environment_fits(const struct text_list *before, const struct text_list *now) {
+static const char *first_difference(
+    const char **before, size_t before_count, const char **now, size_t now_count) {
+    for (size_t i = 0; i < before_count && i < now_count; i++) {
+        int order = strcmp(before[i], now[i]);
+        if (order != 0) {
+            return order < 0 ? before[i] : now[i];
+        }
+    }
+    if (before_count == now_count) {
+        return NULL;
+    }
+    return before_count > now_count ? before[now_count] : now[before_count];
+}
+
+const char *standby_environment_difference(
+    const struct text_list *before, const struct text_list *now) {
     size_t before_count;
     size_t now_count;
     const char **old = list_lasting(before, &before_count);
     const char **new = list_lasting(now, &now_count);
-    bool fits = before_count == now_count;
-    for (size_t i = 0; i < now_count && fits; i++) {
-        fits = strcmp(old[i], new[i]) == 0;
-    }
+    const char *difference = first_difference(old, before_count, new, now_count);
     free((void *)old);
     free((void *)new);
-    return fits;
+    return difference;
 }

@@ -34,8 +34,10 @@ void standby_environment_dress(struct text_list *environment, const struct stand
  * was said to that worker. */
 void standby_environment_undress(struct text_list *environment);
 
-/* Whether a standby worker that was started with the environment of worker `before` may become
- * worker `now`. Neither is dressed. */
-bool standby_environment_fits(const struct text_list *before, const struct text_list *now);
+/* Why a standby worker that was started with the environment of worker `before` may not become
+ * worker `now`: the first variable that is different, borrowed from one of them, with its value
+ * behind it. NULL: it may. Neither is dressed. */
+const char *standby_environment_difference(
+    const struct text_list *before, const struct text_list *now);
 
 #endif

@@ -5,6 +5,9 @@
 #define SILENT_LOOKS 3
 /* Between a look at workers that import and the next one, at least. */
 #define SHORTEST_PAUSE_MILLISECONDS 100
+/* When they have imported last is known as exactly as they are looked at: so often while they may
+ * become quiet. */
+#define LOOKS_UNTIL_QUIET 4
 
 #define NEVER ((struct instant){INT64_MAX})
 
@@ -13,11 +16,19 @@ void standby_looking_init(struct standby_looking *looking, struct duration after
     looking->next = NEVER;
 }
 
+static struct duration short_pause(const struct standby_looking *looking, int64_t missing) {
+    int64_t shortest = duration_from_milliseconds(SHORTEST_PAUSE_MILLISECONDS).nanoseconds;
+    int64_t pause = looking->after.nanoseconds / LOOKS_UNTIL_QUIET;
+    pause = missing < pause ? missing : pause;
+    return (struct duration){pause > shortest ? pause : shortest};
+}
+
 void standby_looking_begin(struct standby_looking *looking, struct instant now, bool may_restart) {
     looking->is_running = may_restart;
     looking->is_quiet = false;
     looking->pause = looking->after;
-    looking->next = may_restart ? instant_after(now, looking->after) : NEVER;
+    looking->next =
+        may_restart ? instant_after(now, short_pause(looking, looking->after.nanoseconds)) : NEVER;
 }
 
 void standby_looking_end(struct standby_looking *looking) {
@@ -43,14 +54,12 @@ static struct duration longer(struct duration pause) {
 bool standby_looking_take(
     struct standby_looking *looking, struct instant now, struct duration quiet, size_t modules) {
     int64_t missing = looking->after.nanoseconds - quiet.nanoseconds;
-    struct duration pause = duration_from_milliseconds(SHORTEST_PAUSE_MILLISECONDS);
     if (!looking->is_running) {
         return false;
     }
     looking->modules = modules;
     if (missing > 0) {
-        pause.nanoseconds = missing > pause.nanoseconds ? missing : pause.nanoseconds;
-        looking->next = instant_after(now, pause);
+        looking->next = instant_after(now, short_pause(looking, missing));
         return false;
     }
     looking->is_quiet = true;

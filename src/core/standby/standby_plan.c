@@ -23,7 +23,8 @@ struct spare {
 
 struct standby_plan {
     struct standby_settings settings;
-    struct spare *spares; /* by local rank */
+    struct spare *spares;    /* by local rank */
+    enum standby_cold *cold; /* by local rank; when the present attempt began */
     struct standby_looking looking;
     enum standby_off off;
     struct standby_failures failures;
@@ -34,10 +35,12 @@ struct standby_plan {
     bool has_told_scarce;
     bool is_invited; /* and not all spares have been warmed */
     bool has_begun;  /* an attempt */
+    bool has_started;
     bool is_first;
-    size_t published;   /* modules that new nodes have been told of */
-    bool is_ready_news; /* a spare has become ready, which was not told yet */
-    int taught;         /* spares that are ready again, which was not told yet */
+    size_t published;         /* modules that new nodes have been told of */
+    bool is_ready_news;       /* a spare has become ready, which was not told yet */
+    int taught;               /* spares that are ready again, which was not told yet */
+    struct instant next_word; /* of spares that are awaited; NEVER: none are */
     struct instant armed;
     struct standby_effect *effects;
     size_t effect_count;
@@ -48,6 +51,8 @@ struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
     struct standby_plan *plan = memory_allocate(sizeof *plan);
     plan->settings = *settings;
     plan->spares = memory_allocate((size_t)settings->worker_count * sizeof *plan->spares);
+    plan->cold = memory_allocate((size_t)settings->worker_count * sizeof *plan->cold);
+    plan->next_word = NEVER;
     plan->armed = NEVER;
     standby_looking_init(&plan->looking, settings->after);
     return plan;
@@ -56,6 +61,7 @@ struct standby_plan *standby_plan_new(const struct standby_settings *settings) {
 void standby_plan_free(struct standby_plan *plan) {
     if (plan != NULL) {
         free(plan->spares);
+        free(plan->cold);
         free(plan->effects);
         free(plan);
     }
@@ -117,6 +123,7 @@ static void turn_off(
     effect->off.exit = how;
     plan->off = why;
     end_all(plan);
+    plan->cold[local_rank] = STANDBY_COLD_OFF;
 }
 
 static bool is_importing(const struct spare *spare) {
@@ -277,11 +284,105 @@ static void tell_taught(struct standby_plan *plan) {
     plan->taught = 0;
 }
 
+/* Spares that are awaited. */
+
+static bool is_put_off(const struct spare *spare, struct instant now) {
+    return spare->state == STANDBY_DUE && instant_is_before(now, spare->not_before);
+}
+
+static bool is_unbegun(const struct standby_plan *plan, const struct spare *spare) {
+    bool is_missing = spare->state == STANDBY_ABSENT || spare->state == STANDBY_GIVEN;
+    return !plan->looking.is_quiet && (is_missing || spare->state == STANDBY_DUE);
+}
+
+static struct standby_awaited count_awaited(const struct standby_plan *plan, struct instant now) {
+    struct standby_awaited awaited = {.total = plan->settings.worker_count};
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        const struct spare *spare = &plan->spares[rank];
+        if (spare->state == STANDBY_READY) {
+            awaited.ready++;
+        } else if (is_put_off(spare, now)) {
+            awaited.ended++;
+        } else if (is_unbegun(plan, spare)) {
+            awaited.unbegun++;
+        } else if (is_importing(spare) || spare->state == STANDBY_DUE) {
+            awaited.importing++;
+        } /* else there will be none, as was said */
+    }
+    return awaited;
+}
+
+static void tell_awaited(struct standby_plan *plan, struct instant now) {
+    struct standby_awaited awaited = count_awaited(plan, now);
+    bool is_awaiting = plan->looking.is_running && plan->off == STANDBY_OFF_NONE &&
+                       !plan->is_scarce && awaited.importing + awaited.unbegun + awaited.ended > 0;
+    int seconds = STANDBY_AWAITED_SECONDS;
+    if (!is_awaiting) {
+        plan->next_word = NEVER;
+        return;
+    }
+    if (!instant_is_before(now, plan->next_word)) {
+        push(plan, STANDBY_EFFECT_TELL_AWAITED)->awaited = awaited;
+        plan->next_word = NEVER;
+        seconds = STANDBY_STILL_AWAITED_SECONDS;
+    }
+    if (plan->next_word.nanoseconds == NEVER.nanoseconds) {
+        plan->next_word = instant_after(now, duration_from_seconds(seconds));
+    }
+}
+
+/* Spares that have become workers, or not. */
+
+static enum standby_cold cold_of_absent(
+    const struct standby_plan *plan, const struct spare *spare) {
+    if (plan->off != STANDBY_OFF_NONE) {
+        return STANDBY_COLD_OFF;
+    }
+    if (plan->is_scarce) {
+        return STANDBY_COLD_SCARCE;
+    }
+    bool is_silent = !spare->has_hello && plan->looking.has_told_silent;
+    return is_silent ? STANDBY_COLD_SILENT : STANDBY_COLD_NONE;
+}
+
+/* What will be true if it does not become a worker now. */
+static enum standby_cold cold_of(
+    const struct standby_plan *plan, const struct spare *spare, struct instant now) {
+    switch (spare->state) {
+    case STANDBY_DUE:
+        return is_put_off(spare, now) ? STANDBY_COLD_ENDED : STANDBY_COLD_DUE;
+    case STANDBY_WARMING:
+        return STANDBY_COLD_IMPORTING;
+    case STANDBY_LEARNING:
+        return STANDBY_COLD_LEARNING;
+    case STANDBY_READY:
+        return STANDBY_COLD_ENDED;
+    case STANDBY_ABSENT:
+    case STANDBY_GIVEN:
+    case STANDBY_STATE_COUNT:
+        break;
+    }
+    return cold_of_absent(plan, spare);
+}
+
+static void find_cold(struct standby_plan *plan, struct instant now) {
+    for (int rank = 0; rank < plan->settings.worker_count; rank++) {
+        plan->cold[rank] = cold_of(plan, &plan->spares[rank], now);
+    }
+}
+
+static void refuse(struct standby_plan *plan, int rank) {
+    plan->spares[rank].state = STANDBY_ABSENT;
+    plan->cold[rank] = STANDBY_COLD_REFUSED;
+}
+
+/* At the first start there is nothing to tell, unless this node was invited. */
 static void tell_used(struct standby_plan *plan) {
     int given = standby_plan_count(plan, STANDBY_GIVEN);
-    if (given > 0) {
-        push_told(plan, STANDBY_EFFECT_TELL_USED, given);
+    if (given > 0 || plan->has_started) {
+        push_told(plan, STANDBY_EFFECT_TELL_USED, given)->told.cold = plan->cold;
     }
+    plan->has_started = true;
 }
 
 static void forget_given(struct standby_plan *plan) {
@@ -380,6 +481,9 @@ static void import_next(struct standby_plan *plan, struct instant now) {
 
 static struct instant next_deadline(const struct standby_plan *plan, struct instant now) {
     struct instant next = plan->looking.next;
+    if (next.nanoseconds != NEVER.nanoseconds) { /* else the answer to a look comes first */
+        next = instant_earlier(next, plan->next_word);
+    }
     for (int rank = 0; rank < plan->settings.worker_count; rank++) {
         const struct spare *spare = &plan->spares[rank];
         if (is_importing(spare)) {
@@ -422,6 +526,7 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
     case STANDBY_EVENT_ATTEMPT_BEGAN:
         plan->has_begun = true;
         forget_given(plan);
+        find_cold(plan, event->now);
         break;
     case STANDBY_EVENT_WORKERS_STARTED:
         tell_used(plan);
@@ -464,10 +569,11 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
         break;
     case STANDBY_EVENT_SPARE_GIVEN:
         plan->spares[event->local_rank].state = STANDBY_GIVEN;
+        plan->cold[event->local_rank] = STANDBY_COLD_NOT;
         plan->used++;
         break;
     case STANDBY_EVENT_SPARE_REFUSED:
-        plan->spares[event->local_rank].state = STANDBY_ABSENT;
+        refuse(plan, event->local_rank);
         break;
     case STANDBY_EVENT_TIMER_FIRED:
         note_timer(plan, event->now);
@@ -477,7 +583,7 @@ static void take(struct standby_plan *plan, const struct standby_event *event) {
     }
 }
 
-/* Without spares there is only to be told who has become a worker. */
+/* Without spares there is only to be told who has become a worker, and who has not. */
 static bool is_heard(const struct standby_plan *plan, enum standby_event_kind kind) {
     return plan->off == STANDBY_OFF_NONE || kind == STANDBY_EVENT_ATTEMPT_BEGAN ||
            kind == STANDBY_EVENT_SPARE_GIVEN;
@@ -488,6 +594,8 @@ void standby_plan_step(struct standby_plan *plan, const struct standby_event *ev
     plan->effect_count = 0;
     if (is_heard(plan, event->kind)) {
         take(plan, event);
+    } else if (event->kind == STANDBY_EVENT_WORKERS_STARTED) {
+        tell_used(plan);
     }
     end_invitation(plan);
     if (plan->off == STANDBY_OFF_NONE) {
@@ -495,6 +603,7 @@ void standby_plan_step(struct standby_plan *plan, const struct standby_event *ev
         tell_ready(plan);
         tell_taught(plan);
     }
+    tell_awaited(plan, event->now);
     arm(plan, event->now);
     *out_effects = (struct standby_effects){plan->effects, plan->effect_count};
 }

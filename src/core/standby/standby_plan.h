@@ -58,6 +58,9 @@
 #define STANDBY_MODULES_BEHIND 20
 /* … or any, and nothing for this long: who imports now and then may be about to import more. */
 #define STANDBY_SETTLED_SECONDS 20
+/* After how long of waiting for spares that is said, and how often then. */
+#define STANDBY_AWAITED_SECONDS 30
+#define STANDBY_STILL_AWAITED_SECONDS 60
 
 enum standby_state {
     STANDBY_ABSENT,
@@ -67,6 +70,21 @@ enum standby_state {
     STANDBY_LEARNING, /* it has waited, and imports what it did not know */
     STANDBY_GIVEN,    /* it has become the worker of its rank in the present attempt */
     STANDBY_STATE_COUNT,
+};
+
+/* Why a worker has been started without one. */
+enum standby_cold {
+    STANDBY_COLD_NOT,    /* it has not */
+    STANDBY_COLD_NONE,   /* none has been begun: the workers were not quiet */
+    STANDBY_COLD_SILENT, /* no worker of the rank has said hello */
+    STANDBY_COLD_SCARCE, /* there is not enough memory */
+    STANDBY_COLD_DUE,    /* its turn to import had not come */
+    STANDBY_COLD_IMPORTING,
+    STANDBY_COLD_LEARNING,
+    STANDBY_COLD_ENDED,
+    STANDBY_COLD_REFUSED, /* it did not fit, or could not go through its gate */
+    STANDBY_COLD_OFF,     /* there are none any more */
+    STANDBY_COLD_COUNT,
 };
 
 enum standby_event_kind {
@@ -129,12 +147,13 @@ enum standby_effect_kind {
     STANDBY_EFFECT_WARMED,  /* answers INVITED: no spare is being warmed any more */
     STANDBY_EFFECT_ARM_TIMER,
     STANDBY_EFFECT_DISARM_TIMER,
-    STANDBY_EFFECT_TELL_READY,  /* all spares that are wanted are ready */
-    STANDBY_EFFECT_TELL_TAUGHT, /* spares have imported what was imported since they were ready */
-    STANDBY_EFFECT_TELL_USED,   /* workers have been started from standby */
-    STANDBY_EFFECT_TELL_OFF,    /* there are no spares in this job from now on */
-    STANDBY_EFFECT_TELL_SCARCE, /* there is not enough memory for spares; told once */
-    STANDBY_EFFECT_TELL_SILENT, /* no worker has said hello; told once */
+    STANDBY_EFFECT_TELL_AWAITED, /* not all are ready yet, for a while already */
+    STANDBY_EFFECT_TELL_READY,   /* all spares that are wanted are ready */
+    STANDBY_EFFECT_TELL_TAUGHT,  /* spares have imported what was imported since they were ready */
+    STANDBY_EFFECT_TELL_USED,    /* workers have been started from standby, or started again */
+    STANDBY_EFFECT_TELL_OFF,     /* there are no spares in this job from now on */
+    STANDBY_EFFECT_TELL_SCARCE,  /* there is not enough memory for spares; told once */
+    STANDBY_EFFECT_TELL_SILENT,  /* no worker has said hello; told once */
     STANDBY_EFFECT_COUNT,
 };
 
@@ -149,6 +168,15 @@ enum standby_off {
     STANDBY_OFF_COUNT,
 };
 
+/* What becomes of those that are not ready. */
+struct standby_awaited {
+    int ready;
+    int total;
+    int importing; /* one at a time, and in turn */
+    int unbegun;   /* until the workers are quiet */
+    int ended;     /* and are made anew later */
+};
+
 struct standby_effect {
     enum standby_effect_kind kind;
     bool makes_way; /* WARM: workers run beside it */
@@ -159,7 +187,10 @@ struct standby_effect {
             int count; /* spares that are ready or have learned, or workers that were spares */
             int total;
             uint64_t bytes; /* TELL_READY: what they take */
+            /* TELL_USED: by local rank */
+            const enum standby_cold *cold;
         } told;
+        struct standby_awaited awaited; /* TELL_AWAITED */
         struct {
             enum standby_off why;
             int local_rank;

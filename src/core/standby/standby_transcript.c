@@ -31,6 +31,7 @@ static const char *const effect_names[STANDBY_EFFECT_COUNT] = {
     [STANDBY_EFFECT_WARMED] = "warmed",
     [STANDBY_EFFECT_ARM_TIMER] = "arm_timer",
     [STANDBY_EFFECT_DISARM_TIMER] = "disarm_timer",
+    [STANDBY_EFFECT_TELL_AWAITED] = "tell_awaited",
     [STANDBY_EFFECT_TELL_READY] = "tell_ready",
     [STANDBY_EFFECT_TELL_TAUGHT] = "tell_taught",
     [STANDBY_EFFECT_TELL_USED] = "tell_used",
@@ -47,6 +48,28 @@ static const char *const off_names[STANDBY_OFF_COUNT] = {
     [STANDBY_OFF_ENDED] = "ended",
     [STANDBY_OFF_DEATHS] = "deaths",
 };
+
+static const char *const cold_names[STANDBY_COLD_COUNT] = {
+    [STANDBY_COLD_NOT] = "not",
+    [STANDBY_COLD_NONE] = "none",
+    [STANDBY_COLD_SILENT] = "silent",
+    [STANDBY_COLD_SCARCE] = "scarce",
+    [STANDBY_COLD_DUE] = "due",
+    [STANDBY_COLD_IMPORTING] = "importing",
+    [STANDBY_COLD_LEARNING] = "learning",
+    [STANDBY_COLD_ENDED] = "ended",
+    [STANDBY_COLD_REFUSED] = "refused",
+    [STANDBY_COLD_OFF] = "off",
+};
+
+static void describe_used(const struct standby_effect *effect, struct text *out) {
+    const enum standby_cold *cold = effect->told.cold;
+    text_append_format(out, " %d/%d", effect->told.count, effect->told.total);
+    for (int rank = 0; effect->told.count < effect->told.total && rank < effect->told.total;
+         rank++) {
+        text_append_format(out, "%s%s", rank == 0 ? " cold=" : ",", cold_names[cold[rank]]);
+    }
+}
 
 const char *standby_off_name(enum standby_off why) {
     return off_names[why];
@@ -112,9 +135,16 @@ void standby_effect_describe(const struct standby_effect *effect, struct text *o
         text_append_format(out, " %d/%d bytes=%" PRIu64, effect->told.count, effect->told.total,
             effect->told.bytes);
         break;
-    case STANDBY_EFFECT_TELL_TAUGHT:
     case STANDBY_EFFECT_TELL_USED:
+        describe_used(effect, out);
+        break;
+    case STANDBY_EFFECT_TELL_TAUGHT:
         text_append_format(out, " %d/%d", effect->told.count, effect->told.total);
+        break;
+    case STANDBY_EFFECT_TELL_AWAITED:
+        text_append_format(out, " %d/%d importing=%d unbegun=%d ended=%d", effect->awaited.ready,
+            effect->awaited.total, effect->awaited.importing, effect->awaited.unbegun,
+            effect->awaited.ended);
         break;
     case STANDBY_EFFECT_TELL_OFF:
         text_append_format(

@@ -16,13 +16,75 @@
 #include "host/loop/owned_tree.h"
 #include "host/standby/hook_files.h"
 
-#define ENTRY_NAME "sitecustomize.py"
+/* What the interpreter runs of it has to be the work of whoever may change the program anyway. */
 
-/* <prefix>/share/muster/standby, where the program is <prefix>/bin/muster; the caller frees it. */
+struct trust {
+    uid_t owner; /* of the program */
+    gid_t group;
+};
+
+static bool is_trusted(const struct trust *trust, const char *path) {
+    struct stat status;
+    if (lstat(path, &status) != 0) {
+        return false;
+    }
+    /* In a sticky directory nobody replaces what is another user's. */
+    bool is_sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
+    bool is_closed = is_sticky || (status.st_mode & S_IWOTH) == 0;
+    bool is_closed_to_group = is_sticky || (status.st_mode & S_IWGRP) == 0 || status.st_gid == 0 ||
+                              status.st_gid == getegid() || status.st_gid == trust->group;
+    bool is_known =
+        status.st_uid == 0 || status.st_uid == geteuid() || status.st_uid == trust->owner;
+    return is_known && is_closed && is_closed_to_group && !S_ISLNK(status.st_mode);
+}
+
+/* Every directory on the way. The path has no links. */
+static bool is_way_trusted(const struct trust *trust, const char *path) {
+    char way[PATH_MAX];
+    size_t length = strlen(path);
+    bool is_safe = is_trusted(trust, "/");
+    for (size_t i = 1; i <= length && length < sizeof way && is_safe; i++) {
+        if (path[i] == '/' || path[i] == '\0') {
+            memcpy(way, path, i);
+            way[i] = '\0';
+            is_safe = is_trusted(trust, way);
+        }
+    }
+    return is_safe;
+}
+
+static bool is_entry_trusted(
+    const struct trust *trust, const char *directory, const char *name, bool may_be_missing) {
+    char *path = text_format("%s/%s", directory, name);
+    bool is_missing = access(path, F_OK) != 0 && errno == ENOENT;
+    bool is_safe = is_missing ? may_be_missing : is_trusted(trust, path);
+    free(path);
+    return is_safe;
+}
+
+/* With what Python compiles beside it. */
+static bool is_whole_and_trusted(const struct trust *trust, const char *directory) {
+    bool is_safe =
+        is_way_trusted(trust, directory) && is_entry_trusted(trust, directory, "__pycache__", true);
+    for (size_t i = 0; i < hook_file_count && is_safe; i++) {
+        const struct hook_file *file = &hook_files[i];
+        is_safe = is_entry_trusted(trust, directory, file->name, false);
+        if (file->text == NULL && is_safe) {
+            char *cache = text_format("%s/__pycache__", file->name);
+            is_safe = is_entry_trusted(trust, directory, cache, true);
+            free(cache);
+        }
+    }
+    return is_safe;
+}
+
+/* <prefix>/share/muster/standby, where the program is <prefix>/bin/muster; the caller frees it.
+ * NULL: there is no hook, or others might have changed it. */
 static char *installed_path(const char *program) {
     char path[PATH_MAX];
+    struct stat status;
     ssize_t length = readlink(program, path, sizeof path - 1);
-    if (length <= 0) {
+    if (length <= 0 || stat(program, &status) != 0) {
         return NULL;
     }
     path[length] = '\0';
@@ -33,14 +95,15 @@ static char *installed_path(const char *program) {
         }
         *slash = '\0';
     }
-    return text_format("%s/share/muster/standby", path);
-}
-
-static bool has_hook(const char *directory) {
-    char *path = text_format("%s/" ENTRY_NAME, directory);
-    bool is_there = access(path, R_OK) == 0;
-    free(path);
-    return is_there;
+    char *named = text_format("%s/share/muster/standby", path);
+    char *found = realpath(named, NULL);
+    const struct trust trust = {status.st_uid, status.st_gid};
+    free(named);
+    if (found != NULL && !is_whole_and_trusted(&trust, found)) {
+        free(found);
+        return NULL;
+    }
+    return found;
 }
 
 /* Returns errno, or 0. */
@@ -83,11 +146,10 @@ static enum failure_code write_hook(const char *directory, struct failure *failu
 enum failure_code hook_directory_open(const char *program, const char *temporary,
     struct hook_directory *out_directory, struct failure *failure) {
     char *installed = installed_path(program);
-    if (installed != NULL && has_hook(installed)) {
+    if (installed != NULL) {
         *out_directory = (struct hook_directory){.path = installed};
         return FAILURE_NONE;
     }
-    free(installed);
     char *path = text_format("%s/muster_standby_XXXXXX", temporary);
     if (mkdtemp(path) == NULL) {
         enum failure_code code =

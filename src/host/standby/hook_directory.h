@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The directory that is put in front of PYTHONPATH, in which Python finds the hook of standby
  * workers (client/standby). It is the installed one, <prefix>/share/muster/standby beside
- * <prefix>/bin/muster. Where that is missing, the hook that is part of this program is
+ * <prefix>/bin/muster. Where that is missing or not whole, or another user than root, this one and
+ * the program's could have changed it, the hook that is part of this program is
  * written into a new directory of this user's in the directory for temporary files. */
 #ifndef MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H
 #define MUSTER_HOST_STANDBY_HOOK_DIRECTORY_H

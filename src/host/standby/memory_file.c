@@ -50,8 +50,8 @@ enum failure_code memory_file_write(int fd, struct slice bytes, struct failure *
 
 enum failure_code memory_file_of(
     const char *name, struct slice bytes, int *out_fd, struct failure *failure) {
-    int fd;
-    enum failure_code code = memory_file_new(name, false, &fd, failure);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    enum failure_code code = finish(fd != -1, fd, &fd, failure);
     if (code != FAILURE_NONE) {
         return code;
     }
@@ -61,6 +61,7 @@ enum failure_code memory_file_of(
         return code;
     }
     (void)lseek(fd, 0, SEEK_SET);
+    (void)!fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
     *out_fd = fd;
     return FAILURE_NONE;
 }
@@ -81,10 +82,8 @@ void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_by
     }
 }
 
-void memory_file_look(int fd, struct wall_time *out_written, size_t *out_length) {
+size_t memory_file_length(int fd) {
     struct stat status = {0};
     (void)!fstat(fd, &status);
-    out_written->nanoseconds =
-        (int64_t)status.st_mtim.tv_sec * NANOSECONDS_PER_SECOND + status.st_mtim.tv_nsec;
-    *out_length = (size_t)status.st_size;
+    return (size_t)status.st_size;
 }

@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "base/bytes.h"
-#include "base/duration.h"
 #include "base/failure.h"
 
 /* An empty file. Whoever shares the open file only appends to it, where `appends` is set. */
@@ -24,7 +23,7 @@ __attribute__((warn_unused_result)) enum failure_code memory_file_with_head(
 __attribute__((warn_unused_result)) enum failure_code memory_file_write(
     int fd, struct slice bytes, struct failure *failure);
 
-/* A file with these bytes. */
+/* A file with these bytes, which nobody changes any more. */
 __attribute__((warn_unused_result)) enum failure_code memory_file_of(
     const char *name, struct slice bytes, int *out_fd, struct failure *failure);
 
@@ -32,7 +31,6 @@ __attribute__((warn_unused_result)) enum failure_code memory_file_of(
  * are in it. */
 void memory_file_read(int fd, size_t start, size_t ceiling, struct bytes *out_bytes);
 
-/* When it was written last, and its length. */
-void memory_file_look(int fd, struct wall_time *out_written, size_t *out_length);
+size_t memory_file_length(int fd);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "unit.h"
 
+#include <string.h>
+
 #include "agent/standby/standby_spare.h"
 #include "standby_fixture.h"
+#include "temporary_tree.h"
 
 static void note_speech(void *context, int local_rank) {
     struct standby_fixture *fixture = context;
@@ -64,10 +67,33 @@ static void what_it_says_after_its_gate_was_shut_is_not_heard(void **state) {
     while (!standby_spare_words(spare)->is_ready) {
         event_loop_run(fixture.loop);
     }
-    assert_true(standby_spare_send(spare, &environment, streams, 0));
+    assert_int_equal(standby_spare_send(spare, &environment, streams, 0, NULL), FAILURE_NONE);
     standby_spare_shut(spare);
     assert_false(standby_spare_words(spare)->has_gone_through);
-    assert_false(standby_spare_send(spare, &environment, streams, 0));
+    assert_int_not_equal(standby_spare_send(spare, &environment, streams, 0, NULL), FAILURE_NONE);
+    standby_spare_free(spare);
+    standby_fixture_clear(&fixture);
+}
+
+/* The worker is started anew then: a process that is started anew is in it all the same. */
+static void a_working_directory_that_is_gone_is_said(void **state) {
+    (void)state;
+    struct standby_fixture fixture;
+    struct temporary_tree tree;
+    struct text_list environment = {0};
+    struct failure failure = {0};
+    const int streams[2] = {-1, -1};
+    int home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    standby_fixture_init(&fixture, STANDBY_PLAY_WELL);
+    struct standby_spare *spare = start(&fixture, &environment);
+    temporary_tree_init(&tree);
+    assert_int_equal(chdir(tree.root), 0);
+    temporary_tree_clear(&tree);
+    enum failure_code code = standby_spare_send(spare, &environment, streams, 0, &failure);
+    assert_int_equal(fchdir(home), 0);
+    close(home);
+    assert_int_not_equal(code, FAILURE_NONE);
+    assert_non_null(strstr(failure.message, "the working directory has no name any more"));
     standby_spare_free(spare);
     standby_fixture_clear(&fixture);
 }
@@ -75,6 +101,7 @@ static void what_it_says_after_its_gate_was_shut_is_not_heard(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_it_says_is_kept),
     cmocka_unit_test(it_ends_when_its_gate_is_closed),
+    cmocka_unit_test(a_working_directory_that_is_gone_is_said),
     cmocka_unit_test(what_it_says_after_its_gate_was_shut_is_not_heard),
 };
 

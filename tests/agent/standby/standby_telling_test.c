@@ -9,22 +9,64 @@ static void keep(void *context, enum log_level level, const char *origin, const 
     text_append(context, message);
 }
 
+static double rest = 24;
+
 static void expect(struct standby_effect effect, const char *expected) {
     struct text said = {0};
     const struct log log = {LOG_LEVEL_DEBUG, keep, &said};
-    standby_tell(&log, &effect);
+    const struct launch_config config = {
+        .standby_rest = rest, .standby_after = duration_from_seconds(2.5)};
+    standby_tell(&log, &config, &effect);
     assert_string_equal(text_string(&said), expected);
     text_clear(&said);
 }
 
 static void what_is_ready_is_said_with_its_memory(void **state) {
     (void)state;
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {8, 8, 2ULL << 30}},
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY,
+               .told = {8, 8, 2ULL << 30, NULL}},
         "I standby workers ready: 8 of 8, 2.0 GiB");
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {1, 2, 15 << 20}},
+    expect(
+        (struct standby_effect){.kind = STANDBY_EFFECT_TELL_READY, .told = {1, 2, 15 << 20, NULL}},
         "I standby workers ready: 1 of 2, 15.0 MiB");
-    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 2, 0}},
-        "I started from standby: 1 of 2 workers");
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {2, 2, 0, NULL}},
+        "I started from standby: 2 of 2 workers");
+}
+
+static void expect_awaited(struct standby_awaited awaited, const char *expected) {
+    expect(
+        (struct standby_effect){.kind = STANDBY_EFFECT_TELL_AWAITED, .awaited = awaited}, expected);
+}
+
+static void what_is_awaited_is_said_with_what_it_does(void **state) {
+    (void)state;
+    expect_awaited((struct standby_awaited){.ready = 1, .total = 4, .importing = 3},
+        "I standby workers: 1 of 4 ready, 3 are importing (they rest while workers want the CPU: "
+        "--standby-rest)");
+    rest = 0;
+    expect_awaited((struct standby_awaited){.ready = 3, .total = 4, .importing = 1},
+        "I standby workers: 3 of 4 ready, 1 is importing");
+    rest = 24;
+    expect_awaited((struct standby_awaited){.total = 4, .unbegun = 4},
+        "I standby workers: 0 of 4 ready, 4 wait until no worker has imported anything for 2.5 s "
+        "(--standby-after)");
+    expect_awaited((struct standby_awaited){.ready = 1, .total = 4, .unbegun = 1, .ended = 2},
+        "I standby workers: 1 of 4 ready, 1 waits until no worker has imported anything for 2.5 s "
+        "(--standby-after), 2 have ended and are made anew later");
+}
+
+static void who_is_cold_is_said_with_why(void **state) {
+    (void)state;
+    const enum standby_cold cold[] = {STANDBY_COLD_IMPORTING, STANDBY_COLD_NOT, STANDBY_COLD_DUE,
+        STANDBY_COLD_DUE, STANDBY_COLD_DUE, STANDBY_COLD_REFUSED, STANDBY_COLD_LEARNING,
+        STANDBY_COLD_ENDED, STANDBY_COLD_NONE, STANDBY_COLD_SILENT, STANDBY_COLD_SCARCE};
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {1, 11, 0, cold}},
+        "I started from standby: 1 of 11 workers; cold: local rank 0 (importing), 2-4 (none yet: "
+        "they import one at a time), 5 (refused), 6 (learning), 7 (ended), 8 (none yet: workers "
+        "were not quiet), 9 (none: no worker has reached the hook), 10 (none: memory is short)");
+    const enum standby_cold off[] = {STANDBY_COLD_OFF, STANDBY_COLD_OFF};
+    expect((struct standby_effect){.kind = STANDBY_EFFECT_TELL_USED, .told = {0, 2, 0, off}},
+        "I started from standby: 0 of 2 workers; cold: local rank 0-1 (none any more)");
 }
 
 static void the_end_of_standby_is_a_warning_with_its_reason(void **state) {
@@ -71,9 +113,10 @@ static void why_there_are_none_is_said_where_they_were_asked_for(void **state) {
 
 static void every_effect_can_be_told(void **state) {
     (void)state;
+    const struct launch_config config = {0};
     for (int kind = 0; kind < STANDBY_EFFECT_COUNT; kind++) {
         struct standby_effect effect = {.kind = (enum standby_effect_kind)kind};
-        standby_tell(NULL, &effect);
+        standby_tell(NULL, &config, &effect);
     }
     standby_tell_dirty(NULL, 0, "why");
     standby_tell_unsuited(NULL, 0, "why", 1);
@@ -81,6 +124,8 @@ static void every_effect_can_be_told(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_ready_is_said_with_its_memory),
+    cmocka_unit_test(what_is_awaited_is_said_with_what_it_does),
+    cmocka_unit_test(who_is_cold_is_said_with_why),
     cmocka_unit_test(the_end_of_standby_is_a_warning_with_its_reason),
     cmocka_unit_test(why_there_are_none_is_said_where_they_were_asked_for),
     cmocka_unit_test(every_effect_can_be_told),

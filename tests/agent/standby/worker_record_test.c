@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/standby/worker_record.h"
@@ -12,6 +13,7 @@ struct scene {
     struct event_loop *loop;
     struct worker_record record;
     struct learned_list learned;
+    struct instant now; /* of the next look */
 };
 
 static void ending(void *context, pid_t pid, const struct process_exit *how) {
@@ -31,6 +33,7 @@ static void set_up(struct scene *scene) {
     learned_list_init(&scene->learned);
     assert_int_equal(event_loop_new(&scene->loop, NULL), FAILURE_NONE);
     renew(scene);
+    scene->now = scene->record.grown;
     scene->record.worker = WORKER;
 }
 
@@ -46,9 +49,8 @@ static void write_record(const struct scene *scene, const char *text) {
 
 /* Whether the look brought a hello. */
 static bool look(struct scene *scene) {
-    bool has_hello;
-    (void)worker_record_look(&scene->record, &scene->learned, &has_hello);
-    return has_hello;
+    scene->now = instant_after(scene->now, duration_from_seconds(1));
+    return worker_record_look(&scene->record, &scene->learned, scene->now);
 }
 
 static void what_was_written_since_the_last_look_is_learned(void **state) {
@@ -63,6 +65,25 @@ static void what_was_written_since_the_last_look_is_learned(void **state) {
     write_record(&scene, "csv\t/lib/csv.py\n");
     assert_true(look(&scene));
     assert_int_equal(learned_list_count(&scene.learned), 2);
+    tear_down(&scene);
+}
+
+/* Whatever the clock of the files says meanwhile. */
+static void when_it_has_grown_is_as_exact_as_the_looks(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene);
+    const struct timespec of_another_clock[] = {{.tv_sec = 1}, {.tv_sec = INT32_MAX}};
+    struct instant begun = scene.record.grown;
+    assert_false(look(&scene));
+    assert_int_equal(scene.record.grown.nanoseconds, begun.nanoseconds);
+    write_record(&scene, "hello 1 7\n");
+    assert_int_equal(futimens(scene.record.fd, of_another_clock), 0);
+    assert_true(look(&scene));
+    struct instant seen = scene.now;
+    assert_int_equal(scene.record.grown.nanoseconds, seen.nanoseconds);
+    assert_false(look(&scene));
+    assert_int_equal(scene.record.grown.nanoseconds, seen.nanoseconds);
     tear_down(&scene);
 }
 
@@ -104,6 +125,7 @@ static void a_renewed_record_is_empty_and_nobodys(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_was_written_since_the_last_look_is_learned),
+    cmocka_unit_test(when_it_has_grown_is_as_exact_as_the_looks),
     cmocka_unit_test(the_hello_of_another_process_counts_for_nothing),
     cmocka_unit_test(only_its_worker_can_answer_and_only_after_its_hello),
     cmocka_unit_test(a_renewed_record_is_empty_and_nobodys),

@@ -89,6 +89,115 @@ static bool leave_out(struct learned_list *list, const char *name) {
     return learned_list_leave_out(list, slice_from_string(name));
 }
 
+static size_t add_told(struct learned_list *list, const char *text) {
+    return learned_list_add_told(list, slice_from_string(text));
+}
+
+static void a_name_leads_to_no_other_directory(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(add_text(&list, "../a\t\na/b\t\n.a\t\na.\t\na..b\t\na b\t\n-\n"), 0);
+    assert_int_equal(add_text(&list, "81d__mypyc\t\n_a.b-c\t\n\xc3\xa4.b\t\n"), 3);
+    learned_list_clear(&list);
+}
+
+static void the_name_and_the_value_of_a_secret_are_not_kept(void **state) {
+    (void)state;
+    static const char *const names[] = {"PIN", "CARD_PIN", "pin_of_card", "DB_PASS", "PASSWORD",
+        "MY_SECRET", "HF_TOKEN", "API_KEY", "PWD", "AWS_CREDENTIALS", "BASIC_AUTH", "Otp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct learned_list list;
+        char *own = text_format("=7 %s\t12345\na\t\n", names[i]);
+        char *told = text_format("=8 %s\t12345\n=9 %s!1\n", names[i], names[i]);
+        learned_list_init(&list);
+        assert_int_equal(add_text(&list, own), 2);
+        assert_int_equal(add_told(&list, told), 2);
+        assert_text(&list, "=7 ?\t?\na\t\n=8 ?!?\n=9 ?!?\n");
+        learned_list_clear(&list);
+        free(own);
+        free(told);
+    }
+}
+
+static void a_value_that_is_no_short_word_is_not_kept(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    add_text(&list, "=1 A\t123456\n=2 B\tsh -c\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\ta-b\n");
+    assert_text(&list, "=1 A\t?\n=2 B\t?\n=3 C\t12345\n=4 D\t\n=5 E\t????\n=6 F\t?\n");
+    learned_list_clear(&list);
+}
+
+static void what_is_no_variable_is_left_out(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(
+        add_text(&list, "=\t1\n=1\t1\n=1 \t1\n= A\t1\n=1 A-B\t1\n=1 A B\t1\n=x A\t1\n=1 A#1\n"), 0);
+    learned_list_clear(&list);
+}
+
+static void what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(add_told(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t8\nc!\n"), 5);
+    assert_text(&list, "a!/x/site-packages/a.py\nb#\n=1 A!7\n=2 B!8\nc!\n");
+    assert_true(slice_equals(learned_list_shared_text(&list), slice_from_string("b#\n")));
+    assert_int_equal(add_text(&list, "a\t/x/site-packages/a.py\n=1 A\t7\n=2 B\t9\nc\t/c\n"), 0);
+    assert_text(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
+    assert_int_equal(add_told(&list, "=1 A\t8\na\t/y/site-packages/a.py\n"), 0);
+    assert_text(&list, "a\t/x/site-packages/a.py\nb#\n=1 A\t7\n=2 B\t?\nc!\n");
+    learned_list_clear(&list);
+}
+
+static void what_another_node_tells_is_only_of_libraries(void **state) {
+    (void)state;
+    struct learned_list list;
+    learned_list_init(&list);
+    assert_int_equal(add_told(&list, "a\t/home/me/a.py\nb\tsite-packages/b.py\n"
+                                     "c\t/x/site-packages/../../tmp/c.py\nd\t/tmp/d.py\n"),
+        0);
+    assert_int_equal(add_told(&list, "a\tbuilt-in\nb\tfrozen\nc\t/usr/lib/python3.11/c.py\n"
+                                     "d\t/usr/lib/python3/dist-packages/d.py\n"),
+        4);
+    learned_list_clear(&list);
+}
+
+static void the_text_of_another_node_is_not_read_beyond_its_limits(void **state) {
+    (void)state;
+    struct learned_list list;
+    struct text text = {0};
+    learned_list_init(&list);
+    for (int i = 0; text.length < LEARNED_LIST_SHARED_MAXIMUM; i++) {
+        text_append_format(&text, "=%d A\t1\n", i);
+    }
+    assert_int_equal(add_told(&list, text_string(&text)), 0);
+    text.length = LEARNED_LIST_SHARED_MAXIMUM;
+    struct slice fits = {(const uint8_t *)text.data, text.length};
+    assert_int_equal(learned_list_add_told(&list, fits), LEARNED_LIST_CHANGES_MAXIMUM);
+    /* What comes after a change that is not in the list may depend on it. */
+    assert_int_equal(add_told(&list, "late\t\n"), 0);
+    learned_list_clear(&list);
+    text_clear(&text);
+}
+
+static void a_list_has_so_many_lines_and_no_more(void **state) {
+    (void)state;
+    struct learned_list list;
+    struct text text = {0};
+    learned_list_init(&list);
+    for (int i = 0; text.length < LEARNED_LIST_TEXT_MAXIMUM; i++) {
+        text_append_format(&text, "%d\t\n", i);
+    }
+    assert_int_equal(add_text(&list, text_string(&text)), LEARNED_LIST_LINES_MAXIMUM);
+    assert_false(leave_out(&list, "late"));
+    assert_true(leave_out(&list, "7"));
+    learned_list_clear(&list);
+    text_clear(&text);
+}
+
 static void what_is_left_out_keeps_its_place_and_is_not_learned_again(void **state) {
     (void)state;
     struct learned_list list;
@@ -130,6 +239,14 @@ static void a_change_that_two_workers_tell_differently_is_not_known(void **state
 }
 
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_name_leads_to_no_other_directory),
+    cmocka_unit_test(the_name_and_the_value_of_a_secret_are_not_kept),
+    cmocka_unit_test(a_value_that_is_no_short_word_is_not_kept),
+    cmocka_unit_test(what_is_no_variable_is_left_out),
+    cmocka_unit_test(what_another_node_tells_is_marked_until_a_worker_of_this_one_does_it),
+    cmocka_unit_test(what_another_node_tells_is_only_of_libraries),
+    cmocka_unit_test(the_text_of_another_node_is_not_read_beyond_its_limits),
+    cmocka_unit_test(a_list_has_so_many_lines_and_no_more),
     cmocka_unit_test(modules_keep_the_order_in_which_they_came),
     cmocka_unit_test(the_text_of_a_list_makes_the_same_list),
     cmocka_unit_test(a_line_that_is_cut_off_is_not_read),

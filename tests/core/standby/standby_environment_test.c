@@ -97,19 +97,19 @@ static void only_the_names_of_the_round_may_differ(void **state) {
     (void)state;
     struct text_list before = worker();
     struct text_list now = worker();
-    assert_true(standby_environment_fits(&before, &now));
+    assert_null(standby_environment_difference(&before, &now));
     text_list_set_variable(&now, "RANK", "0");
     text_list_set_variable(&now, "MASTER_PORT", "1");
     text_list_set_variable(&now, "WORLD_SIZE", "8");
     text_list_set_variable(&now, "TORCHELASTIC_ERROR_FILE", "/tmp/a/1/error.json");
-    assert_true(standby_environment_fits(&before, &now));
+    assert_null(standby_environment_difference(&before, &now));
     text_list_set_variable(&now, "OMP_NUM_THREADS", "4");
-    assert_false(standby_environment_fits(&before, &now));
+    assert_string_equal(standby_environment_difference(&before, &now), "OMP_NUM_THREADS=1");
     text_list_set_variable(&now, "OMP_NUM_THREADS", "1");
-    assert_true(standby_environment_fits(&before, &now));
+    assert_null(standby_environment_difference(&before, &now));
     text_list_add(&now, "RANKED=1");
-    assert_false(standby_environment_fits(&before, &now));
-    assert_false(standby_environment_fits(&now, &before));
+    assert_string_equal(standby_environment_difference(&before, &now), "RANKED=1");
+    assert_string_equal(standby_environment_difference(&now, &before), "RANKED=1");
     text_list_clear(&before);
     text_list_clear(&now);
 }

@@ -21,12 +21,12 @@ static bool take(struct standby_looking *looking, double now, double quiet) {
     return standby_looking_take(looking, at(now), duration_from_seconds(quiet), 7);
 }
 
-static void the_first_look_is_when_workers_may_be_quiet(void **state) {
+static void the_first_look_is_long_before_workers_may_be_quiet(void **state) {
     (void)state;
     struct standby_looking looking;
     start(&looking);
-    assert_false(standby_looking_is_due(&looking, at(2.4)));
-    assert_true(standby_looking_is_due(&looking, at(2.5)));
+    assert_false(standby_looking_is_due(&looking, at(0.624)));
+    assert_true(standby_looking_is_due(&looking, at(0.625)));
     assert_false(standby_looking_is_due(&looking, at(2.5))); /* until its result is taken */
 }
 
@@ -40,11 +40,14 @@ static void nobody_looks_at_workers_of_a_last_attempt(void **state) {
     assert_int_equal(looking.modules, 0);
 }
 
-static void workers_that_import_are_looked_at_when_they_may_be_quiet(void **state) {
+/* When they have imported last is known from the looks alone. */
+static void workers_that_import_are_looked_at_often_and_when_they_may_be_quiet(void **state) {
     (void)state;
     struct standby_looking looking;
     start(&looking);
     assert_false(take(&looking, 2.5, 1));
+    expect_next(&looking, 3.125);
+    assert_false(take(&looking, 3.5, 2));
     expect_next(&looking, 4);
     assert_false(take(&looking, 4, 2.45));
     expect_next(&looking, 4.1);
@@ -91,9 +94,9 @@ static void silence_is_told_once_and_not_at_once(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_first_look_is_when_workers_may_be_quiet),
+    cmocka_unit_test(the_first_look_is_long_before_workers_may_be_quiet),
     cmocka_unit_test(nobody_looks_at_workers_of_a_last_attempt),
-    cmocka_unit_test(workers_that_import_are_looked_at_when_they_may_be_quiet),
+    cmocka_unit_test(workers_that_import_are_looked_at_often_and_when_they_may_be_quiet),
     cmocka_unit_test(looks_at_quiet_workers_become_rare),
     cmocka_unit_test(ended_workers_are_not_quiet),
     cmocka_unit_test(silence_is_told_once_and_not_at_once),

@@ -25,13 +25,13 @@ static void spares_are_warmed_one_after_the_other_beside_quiet_workers(void **st
     tear_down(&scene);
 }
 
-static void the_first_look_is_when_workers_may_be_quiet(void **state) {
+static void the_first_look_is_soon(void **state) {
     (void)state;
     struct scene scene;
     set_up(&scene, false);
     take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    expect(&scene, "arm_timer at=2.500");
+    expect(&scene, "arm_timer at=0.625");
     tear_down(&scene);
 }
 
@@ -41,7 +41,7 @@ static void workers_that_still_import_are_looked_at_when_they_may_be_quiet(void 
     set_up(&scene, false);
     start(&scene);
     take_records(&scene, 1, 50);
-    expect(&scene, "arm_timer at=4.000");
+    expect(&scene, "arm_timer at=3.125");
     take_records(&scene, 2.49, 50);
     expect(&scene, "arm_timer at=2.600");
     assert_int_equal(state_of(&scene, 0), STANDBY_ABSENT);
@@ -111,7 +111,7 @@ static void given_spares_are_told_of_and_warmed_again(void **state) {
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 0);
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    expect(&scene, "tell_used 2/2; arm_timer at=5.000");
+    expect(&scene, "tell_used 2/2; arm_timer at=3.125");
     assert_int_equal(standby_plan_used(scene.plan), 2);
     take_records(&scene, 2.5, 100);
     expect(&scene, "warm rank=0; arm_timer at=7.500");
@@ -119,7 +119,7 @@ static void given_spares_are_told_of_and_warmed_again(void **state) {
     take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
     assert_int_equal(standby_plan_count(scene.plan, STANDBY_GIVEN), 0);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    assert_null(strstr(text_string(&scene.said), "tell_used"));
+    expect(&scene, "tell_used 0/2 cold=importing,due; arm_timer at=3.125");
     tear_down(&scene);
 }
 
@@ -147,7 +147,7 @@ static void a_spare_that_does_not_fit_is_made_anew(void **state) {
     take_rank(&scene, STANDBY_EVENT_SPARE_REFUSED, 0);
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    expect(&scene, "tell_used 1/2; arm_timer at=5.000");
+    expect(&scene, "tell_used 1/2 cold=refused,not; arm_timer at=3.125");
     take_records(&scene, 2.5, 100);
     assert_int_equal(state_of(&scene, 0), STANDBY_WARMING);
     tear_down(&scene);
@@ -165,8 +165,9 @@ static void a_dirty_spare_is_the_last_one(void **state) {
     assert_int_equal(standby_plan_off(scene.plan), STANDBY_OFF_DIRTY);
     take_end(&scene, 1, false, 77);
     expect(&scene, "");
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    expect(&scene, "");
+    expect(&scene, "tell_used 0/2 cold=off,off");
     take_records(&scene, 60, 100);
     expect(&scene, "");
     tear_down(&scene);
@@ -301,7 +302,7 @@ static void a_new_node_warms_all_at_once_and_says_when_all_are_ready(void **stat
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 0);
     take_rank(&scene, STANDBY_EVENT_SPARE_GIVEN, 1);
     take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
-    expect(&scene, "tell_used 2/2; arm_timer at=2.500");
+    expect(&scene, "tell_used 2/2; arm_timer at=0.625");
     tear_down(&scene);
 }
 
@@ -363,6 +364,114 @@ static void what_was_learned_is_published_once_by_one_node(void **state) {
     tear_down(&scene);
 }
 
+static void wait_until(struct scene *scene, double seconds) {
+    scene->now = (struct instant){(int64_t)(seconds * 1000) * 1000000};
+}
+
+/* Also where nothing else happens. */
+static void spares_that_are_awaited_are_told_of_until_all_are_ready(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 2.5, 100);
+    take_rank(&scene, STANDBY_EVENT_SPARE_HELLO, 0);
+    wait_until(&scene, 7.5);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    take_records(&scene, 7.5, 100);
+    wait_until(&scene, 17.5);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    take_records(&scene, 17.5, 100);
+    expect(&scene, "arm_timer at=30.000");
+    wait_until(&scene, 30);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(&scene, "tell_awaited 0/2 importing=2 unbegun=0 ended=0; arm_timer at=37.500");
+    take_ready(&scene, 0);
+    wait_until(&scene, 90);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(&scene, "look; tell_awaited 1/2 importing=1 unbegun=0 ended=0; arm_timer at=150.000");
+    take_records(&scene, 17.5, 100);
+    take_ready(&scene, 1);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    wait_until(&scene, 300);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_null(strstr(text_string(&scene.said), "tell_awaited"));
+    tear_down(&scene);
+}
+
+static void workers_that_are_never_quiet_are_told_of(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    start(&scene);
+    take_records(&scene, 0, 100);
+    wait_until(&scene, 30);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(&scene, "look; tell_awaited 0/2 importing=0 unbegun=2 ended=0");
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    wait_until(&scene, 120);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    expect(&scene, "");
+    tear_down(&scene);
+}
+
+static void a_spare_that_has_died_is_told_of_until_there_is_another(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_end(&scene, 1, true, SIGNAL_NUMBER_KILL);
+    wait_seconds(&scene, STANDBY_AWAITED_SECONDS);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_non_null(
+        strstr(text_string(&scene.said), "tell_awaited 1/2 importing=0 unbegun=0 ended=1"));
+    tear_down(&scene);
+}
+
+static void nobody_awaits_what_there_will_not_be(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false); /* no hello */
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    take_records(&scene, 60, 0);
+    wait_until(&scene, 60);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_null(strstr(text_string(&scene.said), "tell_awaited"));
+    tear_down(&scene);
+    set_up(&scene, true); /* no memory */
+    make_ready(&scene);
+    take(&scene, (struct standby_event){
+                     .kind = STANDBY_EVENT_RECORDS, .records = {duration_from_seconds(3), 100, 1}});
+    wait_until(&scene, 60);
+    take_kind(&scene, STANDBY_EVENT_TIMER_FIRED);
+    assert_null(strstr(text_string(&scene.said), "tell_awaited"));
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    assert_non_null(strstr(text_string(&scene.said), "tell_used 0/2 cold=scarce,scarce"));
+    tear_down(&scene);
+}
+
+static void why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted(void **state) {
+    (void)state;
+    struct scene scene;
+    set_up(&scene, false);
+    make_ready(&scene);
+    take_records(&scene, STANDBY_SETTLED_SECONDS, 101);
+    take_end(&scene, 1, true, SIGNAL_NUMBER_KILL);
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_ready(&scene, 0); /* too late */
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    assert_non_null(strstr(text_string(&scene.said), "tell_used 0/2 cold=learning,ended"));
+    take_kind(&scene, STANDBY_EVENT_WORKERS_ENDING);
+    take_kind(&scene, STANDBY_EVENT_ATTEMPT_BEGAN);
+    take_rank(&scene, STANDBY_EVENT_SPARE_DIRTY, 0); /* its last words */
+    take_kind(&scene, STANDBY_EVENT_WORKERS_STARTED);
+    assert_non_null(strstr(text_string(&scene.said), "tell_used 0/2 cold=off,ended"));
+    tear_down(&scene);
+}
+
 static void no_plan_has_no_spares(void **state) {
     (void)state;
     assert_int_equal(standby_plan_state(NULL, 0), STANDBY_ABSENT);
@@ -374,7 +483,7 @@ static void no_plan_has_no_spares(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(spares_are_warmed_one_after_the_other_beside_quiet_workers),
-    cmocka_unit_test(the_first_look_is_when_workers_may_be_quiet),
+    cmocka_unit_test(the_first_look_is_soon),
     cmocka_unit_test(workers_that_still_import_are_looked_at_when_they_may_be_quiet),
     cmocka_unit_test(looks_at_quiet_workers_become_rare),
     cmocka_unit_test(without_a_hello_there_is_no_spare_and_that_is_told_once),
@@ -394,6 +503,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_new_node_does_not_wait_for_a_spare_that_cannot_be_ready),
     cmocka_unit_test(an_invitation_that_comes_too_late_warms_nothing),
     cmocka_unit_test(what_was_learned_is_published_once_by_one_node),
+    cmocka_unit_test(spares_that_are_awaited_are_told_of_until_all_are_ready),
+    cmocka_unit_test(workers_that_are_never_quiet_are_told_of),
+    cmocka_unit_test(a_spare_that_has_died_is_told_of_until_there_is_another),
+    cmocka_unit_test(nobody_awaits_what_there_will_not_be),
+    cmocka_unit_test(why_a_worker_is_cold_is_what_its_spare_did_when_it_was_wanted),
     cmocka_unit_test(no_plan_has_no_spares),
 };
 

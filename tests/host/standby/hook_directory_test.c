@@ -9,16 +9,84 @@
 #include "host/standby/hook_files.h"
 #include "temporary_tree.h"
 
+static void install(const struct temporary_tree *tree) {
+    for (size_t i = 0; i < hook_file_count; i++) {
+        if (hook_files[i].text != NULL) {
+            char *name = text_format("share/muster/standby/%s", hook_files[i].name);
+            temporary_tree_write(tree, name, "pass");
+            free(name);
+        }
+    }
+    temporary_tree_write(tree, "bin/muster", "");
+    char *program = temporary_tree_path(tree, "bin/muster");
+    char *link = temporary_tree_path(tree, "exe");
+    assert_int_equal(symlink(program, link), 0);
+    free(program);
+    free(link);
+}
+
+/* Whether it is the installed one. */
+static bool is_used(const struct temporary_tree *tree) {
+    struct hook_directory directory;
+    char *link = temporary_tree_path(tree, "exe");
+    assert_int_equal(hook_directory_open(link, tree->root, &directory, NULL), FAILURE_NONE);
+    bool is_installed = !directory.is_private;
+    hook_directory_close(&directory);
+    free(link);
+    return is_installed;
+}
+
+/* What others may change becomes no code of this user's. */
+static void a_hook_that_others_could_have_changed_is_not_used(void **state) {
+    (void)state;
+    static const char *const names[] = {"share", "share/muster", "share/muster/standby",
+        "share/muster/standby/sitecustomize.py", "share/muster/standby/muster_standby",
+        "share/muster/standby/muster_standby/spare.py", "share/muster/standby/__pycache__",
+        "share/muster/standby/muster_standby/__pycache__"};
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    install(&tree);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = temporary_tree_path(&tree, names[i]);
+        struct stat before;
+        (void)mkdir(path, 0755); /* what Python makes */
+        assert_int_equal(stat(path, &before), 0);
+        assert_true(is_used(&tree));
+        assert_int_equal(chmod(path, before.st_mode | S_IWOTH), 0);
+        assert_false(is_used(&tree));
+        assert_int_equal(chmod(path, before.st_mode), 0);
+        if (geteuid() == 0) {
+            assert_int_equal(lchown(path, 65534, before.st_gid), 0);
+            assert_false(is_used(&tree));
+            assert_int_equal(lchown(path, before.st_uid, before.st_gid), 0);
+        }
+        free(path);
+    }
+    temporary_tree_clear(&tree);
+}
+
+static void a_hook_that_is_not_whole_is_not_used(void **state) {
+    (void)state;
+    struct temporary_tree tree;
+    temporary_tree_init(&tree);
+    install(&tree);
+    char *part = temporary_tree_path(&tree, "share/muster/standby/muster_standby/gate.py");
+    assert_true(is_used(&tree));
+    assert_int_equal(unlink(part), 0);
+    assert_false(is_used(&tree));
+    assert_int_equal(symlink("spare.py", part), 0);
+    assert_false(is_used(&tree));
+    free(part);
+    temporary_tree_clear(&tree);
+}
+
 static void the_installed_hook_is_used_where_there_is_one(void **state) {
     (void)state;
     struct temporary_tree tree;
     struct hook_directory directory;
     temporary_tree_init(&tree);
-    temporary_tree_write(&tree, "share/muster/standby/sitecustomize.py", "pass");
-    temporary_tree_write(&tree, "bin/muster", "");
-    char *program = temporary_tree_path(&tree, "bin/muster");
+    install(&tree);
     char *link = temporary_tree_path(&tree, "exe");
-    assert_int_equal(symlink(program, link), 0);
     assert_int_equal(hook_directory_open(link, "/no/such", &directory, NULL), FAILURE_NONE);
     char *expected = temporary_tree_path(&tree, "share/muster/standby");
     assert_string_equal(directory.path, expected);
@@ -28,7 +96,6 @@ static void the_installed_hook_is_used_where_there_is_one(void **state) {
     assert_int_equal(access(hook, R_OK), 0);
     free(hook);
     free(expected);
-    free(program);
     free(link);
     temporary_tree_clear(&tree);
 }
@@ -101,6 +168,8 @@ static void it_is_made_and_removed_on_a_thread_as_well(void **state) {
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_installed_hook_is_used_where_there_is_one),
+    cmocka_unit_test(a_hook_that_others_could_have_changed_is_not_used),
+    cmocka_unit_test(a_hook_that_is_not_whole_is_not_used),
     cmocka_unit_test(otherwise_the_programs_own_hook_gets_a_directory_for_this_user_alone),
     cmocka_unit_test(a_directory_that_cannot_be_made_is_told),
     cmocka_unit_test(it_is_made_and_removed_on_a_thread_as_well),
