@@ -75,7 +75,12 @@ def test_a_second_interrupt_kills_at_once(muster, scratch):
     running = start(muster, scratch, NOTING, "--shutdown-timeout", "100")
     running.signal(signal.SIGINT)
     running.wait_until(lambda: signals_of(scratch, 0), "the first signal to arrive")
-    running.signal(signal.SIGINT)
+
+    def is_killing():  # one that comes within moments is the first one again
+        running.signal(signal.SIGINT)
+        return "Received SIGINT, killing workers" in running.err()
+
+    running.wait_until(is_killing, "the workers to be killed")
     assert running.finish(timeout=20).status == 1
 
 
