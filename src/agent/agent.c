@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -271,6 +272,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .environment = agent->environment,
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
+        .ignored_signals = agent->ignored_signals,
         .scratch = agent->scratch,
         .function = agent->program != NULL ? agent->program->function : NULL,
         .processors = agent->node_settings.cpu_count,
@@ -347,6 +349,36 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     return code;
 }
 
+/* What whoever has started this process ignores stays ignored, here and in the workers, unless the
+ * user names it. */
+static void leave_ignored_signals(struct agent *agent) {
+    const struct launch_config *config = agent->config;
+    agent->ignored_signals = signal_watch_ignored();
+    for (size_t i = 0; config->names_signals && i < config->signal_count; i++) {
+        agent->ignored_signals &= ~signal_watch_bit(config->signals[i]);
+    }
+    if ((agent->ignored_signals & signal_watch_bit(SIGTERM)) != 0) {
+        log_warning(agent->log,
+            "SIGTERM is ignored, because whoever started this agent ignores it: workers that do "
+            "not handle it are killed after --shutdown-timeout; --signals-to-handle SIGTERM,… "
+            "has it handled");
+    }
+}
+
+static enum failure_code watch_signals(struct agent *agent, struct failure *failure) {
+    const struct launch_config *config = agent->config;
+    int signals[LAUNCH_MAXIMUM_SIGNALS];
+    size_t count = 0;
+    leave_ignored_signals(agent);
+    for (size_t i = 0; i < config->signal_count; i++) {
+        if ((agent->ignored_signals & signal_watch_bit(config->signals[i])) == 0) {
+            signals[count++] = config->signals[i];
+        }
+    }
+    return signal_watch_new(
+        agent->loop, signals, count, agent_signal_came, agent, &agent->signals, failure);
+}
+
 /* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
  * order of dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
@@ -354,8 +386,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     agent->descriptor_limit = descriptor_limit_raise();
     enum failure_code code = open_loop(agent, failure);
     if (code == FAILURE_NONE) {
-        code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
-            agent_signal_came, agent, &agent->signals, failure);
+        code = watch_signals(agent, failure);
     }
     if (code == FAILURE_NONE) {
         code = open_audience(agent, failure);

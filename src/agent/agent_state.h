@@ -47,8 +47,9 @@ struct agent {
     struct agent_preparation preparation;
     struct event_loop *loop;
     struct agent_memory *memory;
-    bool has_no_memory;    /* … is left, so it ends */
-    long descriptor_limit; /* the soft limit before it was raised */
+    bool has_no_memory;       /* … is left, so it ends */
+    long descriptor_limit;    /* the soft limit before it was raised */
+    uint64_t ignored_signals; /* by this process and its workers, from the start on */
     struct event_timer *deadline;
     struct signal_watch *signals;
     struct agent_guardian *guardian;

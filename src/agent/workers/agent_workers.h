@@ -42,7 +42,8 @@ struct agent_workers_settings {
     const struct text_list *environment;
     const struct log *log;
     const struct agent_scratch *scratch; /* NULL: none */
-    long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
+    long descriptor_limit;    /* the workers' soft limit of open files; -1: the agent's */
+    uint64_t ignored_signals; /* … which they inherit; see signal_watch_ignored */
     const struct process_function *function; /* run in the place of the program; or NULL */
     int processors;                          /* so many processors may be used to start workers */
     struct guardian *guardian;

@@ -36,6 +36,7 @@ void worker_start_request(const struct agent_workers_settings *settings, int loc
     out_request->extra_fd = descriptors[3];
     out_request->cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
     out_request->descriptor_limit = settings->descriptor_limit;
+    out_request->ignored_signals = settings->ignored_signals;
     out_request->function = settings->function;
     out_request->guardian_fd = guardian_descriptor(settings->guardian);
 }
