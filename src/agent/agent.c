@@ -12,6 +12,7 @@
 #include "agent/standby/standby_telling.h"
 #include "agent/workers/attempt_logs.h"
 #include "host/loop/descriptor_limit.h"
+#include "host/process/process_kin.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
@@ -273,6 +274,7 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
         .ignored_signals = agent->ignored_signals,
+        .kin_limit = process_kin_may_meet_strangers() ? process_kin_choose_limit() : 0,
         .scratch = agent->scratch,
         .function = agent->program != NULL ? agent->program->function : NULL,
         .processors = agent->node_settings.cpu_count,

@@ -2,6 +2,7 @@
 #include "agent/agent_worker_events.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include "agent/agent_events.h"
 #include "core/workers/signal_name.h"
@@ -102,7 +103,21 @@ static void all_gone(void *context) {
     take_kind(context, AGENT_EVENT_ALL_GONE);
 }
 
+/* Before a restart and after a failure, whatever workers leave is ended, and nobody wonders. */
+static void orphan_ended(void *context, const struct process_orphan *orphan) {
+    const struct agent *agent = context;
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    char *whose = orphan->local_rank == -1 ? text_format("a worker")
+                                           : text_format("local_rank %d", orphan->local_rank);
+    if (machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        log_warning(agent->log,
+            "process %lld, which %s had left behind, was ended, as the workers are done: %s",
+            (long long)orphan->pid, whose, orphan->command);
+    }
+    free(whose);
+}
+
 struct agent_workers_observer agent_workers_events(struct agent *agent) {
-    return (struct agent_workers_observer){
-        workers_started, worker_start_failed, worker_ending, worker_exited, all_gone, agent};
+    return (struct agent_workers_observer){workers_started, worker_start_failed, worker_ending,
+        worker_exited, all_gone, agent, orphan_ended};
 }

@@ -21,6 +21,7 @@
 #include "host/process/guardian.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
+#include "host/process/process_kin.h"
 #include "host/process/spawn_failure.h"
 
 #define DEFAULT_PATH "/bin:/usr/bin"
@@ -288,6 +289,7 @@ static _Noreturn void run_child(const struct spawn_plan *plan) {
     redirect_streams(plan);
     bind_to_cpus(plan);
     descriptor_limit_restore(plan->request->descriptor_limit);
+    process_kin_take_limit(plan->request->kin_limit);
     reset_signals(plan->request->ignored_signals);
     if (plan->request->function != NULL) {
         run_function(plan);

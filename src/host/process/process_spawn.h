@@ -52,6 +52,7 @@ struct process_request {
     const struct cpu_set_bits *cpus; /* the CPUs it may run on; NULL: those of the agent */
     long descriptor_limit;           /* its soft limit of open files; -1: that of the agent */
     uint64_t ignored_signals;        /* a set, see signal_watch_ignored */
+    uint64_t kin_limit;              /* see process_kin; 0: none */
     const struct process_function *function; /* what to run instead of the program, or NULL */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */

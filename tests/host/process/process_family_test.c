@@ -22,11 +22,12 @@ struct fixture {
     bool stops_at_exit; /* the loop stops when a worker ends; otherwise when the family is empty */
     const char *next;   /* a worker to start when another one ends, as in a restart */
     int signal_when_exited; /* sent when a worker ends; 0: no signal */
+    struct text orphans;    /* of what is told: "rank command\n" */
 };
 
 static void start(struct fixture *fixture, const char *script) {
     struct process process = processes_start_shell(script, fixture->output[1], -1);
-    process_family_add(fixture->family, &process);
+    process_family_add(fixture->family, &process, 0);
 }
 
 static void note_exit(void *context, pid_t pid, const struct process_exit *how) {
@@ -64,17 +65,30 @@ static void note_spare_exit(void *context, pid_t pid, const struct process_exit 
     event_loop_stop(fixture->loop);
 }
 
-static void set_up(struct fixture *fixture) {
+static void note_orphan(void *context, const struct process_orphan *orphan) {
+    struct fixture *fixture = context;
+    assert_true(orphan->pid > 1);
+    text_append_format(&fixture->orphans, "%d %s\n", orphan->local_rank, orphan->command);
+}
+
+static void set_up_marked(struct fixture *fixture, const struct process_family_marks *marks) {
     *fixture = (struct fixture){.descriptors = processes_open_descriptors()};
-    const struct process_family_events events = {note_exit, note_gone, note_spare_exit, fixture};
+    const struct process_family_events events = {
+        note_exit, note_gone, note_spare_exit, fixture, note_orphan};
     processes_make_pipe(fixture->output);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
-        process_family_new(fixture->loop, &events, NULL, &fixture->family, NULL), FAILURE_NONE);
+        process_family_new(fixture->loop, &events, marks, NULL, &fixture->family, NULL),
+        FAILURE_NONE);
     assert_true(process_family_is_gone(fixture->family));
 }
 
+static void set_up(struct fixture *fixture) {
+    set_up_marked(fixture, &(struct process_family_marks){0});
+}
+
 static void tear_down(struct fixture *fixture) {
+    text_clear(&fixture->orphans);
     process_family_free(fixture->family);
     assert_true(event_loop_free(fixture->loop));
     close(fixture->output[0]);
@@ -395,7 +409,7 @@ static void a_spare_that_was_given_is_a_worker(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare);
+    process_family_give(fixture.family, spare, 0);
     assert_false(process_family_is_gone(fixture.family));
     assert_int_equal(process_family_worker_count(fixture.family), 1);
     process_family_end_spare(fixture.family, spare); /* it is none any more */
@@ -412,14 +426,14 @@ static void a_spare_that_is_taken_back_was_never_a_worker(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare);
+    process_family_give(fixture.family, spare, 0);
     process_family_take_back(fixture.family, spare);
     assert_true(process_family_is_gone(fixture.family));
     event_loop_run(fixture.loop);
     assert_int_equal(fixture.spare_exit_count, 1);
     assert_int_equal(fixture.exit_count, 0);
     assert_int_equal(fixture.gone_count, 0);
-    process_family_give(fixture.family, spare); /* one that has ended is no worker either */
+    process_family_give(fixture.family, spare, 0); /* one that has ended is no worker either */
     process_family_take_back(fixture.family, spare);
     assert_int_equal(process_family_worker_count(fixture.family), 0);
     tear_down(&fixture);
