@@ -345,6 +345,7 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     enum failure_code code = event_loop_new(&agent->loop, failure);
     if (code == FAILURE_NONE) {
         agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
+        agent->calm = event_timer_new(agent->loop, agent_watch_signals, agent);
         code =
             agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
     }
@@ -381,8 +382,8 @@ static enum failure_code watch_signals(struct agent *agent, struct failure *fail
         agent->loop, signals, count, agent_signal_came, agent, &agent->signals, failure);
 }
 
-/* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
- * order of dependence. */
+/* Signals first, so that none is lost; the guardian before any thread; the rest in order of
+ * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     signal_watch_ignore_broken_pipes();
     agent->descriptor_limit = descriptor_limit_raise();
@@ -411,9 +412,6 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
         code = start_guardian(agent, failure);
-    }
-    if (code == FAILURE_NONE && agent->config->is_signalled_by_slurm) {
-        agent->passing = signal_passing_new(agent->loop, agent->log);
     }
     if (code == FAILURE_NONE) {
         code = make_scratch(agent, failure);
@@ -490,6 +488,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->calm);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);

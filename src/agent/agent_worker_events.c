@@ -7,6 +7,9 @@
 #include "agent/agent_events.h"
 #include "core/workers/signal_name.h"
 
+/* After this time the start of workers is over, and short jobs are, too. */
+#define CALM_MILLISECONDS 500
+
 static void take(struct agent *agent, struct agent_event event) {
     agent_post(agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
 }
@@ -18,6 +21,8 @@ static void take_kind(struct agent *agent, enum agent_event_kind kind) {
 static void workers_started(void *context) {
     struct agent *agent = context;
     signal_passing_note_start(agent->passing, true);
+    event_timer_set(agent->calm,
+        instant_after(event_loop_now(agent->loop), duration_from_milliseconds(CALM_MILLISECONDS)));
     take_kind(agent, AGENT_EVENT_WORKERS_STARTED);
 }
 
