@@ -6,6 +6,7 @@
 
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
+#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 
@@ -344,6 +345,75 @@ static void thousand_restarts_leave_nothing_behind(void **state) {
     tear_down(&fixture);
 }
 
+/* Orphans and strangers. */
+
+static void a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.stops_at_exit = true;
+    start(&fixture,
+        "setsid sh -c 'trap \"echo 1; exit\" TERM; echo 0; while :; do sleep 0.02; done'&"
+        "trap 'echo 2; exit 0' TERM; while :; do sleep 0.02; done");
+    assert_int_equal(read_number(&fixture), 0);
+    process_family_signal(fixture.family, SIGTERM);
+    assert_int_equal(read_number(&fixture), 2);
+    event_loop_run(fixture.loop);
+    fixture.stops_at_exit = false;
+    event_loop_run(fixture.loop);
+    assert_int_equal(read_number(&fixture), 1);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct process_family_marks marks = {.variable = "MUSTER_WORKER=family:"};
+    set_up_marked(&fixture, &marks);
+    fixture.stops_at_exit = true;
+    start(&fixture, "MUSTER_WORKER=family:7/x:9 setsid sleep 1000 & sleep 1001 &"
+                    "(trap '' TERM; echo 0; exec sleep 0.3) & sleep 0.1; exit 0");
+    read_number(&fixture);
+    event_loop_run(fixture.loop);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_non_null(strstr(text_string(&fixture.orphans), "7 sleep 1000\n"));
+    assert_non_null(strstr(text_string(&fixture.orphans), "0 sleep 1001\n"));
+    assert_null(strstr(text_string(&fixture.orphans), "0.3")); /* it has ended by itself */
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void what_a_stranger_leaves_is_a_stranger(void **state) {
+    (void)state;
+    int output[2];
+    char line[16];
+    processes_make_pipe(output);
+    struct process stranger = processes_start_shell(
+        "trap 'sleep 1000 & echo $!; exit 0' USR1; echo 0; while :; do sleep 0.02; done", output[1],
+        -1);
+    processes_read_line(output[0], line, sizeof line);
+    const struct process_family_marks marks = {.limit = process_kin_choose_limit()};
+    struct fixture fixture;
+    set_up_marked(&fixture, &marks);
+    kill(stranger.pid, SIGUSR1);
+    processes_read_line(output[0], line, sizeof line);
+    pid_t left = atoi(line);
+    start(&fixture, "exec sleep 1000");
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    assert_int_equal(kill(left, SIGKILL), 0); /* it was alive */
+    while (kill(left, 0) == 0) {
+        event_loop_run_ready(fixture.loop); /* it is reaped even so */
+    }
+    tear_down(&fixture);
+    close(stranger.pidfd);
+    close(output[0]);
+    close(output[1]);
+}
+
 /* Spares. */
 
 static pid_t start_spare(struct fixture *fixture, const char *script) {
@@ -454,6 +524,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(children_from_before_are_left_alone),
     cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
     cmocka_unit_test(thousand_restarts_leave_nothing_behind),
+    cmocka_unit_test(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker),
+    cmocka_unit_test(an_orphan_that_was_ended_is_told_of_with_its_worker),
+    cmocka_unit_test(what_a_stranger_leaves_is_a_stranger),
     cmocka_unit_test(the_family_is_gone_without_its_spares),
     cmocka_unit_test(spares_get_no_signal_and_are_no_orphans),
     cmocka_unit_test(the_end_of_a_spare_is_no_workers),
