@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/agent.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "core/store/store_descriptors.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/network/health_endpoint.h"
+#include "host/process/process_kin.h"
 
 #define EXIT_JOB_FAILED 1
 /* How long the disk of the log directory may be silent before it is told. */
@@ -280,6 +282,8 @@ static enum failure_code prepare_workers(struct agent *agent, struct failure *fa
         .environment = agent->environment,
         .log = agent->log,
         .descriptor_limit = agent->descriptor_limit,
+        .ignored_signals = agent->ignored_signals,
+        .kin_limit = process_kin_may_meet_strangers() ? process_kin_choose_limit() : 0,
         .scratch = agent->scratch,
         .function = agent->program != NULL ? agent->program->function : NULL,
         .processors = agent->node_settings.cpu_count,
@@ -350,6 +354,7 @@ static enum failure_code open_loop(struct agent *agent, struct failure *failure)
     enum failure_code code = event_loop_new(&agent->loop, failure);
     if (code == FAILURE_NONE) {
         agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
+        agent->calm = event_timer_new(agent->loop, agent_watch_signals, agent);
         code =
             agent_memory_new(agent->loop, agent_memory_exhausted, agent, &agent->memory, failure);
     }
@@ -363,15 +368,44 @@ static void keep_descriptors(const struct agent *agent) {
     descriptor_limit_keep(wanted);
 }
 
-/* Signals first, so that none is lost; the guardian and the witness before any thread; the rest in
- * order of dependence. */
+/* What whoever has started this process ignores stays ignored, here and in the workers, unless the
+ * user names it. */
+static void leave_ignored_signals(struct agent *agent) {
+    const struct launch_config *config = agent->config;
+    agent->ignored_signals = signal_watch_ignored();
+    for (size_t i = 0; config->names_signals && i < config->signal_count; i++) {
+        agent->ignored_signals &= ~signal_watch_bit(config->signals[i]);
+    }
+    if ((agent->ignored_signals & signal_watch_bit(SIGTERM)) != 0) {
+        log_warning(agent->log,
+            "SIGTERM is ignored, because whoever started this agent ignores it: workers that do "
+            "not handle it are killed after --shutdown-timeout; --signals-to-handle SIGTERM,… "
+            "has it handled");
+    }
+}
+
+static enum failure_code watch_signals(struct agent *agent, struct failure *failure) {
+    const struct launch_config *config = agent->config;
+    int signals[LAUNCH_MAXIMUM_SIGNALS];
+    size_t count = 0;
+    leave_ignored_signals(agent);
+    for (size_t i = 0; i < config->signal_count; i++) {
+        if ((agent->ignored_signals & signal_watch_bit(config->signals[i])) == 0) {
+            signals[count++] = config->signals[i];
+        }
+    }
+    return signal_watch_new(
+        agent->loop, signals, count, agent_signal_came, agent, &agent->signals, failure);
+}
+
+/* Signals first, so that none is lost; the guardian before any thread; the rest in order of
+ * dependence. */
 static enum failure_code set_up(struct agent *agent, struct failure *failure) {
     signal_watch_ignore_broken_pipes();
     agent->descriptor_limit = descriptor_limit_raise();
     enum failure_code code = open_loop(agent, failure);
     if (code == FAILURE_NONE) {
-        code = signal_watch_new(agent->loop, agent->config->signals, agent->config->signal_count,
-            agent_signal_came, agent, &agent->signals, failure);
+        code = watch_signals(agent, failure);
     }
     if (code == FAILURE_NONE) {
         code = open_audience(agent, failure);
@@ -394,9 +428,6 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         agent->metrics =
             agent_metrics_new(agent->config, &agent->preparation, &agent->worker_store_operations);
         code = start_guardian(agent, failure);
-    }
-    if (code == FAILURE_NONE && agent->config->is_signalled_by_slurm) {
-        agent->passing = signal_passing_new(agent->loop, agent->log);
     }
     if (code == FAILURE_NONE) {
         code = make_scratch(agent, failure);
@@ -475,6 +506,7 @@ static void tear_down(struct agent *agent) {
     agent_audience_free(agent->audience);
     text_list_clear(&agent->expected_nodes);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->calm);
     agent_memory_free(agent->memory);
     event_loop_free(agent->loop);
     node_machine_free(agent->node);

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/failure/agent_findings.h"
 #include "base/memory.h"
@@ -149,7 +150,7 @@ static void perform_agents(struct agent *agent, const struct agent_effect *effec
         start_workers(agent);
         break;
     case AGENT_EFFECT_SIGNAL_WORKERS:
-        if (effect->is_relayed) {
+        if (effect->is_relayed && agent->config->is_signalled_by_slurm) {
             signal_passing_note(agent->passing, effect->signal, true);
         }
         signal_workers(agent, effect->signal);
@@ -366,6 +367,17 @@ void agent_signal_came(void *context, int signal) {
             signal_name_from_number(signal));
     } else {
         agent_signal_received(agent, signal);
+    }
+}
+
+void agent_watch_signals(void *context) {
+    struct agent *agent = context;
+    if (agent->passing != NULL || access("/proc/self/cgroup", F_OK) != 0) {
+        return;
+    }
+    agent->passing = signal_passing_new(agent->loop, agent->log);
+    if (agent->passing != NULL) {
+        agent_workers_leave_out(agent->workers, signal_passing_witness(agent->passing));
     }
 }
 

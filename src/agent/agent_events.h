@@ -17,6 +17,8 @@ void agent_post(void *context, const struct node_event *event);
 void agent_deadline_passed(void *context);
 void agent_signal_came(
     void *context, int signal); /* from outside, which workers may have got, too */
+void agent_watch_signals(
+    void *context); /* from now on it is known which of them workers have got */
 void agent_signal_received(void *context, int signal);
 void agent_timer_expired(void *context); /* and this node's part of the job is to end */
 void agent_watchdog_event(

@@ -47,13 +47,15 @@ struct agent {
     struct agent_preparation preparation;
     struct event_loop *loop;
     struct agent_memory *memory;
-    bool has_no_memory;    /* … is left, so it ends */
-    long descriptor_limit; /* the soft limit before it was raised */
+    bool has_no_memory;       /* … is left, so it ends */
+    long descriptor_limit;    /* the soft limit before it was raised */
+    uint64_t ignored_signals; /* by this process and its workers, from the start on */
     struct event_timer *deadline;
+    struct event_timer *calm; /* the workers have been started, and the agent has time */
     struct signal_watch *signals;
     struct agent_guardian *guardian;
     struct signal_repetition repetition;
-    struct signal_passing *passing; /* NULL where nobody else signals workers */
+    struct signal_passing *passing; /* NULL: not yet, or where nobody else signals workers */
     struct agent_scratch *scratch;  /* NULL when nobody asked for it */
     struct log_thread *log_thread;  /* NULL when no stream passes through it */
     struct agent_proof *proof;      /* NULL where nodes do not prove themselves */

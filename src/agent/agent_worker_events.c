@@ -2,9 +2,13 @@
 #include "agent/agent_worker_events.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #include "agent/agent_events.h"
 #include "core/workers/signal_name.h"
+
+/* After this time the start of workers is over, and short jobs are, too. */
+#define CALM_MILLISECONDS 500
 
 static void take(struct agent *agent, struct agent_event event) {
     agent_post(agent, &(struct node_event){.part = NODE_AGENT, .agent = event});
@@ -17,6 +21,8 @@ static void take_kind(struct agent *agent, enum agent_event_kind kind) {
 static void workers_started(void *context) {
     struct agent *agent = context;
     signal_passing_note_start(agent->passing, true);
+    event_timer_set(agent->calm,
+        instant_after(event_loop_now(agent->loop), duration_from_milliseconds(CALM_MILLISECONDS)));
     take_kind(agent, AGENT_EVENT_WORKERS_STARTED);
 }
 
@@ -102,7 +108,21 @@ static void all_gone(void *context) {
     take_kind(context, AGENT_EVENT_ALL_GONE);
 }
 
+/* Before a restart and after a failure, whatever workers leave is ended, and nobody wonders. */
+static void orphan_ended(void *context, const struct process_orphan *orphan) {
+    const struct agent *agent = context;
+    const struct agent_machine *machine = node_machine_agent(agent->node);
+    char *whose = orphan->local_rank == -1 ? text_format("a worker")
+                                           : text_format("local_rank %d", orphan->local_rank);
+    if (machine->phase == AGENT_STOPPING && machine->stop_reason == AGENT_STOP_CLEAN_UP) {
+        log_warning(agent->log,
+            "process %lld, which %s had left behind, was ended, as the workers are done: %s",
+            (long long)orphan->pid, whose, orphan->command);
+    }
+    free(whose);
+}
+
 struct agent_workers_observer agent_workers_events(struct agent *agent) {
-    return (struct agent_workers_observer){
-        workers_started, worker_start_failed, worker_ending, worker_exited, all_gone, agent};
+    return (struct agent_workers_observer){workers_started, worker_start_failed, worker_ending,
+        worker_exited, all_gone, agent, orphan_ended};
 }

@@ -15,6 +15,18 @@ static void stop_loop(void *context, int signal) {
     event_loop_stop(context);
 }
 
+/* What whoever has started this process ignores stays ignored, as for a script's "command &". */
+static size_t leave_ignored(int *signals, size_t count) {
+    uint64_t ignored = signal_watch_ignored();
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if ((ignored & signal_watch_bit(signals[i])) == 0) {
+            signals[kept++] = signals[i];
+        }
+    }
+    return kept;
+}
+
 void command_service_log(
     const struct log *log, int level, const char *origin, const char *message) {
     log_record(log, (enum log_level)(level / 10 - 1), origin, "%s", message);
@@ -22,7 +34,8 @@ void command_service_log(
 
 int command_service_run(
     const struct command_service *service, const struct text_list *environment) {
-    static const int ending[] = {SIGTERM, SIGINT};
+    int ending[] = {SIGTERM, SIGINT};
+    size_t ending_count = leave_ignored(ending, 2);
     struct event_loop *loop = NULL;
     struct signal_watch *signals = NULL;
     struct failure failure = {0};
@@ -32,7 +45,7 @@ int command_service_run(
     descriptor_limit_raise(); /* each client needs a descriptor */
     enum failure_code code = event_loop_new(&loop, &failure);
     if (code == FAILURE_NONE) {
-        code = signal_watch_new(loop, ending, 2, stop_loop, loop, &signals, &failure);
+        code = signal_watch_new(loop, ending, ending_count, stop_loop, loop, &signals, &failure);
     }
     if (code == FAILURE_NONE) {
         code = service->start(service->context, loop, log_sink_log(sink), &failure);

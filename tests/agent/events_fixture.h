@@ -61,6 +61,7 @@ static inline void open_agent(struct fixture *fixture) {
     struct agent *agent = &fixture->agent;
     assert_int_equal(event_loop_new(&agent->loop, NULL), FAILURE_NONE);
     agent->deadline = event_timer_new(agent->loop, agent_deadline_passed, agent);
+    agent->calm = event_timer_new(agent->loop, agent_watch_signals, agent);
     assert_int_equal(
         agent_prepare(agent->config, agent->environment, NULL, &agent->preparation, NULL),
         FAILURE_NONE);
@@ -102,6 +103,7 @@ static inline void tear_down(struct fixture *fixture) {
     agent_workers_free(agent->workers);
     agent_rendezvous_free(agent->rendezvous);
     event_timer_free(agent->deadline);
+    event_timer_free(agent->calm);
     assert_true(event_loop_free(agent->loop));
     node_machine_free(agent->node);
     agent_node_settings_clear(&agent->node_settings);

@@ -203,10 +203,12 @@ static inline void standby_fixture_open(
     *fixture = (struct standby_fixture){.play = play};
     fixture->config.entry = entry;
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
-    const struct process_family_events events = {
-        standby_fixture_worker_exited, standby_fixture_gone, standby_fixture_spare_exited, fixture};
+    const struct process_family_events events = {standby_fixture_worker_exited,
+        standby_fixture_gone, standby_fixture_spare_exited, fixture, NULL};
+    const struct process_family_marks unmarked = {0};
     assert_int_equal(
-        process_family_new(fixture->loop, &events, NULL, &fixture->family, NULL), FAILURE_NONE);
+        process_family_new(fixture->loop, &events, &unmarked, NULL, &fixture->family, NULL),
+        FAILURE_NONE);
     const struct agent_standby_settings settings = {.config = &fixture->config,
         .worker_count = 1,
         .post = standby_fixture_post,

@@ -79,7 +79,7 @@ static inline void workers_fixture_init(
         .descriptor_limit = -1,
         .processors = 4,
         .observer = {workers_fixture_started, workers_fixture_start_failed, workers_fixture_ending,
-            workers_fixture_exited, workers_fixture_all_gone, fixture},
+            workers_fixture_exited, workers_fixture_all_gone, fixture, NULL},
     };
     assert_int_equal(
         agent_workers_new(fixture->loop, &settings, &fixture->workers, NULL), FAILURE_NONE);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals where Slurm may signal the workers, too: its variables, and a test in the place of its daemons."""
+"""Signals where somebody may signal the workers, too: Slurm a step, systemd the cgroup of a unit. A test in their place."""
 
 import os
 import pathlib
@@ -74,8 +74,9 @@ def finish(muster, running, words):
     return (muster.scratch / "signals").read_text(encoding="ascii").split()
 
 
-def test_a_signal_to_all_processes_is_handled_once(muster):
-    running = start(muster)
+@pytest.mark.parametrize("env", [{}, {"SLURM_JOB_ID": None}], ids=["slurm", "systemd"])
+def test_a_signal_to_all_processes_is_handled_once(muster, env):
+    running = start(muster, env=env)
     signal_all(muster, running)
     assert finish(muster, running, NOT_SENT) == ["USR1"]
 
@@ -93,12 +94,12 @@ def test_a_witness_that_was_killed_is_done_without(muster):
     assert finish(muster, running, SENT) == ["USR1"]
 
 
-@pytest.mark.parametrize("options, env", [(["--slurm", "off"], {}), ([], {"SLURM_JOB_ID": None})], ids=["off", "none"])
-def test_there_is_no_witness_where_slurm_has_no_part(muster, options, env):
-    running = start(muster, *options, env=env)
-    assert witnesses_of(running) == []
+def test_a_witness_is_no_process_that_a_worker_has_left_behind(muster):
+    running = start(muster)
+    assert len(witnesses_of(running)) == 1
     (muster.scratch / "done").touch()
-    assert running.finish().status == 0
+    end = running.finish()
+    assert end.status == 0 and "left behind" not in end.err, end
 
 
 def test_a_witness_is_gone_with_its_agent(muster):

@@ -12,6 +12,7 @@ import pytest
 
 from support.binary import ROOT
 from support.leaks import wait_until_gone
+from support.standby_jobs import pids_below
 
 BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")).resolve()
 WORKER = BUILD / "tests/probes/standby_worker"
@@ -54,8 +55,7 @@ class Job:
 
     def spares(self):
         known = {int(line["pid"]) for line in self.story()}
-        children = pathlib.Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children").read_text().split()
-        return sorted({int(pid) for pid in children} - known)
+        return sorted(pids_below(self.running.pid) - known)
 
     def end(self, attempt):
         (self.scratch / f"end.{attempt}").touch()

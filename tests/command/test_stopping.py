@@ -52,6 +52,39 @@ def test_a_signal_is_passed_on_and_ends_the_job_with_1(muster, scratch, name):
     assert [signals_of(scratch, rank)[0] for rank in range(2)] == [name, name]
 
 
+def ignore(*numbers):
+    """What nohup does, and a shell for "command &" in a script."""
+
+    def prepare():
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    return prepare
+
+
+def test_a_signal_that_whoever_started_the_agent_ignores_ends_nothing(muster, scratch):
+    script = muster.script("worker", "#!/bin/sh\n: >ready.$RANK\nwhile [ ! -e done ]; do sleep 0.02; done\n")
+    numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT]
+    running = muster.start([*locally(), script], preexec_fn=ignore(*numbers))
+    running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
+    for number in numbers:
+        running.signal(number)
+    (scratch / "done").touch()
+    end = running.finish()
+    assert end.status == 0 and "Received" not in end.err, end
+
+
+def test_a_signal_that_was_ignored_is_handled_where_it_is_named(muster, scratch):
+    path = muster.script("worker", NOTING.replace("$name >>signals.$RANK", "$name >>signals.$RANK; exit 0"))
+    words = locally("--signals-to-handle", "SIGTERM,SIGHUP")
+    running = muster.start([*words, path], preexec_fn=ignore(signal.SIGHUP))
+    running.wait_until(lambda: len(list(scratch.glob("ready.*"))) == 2, "the workers")
+    running.signal(signal.SIGHUP)
+    end = running.finish(timeout=20)
+    assert end.status == 1 and "stopped by SIGHUP" in end.err, end
+    assert signals_of(scratch, 0) == signals_of(scratch, 1) == ["HUP"]
+
+
 def test_other_signals_can_be_chosen(muster, scratch):
     running = start(muster, scratch, NOTING, "--signals-to-handle", "SIGUSR1", "--shutdown-timeout", "0.3")
     running.signal(signal.SIGUSR1)
@@ -75,7 +108,12 @@ def test_a_second_interrupt_kills_at_once(muster, scratch):
     running = start(muster, scratch, NOTING, "--shutdown-timeout", "100")
     running.signal(signal.SIGINT)
     running.wait_until(lambda: signals_of(scratch, 0), "the first signal to arrive")
-    running.signal(signal.SIGINT)
+
+    def is_killing():  # one that comes within moments is the first one again
+        running.signal(signal.SIGINT)
+        return "Received SIGINT, killing workers" in running.err()
+
+    running.wait_until(is_killing, "the workers to be killed")
     assert running.finish(timeout=20).status == 1
 
 

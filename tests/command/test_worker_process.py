@@ -35,18 +35,40 @@ def test_every_worker_leads_a_session_of_its_own(muster, scratch):
         assert facts["session"] == facts["group"] == facts["pid"]
 
 
-def test_blocked_and_ignored_signals_of_the_caller_are_reset(muster, scratch):
+def mask_of(*numbers):
+    return sum(1 << (number - 1) for number in numbers)
+
+
+def test_blocked_signals_of_the_caller_are_reset_and_so_is_what_it_ignores_for_itself(muster, scratch):
     def prepare():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_IGN)
 
     # Python itself ignores SIGPIPE and SIGXFSZ in every process; 32 and 33 are the C library's own, and
     # ignored in everything that make starts
-    expected = sum(1 << (number - 1) for number in (signal.SIGPIPE, signal.SIGXFSZ, 32, 33))
+    expected = mask_of(signal.SIGPIPE, signal.SIGXFSZ, 32, 33)
     for facts in facts_of(muster, scratch, preexec_fn=prepare, restore_signals=False):
         assert facts["blocked"] == 0
         assert facts["ignored"] & ~expected == 0
+
+
+IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR2)
+
+
+def ignore():
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test_what_whoever_started_the_agent_ignores_is_ignored_in_workers(muster, scratch):
+    for facts in facts_of(muster, scratch, preexec_fn=ignore):
+        assert facts["ignored"] & mask_of(*IGNORED) == mask_of(*IGNORED)
+
+
+def test_a_signal_that_is_named_is_not_ignored_in_workers(muster, scratch):
+    for facts in facts_of(muster, scratch, "--signals-to-handle", "SIGTERM,SIGHUP", preexec_fn=ignore):
+        assert facts["ignored"] & mask_of(*IGNORED) == mask_of(signal.SIGINT, signal.SIGQUIT, signal.SIGUSR2)
 
 
 def test_no_descriptor_of_the_agent_leaks_into_a_worker(muster, scratch):

@@ -85,9 +85,7 @@ class Job:
     def spares(self):
         """Pids of the agent's children that are neither workers nor gone."""
         known = {line["pid"] for attempt in range(100) for line in self.story(attempt)} if self.workers else set()
-        with open(f"/proc/{self.running.pid}/task/{self.running.pid}/children") as file:
-            children = {int(pid) for pid in file.read().split()}
-        return sorted(children - known)
+        return sorted(pids_below(self.running.pid) - known)
 
     def end(self, attempt):
         (self.scratch / f"end.{attempt}").write_text("")
@@ -109,11 +107,20 @@ def ready_job(muster, scratch, *options, **keywords):
 
 
 def pids_below(pid):
+    """The children of an agent without its witness, which is there as soon as workers have run for a while."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return {int(child) for child in file.read().split()}
+            return {int(child) for child in file.read().split() if name_of(child) != "muster-witness"}
     except (FileNotFoundError, ProcessLookupError):  # the latter when it goes while it is read
         return set()
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def exists(pid):

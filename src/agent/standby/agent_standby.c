@@ -410,7 +410,7 @@ pid_t agent_standby_give(struct agent_standby *standby, int local_rank,
         return 0;
     }
     place->is_awaited = true;
-    process_family_give(standby->starter.family, standby_spare_pid(place->spare));
+    process_family_give(standby->starter.family, standby_spare_pid(place->spare), local_rank);
     event_timer_set(standby->passage, instant_after(event_loop_now(standby->loop),
                                           duration_from_milliseconds(PASSAGE_MILLISECONDS)));
     return standby_spare_pid(place->spare);

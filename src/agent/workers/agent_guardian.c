@@ -18,14 +18,8 @@ struct agent_guardian {
 
 static void add_fingerprint(
     const struct agent_guardian_settings *settings, struct text_list *out_fingerprint) {
-    const struct agent_preparation *preparation = settings->preparation;
-    if (preparation->logs.run_path != NULL) {
-        text_list_add_taken(out_fingerprint,
-            text_format("TORCHELASTIC_ERROR_FILE=%s/", preparation->logs.run_path));
-    } else if (settings->config->run_id == NULL) { /* a random one, which nobody else can have */
-        text_list_add_taken(
-            out_fingerprint, text_format("TORCHELASTIC_RUN_ID=%s", preparation->run_id));
-    }
+    text_list_add_taken(out_fingerprint,
+        text_format("%s=%s", WORKER_MARK_VARIABLE, settings->preparation->worker_mark));
 }
 
 static void ended(void *context, pid_t pid, const struct failure *failure) {

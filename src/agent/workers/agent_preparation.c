@@ -2,6 +2,7 @@
 #include "agent/workers/agent_preparation.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
+
+/* Of launchers within launchers; longer ones are left out. */
+#define OUTER_MARK_MAXIMUM 512
 
 static enum failure_code count_cpus(int *out_count, struct failure *failure) {
     struct cpu_set_bits allowed;
@@ -249,6 +253,14 @@ static enum failure_code open_logs(const struct launch_config *config,
     return code;
 }
 
+/* An agent that a worker has started leaves its own workers what marks them as that worker's. */
+static char *make_worker_mark(const struct text_list *environment) {
+    const char *outer = text_list_variable(environment, WORKER_MARK_VARIABLE);
+    bool has_outer = outer != NULL && *outer != '\0' && strlen(outer) <= OUTER_MARK_MAXIMUM;
+    return text_format("%s%s%016" PRIx64 "%016" PRIx64 ":", has_outer ? outer : "",
+        has_outer ? "/" : "", random_seed(), random_seed());
+}
+
 static enum failure_code prepare_names(const struct launch_config *config,
     struct agent_preparation *preparation, struct failure *failure) {
     preparation->run_id =
@@ -276,6 +288,7 @@ enum failure_code agent_prepare(const struct launch_config *config,
         code = prepare_python(config, environment, watch, &preparation, failure);
     }
     if (code == FAILURE_NONE) {
+        preparation.worker_mark = make_worker_mark(environment);
         code = prepare_names(config, &preparation, failure);
     }
     if (code == FAILURE_NONE) {
@@ -292,6 +305,7 @@ enum failure_code agent_prepare(const struct launch_config *config,
 void agent_preparation_clear(struct agent_preparation *preparation) {
     free(preparation->python);
     free(preparation->run_id);
+    free(preparation->worker_mark);
     free(preparation->host_name);
     free(preparation->master_address);
     cpu_plan_clear(&preparation->cpus);

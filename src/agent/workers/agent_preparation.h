@@ -11,11 +11,18 @@
 #include "core/launch/launch_config.h"
 #include "host/log/log_directory.h"
 
+/* What each worker of an agent has in its environment: by that the guardian finds what descends
+ * from it, and nobody else's processes. The value begins with worker_mark; the local rank follows.
+ */
+#define WORKER_MARK_VARIABLE "MUSTER_WORKER"
+
 struct agent_preparation {
     int worker_count;
     char *python; /* absolute path, $PYTHON_EXEC as given, or NULL when no interpreter is needed */
     char *run_id; /* never NULL; a random UUID where none was given */
-    char *host_name;      /* how reports and log prefixes call this node */
+    char *worker_mark; /* that of the worker that has started this agent, if there is one, and this
+                          agent's own */
+    char *host_name;   /* how reports and log prefixes call this node */
     char *master_address; /* MASTER_ADDR */
     struct cpu_plan cpus; /* a set per local rank, or none */
     struct log_directory logs;

@@ -315,6 +315,14 @@ static void spare_exited(void *context, pid_t pid, const struct process_exit *ho
     agent_standby_spare_exited(workers->settings.standby, pid, how);
 }
 
+static void orphan_ended(void *context, const struct process_orphan *orphan) {
+    const struct agent_workers *workers = context;
+    const struct agent_workers_observer *observer = &workers->settings.observer;
+    if (observer->orphan_ended != NULL) {
+        observer->orphan_ended(observer->context, orphan);
+    }
+}
+
 static enum failure_code start_spare(void *context, int local_rank,
     const struct text_list *environment, const int descriptors[4], struct process *out_process,
     struct failure *failure) {
@@ -338,9 +346,14 @@ static enum failure_code start_probe(void *context, const struct text_list *envi
 
 static enum failure_code open_parts(
     struct agent_workers *workers, struct event_loop *loop, struct failure *failure) {
-    struct process_family_events events = {worker_exited, attempt_is_over, spare_exited, workers};
+    const struct agent_workers_settings *ours = &workers->settings;
+    const struct process_family_events events = {
+        worker_exited, attempt_is_over, spare_exited, workers, orphan_ended};
+    char *variable = text_format("%s=%s", WORKER_MARK_VARIABLE, ours->preparation->worker_mark);
+    const struct process_family_marks marks = {ours->kin_limit, variable};
     enum failure_code code =
-        process_family_new(loop, &events, workers->settings.guardian, &workers->family, failure);
+        process_family_new(loop, &events, &marks, ours->guardian, &workers->family, failure);
+    free(variable);
     if (code == FAILURE_NONE) {
         const struct agent_standby_starter starter = {workers->family, start_spare,
             foresee_environment, start_probe, place_settled, worker_ending, workers};
@@ -415,6 +428,10 @@ static void end_start(struct agent_workers *workers) {
             attempt_is_over(workers);
         }
     }
+}
+
+void agent_workers_leave_out(struct agent_workers *workers, pid_t pid) {
+    process_family_leave_out(workers->family, pid);
 }
 
 void agent_workers_signal(struct agent_workers *workers, int signal) {

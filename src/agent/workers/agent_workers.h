@@ -19,6 +19,7 @@
 #include "core/workers/worker_environment.h"
 #include "host/loop/event_loop.h"
 #include "host/process/guardian.h"
+#include "host/process/process_family.h"
 #include "host/process/process_spawn.h"
 #include "host/log/log_thread.h"
 
@@ -32,6 +33,8 @@ struct agent_workers_observer {
     void (*exited)(void *context, int local_rank, struct process_exit how);
     void (*all_gone)(void *context);
     void *context;
+    /* What a worker has left behind was ended. May be NULL. */
+    void (*orphan_ended)(void *context, const struct process_orphan *orphan);
 };
 
 struct agent_standby;
@@ -42,7 +45,9 @@ struct agent_workers_settings {
     const struct text_list *environment;
     const struct log *log;
     const struct agent_scratch *scratch; /* NULL: none */
-    long descriptor_limit; /* the workers' soft limit of open files; -1: the agent's */
+    long descriptor_limit;    /* the workers' soft limit of open files; -1: the agent's */
+    uint64_t ignored_signals; /* … which they inherit; see signal_watch_ignored */
+    uint64_t kin_limit;       /* by which what descends from them is known; 0: none */
     const struct process_function *function; /* run in the place of the program; or NULL */
     int processors;                          /* so many processors may be used to start workers */
     struct guardian *guardian;
@@ -65,7 +70,11 @@ void agent_workers_free(struct agent_workers *workers);
  * left. `placement` stays as it is until the start is over. */
 void agent_workers_start(struct agent_workers *workers, const struct node_placement *placement);
 
-/* To everything that belongs to the workers; nothing happens where nobody is left. Ends a start
+/* A child of this process that is no worker's. */
+void agent_workers_leave_out(struct agent_workers *workers, pid_t pid);
+
+/* To everything that belongs to the workers, as process_family_signal says; nothing happens where
+ * nobody is left. Ends a start
  * that waits for its log files or for standby workers: then nobody else is started. */
 void agent_workers_signal(struct agent_workers *workers, int signal);
 

@@ -130,7 +130,7 @@ struct signal_passing *signal_passing_new(struct event_loop *loop, const struct 
     passing->loop = loop;
     if (signal_witness_new(loop, witness_saw, passing, &passing->witness, &failure) !=
         FAILURE_NONE) {
-        log_warning(log, "a worker may get a signal of Slurm's twice: %s", failure.message);
+        log_warning(log, "a worker may get a signal to all processes twice: %s", failure.message);
         free(passing);
         return NULL;
     }

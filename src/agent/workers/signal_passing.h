@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Passes the agent's signals on to its workers, but not those that the workers have got already.
- * Slurm may signal every process of a step; then a handler of a worker would run twice. Where that
- * may be, a witness beside the workers tells: what it gets within a short time of the agent, the
- * workers have got, too. What else is sent to workers is none of its business. */
+ * Slurm may signal every process of a step, and systemd every process of a unit's cgroup; then a
+ * handler of a worker would run twice. A witness beside the workers tells: what it gets within a
+ * short time of the agent, the workers have got, too. What else is sent to workers is none of its
+ * business. */
 #ifndef MUSTER_AGENT_WORKERS_SIGNAL_PASSING_H
 #define MUSTER_AGENT_WORKERS_SIGNAL_PASSING_H
 
@@ -13,8 +14,9 @@
 
 struct signal_passing;
 
-/* Call it before other threads are started, and before agent_workers_new. Where no witness can be
- * started, every signal is passed on, and `log` says so. */
+/* Call it when workers have been started: the witness is no older than they are, and who has listed
+ * it to signal it has listed them. It is no worker (agent_workers_leave_out). Where no witness can
+ * be started, every signal is passed on, and `log` says so. */
 struct signal_passing *signal_passing_new(struct event_loop *loop, const struct log *log);
 
 /* Accepts NULL, as all functions: then every signal is passed on at once. A signal that waits is

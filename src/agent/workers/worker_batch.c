@@ -67,7 +67,7 @@ static void keep_worker(
     struct agent_workers *workers, int local_rank, const struct process *process) {
     workers->items[local_rank].pid = process->pid;
     agent_standby_note_worker(workers->settings.standby, local_rank, process->pid);
-    process_family_add(workers->family, process);
+    process_family_add(workers->family, process, local_rank);
 }
 
 enum failure_code worker_batch_start(

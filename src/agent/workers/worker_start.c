@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/workers/worker_start.h"
 
+#include <stdlib.h>
+
 #include "agent/scratch/agent_scratch.h"
 #include "core/standby/standby_environment.h"
 #include "core/workers/worker_command.h"
@@ -20,6 +22,9 @@ enum failure_code worker_start_environment(const struct agent_workers_settings *
         text_list_set_variable(out_environment, "TORCHELASTIC_TIMER_FILE", timer_file);
     }
     agent_scratch_set_variables(settings->scratch, out_environment);
+    char *mark = text_format("%s%d", settings->preparation->worker_mark, local_rank);
+    text_list_set_variable(out_environment, WORKER_MARK_VARIABLE, mark);
+    free(mark);
     return FAILURE_NONE;
 }
 
@@ -36,6 +41,8 @@ void worker_start_request(const struct agent_workers_settings *settings, int loc
     out_request->extra_fd = descriptors[3];
     out_request->cpus = cpus->count > 0 ? &cpus->sets[local_rank] : NULL;
     out_request->descriptor_limit = settings->descriptor_limit;
+    out_request->ignored_signals = settings->ignored_signals;
+    out_request->kin_limit = settings->kin_limit;
     out_request->function = settings->function;
     out_request->guardian_fd = guardian_descriptor(settings->guardian);
 }

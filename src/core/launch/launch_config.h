@@ -228,7 +228,8 @@ struct launch_config {
     int signals[LAUNCH_MAXIMUM_SIGNALS]; /* the agent handles them and forwards them to the workers
                                           */
     size_t signal_count;
-    char *signals_to_handle;    /* the same, as given; for $TORCHELASTIC_SIGNALS_TO_HANDLE */
+    bool names_signals;      /* the user does, so that they are handled even if they were ignored */
+    char *signals_to_handle; /* the same, as given; for $TORCHELASTIC_SIGNALS_TO_HANDLE */
     bool is_signalled_by_slurm; /* which may signal the workers, too */
     struct duration shutdown_timeout;
     /* How long a node whose workers are done waits for the other nodes. */

@@ -72,8 +72,7 @@ void standby_environment_dress(struct text_list *environment, const struct stand
     text_clear(&value);
 }
 
-/* The error file is another one in each attempt, and nothing reads its name early. It stays in the
- * environment of a standby worker, since the guardian finds what belongs to the job by it. */
+/* The error file is another one in each attempt, and nothing reads its name early. */
 static bool is_free_to_differ(const char *entry) {
     return is_of_round(entry) || is_named(entry, ERROR_FILE_VARIABLE);
 }

@@ -67,6 +67,18 @@ static enum failure_code add_signal(
     return FAILURE_NONE;
 }
 
+uint64_t signal_watch_ignored(void) {
+    uint64_t ignored = 0;
+    struct sigaction action;
+    for (int signal = 1; signal < NSIG; signal++) {
+        if (sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN) {
+            ignored |= signal_watch_bit(signal);
+        }
+    }
+    return ignored &
+           ~(signal_watch_bit(SIGPIPE) | signal_watch_bit(SIGXFSZ) | signal_watch_bit(SIGCHLD));
+}
+
 enum failure_code signal_watch_new(struct event_loop *loop, const int *signals, size_t count,
     void (*received)(void *context, int signal), void *context, struct signal_watch **out_watch,
     struct failure *failure) {

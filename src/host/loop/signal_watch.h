@@ -5,11 +5,23 @@
 #define MUSTER_HOST_LOOP_SIGNAL_WATCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/failure.h"
 #include "host/loop/event_loop.h"
 
 struct signal_watch;
+
+/* A set of signals: bit 0 is signal 1, as in /proc/<pid>/status. */
+static inline uint64_t signal_watch_bit(int signal) {
+    return UINT64_C(1) << (signal - 1);
+}
+
+/* The signals that whoever has started this process wants ignored, such as nohup (SIGHUP) and a
+ * shell's "command &" in a script (SIGINT and SIGQUIT). Without those that a program ignores for
+ * itself alone (SIGPIPE, SIGXFSZ), and without SIGCHLD, by which children are waited for. Call it
+ * before anything here changes what is ignored. Async-signal-safe. */
+uint64_t signal_watch_ignored(void);
 
 /* Handles each of `signals` from now on, even if it was ignored or blocked before. A number may
  * occur twice. Create the watch before other threads and before any work that takes time: a signal

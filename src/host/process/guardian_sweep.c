@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/process/guardian_sweep.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,8 @@
 #include "base/memory.h"
 #include "host/process/guardian_process.h"
 #include "host/loop/clock.h"
-#include "host/loop/number_directory.h"
 #include "host/process/process_table.h"
+#include "host/process/process_words.h"
 
 #define PATIENCE_MILLISECONDS 800
 #define FIRST_PAUSE_MILLISECONDS 1
@@ -22,14 +21,10 @@
  * middle of exec shows no environment. */
 #define CLEAN_LOOKS 8
 
-/* The most bytes of an environment that are read. The kernel's limit is a quarter of the stack's (2
- * MiB). */
-#define ENVIRONMENT_CEILING (4 << 20)
-
 struct sweep {
     struct guardian_sessions sessions; /* sessions whose number still belongs to the job */
     const struct text_list *fingerprint;
-    char *environment; /* ENVIRONMENT_CEILING bytes; NULL until needed */
+    char *environment; /* PROCESS_WORDS_ENVIRONMENT_CEILING bytes; NULL until needed */
     bool has_found;    /* a process was found in this look */
 };
 
@@ -57,53 +52,23 @@ void guardian_sessions_clear(struct guardian_sessions *sessions) {
     *sessions = (struct guardian_sessions){0};
 }
 
-/* Whether one of the NUL-ended strings of the environment begins with `start`. */
-static bool has_variable(const char *start, const char *environment, size_t length) {
-    size_t start_length = strlen(start);
-    for (size_t offset = 0; offset < length;) {
-        size_t entry_length = strnlen(environment + offset, length - offset);
-        if (entry_length >= start_length &&
-            memcmp(environment + offset, start, start_length) == 0) {
-            return true;
-        }
-        offset += entry_length + 1;
-    }
-    return false;
-}
-
 bool guardian_fingerprint_fits(
     const struct text_list *fingerprint, const char *environment, size_t length) {
     for (size_t i = 0; i < fingerprint->count; i++) {
-        if (!has_variable(fingerprint->items[i], environment, length)) {
+        size_t rest_length;
+        if (process_words_variable(fingerprint->items[i], environment, length, &rest_length) ==
+            NULL) {
             return false;
         }
     }
     return fingerprint->count > 0;
 }
 
-/* Reads /proc/<pid>/<file> up to `size` bytes; 0 when permission is missing or there is no such
- * file. */
-static size_t read_process_file(pid_t pid, const char *file, char *buffer, size_t size) {
-    char path[NUMBER_PATH_SIZE];
-    size_t used = 0;
-    number_path_format(path, "/proc/", pid, file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    ssize_t length;
-    while (used < size && (length = read(fd, buffer + used, size - used)) > 0) {
-        used += (size_t)length;
-    }
-    close(fd);
-    return used;
-}
-
 /* The guardian of a job that runs within this job. It must end its own workers first; then it exits
  * by itself. */
 static bool is_guardian(pid_t pid) {
     char name[sizeof GUARDIAN_NAME];
-    size_t length = read_process_file(pid, "/comm", name, sizeof name);
+    size_t length = process_words_read(pid, "/comm", name, sizeof name);
     return length == sizeof name && memcmp(name, GUARDIAN_NAME, sizeof name - 1) == 0;
 }
 
@@ -112,9 +77,10 @@ static bool has_fingerprint(struct sweep *sweep, pid_t pid) {
         return false;
     }
     if (sweep->environment == NULL) {
-        sweep->environment = memory_allocate(ENVIRONMENT_CEILING);
+        sweep->environment = memory_allocate(PROCESS_WORDS_ENVIRONMENT_CEILING);
     }
-    size_t length = read_process_file(pid, "/environ", sweep->environment, ENVIRONMENT_CEILING);
+    size_t length =
+        process_words_read(pid, "/environ", sweep->environment, PROCESS_WORDS_ENVIRONMENT_CEILING);
     return guardian_fingerprint_fits(sweep->fingerprint, sweep->environment, length) &&
            !is_guardian(pid);
 }

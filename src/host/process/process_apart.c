@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/loop/signal_watch.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
 
@@ -74,10 +75,15 @@ static void keep_only_ours(struct parting *parting) {
     inherited_descriptors_close(program >= 0 ? FIRST_FREE_FILENO : PROGRAM_FILENO);
 }
 
+/* What the program was started to ignore stays ignored. */
 static void reset_signals(void) {
     struct sigaction action = {.sa_handler = SIG_DFL};
+    uint64_t ignored = signal_watch_ignored();
     sigset_t none;
     for (int signal = 1; signal < NSIG; signal++) {
+        if ((ignored & signal_watch_bit(signal)) != 0) {
+            continue;
+        }
         sigaction(signal, &action, NULL); /* fails for a few signals that cannot be changed */
     }
     sigemptyset(&none);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A copy of this program that runs apart from it, without exec: forked twice, so it is no child of
- * the program; in a session of its own; with the default of every signal; and with no descriptor
- * but the standard ones, one end of a socket to the program, and a pidfd of the program.
+ * the program; in a session of its own; with the default of every signal that is not ignored for
+ * good (signal_watch_ignored); and with no descriptor but the standard ones, one end of a socket to
+ * the program, and a pidfd of the program.
  *
  * It is forked twice also for libuv, which makes its own descriptors anew only when a process is
  * forked: between, all that the program has open is closed, and theirs with it. */

@@ -12,58 +12,340 @@
 
 #include "base/memory.h"
 #include "host/process/guardian.h"
+#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 #include "host/process/process_watch.h"
-
-struct process_family {
-    struct process_family_events events;
-    struct guardian *guardian;
-    struct process_watch *watch;
-    struct process_ids strangers;     /* children that existed before the family */
-    struct process_ids spares;        /* children that are watched, and no workers yet */
-    struct process_ids open_sessions; /* sessions whose leader has ended while other members live */
-    bool is_gone;                     /* the family is empty, and `gone` was called */
-    bool is_killing;                  /* SIGKILL was sent and is in force */
-};
+#include "host/process/process_words.h"
 
 /* How long the end of the spares may hold up the end of the family. */
 #define SPARE_PATIENCE_MILLISECONDS 1000
 
-/* A walk over the descendants of this process. */
-struct descent {
-    const struct process_family *family;
-    int signal;
-    struct process_ids found; /* in the order of finding; each one's children are listed in turn */
+/* More than the longest local rank. */
+#define RANK_SIZE 16
+
+/* The session of a worker or a spare. Its number stays its own as long as somebody is in it. */
+struct session {
+    pid_t leader;
+    int local_rank; /* -1: a spare's */
+    bool has_ended; /* the leader; others may live */
+    bool is_open;   /* has_ended: there were others, and the guardian still looks after it */
+    bool is_told;   /* its leader's process group has got the signal that is in force */
 };
+
+/* A process that was left behind by its parent, and has got the signal that is in force. */
+struct remnant {
+    pid_t pid;
+    uint64_t start_time;
+    int local_rank;
+    bool is_told;
+    bool ignores;  /* the signal, so that it does not end by it */
+    bool catches;  /* the signal, so that it may end with any status */
+    char *command; /* NULL: it is no child of ours, or nobody wants to know */
+};
+
+struct process_family {
+    struct process_family_events events;
+    uint64_t limit; /* see struct process_family_marks */
+    char *variable; /* or NULL */
+    struct guardian *guardian;
+    struct process_watch *watch;
+    bool may_meet_strangers;
+    struct process_ids strangers; /* children that are no worker's, as far as they are known */
+    struct process_ids spares;    /* children that are watched, and no workers yet */
+    struct session *sessions;
+    size_t session_count;
+    size_t session_capacity;
+    struct remnant *remnants;
+    size_t remnant_count;
+    size_t remnant_capacity;
+    bool is_gone;    /* the family is empty, and `gone` was called */
+    int closing;     /* the signal that is in force; 0: none */
+    bool is_killing; /* it is SIGKILL */
+};
+
+/* Spares and sessions. */
 
 static bool is_spare(const struct process_family *family, pid_t pid) {
     return process_ids_have(&family->spares, pid);
 }
 
+static void forget_number(struct process_ids *ids, pid_t pid) {
+    for (size_t i = 0; i < ids->count; i++) {
+        if (ids->items[i] == pid) {
+            ids->count--;
+            memmove(&ids->items[i], &ids->items[i + 1], (ids->count - i) * sizeof *ids->items);
+            return;
+        }
+    }
+}
+
+static struct session *find_session(const struct process_family *family, pid_t leader) {
+    for (size_t i = 0; i < family->session_count; i++) {
+        if (family->sessions[i].leader == leader) {
+            return &family->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+static void forget_session(struct process_family *family, pid_t leader) {
+    struct session *session = find_session(family, leader);
+    if (session != NULL) {
+        *session = family->sessions[--family->session_count];
+    }
+}
+
+static void add_session(struct process_family *family, pid_t leader, int local_rank) {
+    forget_session(family, leader); /* an earlier one, which is over */
+    family->sessions = memory_reserve(family->sessions, &family->session_capacity,
+        family->session_count + 1, sizeof *family->sessions);
+    family->sessions[family->session_count++] =
+        (struct session){.leader = leader, .local_rank = local_rank};
+}
+
+static bool has_worker(const struct process_family *family, int local_rank) {
+    for (size_t i = 0; i < family->session_count; i++) {
+        const struct session *session = &family->sessions[i];
+        if (session->local_rank == local_rank && !session->has_ended) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is left of them is told to the guardian; those of spares go on. */
+static void end_sessions(struct process_family *family) {
+    size_t kept = 0;
+    for (size_t i = 0; i < family->session_count; i++) {
+        const struct session *session = &family->sessions[i];
+        if (!session->has_ended) {
+            family->sessions[kept++] = *session;
+        } else if (session->is_open) {
+            guardian_end_session(family->guardian, session->leader);
+        }
+    }
+    family->session_count = kept;
+}
+
+/* Whose child it is. */
+
 /* The guardian is a child only where this process is the first one of a container. One that was
- * replaced is no stranger from before the family. */
+ * replaced is a stranger. */
 static bool is_guardian(const struct process_family *family, pid_t pid) {
     return family->guardian != NULL && guardian_descriptor(family->guardian) != -1 &&
            guardian_pid(family->guardian) == pid;
 }
 
-/* Children that do not belong to the family. */
+/* Processes that do not belong to the family, as far as is known without a look at them. */
 static bool is_outsider(const struct process_family *family, pid_t pid) {
     return process_ids_have(&family->strangers, pid) || is_spare(family, pid) ||
            is_guardian(family, pid);
 }
 
-static void forget_spare(struct process_family *family, pid_t pid) {
-    struct process_ids *spares = &family->spares;
-    for (size_t i = 0; i < spares->count; i++) {
-        if (spares->items[i] == pid) {
-            spares->count--;
-            memmove(&spares->items[i], &spares->items[i + 1],
-                (spares->count - i) * sizeof *spares->items);
-            return;
-        }
+/* The local rank that a process has inherited; -1: it has none, or does not show it. */
+static bool has_variable(const struct process_family *family, pid_t pid, int *out_local_rank) {
+    char rank[RANK_SIZE];
+    *out_local_rank = -1;
+    if (family->variable == NULL || !process_words_find(pid, family->variable, rank, sizeof rank)) {
+        return false;
+    }
+    char *end;
+    long number = strtol(rank, &end, 10);
+    if (end != rank && (*end == '\0' || *end == '/') && number >= 0 && number < INT32_MAX) {
+        *out_local_rank = (int)number;
+    }
+    return true;
+}
+
+/* Whether a child that is no outsider descends from a worker. Where nothing tells, it does. */
+static bool descends_from_worker(const struct process_family *family, pid_t child) {
+    int local_rank;
+    enum process_kin_answer answer = process_kin_has_limit(child, family->limit);
+    bool is_of_session =
+        answer == PROCESS_KIN_UNKNOWN && find_session(family, getsid(child)) != NULL;
+    bool has_no_mark = family->limit == 0 && family->variable == NULL;
+    return has_no_mark || answer == PROCESS_KIN_YES || is_of_session ||
+           has_variable(family, child, &local_rank);
+}
+
+/* Whether a child belongs to the family. A child's number is not reused before it is reaped, so one
+ * that is known for sure is looked at once. */
+static bool is_ours(struct process_family *family, pid_t child) {
+    if (is_outsider(family, child)) {
+        return false;
+    }
+    if (!family->may_meet_strangers || process_watch_has(family->watch, child) ||
+        descends_from_worker(family, child)) {
+        return true;
+    }
+    if (process_kin_has_limit(child, family->limit) == PROCESS_KIN_NO) {
+        process_ids_add(&family->strangers, child);
+    }
+    return false;
+}
+
+static void list_children(struct process_ids *out_children) {
+    if (process_table_is_there()) {
+        process_table_children(getpid(), out_children);
+    } else {
+        process_table_own_children(out_children);
     }
 }
+
+/* While there are outsiders, the kernel never reports "no child". Then the children must be listed.
+ */
+static bool has_children_of_ours(struct process_family *family) {
+    if (!process_watch_has_children(family->watch)) {
+        return false;
+    }
+    if (!family->may_meet_strangers && family->strangers.count == 0 && family->spares.count == 0) {
+        return true;
+    }
+    struct process_ids children = {0};
+    bool has_ours = false;
+    list_children(&children);
+    for (size_t i = 0; i < children.count; i++) {
+        has_ours = is_ours(family, children.items[i]) || has_ours;
+    }
+    process_ids_clear(&children);
+    return has_ours;
+}
+
+/* Remnants. */
+
+static struct remnant *find_remnant(
+    const struct process_family *family, pid_t pid, uint64_t start_time) {
+    for (size_t i = 0; i < family->remnant_count; i++) {
+        struct remnant *remnant = &family->remnants[i];
+        if (remnant->pid == pid && remnant->start_time == start_time) {
+            return remnant;
+        }
+    }
+    return NULL;
+}
+
+static struct remnant *add_remnant(
+    struct process_family *family, pid_t pid, uint64_t start_time, int local_rank) {
+    family->remnants = memory_reserve(family->remnants, &family->remnant_capacity,
+        family->remnant_count + 1, sizeof *family->remnants);
+    struct remnant *remnant = &family->remnants[family->remnant_count++];
+    *remnant = (struct remnant){.pid = pid, .start_time = start_time, .local_rank = local_rank};
+    return remnant;
+}
+
+static void forget_remnants(struct process_family *family) {
+    for (size_t i = 0; i < family->remnant_count; i++) {
+        free(family->remnants[i].command);
+    }
+    family->remnant_count = 0;
+}
+
+/* Where there is no /proc, only the number is known, which no other child has meanwhile. */
+static void read_child(pid_t child, struct kernel_process_stat *out_stat) {
+    if (!process_table_read(child, out_stat)) {
+        *out_stat = (struct kernel_process_stat){
+            .pid = child, .state = 'S', .group = getpgid(child), .session = getsid(child)};
+    }
+}
+
+/* The remnant that a child of ours is. One that its worker's process group got the signal with has
+ * it already. */
+static struct remnant *take_remnant(
+    struct process_family *family, const struct kernel_process_stat *stat) {
+    pid_t pid = (pid_t)stat->pid;
+    struct remnant *remnant = find_remnant(family, pid, stat->start_time);
+    if (remnant == NULL) {
+        const struct session *session = find_session(family, (pid_t)stat->session);
+        const struct session *group = find_session(family, (pid_t)stat->group);
+        int local_rank = session != NULL ? session->local_rank : -1;
+        if (session == NULL) {
+            (void)has_variable(family, pid, &local_rank);
+        }
+        remnant = add_remnant(family, pid, stat->start_time, local_rank);
+        remnant->is_told = group != NULL && group->is_told;
+    }
+    return remnant;
+}
+
+/* What is told of it when it has ended. */
+static void note_signal(
+    struct remnant *remnant, const struct kernel_process_stat *stat, int signal) {
+    uint64_t bit = UINT64_C(1) << (signal - 1);
+    remnant->is_told = true;
+    remnant->ignores = (stat->ignored & bit) != 0;
+    remnant->catches = (stat->caught & bit) != 0;
+    if (remnant->command == NULL) {
+        remnant->command = process_words_command(remnant->pid);
+    }
+}
+
+/* Signals. */
+
+/* What the children of an orphan have in common with it is its process group. Those who have left
+ * that, too, get the signal when the orphan has ended, as the orphan did after its worker. */
+static void signal_group_below(
+    struct process_family *family, pid_t parent, int64_t group, int local_rank) {
+    struct process_ids children = {0};
+    process_table_children(parent, &children);
+    for (size_t i = 0; i < children.count; i++) {
+        struct kernel_process_stat stat;
+        pid_t child = children.items[i];
+        if (process_table_read(child, &stat) && stat.group == group && stat.parent == parent &&
+            find_remnant(family, child, stat.start_time) == NULL) {
+            add_remnant(family, child, stat.start_time, local_rank)->is_told = true;
+            process_table_signal(&stat, family->closing);
+            signal_group_below(family, child, group, local_rank);
+        }
+    }
+    process_ids_clear(&children);
+}
+
+/* A child has not been waited for, so neither its number nor that of its group has been reused. */
+static void signal_orphan(struct process_family *family, const struct kernel_process_stat *stat) {
+    pid_t pid = (pid_t)stat->pid;
+    int local_rank = take_remnant(family, stat)->local_rank;
+    if (stat->group == pid) {
+        add_session(family, pid, local_rank);
+        struct session *session = find_session(family, pid);
+        session->has_ended = true; /* no worker leads it */
+        session->is_told = true;
+        kill(-pid, family->closing);
+    } else {
+        kill(pid, family->closing);
+        signal_group_below(family, pid, stat->group, local_rank);
+    }
+}
+
+/* Passes the signal that is in force on to what workers have left behind that have ended. */
+static void signal_orphans(struct process_family *family) {
+    struct process_ids children = {0};
+    list_children(&children);
+    for (size_t i = 0; i < children.count; i++) {
+        pid_t child = children.items[i];
+        struct kernel_process_stat stat;
+        if (process_watch_has(family->watch, child) || !is_ours(family, child)) {
+            continue;
+        }
+        read_child(child, &stat);
+        if (stat.state == 'Z') {
+            continue;
+        }
+        struct remnant *remnant = take_remnant(family, &stat);
+        bool is_needed = remnant->local_rank == -1 ? process_family_worker_count(family) > 0
+                                                   : has_worker(family, remnant->local_rank);
+        if (!is_needed && !remnant->is_told) {
+            note_signal(remnant, &stat, family->closing);
+            signal_orphan(family, &stat);
+        }
+    }
+    process_ids_clear(&children);
+}
+
+/* A walk over the descendants of this process, which are killed. */
+struct descent {
+    struct process_family *family;
+    struct process_ids found; /* in the order of finding; each one's children are listed in turn */
+};
 
 /* Whether the process of `stat`, which was listed as a child of `parent`, is still that process.
  * The parent may have ended meanwhile, which made the process a child of ours. */
@@ -71,24 +353,33 @@ static bool is_descendant(const struct kernel_process_stat *stat, pid_t parent) 
     return stat->parent == parent || stat->parent == getpid();
 }
 
-static void signal_descendant(
-    const struct descent *descent, const struct kernel_process_stat *stat) {
-    bool has_it_by_group = process_watch_has(descent->family->watch, (pid_t)stat->group);
-    if (!has_it_by_group && stat->state != 'Z') {
-        process_table_signal(stat, descent->signal);
+static void kill_descendant(
+    const struct descent *descent, const struct kernel_process_stat *stat, pid_t parent) {
+    struct process_family *family = descent->family;
+    bool is_worker = process_watch_has(family->watch, (pid_t)stat->pid);
+    if (stat->state == 'Z') {
+        return;
+    }
+    if (parent == getpid() && !is_worker) {
+        note_signal(take_remnant(family, stat), stat, SIGKILL);
+    }
+    if (!process_watch_has(family->watch, (pid_t)stat->group)) { /* else it has it by its group */
+        process_table_signal(stat, SIGKILL);
     }
 }
 
-static void find_children(struct descent *descent, pid_t parent) {
+static void kill_children(struct descent *descent, pid_t parent) {
     struct process_ids children = {0};
     process_table_children(parent, &children);
     for (size_t i = 0; i < children.count; i++) {
         pid_t child = children.items[i];
         struct kernel_process_stat stat;
-        if (!process_ids_have(&descent->found, child) && !is_outsider(descent->family, child) &&
+        bool may_be_ours = parent == getpid() ? is_ours(descent->family, child)
+                                              : !is_outsider(descent->family, child);
+        if (!process_ids_have(&descent->found, child) && may_be_ours &&
             process_table_read(child, &stat) && is_descendant(&stat, parent)) {
             process_ids_add(&descent->found, child);
-            signal_descendant(descent, &stat);
+            kill_descendant(descent, &stat, parent);
         }
     }
     process_ids_clear(&children);
@@ -96,34 +387,34 @@ static void find_children(struct descent *descent, pid_t parent) {
 
 /* Where there is no /proc. The descendants of a child are found when it has ended, because they are
  * children of ours then. No child has been waited for, so no number has been reused. */
-static void signal_own_children(const struct process_family *family, int signal) {
+static void kill_own_children(struct process_family *family) {
     struct process_ids children = {0};
     process_table_own_children(&children);
     for (size_t i = 0; i < children.count; i++) {
         pid_t child = children.items[i];
-        if (!is_outsider(family, child) && !process_watch_has(family->watch, getpgid(child))) {
-            kill(child, signal);
+        if (is_ours(family, child) && !process_watch_has(family->watch, getpgid(child))) {
+            kill(child, SIGKILL);
         }
     }
     process_ids_clear(&children);
 }
 
-/* Signals the descendants that are outside the workers' process groups. A process whose parent ends
+/* Kills the descendants that are outside the workers' process groups. A process whose parent ends
  * meanwhile becomes a child of ours, so our own children are searched until no new process is
  * found. */
-static void signal_outside_groups(const struct process_family *family, int signal) {
+static void kill_outside_groups(struct process_family *family) {
     if (!process_table_is_there()) {
-        signal_own_children(family, signal);
+        kill_own_children(family);
         return;
     }
-    struct descent descent = {.family = family, .signal = signal};
+    struct descent descent = {.family = family};
     size_t next = 0;
     size_t found_before;
     do {
         found_before = descent.found.count;
-        find_children(&descent, getpid());
+        kill_children(&descent, getpid());
         while (next < descent.found.count) {
-            find_children(&descent, descent.found.items[next++]);
+            kill_children(&descent, descent.found.items[next++]);
         }
     } while (descent.found.count > found_before);
     process_ids_clear(&descent.found);
@@ -140,91 +431,121 @@ static void signal_groups(const struct process_family *family, int signal) {
     }
 }
 
+/* Nobody has got it yet, but for the groups of the workers that live. */
+static void put_in_force(struct process_family *family, int signal) {
+    family->closing = signal;
+    family->is_killing = family->is_killing || signal == SIGKILL;
+    for (size_t i = 0; i < family->remnant_count; i++) {
+        family->remnants[i].is_told = false;
+    }
+    for (size_t i = 0; i < family->session_count; i++) {
+        struct session *session = &family->sessions[i];
+        session->is_told = !session->has_ended && !is_spare(family, session->leader);
+    }
+}
+
 void process_family_signal(struct process_family *family, int signal) {
     if (family->is_gone) {
         return;
     }
-    family->is_killing = family->is_killing || signal == SIGKILL;
+    put_in_force(family, signal);
     signal_groups(family, signal);
-    signal_outside_groups(family, signal);
-}
-
-static void list_children(struct process_ids *out_children) {
-    if (process_table_is_there()) {
-        process_table_children(getpid(), out_children);
+    if (signal == SIGKILL) {
+        kill_outside_groups(family);
     } else {
-        process_table_own_children(out_children);
+        signal_orphans(family);
     }
 }
 
-/* While there are strangers or spares, the kernel never reports "no child". Then the children must
- * be listed. */
-static bool has_children_of_ours(const struct process_family *family) {
-    if (!process_watch_has_children(family->watch)) {
-        return false;
-    }
-    if (family->strangers.count == 0 && family->spares.count == 0) {
-        return true;
-    }
-    struct process_ids children = {0};
-    bool has_ours = false;
-    list_children(&children);
-    for (size_t i = 0; i < children.count; i++) {
-        has_ours = has_ours || !is_outsider(family, children.items[i]);
-    }
-    process_ids_clear(&children);
-    return has_ours;
-}
-
-static void end_open_sessions(struct process_family *family) {
-    for (size_t i = 0; i < family->open_sessions.count; i++) {
-        guardian_end_session(family->guardian, family->open_sessions.items[i]);
-    }
-    process_ids_clear(&family->open_sessions);
-}
+/* Ends. */
 
 static void children_reaped(void *context) {
     struct process_family *family = context;
-    if (family->is_gone || process_family_worker_count(family) > 0) {
+    if (family->is_gone) {
         return;
     }
-    if (has_children_of_ours(family)) {
-        if (family->is_killing) {
-            signal_outside_groups(family, SIGKILL);
+    bool has_workers = process_family_worker_count(family) > 0;
+    if (has_workers || has_children_of_ours(family)) {
+        if (family->is_killing && !has_workers) {
+            kill_outside_groups(family);
+        } else if (family->closing != 0 && !family->is_killing) {
+            signal_orphans(family);
         }
         return;
     }
     family->is_gone = true;
     family->is_killing = false;
-    end_open_sessions(family);
+    family->closing = 0;
+    end_sessions(family);
+    forget_remnants(family);
     family->events.gone(family->events.context);
+}
+
+static void end_session(struct process_family *family, pid_t leader) {
+    struct session *session = find_session(family, leader);
+    session->has_ended = true;
+    session->is_open = kill(-leader, 0) == 0 || errno != ESRCH;
+    if (!session->is_open) {
+        guardian_end_session(family->guardian, leader);
+    }
 }
 
 static void worker_exited(void *context, pid_t pid, const struct process_exit *how) {
     struct process_family *family = context;
-    if (kill(-pid, 0) == -1 && errno == ESRCH) {
-        guardian_end_session(family->guardian, pid);
-    } else {
-        process_ids_add(&family->open_sessions, pid);
-    }
+    end_session(family, pid);
     if (is_spare(family, pid)) {
-        forget_spare(family, pid);
+        forget_number(&family->spares, pid);
+        if (!find_session(family, pid)->is_open) {
+            forget_session(family, pid);
+        }
         family->events.spare_exited(family->events.context, pid, how);
         return;
     }
     family->events.exited(family->events.context, pid, how);
 }
 
+/* What ends by itself at that moment is no news, nor what ignores the signal. */
+static bool is_ended_by_us(const struct process_family *family, const struct remnant *remnant,
+    const struct process_exit *how) {
+    bool is_by_signal = how->is_signal && (how->value == family->closing || how->value == SIGKILL);
+    return remnant->command != NULL && (is_by_signal || (remnant->catches && !remnant->ignores));
+}
+
+static void orphan_exited(void *context, pid_t pid, const struct process_exit *how) {
+    struct process_family *family = context;
+    forget_number(&family->strangers, pid);
+    for (size_t i = family->remnant_count; i > 0; i--) {
+        struct remnant *remnant = &family->remnants[i - 1];
+        if (remnant->pid != pid) {
+            continue;
+        }
+        struct remnant ended = *remnant;
+        *remnant = family->remnants[--family->remnant_count];
+        if (is_ended_by_us(family, &ended, how) && family->events.orphan_ended != NULL) {
+            const struct process_orphan orphan = {pid, ended.local_rank, ended.command};
+            family->events.orphan_ended(family->events.context, &orphan);
+        }
+        free(ended.command);
+    }
+}
+
+/* The family. */
+
 enum failure_code process_family_new(struct event_loop *loop,
-    const struct process_family_events *events, struct guardian *guardian,
-    struct process_family **out_family, struct failure *failure) {
+    const struct process_family_events *events, const struct process_family_marks *marks,
+    struct guardian *guardian, struct process_family **out_family, struct failure *failure) {
     struct process_family *family = memory_allocate(sizeof *family);
     family->events = *events;
+    family->limit = marks->limit;
+    family->variable = marks->variable == NULL ? NULL : memory_duplicate_string(marks->variable);
     family->guardian = guardian;
     family->is_gone = true;
-    const struct process_watch_events watch_events = {worker_exited, children_reaped, family};
+    family->may_meet_strangers = process_kin_may_meet_strangers();
+    const struct process_watch_events watch_events = {
+        worker_exited, children_reaped, orphan_exited, family};
     enum failure_code code = process_watch_new(loop, &watch_events, &family->watch, failure);
     if (code != FAILURE_NONE) {
+        free(family->variable);
         free(family);
         return code;
     }
@@ -232,6 +553,12 @@ enum failure_code process_family_new(struct event_loop *loop,
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* cannot fail since Linux 3.4 */
     *out_family = family;
     return FAILURE_NONE;
+}
+
+void process_family_leave_out(struct process_family *family, pid_t pid) {
+    if (!process_ids_have(&family->strangers, pid)) {
+        process_ids_add(&family->strangers, pid);
+    }
 }
 
 /* The watch does not run any longer, so nobody else waits for them. */
@@ -247,7 +574,7 @@ static void end_spares(struct process_family *family) {
             waited++;
         } else {
             guardian_end_session(family->guardian, spare);
-            forget_spare(family, spare);
+            forget_number(&family->spares, spare);
         }
     }
 }
@@ -259,34 +586,51 @@ void process_family_free(struct process_family *family) {
         process_watch_free(family->watch);
         process_ids_clear(&family->strangers);
         process_ids_clear(&family->spares);
-        process_ids_clear(&family->open_sessions);
+        forget_remnants(family);
+        free(family->remnants);
+        free(family->sessions);
+        free(family->variable);
         free(family);
     }
 }
 
-void process_family_add(struct process_family *family, const struct process *process) {
-    family->is_gone = false;
+static void watch(struct process_family *family, const struct process *process, int local_rank) {
+    add_session(family, process->pid, local_rank);
     guardian_note_session(family->guardian, process->pid);
     process_watch_add(family->watch, process);
+}
+
+void process_family_add(
+    struct process_family *family, const struct process *process, int local_rank) {
+    family->is_gone = false;
+    watch(family, process, local_rank);
 }
 
 void process_family_add_spare(struct process_family *family, const struct process *process) {
     process_ids_add(&family->spares, process->pid);
-    guardian_note_session(family->guardian, process->pid);
-    process_watch_add(family->watch, process);
+    watch(family, process, -1);
 }
 
-void process_family_give(struct process_family *family, pid_t spare) {
-    forget_spare(family, spare);
+void process_family_give(struct process_family *family, pid_t spare, int local_rank) {
+    struct session *session = find_session(family, spare);
+    if (session != NULL) {
+        session->local_rank = local_rank;
+    }
+    forget_number(&family->spares, spare);
     family->is_gone = false;
 }
 
 void process_family_take_back(struct process_family *family, pid_t spare) {
     if (process_watch_has(family->watch, spare)) { /* else it has ended */
         process_ids_add(&family->spares, spare);
+        find_session(family, spare)->local_rank = -1;
         process_family_end_spare(family, spare);
     }
     family->is_gone = process_family_worker_count(family) == 0 && !has_children_of_ours(family);
+    if (family->is_gone) {
+        family->closing = 0;
+        family->is_killing = false;
+    }
 }
 
 void process_family_end_spare(struct process_family *family, pid_t spare) {
@@ -295,13 +639,12 @@ void process_family_end_spare(struct process_family *family, pid_t spare) {
     }
 }
 
-void process_family_orphans(const struct process_family *family, struct process_ids *out_orphans) {
+void process_family_orphans(struct process_family *family, struct process_ids *out_orphans) {
     struct process_ids children = {0};
     process_table_children(getpid(), &children);
     for (size_t i = 0; i < children.count; i++) {
         pid_t child = children.items[i];
-        if (!process_watch_has(family->watch, child) &&
-            !process_ids_have(&family->strangers, child)) {
+        if (!process_watch_has(family->watch, child) && is_ours(family, child)) {
             process_ids_add(out_orphans, child);
         }
     }

@@ -17,9 +17,11 @@
 #include "base/memory.h"
 #include "host/loop/descriptor_limit.h"
 #include "host/loop/event_loop.h"
+#include "host/loop/signal_watch.h"
 #include "host/process/guardian.h"
 #include "host/process/inherited_descriptors.h"
 #include "host/process/pidfd.h"
+#include "host/process/process_kin.h"
 #include "host/process/spawn_failure.h"
 
 #define DEFAULT_PATH "/bin:/usr/bin"
@@ -138,9 +140,10 @@ static void bind_to_cpus(const struct spawn_plan *plan) {
 }
 
 /* exec resets handlers, but it keeps ignored signals and the signal mask. */
-static void reset_signals(void) {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+static void reset_signals(uint64_t ignored) {
     for (int signal = 1; signal < NSIG; signal++) {
+        bool is_ignored = (ignored & signal_watch_bit(signal)) != 0;
+        struct sigaction action = {.sa_handler = is_ignored ? SIG_IGN : SIG_DFL};
         sigaction(signal, &action, NULL); /* fails for a few signals that cannot be changed */
     }
     sigset_t none;
@@ -286,7 +289,8 @@ static _Noreturn void run_child(const struct spawn_plan *plan) {
     redirect_streams(plan);
     bind_to_cpus(plan);
     descriptor_limit_restore(plan->request->descriptor_limit);
-    reset_signals();
+    process_kin_take_limit(plan->request->kin_limit);
+    reset_signals(plan->request->ignored_signals);
     if (plan->request->function != NULL) {
         run_function(plan);
     }

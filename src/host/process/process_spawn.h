@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts one worker process that is isolated from the agent: its own session, no signal blocked or
- * ignored, no descriptors but the three standard ones, and a fourth where one is asked for. The
- * kernel kills it when the agent dies. Everything that goes wrong up to exec is reported as a
- * failure with its reason, never as an exit code. process_watch watches the process.
+/* Starts one worker process that is isolated from the agent: its own session, no signal blocked,
+ * none ignored but those that are asked for, no descriptors but the three standard ones, and a
+ * fourth where one is asked for. The kernel kills it when the agent dies. Everything that goes
+ * wrong up to exec is reported as a failure with its reason, never as an exit code. process_watch
+ * watches the process.
  *
  * Always call it from the same thread, which must live as long as the workers, because the kernel's
  * parent-death signal (PR_SET_PDEATHSIG) is bound to the thread that started the child. That thread
@@ -11,6 +12,7 @@
 #ifndef MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 #define MUSTER_HOST_PROCESS_PROCESS_SPAWN_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/failure.h"
@@ -49,6 +51,8 @@ struct process_request {
     int extra_fd; /* becomes descriptor 3, or is handed to the function; -1: there is none */
     const struct cpu_set_bits *cpus; /* the CPUs it may run on; NULL: those of the agent */
     long descriptor_limit;           /* its soft limit of open files; -1: that of the agent */
+    uint64_t ignored_signals;        /* a set, see signal_watch_ignored */
+    uint64_t kin_limit;              /* see process_kin; 0: none */
     const struct process_function *function; /* what to run instead of the program, or NULL */
     int guardian_fd; /* guardian_descriptor(), on which the child announces itself; -1: no guardian
                       */

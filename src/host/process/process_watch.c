@@ -101,6 +101,13 @@ static pid_t peek_ended(void) {
     return status == 0 ? info.si_pid : -1;
 }
 
+static void tell_unwatched(const struct process_watch *watch, const siginfo_t *info) {
+    if (watch->events.unwatched_exited != NULL) {
+        struct process_exit how = exit_from(info);
+        watch->events.unwatched_exited(watch->events.context, info->si_pid, &how);
+    }
+}
+
 /* Reaps ended children that are not watched. If a watched child is found, the search stops, because
  * pidfds report watched children in their order. The search continues after that report. */
 static bool reap_unwatched(struct process_watch *watch) {
@@ -111,7 +118,10 @@ static bool reap_unwatched(struct process_watch *watch) {
             return has_reaped;
         }
         siginfo_t info;
-        has_reaped = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0 || has_reaped;
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0) {
+            has_reaped = true;
+            tell_unwatched(watch, &info);
+        }
     }
 }
 

@@ -24,9 +24,11 @@ struct process_watch_events {
     /* A watched process ended. It has been reaped, so its pid may be reused. With pidfds the calls
      * come in the order in which the kernel reported the ends. */
     void (*exited)(void *context, pid_t pid, const struct process_exit *how);
-    /* Called once per batch after children were reaped, watched or not, and after the `exited`
-     * calls. May be NULL. */
+    /* Called once per batch after children were reaped, watched or not, and after the `exited` and
+     * `unwatched_exited` calls. May be NULL. */
     void (*reaped)(void *context);
+    /* Another child ended, and has been reaped. May be NULL. */
+    void (*unwatched_exited)(void *context, pid_t pid, const struct process_exit *how);
     void *context;
 };
 

@@ -20,8 +20,7 @@
 struct signal_witness;
 
 /* Starts the witness. `seen` is called on the loop, and by signal_witness_listen, for each signal;
- * one that comes again before it was told is told once. Call it before other threads are started,
- * and before a process_family is made, for which the witness is a stranger then. */
+ * one that comes again before it was told is told once. A process_family has to leave it out. */
 __attribute__((warn_unused_result)) enum failure_code signal_witness_new(struct event_loop *loop,
     void (*seen)(void *context, int signal), void *context, struct signal_witness **out_witness,
     struct failure *failure);

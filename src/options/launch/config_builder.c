@@ -414,6 +414,8 @@ static enum failure_code build_stopping(struct building *building) {
         return option_result_settle(building->options, "signals_to_handle", code, &reason);
     }
     config->signals_to_handle = memory_duplicate_string(signals);
+    config->names_signals = option_result_value(building->options, "signals_to_handle")->source !=
+                            OPTION_SOURCE_DEFAULT;
     config->exit_code = text_equals(text_of(building, "exit_code"), "worker")
                             ? LAUNCH_EXIT_CODE_WORKER
                             : LAUNCH_EXIT_CODE_TORCHRUN;

@@ -11,6 +11,8 @@
 #define FLAGS_FIELD 9
 #define START_TIME_FIELD 22
 #define PENDING_FIELD 31
+#define IGNORED_FIELD 33
+#define CAUGHT_FIELD 34
 #define ARGUMENTS_START_FIELD 48
 #define EXIT_CODE_FIELD 52
 
@@ -90,7 +92,14 @@ static void take_late_fields(struct slice text, struct kernel_process_stat *stat
         stat->pending = 0;
         return;
     }
-    if (!take_fields(&text, ARGUMENTS_START_FIELD - PENDING_FIELD - 1) ||
+    if (!take_fields(&text, IGNORED_FIELD - PENDING_FIELD - 1) ||
+        !take_number(&text, &stat->ignored) || !take_byte(&text, ' ') ||
+        !take_number(&text, &stat->caught) || !take_byte(&text, ' ')) {
+        stat->ignored = 0;
+        stat->caught = 0;
+        return;
+    }
+    if (!take_fields(&text, ARGUMENTS_START_FIELD - CAUGHT_FIELD - 1) ||
         !take_number(&text, &stat->arguments_start) || !take_byte(&text, ' ') ||
         !take_number(&text, &stat->arguments_end)) {
         stat->arguments_start = 0;

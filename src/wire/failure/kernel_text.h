@@ -20,6 +20,8 @@ struct kernel_process_stat {
     int64_t session;
     uint64_t flags;      /* of the thread: KERNEL_PROCESS_EXITING, … */
     uint64_t pending;    /* signals sent to the thread alone; bit 0 is signal 1 */
+    uint64_t ignored;    /* signals up to 31, as the kernel shows no others here … */
+    uint64_t caught;     /* … that the process ignores, and that it handles */
     uint64_t start_time; /* clock ticks since boot; together with the pid it identifies a process */
     uint64_t arguments_start; /* address range of the command line in the process' memory … */
     uint64_t arguments_end;   /* … both are 0 when the kernel does not show them */

@@ -11,14 +11,18 @@ static void the_environment_has_the_files_of_the_worker(void **state) {
     struct agent_fixture fixture;
     struct text_list environment = {0};
     agent_fixture_init(&fixture, 1, "exit 0");
-    const struct agent_workers_settings settings = {
-        .config = &fixture.config, .environment = &fixture.environment};
+    char mark[] = "abc:";
+    const struct agent_preparation preparation = {.worker_mark = mark};
+    const struct agent_workers_settings settings = {.config = &fixture.config,
+        .preparation = &preparation,
+        .environment = &fixture.environment};
     const struct node_placement placement = {.run_id = "run", .master_address = "localhost"};
     assert_int_equal(worker_start_environment(
                          &settings, &placement, 0, "error.json", "fifo", &environment, NULL),
         FAILURE_NONE);
     assert_string_equal(text_list_variable(&environment, "TORCHELASTIC_ERROR_FILE"), "error.json");
     assert_string_equal(text_list_variable(&environment, "TORCHELASTIC_TIMER_FILE"), "fifo");
+    assert_string_equal(text_list_variable(&environment, WORKER_MARK_VARIABLE), "abc:0");
     assert_string_equal(text_list_variable(&environment, "DIR"), fixture.directory);
     text_list_clear(&environment);
     agent_fixture_clear(&fixture);

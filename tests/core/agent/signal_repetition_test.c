@@ -34,15 +34,43 @@ static void what_comes_later_is_meant(void **state) {
     assert_false(take(&repetition, SIGTERM, 2000));
     assert_true(take(&repetition, SIGTERM, 6000));
     assert_false(take(&repetition, SIGTERM, 7000));
-    assert_false(take(&repetition, SIGTERM, 7001));
+    assert_false(take(&repetition, SIGHUP, 7001));
 }
 
-static void who_is_at_a_keyboard_means_each_signal(void **state) {
+/* A wrapper passes on what the terminal has sent to the whole group. */
+static void the_same_signal_within_moments_is_one(void **state) {
+    (void)state;
+    for (int signal = SIGHUP; signal <= SIGQUIT; signal++) { /* and SIGINT between them */
+        struct signal_repetition repetition = {0};
+        assert_false(take(&repetition, signal, 1000));
+        assert_true(take(&repetition, signal, 1000));
+        assert_true(take(&repetition, signal, 1004));
+        assert_true(take(&repetition, signal, 1299));
+    }
+    struct signal_repetition repetition = {0};
+    assert_false(take(&repetition, SIGTERM, 0));
+    assert_false(take(&repetition, SIGINT, 2000));
+    assert_true(take(&repetition, SIGINT, 2001));
+    assert_true(take(&repetition, SIGTERM, 2002));
+}
+
+/* The moments are counted from the one that was meant: who goes on pressing is heard. */
+static void who_presses_again_is_heard(void **state) {
+    (void)state;
+    struct signal_repetition repetition = {0};
+    assert_false(take(&repetition, SIGINT, 1000));
+    assert_true(take(&repetition, SIGINT, 1200));
+    assert_false(take(&repetition, SIGINT, 1300));
+    struct signal_repetition other = {0};
+    assert_false(take(&other, SIGQUIT, 0));
+    assert_false(take(&other, SIGQUIT, 500));
+}
+
+static void who_is_at_a_keyboard_means_each_kind_of_signal(void **state) {
     (void)state;
     struct signal_repetition repetition = {0};
     assert_false(take(&repetition, SIGINT, 0));
-    assert_false(take(&repetition, SIGINT, 100));
-    assert_false(take(&repetition, SIGQUIT, 200));
+    assert_false(take(&repetition, SIGQUIT, 100));
     assert_true(take(&repetition, SIGTERM, 300));
     assert_true(signal_repetition_is_from_keyboard(SIGINT));
     assert_true(signal_repetition_is_from_keyboard(SIGQUIT));
@@ -53,7 +81,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_first_signal_repeats_nothing),
     cmocka_unit_test(what_follows_within_seconds_is_a_repetition_of_whatever_kind),
     cmocka_unit_test(what_comes_later_is_meant),
-    cmocka_unit_test(who_is_at_a_keyboard_means_each_signal),
+    cmocka_unit_test(the_same_signal_within_moments_is_one),
+    cmocka_unit_test(who_presses_again_is_heard),
+    cmocka_unit_test(who_is_at_a_keyboard_means_each_kind_of_signal),
 };
 
 UNIT_TESTS(tests)

@@ -88,6 +88,26 @@ static void ignored_and_blocked_signal_is_handled_all_the_same(void **state) {
     assert_true(event_loop_free(fixture.loop));
 }
 
+static void what_a_program_ignores_for_itself_is_not_ignored_for_good(void **state) {
+    (void)state;
+    uint64_t before = signal_watch_ignored();
+    static const int own[] = {SIGPIPE, SIGXFSZ, SIGCHLD};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        signal(own[i], SIG_IGN);
+    }
+    assert_true(signal_watch_ignored() == before);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGRTMAX, SIG_IGN);
+    assert_true(
+        signal_watch_ignored() == (before | signal_watch_bit(SIGHUP) | signal_watch_bit(SIGRTMAX)));
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGRTMAX, SIG_DFL);
+    assert_true(signal_watch_ignored() == (before & ~signal_watch_bit(SIGHUP)));
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        signal(own[i], SIG_DFL);
+    }
+}
+
 static void signal_that_cannot_be_handled_is_refused(void **state) {
     (void)state;
     static const int impossible[] = {SIGKILL, SIGSTOP, 0, -1, 1000};
@@ -127,6 +147,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(signals_are_delivered_in_order),
     cmocka_unit_test(signal_named_twice_is_delivered_once),
     cmocka_unit_test(ignored_and_blocked_signal_is_handled_all_the_same),
+    cmocka_unit_test(what_a_program_ignores_for_itself_is_not_ignored_for_good),
     cmocka_unit_test(signal_that_cannot_be_handled_is_refused),
     cmocka_unit_test(broken_pipe_becomes_an_error),
 };

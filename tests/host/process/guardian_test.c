@@ -346,13 +346,15 @@ static void family_tells_the_guardian_which_sessions_are_over(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     assert_true(dup2(ends[0], guardian_descriptor(guardian)) >= 0);
     struct family_play play;
-    const struct process_family_events events = {signal_leftovers, stop_loop, NULL, &play};
+    const struct process_family_events events = {signal_leftovers, stop_loop, NULL, &play, NULL};
+    const struct process_family_marks unmarked = {0};
     assert_int_equal(event_loop_new(&play.loop, NULL), FAILURE_NONE);
     assert_int_equal(
-        process_family_new(play.loop, &events, guardian, &play.family, NULL), FAILURE_NONE);
+        process_family_new(play.loop, &events, &unmarked, guardian, &play.family, NULL),
+        FAILURE_NONE);
     struct process process =
         processes_start_shell("sleep 1000 & exit 0", -1, guardian_descriptor(guardian));
-    process_family_add(play.family, &process);
+    process_family_add(play.family, &process, 0);
     event_loop_run(play.loop);
     struct guardian_notice notice;
     assert_int_equal(recv(ends[1], &notice, sizeof notice, MSG_DONTWAIT), sizeof notice);

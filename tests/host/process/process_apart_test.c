@@ -67,7 +67,10 @@ static int tell_who_it_is(int fd, int program) {
     struct sigaction action;
     (void)program;
     sigaction(SIGUSR1, NULL, &action);
-    snprintf(line, sizeof line, "%d %d %d", getsid(0) == getpid(), action.sa_handler == SIG_DFL,
+    struct sigaction ignored;
+    sigaction(SIGUSR2, NULL, &ignored);
+    snprintf(line, sizeof line, "%d %d %d %d", getsid(0) == getpid(), action.sa_handler == SIG_DFL,
+        ignored.sa_handler == SIG_IGN,
         highest_descriptor() <= 6); /* the listing has one of its own */
     return send(fd, line, strlen(line), 0) < 0;
 }
@@ -76,7 +79,7 @@ static void ignore(int signal) {
     (void)signal;
 }
 
-static void copy_has_nothing_of_the_program(void **state) {
+static void copy_has_nothing_of_the_program_but_what_it_ignores(void **state) {
     char said[128];
     int kept[8];
     (void)state;
@@ -84,10 +87,12 @@ static void copy_has_nothing_of_the_program(void **state) {
         kept[i] = dup(STDERR_FILENO);
     }
     signal(SIGUSR1, ignore);
+    signal(SIGUSR2, SIG_IGN);
     struct process_apart process = start(tell_who_it_is);
     read_all(&process, said, sizeof said);
-    assert_string_equal(said, "1 1 1");
+    assert_string_equal(said, "1 1 1 1");
     signal(SIGUSR1, SIG_DFL);
+    signal(SIGUSR2, SIG_DFL);
     for (size_t i = 0; i < 8; i++) {
         close(kept[i]);
     }
@@ -167,7 +172,7 @@ static void copy_sees_the_end_of_its_program(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(copy_has_nothing_of_the_program),
+    cmocka_unit_test(copy_has_nothing_of_the_program_but_what_it_ignores),
     cmocka_unit_test(copy_may_use_event_loops_as_the_program_does),
     cmocka_unit_test(copy_is_no_child_and_can_be_signalled),
     cmocka_unit_test(copy_sees_the_end_of_its_program),

@@ -6,6 +6,7 @@
 
 #include "host/loop/event_loop.h"
 #include "host/process/process_family.h"
+#include "host/process/process_kin.h"
 #include "host/process/process_table.h"
 #include "processes.h"
 
@@ -22,11 +23,12 @@ struct fixture {
     bool stops_at_exit; /* the loop stops when a worker ends; otherwise when the family is empty */
     const char *next;   /* a worker to start when another one ends, as in a restart */
     int signal_when_exited; /* sent when a worker ends; 0: no signal */
+    struct text orphans;    /* of what is told: "rank command\n" */
 };
 
 static void start(struct fixture *fixture, const char *script) {
     struct process process = processes_start_shell(script, fixture->output[1], -1);
-    process_family_add(fixture->family, &process);
+    process_family_add(fixture->family, &process, 0);
 }
 
 static void note_exit(void *context, pid_t pid, const struct process_exit *how) {
@@ -64,17 +66,30 @@ static void note_spare_exit(void *context, pid_t pid, const struct process_exit 
     event_loop_stop(fixture->loop);
 }
 
-static void set_up(struct fixture *fixture) {
+static void note_orphan(void *context, const struct process_orphan *orphan) {
+    struct fixture *fixture = context;
+    assert_true(orphan->pid > 1);
+    text_append_format(&fixture->orphans, "%d %s\n", orphan->local_rank, orphan->command);
+}
+
+static void set_up_marked(struct fixture *fixture, const struct process_family_marks *marks) {
     *fixture = (struct fixture){.descriptors = processes_open_descriptors()};
-    const struct process_family_events events = {note_exit, note_gone, note_spare_exit, fixture};
+    const struct process_family_events events = {
+        note_exit, note_gone, note_spare_exit, fixture, note_orphan};
     processes_make_pipe(fixture->output);
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
-        process_family_new(fixture->loop, &events, NULL, &fixture->family, NULL), FAILURE_NONE);
+        process_family_new(fixture->loop, &events, marks, NULL, &fixture->family, NULL),
+        FAILURE_NONE);
     assert_true(process_family_is_gone(fixture->family));
 }
 
+static void set_up(struct fixture *fixture) {
+    set_up_marked(fixture, &(struct process_family_marks){0});
+}
+
 static void tear_down(struct fixture *fixture) {
+    text_clear(&fixture->orphans);
     process_family_free(fixture->family);
     assert_true(event_loop_free(fixture->loop));
     close(fixture->output[0]);
@@ -330,6 +345,75 @@ static void thousand_restarts_leave_nothing_behind(void **state) {
     tear_down(&fixture);
 }
 
+/* Orphans and strangers. */
+
+static void a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    set_up(&fixture);
+    fixture.stops_at_exit = true;
+    start(&fixture,
+        "setsid sh -c 'trap \"echo 1; exit\" TERM; echo 0; while :; do sleep 0.02; done'&"
+        "trap 'echo 2; exit 0' TERM; while :; do sleep 0.02; done");
+    assert_int_equal(read_number(&fixture), 0);
+    process_family_signal(fixture.family, SIGTERM);
+    assert_int_equal(read_number(&fixture), 2);
+    event_loop_run(fixture.loop);
+    fixture.stops_at_exit = false;
+    event_loop_run(fixture.loop);
+    assert_int_equal(read_number(&fixture), 1);
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void an_orphan_that_was_ended_is_told_of_with_its_worker(void **state) {
+    (void)state;
+    struct fixture fixture;
+    const struct process_family_marks marks = {.variable = "MUSTER_WORKER=family:"};
+    set_up_marked(&fixture, &marks);
+    fixture.stops_at_exit = true;
+    start(&fixture, "MUSTER_WORKER=family:7/x:9 setsid sleep 1000 & sleep 1001 &"
+                    "(trap '' TERM; echo 0; exec sleep 0.3) & sleep 0.1; exit 0");
+    read_number(&fixture);
+    event_loop_run(fixture.loop);
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_non_null(strstr(text_string(&fixture.orphans), "7 sleep 1000\n"));
+    assert_non_null(strstr(text_string(&fixture.orphans), "0 sleep 1001\n"));
+    assert_null(strstr(text_string(&fixture.orphans), "0.3")); /* it has ended by itself */
+    assert_all_gone(&fixture);
+    tear_down(&fixture);
+}
+
+static void what_a_stranger_leaves_is_a_stranger(void **state) {
+    (void)state;
+    int output[2];
+    char line[16];
+    processes_make_pipe(output);
+    struct process stranger = processes_start_shell(
+        "trap 'sleep 1000 & echo $!; exit 0' USR1; echo 0; while :; do sleep 0.02; done", output[1],
+        -1);
+    processes_read_line(output[0], line, sizeof line);
+    const struct process_family_marks marks = {.limit = process_kin_choose_limit()};
+    struct fixture fixture;
+    set_up_marked(&fixture, &marks);
+    kill(stranger.pid, SIGUSR1);
+    processes_read_line(output[0], line, sizeof line);
+    pid_t left = atoi(line);
+    start(&fixture, "exec sleep 1000");
+    process_family_signal(fixture.family, SIGTERM);
+    event_loop_run(fixture.loop);
+    assert_all_gone(&fixture);
+    assert_int_equal(kill(left, SIGKILL), 0); /* it was alive */
+    while (kill(left, 0) == 0) {
+        event_loop_run_ready(fixture.loop); /* it is reaped even so */
+    }
+    tear_down(&fixture);
+    close(stranger.pidfd);
+    close(output[0]);
+    close(output[1]);
+}
+
 /* Spares. */
 
 static pid_t start_spare(struct fixture *fixture, const char *script) {
@@ -395,7 +479,7 @@ static void a_spare_that_was_given_is_a_worker(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare);
+    process_family_give(fixture.family, spare, 0);
     assert_false(process_family_is_gone(fixture.family));
     assert_int_equal(process_family_worker_count(fixture.family), 1);
     process_family_end_spare(fixture.family, spare); /* it is none any more */
@@ -412,14 +496,14 @@ static void a_spare_that_is_taken_back_was_never_a_worker(void **state) {
     struct fixture fixture;
     set_up(&fixture);
     pid_t spare = start_spare(&fixture, "exec sleep 1000");
-    process_family_give(fixture.family, spare);
+    process_family_give(fixture.family, spare, 0);
     process_family_take_back(fixture.family, spare);
     assert_true(process_family_is_gone(fixture.family));
     event_loop_run(fixture.loop);
     assert_int_equal(fixture.spare_exit_count, 1);
     assert_int_equal(fixture.exit_count, 0);
     assert_int_equal(fixture.gone_count, 0);
-    process_family_give(fixture.family, spare); /* one that has ended is no worker either */
+    process_family_give(fixture.family, spare, 0); /* one that has ended is no worker either */
     process_family_take_back(fixture.family, spare);
     assert_int_equal(process_family_worker_count(fixture.family), 0);
     tear_down(&fixture);
@@ -440,6 +524,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(children_from_before_are_left_alone),
     cmocka_unit_test(orphans_are_neither_workers_nor_children_from_before),
     cmocka_unit_test(thousand_restarts_leave_nothing_behind),
+    cmocka_unit_test(a_descendant_in_a_session_of_its_own_gets_its_signal_after_the_worker),
+    cmocka_unit_test(an_orphan_that_was_ended_is_told_of_with_its_worker),
+    cmocka_unit_test(what_a_stranger_leaves_is_a_stranger),
     cmocka_unit_test(the_family_is_gone_without_its_spares),
     cmocka_unit_test(spares_get_no_signal_and_are_no_orphans),
     cmocka_unit_test(the_end_of_a_spare_is_no_workers),

@@ -42,7 +42,7 @@ static void note_reaped(void *context) {
 
 static void set_up(struct fixture *fixture) {
     *fixture = (struct fixture){.descriptors = processes_open_descriptors()};
-    const struct process_watch_events events = {note_exit, note_reaped, fixture};
+    const struct process_watch_events events = {note_exit, note_reaped, NULL, fixture};
     assert_int_equal(event_loop_new(&fixture->loop, NULL), FAILURE_NONE);
     assert_int_equal(
         process_watch_new(fixture->loop, &events, &fixture->watch, NULL), FAILURE_NONE);

@@ -17,6 +17,7 @@ static void a_bare_script_gets_every_default(void **state) {
     assert_int_equal(config->signal_count, 4);
     assert_int_equal(config->signals[0], 15);
     assert_string_equal(config->signals_to_handle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+    assert_false(config->names_signals);
     assert_true(duration_seconds(config->shutdown_timeout) == 30);
     assert_int_equal(config->evidence, LAUNCH_EVIDENCE_BASIC);
     assert_true(duration_seconds(config->evidence_timeout) == 2);

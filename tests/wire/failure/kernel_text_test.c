@@ -44,6 +44,8 @@ static void the_status_of_a_process_that_ends_is_read(void **state) {
         assert_int_equal(read_stat(cases[i].line, &stat), FAILURE_NONE);
         assert_true((stat.flags & KERNEL_PROCESS_EXITING) != 0);
         assert_int_equal(stat.pending, 1 << (9 - 1));
+        assert_int_equal(stat.ignored, 17);
+        assert_int_equal(stat.caught, 18);
         assert_int_equal(stat.wait_status, cases[i].status);
     }
 }
