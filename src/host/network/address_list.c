@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 /* The maximum number of addresses of one name or one machine. */
@@ -53,19 +54,16 @@ static void add(struct address_list *list, const struct sockaddr *address) {
 
 static struct address_list look_up(const char *name, int flags, char **out_canonical_name) {
     struct address_list list = {0};
-    const struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
-    struct addrinfo *results = NULL;
-    bool is_known = getaddrinfo(name, NULL, &hints, &results) == 0;
+    struct name_addresses found = {0};
+    (void)!name_lookup_addresses(name, flags, &found);
+    for (size_t i = 0; i < found.count; i++) {
+        add(&list, &found.items[i].any);
+    }
     if (out_canonical_name != NULL) {
-        *out_canonical_name = is_known ? memory_duplicate_string(results->ai_canonname) : NULL;
+        *out_canonical_name = found.canonical_name;
+        found.canonical_name = NULL;
     }
-    if (is_known) {
-        for (const struct addrinfo *result = results; result != NULL; result = result->ai_next) {
-            add(&list, result->ai_addr);
-        }
-        freeaddrinfo(results);
-    }
+    name_addresses_clear(&found);
     return list;
 }
 

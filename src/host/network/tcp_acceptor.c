@@ -55,7 +55,7 @@ static void warn_of_exhaustion(struct tcp_acceptor *acceptor, int error) {
     log_error(acceptor->settings.log,
         "%s: no descriptor is left for new clients (%s); they are turned away until other clients "
         "leave; raise the limit of open files (ulimit -n)",
-        acceptor->settings.name, strerror(error));
+        acceptor->settings.name, failure_system_words(error));
 }
 
 /* Frees the reserve descriptor, accepts a client with it and closes that client at once. Returns

@@ -21,6 +21,7 @@ union tcp_address {
 
 /* The port in host byte order; 0 for an address of another family. */
 int tcp_address_port(const union tcp_address *address);
+void tcp_address_set_port(union tcp_address *address, int port);
 
 /* The host, without the port: an IPv4 address in the form of IPv6, so that families compare. */
 #define TCP_ADDRESS_HOST_BYTES 16
