@@ -56,11 +56,18 @@ struct option_definition {
         .help = "Show this page and exit.",                                                        \
     }
 
+/* What other launchers call an option of this command. */
+struct option_stranger {
+    const char *word; /* "-np" */
+    const char *name; /* "--nproc-per-node" */
+};
+
 struct option_table {
     const char *description;        /* first paragraph of the help */
     const char *environment_prefix; /* "PET_"; NULL when no entry has an environment variable */
     const struct option_definition *definitions;
     size_t definition_count;
+    const struct option_stranger *strangers; /* ends with a NULL word; NULL: none */
 };
 
 bool option_is_positional(const struct option_definition *definition);

@@ -301,6 +301,36 @@ static const struct option_definition definitions[] = {
     },
 };
 
+/* mpirun and srun, accelerate, DeepSpeed, horovodrun. */
+static const struct option_stranger strangers[] = {
+    {"-n", "--nproc-per-node"},
+    {"-np", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--npernode", "--nproc-per-node"},
+    {"--ntasks-per-node", "--nproc-per-node"},
+    {"--num-processes", "--nproc-per-node"},
+    {"--num_processes", "--nproc-per-node"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--num_gpus", "--nproc-per-node"},
+    {"--gpus", "--nproc-per-node"},
+    {"--gpus-per-node", "--nproc-per-node"},
+    {"-N", "--nnodes"},
+    {"--nodes", "--nnodes"},
+    {"--num-nodes", "--nnodes"},
+    {"--num_nodes", "--nnodes"},
+    {"--num-machines", "--nnodes"},
+    {"--num_machines", "--nnodes"},
+    {"--machine-rank", "--node-rank"},
+    {"--machine_rank", "--node-rank"},
+    {"--main-process-ip", "--master-addr"},
+    {"--main_process_ip", "--master-addr"},
+    {"--main-process-port", "--master-port"},
+    {"--main_process_port", "--master-port"},
+    {NULL, NULL},
+};
+
 const struct option_table launch_table = {
     .description =
         "Start the workers of a training job on this node, watch them, and start them again when "
@@ -310,4 +340,5 @@ const struct option_table launch_table = {
     .environment_prefix = "PET_",
     .definitions = definitions,
     .definition_count = sizeof definitions / sizeof *definitions,
+    .strangers = strangers,
 };
