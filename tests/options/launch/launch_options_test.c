@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "launch_line.h"
+#include "options/launch/launch_table.h"
 
 static void a_good_line_is_ready_to_run(void **state) {
     (void)state;
@@ -16,11 +17,6 @@ static void help_is_to_be_printed(void **state) {
     assert_non_null(strstr(launch.text, "--nproc-per-node, --nproc_per_node NPROC_PER_NODE\n"));
 }
 
-static void no_script_is_a_mistake(void **state) {
-    (void)state;
-    expect_mistake("", "the following arguments are required: ", "training_script\n");
-}
-
 static void read_muster_line(const char *line) {
     struct text_list arguments = {0};
     char *copy = strdup(line);
@@ -31,6 +27,46 @@ static void read_muster_line(const char *line) {
     launch_options_clear(&launch);
     launch_options_parse("muster run", &arguments, &environment, &launch);
     text_list_clear(&arguments);
+}
+
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (; (text = strstr(text, part)) != NULL; text += strlen(part)) {
+        count++;
+    }
+    return count;
+}
+
+/* Under its own name; as torchrun it is laid out as argparse does. */
+static void help_begins_with_examples_and_has_headings(void **state) {
+    static const char *const headings[] = {"\nwhat torchrun has, too:\n",
+        "\nlogs (torchrun has these, too):\n", "\nnodes:\n", "\nfailures:\n", "\nstandby:\n",
+        "\nsecurity:\n"};
+    (void)state;
+    read_line("--help");
+    assert_null(strstr(launch.text, headings[0]));
+    read_muster_line("--help");
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_PRINT);
+    const char *first = strstr(launch.text, "\n  muster run ");
+    assert_non_null(first);
+    assert_int_equal(count_of(launch.text, "\n  muster run "), 2);
+    assert_true(first < strstr(launch.text, headings[0]));
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++) {
+        assert_int_equal(count_of(launch.text, headings[i]), 1);
+    }
+    for (size_t i = 0; i < launch_table.definition_count; i++) {
+        const struct option_definition *definition = &launch_table.definitions[i];
+        char *entry = option_is_positional(definition)
+                          ? text_format("\n  %s ", definition->destination)
+                          : text_format("\n  %s", definition->names[0]);
+        assert_true(count_of(launch.text, entry) >= 1);
+        free(entry);
+    }
+}
+
+static void no_script_is_a_mistake(void **state) {
+    (void)state;
+    expect_mistake("", "the following arguments are required: ", "training_script\n");
 }
 
 static const struct launch_config *muster_config_of(const char *line) {
@@ -114,6 +150,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(a_good_line_is_ready_to_run, clear),
     cmocka_unit_test_teardown(help_is_to_be_printed, clear),
     cmocka_unit_test_teardown(no_script_is_a_mistake, clear),
+    cmocka_unit_test_teardown(help_begins_with_examples_and_has_headings, clear),
     cmocka_unit_test_teardown(a_prefix_of_one_option_means_it, clear),
     cmocka_unit_test_teardown(what_other_launchers_say_gets_a_hint, clear),
     cmocka_unit_test_teardown(variables_of_no_option_are_said, clear),
