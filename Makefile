@@ -1,7 +1,7 @@
 # The front door. `make demo` and `make test` work from a fresh clone: what is missing is installed
 # (apt, as root or with sudo), then built. Everything else about the build is in meson.build.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test peers check bench soak install portable wheel packages dist clean
+.PHONY: help build demo test peers check bench soak install uninstall portable wheel packages dist clean
 
 BUILD ?= build
 prefix ?= /usr/local
@@ -49,7 +49,12 @@ soak: ## storms for MINUTES=10 (as root: networks, too), then the fault sweep (a
 
 install: build ## muster, the torchrun link and the man page under $(DESTDIR)$(prefix)
 	@meson configure $(BUILD) --prefix $(prefix) && tools/build $(BUILD)
+	@$(PYTHON) tools/uninstall --note $(BUILD) $(prefix) '$(DESTDIR)'
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
+
+uninstall: ## remove what `make install` has laid, with the same $(DESTDIR) and $(prefix)
+	@tools/build $(BUILD) && meson configure $(BUILD) --prefix $(prefix) && tools/build $(BUILD)
+	@$(PYTHON) tools/uninstall $(BUILD) $(prefix) '$(DESTDIR)'
 
 portable: ## dist/muster-x86_64 and -aarch64: each one file that runs on any Linux with glibc 2.28 or newer
 	@tools/install-dependencies build packages

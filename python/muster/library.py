@@ -7,6 +7,7 @@ package, and where the system looks for libraries (as packages and `make install
 import ctypes
 import os
 import pathlib
+import sys
 import threading
 
 NAME = "libmuster.so.0"
@@ -49,6 +50,29 @@ def functions(declarations):
         function = _function(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+class raising:  # noqa: N801
+    """Around calls of C that call back: what a signal's handler raises meanwhile, as Control-C does, is raised when C has
+    returned. ctypes would show it on stderr and forget it, wherever in the callback it has come."""
+
+    def __enter__(self):
+        self._raised, self._before = None, None
+        if threading.current_thread() is threading.main_thread():  # no other runs signals' handlers
+            self._before, sys.unraisablehook = sys.unraisablehook, self._note
+
+    def _note(self, unraisable):
+        if self._raised is None and "ctypes callback" in (unraisable.err_msg or ""):
+            self._raised = unraisable.exc_value
+        else:
+            self._before(unraisable)
+
+    def __exit__(self, *_):
+        if self._before is not None:
+            sys.unraisablehook = self._before
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
 
 
 def _open():

@@ -16,7 +16,7 @@ import select
 import threading
 
 from muster import library as muster_library
-from muster.library import Failure, error_of, text_of
+from muster.library import Failure, error_of, raising, text_of
 from muster.rendezvous_api import (
     RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError, RendezvousStateError,
     RendezvousTimeoutError,
@@ -119,7 +119,7 @@ class Rendezvous:
 
     def _call(self, function, *arguments):
         failure = Failure()
-        with self._lock:
+        with self._lock, raising():
             self._check(function(self._handle, *arguments, failure), failure)
 
     def next(self):
@@ -201,7 +201,8 @@ class Rendezvous:
                 os.close(fd)
         with self._lock:
             handle, self._handle = self._handle, _HANDLE()  # what is called from now on gets an error
-            self._library.muster_rendezvous_free(handle)
+            with raising():
+                self._library.muster_rendezvous_free(handle)
 
     def __enter__(self):
         return self

@@ -1,27 +1,74 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`python -m muster.replace_torchrun MODULE ARGUMENT...` is `python -m MODULE ARGUMENT...`, with Muster in the place of
-`torch.distributed.run`. It is for launchers that start their jobs by calling that module in process."""
+`torch.distributed.run`. It is for launchers that start their jobs by calling that module in process. What is not launched
+by Muster all the same is said on stderr."""
 
+import functools
 import runpy
 import sys
 
 from muster.run import LaunchFailed, exit_status, main, run
+
+REPLACED = "torch.distributed.run"
+# Where PyTorch's own agent starts, also for programs that do not ask REPLACED.
+BELOW = "torch.distributed.launcher.api"
+
+_launches = []
 
 
 def replace_torchrun():
     """From now on, jobs that this process would start with torch.distributed.run are run by Muster."""
     import torch.distributed.run
 
-    torch.distributed.run.main = main
-    torch.distributed.run.run = run
+    torch.distributed.run.main = _noted(main)
+    torch.distributed.run.run = _noted(run)
+    below = sys.modules.get(BELOW)
+    if below is not None:
+        below.launch_agent = _told(below.launch_agent)
+
+
+def _noted(launch):
+    @functools.wraps(launch)
+    def noted(*arguments, **named):
+        _launches.append("Muster")
+        return launch(*arguments, **named)
+
+    return noted
+
+
+def _told(launch_agent):
+    @functools.wraps(launch_agent)
+    def told(*arguments, **named):
+        _launches.append("PyTorch")
+        _say(f"this job is launched by PyTorch's agent, not by Muster: it is started by {BELOW}, below {REPLACED}")
+        return launch_agent(*arguments, **named)
+
+    return told
+
+
+def _say(words):
+    print(f"muster.replace_torchrun: {words}", file=sys.stderr, flush=True)
+
+
+def _run(module):
+    if module in (REPLACED, f"{REPLACED}.__main__"):  # runpy would execute the file anew, with PyTorch's functions
+        main(sys.argv[1:])
+        return
+    replace_torchrun()
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code:
+            raise
+    if not _launches:
+        _say(f"{module} has ended well and has not called {REPLACED}: whatever it has started was not launched by Muster")
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python -m muster.replace_torchrun MODULE [ARGUMENT...]")
-    replace_torchrun()
     del sys.argv[0]
     try:
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        _run(sys.argv[0])
     except LaunchFailed as failed:
         sys.exit(exit_status(failed))

@@ -18,7 +18,7 @@ import time
 import weakref
 
 from muster import library as muster_library
-from muster.library import Failure, error_of, text_of
+from muster.library import Failure, error_of, raising, text_of
 
 (SET, GET, ADD, APPEND, COMPARE_SET, CHECK, WAIT, DELETE_KEY, NUM_KEYS, MULTI_GET, MULTI_SET, QUEUE_PUSH, QUEUE_POP,
  QUEUE_LEN, LIST_KEYS, BARRIER, PING) = range(1, 18)  # enum muster_store_operation
@@ -186,29 +186,30 @@ class _Shared:
     """What the stores of one connection share: the server that they serve, and that only one thread at a time is inside."""
 
     def __init__(self, server=None):
-        self._lock, self._abandoned, self._owner = threading.Lock(), [], os.getpid()
+        # Taken with `with` itself: between a method's taking it and its return, Control-C would leave it taken.
+        self.lock, self._abandoned, self._owner = threading.Lock(), [], os.getpid()
         self.unanswered = set()
         self.server = server
 
-    def __enter__(self):
+    def check(self):
         if os.getpid() != self._owner:
             raise RuntimeError("the store belongs to the process that has made it")
-        self._lock.acquire()
 
-    def __exit__(self, *_):
-        self._leave()
-
-    def _leave(self):
+    def tidy(self):
+        """For the thread that is inside, when it leaves."""
         while self._abandoned:
-            self._abandoned.pop()()
+            with raising():
+                self._abandoned.pop()()
         self.unanswered.difference_update({each for each in self.unanswered if each.code is not None})
-        self._lock.release()
 
     def abandon(self, free):
         """Frees a store that nobody holds any more, now or when the thread that is inside leaves."""
         self._abandoned.append(free)
-        if self._lock.acquire(blocking=False):
-            self._leave()
+        if self.lock.acquire(blocking=False):
+            try:
+                self.tidy()
+            finally:
+                self.lock.release()
 
 
 class Store:
@@ -235,15 +236,20 @@ class Store:
             request.keys = (ctypes.c_char_p * len(names))(*names)
             request.values = (_Slice * len(contents))(*map(_slice, contents))
             request.count = len(names)
-        with self._shared:
-            return self._wait_for(request)
+        self._shared.check()
+        with self._shared.lock:
+            try:
+                return self._wait_for(request)
+            finally:
+                self._shared.tidy()
 
     def _wait_for(self, request):
         answer, failure = _Answer(), Failure()
         unanswered = self._shared.unanswered
         unanswered.add(answer)  # C may call it back later, if this is interrupted
-        code = self._library.muster_store_submit(self._handle, ctypes.byref(request), answer.callback, None,
-                                                 ctypes.byref(failure))
+        with raising():
+            code = self._library.muster_store_submit(self._handle, ctypes.byref(request), answer.callback, None,
+                                                     ctypes.byref(failure))
         if code != muster_library.OK:
             unanswered.discard(answer)
             raise error_of(code, failure.text(), KINDS)
@@ -256,7 +262,8 @@ class Store:
             if deadline is not None and time.monotonic() > deadline:
                 raise DistTimeoutError("an answer was lost")
             poll.poll(None if deadline is None else 1000 * max(0.0, deadline - time.monotonic()) + 1)
-            code = self._library.muster_store_process(self._handle, ctypes.byref(failure))
+            with raising():
+                code = self._library.muster_store_process(self._handle, ctypes.byref(failure))
             if code != muster_library.OK:
                 raise error_of(code, failure.text(), KINDS)
         if answer.code != muster_library.OK:
@@ -323,7 +330,8 @@ class Store:
 
     def set_timeout(self, timeout):
         failure = Failure()
-        with self._shared:
+        self._shared.check()
+        with self._shared.lock:
             code = self._library.muster_store_set_timeout(self._handle, _seconds(timeout), ctypes.byref(failure))
         if code != muster_library.OK:
             raise error_of(code, failure.text(), KINDS)
@@ -339,9 +347,11 @@ class Store:
 
     def close(self):
         """Frees the store; it cannot be used any more. Done by itself when nobody holds it."""
-        with self._shared:
+        self._shared.check()
+        with self._shared.lock:
             self._handle = None
             self._finish()
+            self._shared.tidy()
 
 
 class _Server:
@@ -444,7 +454,8 @@ class PrefixStore(Store):
     def __init__(self, prefix, store):
         if not isinstance(store, Store):
             raise TypeError(f"{store!r} is no store of muster.store")
-        with store._shared:
+        store._shared.check()
+        with store._shared.lock:
             handle = _made(_library().muster_store_new_prefix, store._handle, text_of("the prefix", prefix))
         super().__init__(handle, store._shared)
         self._prefix, self._store = prefix, store

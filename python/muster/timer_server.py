@@ -16,7 +16,7 @@ import threading
 import time
 
 from muster import library as muster_library
-from muster.library import Failure, error_of, text_of
+from muster.library import Failure, error_of, raising, text_of
 from muster.timer import FileTimerRequest
 
 STARTED, STOPPED, EXPIRED, SIGNALLED = range(1, 5)  # enum muster_timer_event_kind
@@ -164,7 +164,9 @@ class FileTimerServer:
 
     def _call(self, name, *arguments):
         function = getattr(self._library, f"muster_timer_server_{name}")
-        self._check(function(self._handle, *arguments, ctypes.byref(self._failure)))
+        with raising():
+            code = function(self._handle, *arguments, ctypes.byref(self._failure))
+        self._check(code)
 
     def _check(self, code):
         if code != muster_library.OK:

@@ -335,6 +335,12 @@ static void warn_about_threads(const struct agent *agent) {
     }
 }
 
+static void warn_of_misfits(const struct agent *agent) {
+    for (size_t i = 0; i < agent->preparation.warnings.count; i++) {
+        log_warning(agent->log, "%s", agent->preparation.warnings.items[i]);
+    }
+}
+
 static void tell_of_disk(void *context, const char *what) {
     const struct agent *agent = context;
     log_warning(agent->log, "waiting for %s: its disk does not answer", what);
@@ -423,6 +429,7 @@ static enum failure_code set_up(struct agent *agent, struct failure *failure) {
         code = make_node(agent, failure);
     }
     if (code == FAILURE_NONE) {
+        warn_of_misfits(agent);
         warn_about_threads(agent);
         tell_while_joining(agent);
         agent->metrics =

@@ -3,21 +3,30 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
-#define TOKEN_VARIABLE "MUSTER_JOB_TOKEN"
+/* A process's memory that the kernel shows as its environment is no larger. */
+#define SHOWN_MAXIMUM ((size_t)8 << 20)
 
-/* What workers inherit: not the job's token, which is the agents' alone. It goes from this
- * process's own variables, too, which `ps e` and /proc show. The options have a copy. */
-static struct text_list take_token_out(const struct text_list *environment) {
-    struct text_list others = {0};
-    char *value = getenv(TOKEN_VARIABLE);
-    if (value != NULL) {
-        explicit_bzero(value, strlen(value));
-        (void)unsetenv(TOKEN_VARIABLE);
+void agent_job_hide_token(void) {
+    static const char start[] = "\0" AGENT_JOB_TOKEN_VARIABLE "=";
+    /* The kernel puts the environment's texts between these two. */
+    char *next = (char *)getauxval(AT_RANDOM);
+    char *end = (char *)getauxval(AT_EXECFN);
+    if (next == NULL || end <= next || (size_t)(end - next) > SHOWN_MAXIMUM) {
+        return;
     }
+    while ((next = memmem(next, (size_t)(end - next), start, sizeof start - 1)) != NULL) {
+        next += sizeof start - 1;
+        explicit_bzero(next, strnlen(next, (size_t)(end - next)));
+    }
+}
+
+struct text_list agent_job_environment(const struct text_list *environment) {
+    struct text_list others = {0};
     for (size_t i = 0; i < environment->count; i++) {
-        if (!text_starts_with(environment->items[i], TOKEN_VARIABLE "=")) {
+        if (!text_starts_with(environment->items[i], AGENT_JOB_TOKEN_VARIABLE "=")) {
             text_list_add(&others, environment->items[i]);
         }
     }
@@ -36,9 +45,7 @@ int agent_job_run(const struct agent_program *program, const struct launch_confi
         log_sink_write_text(sink, line);
         free(line);
     }
-    struct text_list inherited = take_token_out(environment);
-    int status = agent_run_for(program, config, &inherited, sink);
-    text_list_clear(&inherited);
+    int status = agent_run_for(program, config, environment, sink);
     log_sink_free(sink);
     return status;
 }

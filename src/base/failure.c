@@ -41,6 +41,14 @@ const char *failure_code_name(enum failure_code code) {
     return "unknown";
 }
 
+/* glibc has it since 2.32. An older one lacks it, so the reference is weak. */
+extern const char *strerrordesc_np(int system_error) __attribute__((weak));
+
+const char *failure_system_words(int system_error) {
+    const char *words = strerrordesc_np == NULL ? NULL : strerrordesc_np(system_error);
+    return words != NULL ? words : strerror(system_error);
+}
+
 enum failure_code failure_set(
     struct failure *failure, enum failure_code code, const char *format, ...) {
     if (failure != NULL) {
@@ -66,7 +74,7 @@ enum failure_code failure_set_system(
         va_end(arguments);
         size_t used = strlen(failure->message);
         snprintf(failure->message + used, sizeof failure->message - used, ": %s%s",
-            strerror(system_error),
+            failure_system_words(system_error),
             system_error == EMFILE ? " (limit on open files, see ulimit -n)" : "");
         utf8_make_line_printable(failure->message);
     }

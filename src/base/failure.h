@@ -45,6 +45,10 @@ __attribute__((format(printf, 3, 4))) enum failure_code failure_set(
 __attribute__((format(printf, 3, 4))) enum failure_code failure_set_system(
     struct failure *failure, int system_error, const char *format, ...);
 
+/* The words for an errno, in English. Unlike strerror it takes no lock of libc's for translations:
+ * in a copy of a program with threads that may stay locked for ever. */
+const char *failure_system_words(int system_error);
+
 /* Puts "context: " in front of the message; returns the failure's code. */
 __attribute__((format(printf, 2, 3))) enum failure_code failure_wrap(
     struct failure *failure, const char *format, ...);

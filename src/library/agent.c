@@ -18,6 +18,8 @@
 #include "core/telling/run_result.h"
 #include "host/failure/error_file.h"
 #include "host/loop/abort_notice.h"
+#include "host/loop/clock.h"
+#include "host/network/name_lookup.h"
 #include "host/process/process_apart.h"
 #include "library/agent_reading.h"
 #include "library/agent_settings.h"
@@ -69,6 +71,7 @@ static int run_function(void *context, int fd) {
     const struct muster_agent_settings *settings = context;
     struct muster_return_value value = {NULL, 0};
     struct failure failure = {0};
+    agent_job_hide_token();
     int status = settings->function(settings->function_context, &value);
     if (status == 0 && worker_value_write(fd, (struct slice){value.data, value.length}, &failure) !=
                            FAILURE_NONE) {
@@ -110,8 +113,17 @@ static void write_last_words(struct text *out) {
     run_result_clear(&result);
 }
 
+/* What the copy of the program is to do, and what it has to know from before. */
+struct errand_apart {
+    struct agent_order *order;
+    struct clock_zone zone;
+};
+
+/* No thread of the program's is here, but what one of them had locked in libc stays locked. So the
+ * agent asks libc for no local time, no translation and no name, and changes no variable. */
 static int run_apart(void *context, int fd, int program) {
-    struct agent_order *order = context;
+    struct errand_apart *errand = context;
+    struct agent_order *order = errand->order;
     const struct agent_audience_settings audience = {.channel = fd, .program = program};
     const int descriptors[] = {fd, program};
     int status = EXIT_FAILURE;
@@ -119,6 +131,9 @@ static int run_apart(void *context, int fd, int program) {
     write_last_words(&last_words);
     abort_notice_install();
     abort_notice_tell(fd, text_string(&last_words));
+    agent_job_hide_token();
+    clock_zone_keep(&errand->zone);
+    name_lookup_use_getent();
     environ = order->environment.items;
     (void)!run_order(order, &audience, descriptors, &status, NULL, NULL);
     return status;
@@ -151,8 +166,10 @@ enum muster_error muster_agent_start(const struct muster_agent_settings *setting
     }
     error = check_descriptors(&order.settings, out_failure);
     struct muster_agent *agent = memory_allocate(sizeof *agent);
+    struct errand_apart errand = {.order = &order};
     const struct process_apart_settings apart = {
-        order.settings.stdout_fd, order.settings.stderr_fd, run_apart, &order};
+        order.settings.stdout_fd, order.settings.stderr_fd, run_apart, &errand};
+    clock_zone_learn(&errand.zone);
     if (error == MUSTER_OK &&
         process_apart_start(&apart, &agent->process, &failure) != FAILURE_NONE) {
         error = library_pass_on(out_failure, &failure);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_job.h"
 #include "base/memory.h"
 #include "library/library_failure.h"
 #include "library/library_settings.h"
@@ -206,6 +207,9 @@ static enum muster_error build(struct agent_order *order, struct muster_failure 
         error = set_program(order, failure);
     }
     text_list_clear(&arguments);
+    struct text_list inherited = agent_job_environment(&order->environment);
+    text_list_clear(&order->environment);
+    order->environment = inherited;
     return error;
 }
 

@@ -13,7 +13,7 @@
 struct agent_order {
     struct muster_agent_settings settings; /* callbacks, contexts, descriptors */
     struct launch_config config;
-    struct text_list environment;
+    struct text_list environment; /* of the workers */
 };
 
 /* Checks and copies `settings`. */

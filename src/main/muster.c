@@ -52,6 +52,13 @@ static int dispatch(
         puts("muster " MUSTER_VERSION);
         return EXIT_SUCCESS;
     }
+    if (text_equals(command, "help") && arguments->count > 0) {
+        fprintf(stderr,
+            "muster: error: 'muster help' takes no topic; write muster %s --help\n"
+            "usage: muster COMMAND [OPTION]…; muster --help shows every command\n",
+            arguments->items[0]);
+        return EXIT_STATUS_USAGE;
+    }
     if (text_equals(command, "--help") || text_equals(command, "-h") ||
         text_equals(command, "help")) {
         fputs(usage, stdout);

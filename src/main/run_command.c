@@ -12,11 +12,16 @@
 int run_command(
     const char *program, const struct text_list *arguments, const struct text_list *environment) {
     struct launch_options options;
+    struct text_list inherited;
     int status = EXIT_STATUS_USAGE;
     launch_options_parse(program, arguments, environment, &options);
     switch (options.outcome) {
     case OPTION_OUTCOME_VALUES:
-        status = agent_job_run(NULL, &options.config, environment);
+        agent_job_hide_token();
+        (void)unsetenv(AGENT_JOB_TOKEN_VARIABLE);
+        inherited = agent_job_environment(environment);
+        status = agent_job_run(NULL, &options.config, &inherited);
+        text_list_clear(&inherited);
         break;
     case OPTION_OUTCOME_PRINT:
         fputs(options.text, stdout);

@@ -77,6 +77,31 @@ def test_every_command_and_option_of_a_family_is_completed(complete, muster, fam
         assert set(complete(family, command, "--")) == options_in(muster.run([family, command, "--help"]).out), command
 
 
+def test_the_link_torchrun_is_completed_by_what_it_prints(muster, binary, scratch):
+    (scratch / "torchrun").symlink_to(binary)
+    ask = ASK.replace("_muster", "_torchrun; echo $?; _torchrun_completion")
+    words = [ROOT / "completions/torchrun.bash", scratch / "torchrun", "--max-re"]
+    result = muster.run(["-c", ask, "bash", *words], program=shutil.which("bash"))
+    assert (result.out.split(), result.err) == (["124", "--max-restarts"], ""), result  # 124: ask again
+
+
+@pytest.mark.parametrize("name, words, expected", [
+    ("muster", "muster ru", ["run"]),
+    ("muster", "muster run --max-re", ["--max-restarts"]),
+    ("muster", "muster store watch --ch", ["--changes"]),
+    ("torchrun", "torchrun --max-re", ["--max-restarts"]),
+])
+def test_words_that_may_follow_in_fish(muster, binary, scratch, name, words, expected):
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is missing")
+    for link in ("muster", "torchrun"):
+        (scratch / link).symlink_to(binary)
+    result = muster.run(["-c", f"source {ROOT}/completions/{name}.fish; complete -C '{words}'"], program=fish,
+                        env={"PATH": f"{scratch}:/usr/bin:/bin", "HOME": str(scratch)})
+    assert result.out.split() == expected, result
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_what_is_printed_for_a_shell_has_every_option_of_a_run(muster, shell):
     printed = muster.run(["run", "--print-completion", shell]).out

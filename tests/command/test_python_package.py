@@ -141,6 +141,33 @@ if __name__ == "__main__":
     assert sorted(result.out.splitlines()) == [f"{rank} 2 3 ['--lr', '0.1']" for rank in range(2)], result
 
 
+def test_the_module_that_is_replaced_may_be_the_one_that_is_named(muster, binary, scratch):
+    """runpy would execute its file anew, with the functions that it has itself."""
+    site = package_beside_torch(scratch, binary)
+    (site / "torch/distributed/run.py").write_text("print('not replaced')\n")
+    for script, status in (("echo worker", 0), ("exit 3", 1)):
+        words = ["-m", "muster.replace_torchrun", "torch.distributed.run", "--no-python", "/bin/sh", "-c", script]
+        result = muster.run(words, program=sys.executable, env={"PYTHONPATH": site})
+        assert (result.status, result.out) == (status, "worker\n" if status == 0 else ""), result
+        assert "replace_torchrun:" not in result.err, result
+
+
+def test_what_is_not_launched_by_muster_is_said(muster, binary, scratch):
+    site = package_beside_torch(scratch, binary)
+    (site / "torch/distributed/launcher").mkdir()
+    (site / "torch/distributed/launcher/__init__.py").touch()
+    (site / "torch/distributed/launcher/api.py").write_text("def launch_agent(*words): print('by PyTorch', *words)\n")
+    (site / "torch/distributed/run.py").write_text("import torch.distributed.launcher.api\ndef main(args): pass\nrun = main\n")
+    (site / "below.py").write_text("from torch.distributed.launcher import api\napi.launch_agent('job')\n")
+    (site / "nothing.py").write_text("import sys\nprint('other things')\nsys.exit(int(sys.argv[1]))\n")
+    for words, out, said in ((["below"], "by PyTorch job\n", "launched by PyTorch's agent, not by Muster"),
+                             (["nothing", "0"], "other things\n", "was not launched by Muster"),
+                             (["nothing", "7"], "other things\n", None)):
+        result = muster.run(["-m", "muster.replace_torchrun", *words], program=sys.executable, env={"PYTHONPATH": site})
+        assert (result.status, result.out) == (7 if said is None else 0, out), result
+        assert result.err.count("muster.replace_torchrun: ") == (said is not None) and (said or "") in result.err, result
+
+
 def test_a_module_to_run_must_be_named(muster, binary, scratch):
     result = muster.run(["-m", "muster.replace_torchrun"], program=sys.executable,
                         env={"PYTHONPATH": install_package(scratch, binary)})

@@ -205,6 +205,31 @@ except KeyboardInterrupt:
     assert (end.status, end.out) == (0, "waiting\ninterrupted\n"), end
 
 
+def test_control_c_while_an_answer_is_taken_is_raised(muster):
+    """The signal comes inside of what C calls back, where ctypes shows an exception and goes on."""
+    script = muster.script("taken.py", """
+import signal
+from muster import store
+at = store.TCPStore("127.0.0.1", 0, is_master=True)
+take = store._Answer._take
+def interrupted(answer, *arguments):
+    signal.raise_signal(signal.SIGINT)
+    take(answer, *arguments)
+for when in range(3):
+    store._Answer._take = interrupted
+    try:
+        at.set("key", str(when))
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted")
+    store._Answer._take = take
+    print(at.get("key").decode())
+""")
+    end = muster.run([script], program=sys.executable, env=environment())
+    assert (end.status, end.out) == (0, "".join(f"interrupted\n{each}\n" for each in range(3))), end
+    assert "Exception ignored" not in end.err, end
+
+
 def test_without_the_library_it_says_what_to_install(muster):
     end = muster.run(["-c", "import muster.store\nmuster.store.FileStore('x')"], program=sys.executable,
                      env={**environment(), "MUSTER_LIBRARY": "/nowhere/libmuster.so.0"})

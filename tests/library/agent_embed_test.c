@@ -4,11 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "library/agent_fixture.h"
 #include "library/process_look.h"
@@ -146,6 +150,85 @@ static void program_may_have_threads(void **state) {
     tear_down(&fixture);
 }
 
+/* Threads that take libc's own locks again and again: of time zones, names and translations. */
+static atomic_bool is_over;
+
+static void *ask_for_time(void *context) {
+    struct tm local;
+    for (time_t moment = 0; !atomic_load(&is_over); moment++) {
+        localtime_r(&moment, &local);
+    }
+    return context;
+}
+
+static void *ask_for_names(void *context) {
+    while (!atomic_load(&is_over)) {
+        struct addrinfo *found = NULL;
+        if (getaddrinfo("localhost", NULL, NULL, &found) == 0) {
+            freeaddrinfo(found);
+        }
+    }
+    return context;
+}
+
+static void *change_the_locale(void *context) {
+    while (!atomic_load(&is_over)) {
+        setlocale(LC_MESSAGES, "C.UTF-8");
+        setlocale(LC_MESSAGES, "C");
+    }
+    return context;
+}
+
+/* An agent that starts while a thread holds such a lock would wait for it for ever, at the first
+ * line of its log. */
+static void locks_of_the_programs_threads_are_not_asked_for(void **state) {
+    static void *(*const busy[])(void *) = {ask_for_time, ask_for_names, change_the_locale};
+    pthread_t threads[sizeof busy / sizeof *busy];
+    (void)state;
+    for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, busy[i], NULL), 0);
+    }
+    for (int i = 0; i < 12; i++) {
+        struct fixture fixture;
+        set_up(&fixture, 1, "exit 3");
+        start(&fixture);
+        assert_int_equal(wait_for_end(&fixture)->failures[0].exitcode, 3);
+        tear_down(&fixture);
+    }
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static int has_no_token(void *context, struct muster_return_value *out_value) {
+    (void)context;
+    (void)out_value;
+    return getenv("MUSTER_JOB_TOKEN") == NULL && getenv("RANK") != NULL ? 0 : 1;
+}
+
+/* The agent has the token, its workers do not, and the program's variables stay as they are. */
+static void programs_with_a_token_keep_it_to_themselves(void **state) {
+    static const char token[] = "of a program with an agent";
+    (void)state;
+    setenv("MUSTER_JOB_TOKEN", token, 1);
+    for (int i = 0; i < 4; i++) {
+        struct fixture fixture;
+        if (i % 2 == 0) {
+            set_up(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\"");
+        } else {
+            set_up_function(&fixture, 1, has_no_token);
+        }
+        fixture.settings.env = NULL;
+        fixture.settings.options = (const char *const[]){"--standalone", "--auth=token", NULL};
+        start(&fixture);
+        assert_int_equal(wait_for_end(&fixture)->state, MUSTER_WORKER_STATE_SUCCEEDED);
+        assert_string_equal(getenv("MUSTER_JOB_TOKEN"), token);
+        tear_down(&fixture);
+    }
+    unsetenv("MUSTER_JOB_TOKEN");
+}
+
 static void output_goes_where_it_is_wanted(void **state) {
     struct fixture fixture;
     char said[256];
@@ -265,6 +348,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(program_that_ignores_its_children_can_have_agents),
     cmocka_unit_test(two_agents_of_one_program_are_apart),
     cmocka_unit_test(program_may_have_threads),
+    cmocka_unit_test(locks_of_the_programs_threads_are_not_asked_for),
+    cmocka_unit_test(programs_with_a_token_keep_it_to_themselves),
     cmocka_unit_test(output_goes_where_it_is_wanted),
     cmocka_unit_test(agent_is_stopped_from_inside_a_callback),
     cmocka_unit_test(agent_is_freed_from_inside_a_callback),

@@ -74,6 +74,25 @@ static bool was_stopped(const struct fixture *fixture, int status) {
     return status == 1;
 }
 
+/* The first one leaves the token where the second one looks for it. */
+static bool has_the_token_again(const struct fixture *fixture, int status) {
+    int again = -1;
+    return status == 0 && text_equals(getenv("MUSTER_JOB_TOKEN"), "of a program that runs two") &&
+           muster_agent_run(&fixture->settings, &again, NULL) == MUSTER_OK && again == 0;
+}
+
+static void two_jobs_of_one_process_have_one_token(void **state) {
+    struct fixture fixture;
+    (void)state;
+    setenv("MUSTER_JOB_TOKEN", "of a program that runs two", 1);
+    set_up(&fixture, 1, "test -z \"$MUSTER_JOB_TOKEN\"");
+    fixture.settings.env = NULL;
+    fixture.settings.options = (const char *const[]){"--standalone", "--auth=token", NULL};
+    run_in_a_child(&fixture, has_the_token_again);
+    unsetenv("MUSTER_JOB_TOKEN");
+    tear_down(&fixture);
+}
+
 static void signals_are_the_agents(void **state) {
     struct fixture fixture;
     (void)state;
@@ -110,6 +129,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(job_is_run_and_told_of),
     cmocka_unit_test(failure_is_the_exit_status),
     cmocka_unit_test(further_options_hold),
+    cmocka_unit_test(two_jobs_of_one_process_have_one_token),
     cmocka_unit_test(signals_are_the_agents),
     cmocka_unit_test(function_inherits_what_the_program_has_open),
 };

@@ -10,6 +10,7 @@
 #include "core/failure/failure_report.h"
 #include "core/workers/worker_command.h"
 #include "host/failure/error_file.h"
+#include "host/loop/clock.h"
 #include "host/loop/errands.h"
 #include "wire/failure/error_file_json.h"
 
@@ -19,9 +20,7 @@
 #define DISK_PATIENCE_SECONDS 5
 
 static struct failure_report_time break_down(int64_t seconds) {
-    time_t moment = (time_t)seconds;
-    struct tm local;
-    localtime_r(&moment, &local);
+    struct tm local = clock_local_time(seconds);
     return (struct failure_report_time){local.tm_year + 1900, local.tm_mon + 1, local.tm_mday,
         local.tm_hour, local.tm_min, local.tm_sec};
 }

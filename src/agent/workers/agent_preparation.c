@@ -2,6 +2,7 @@
 #include "agent/workers/agent_preparation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "core/workers/log_plan.h"
 #include "host/machine/gpu_inventory.h"
 #include "host/network/local_address.h"
@@ -18,6 +20,8 @@
 
 /* How long the disk of the script, of PATH or of the log directory may take. */
 #define DISK_PATIENCE_SECONDS 30
+/* How much of a script's first line is looked at. */
+#define FIRST_LINE_MAXIMUM 127
 
 /* Of launchers within launchers; longer ones are left out. */
 #define OUTER_MARK_MAXIMUM 512
@@ -96,6 +100,55 @@ static enum failure_code plan_cpus(const struct launch_config *config,
     return code;
 }
 
+/* "7", "-1,7": the ranks that no worker of this node has. */
+static void list_foreign_ranks(const int *ranks, size_t count, int workers, struct text *out) {
+    for (size_t i = 0; i < count; i++) {
+        if (ranks[i] < 0 || ranks[i] >= workers) {
+            text_append_format(out, "%s%d", out->length > 0 ? "," : "", ranks[i]);
+        }
+    }
+}
+
+static void list_foreign_streams(
+    const struct launch_streams *streams, int workers, struct text *out) {
+    for (size_t i = (size_t)workers; i < streams->rank_count; i++) {
+        if (streams->by_rank[i] >= 0) {
+            text_append_format(out, "%s%zu", out->length > 0 ? "," : "", i);
+        }
+    }
+}
+
+/* An option that names local ranks which this node does not have does nothing for them. */
+static void doubt_ranks(const struct launch_config *config, struct agent_preparation *preparation) {
+    static const char *const options[] = {"--local-ranks-filter", "--redirects", "--tee"};
+    struct text found[sizeof options / sizeof *options] = {{0}};
+    int workers = preparation->worker_count;
+    list_foreign_ranks(
+        config->local_ranks_filter, config->local_ranks_filter_count, workers, &found[0]);
+    list_foreign_streams(&config->redirects, workers, &found[1]);
+    list_foreign_streams(&config->tee, workers, &found[2]);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (found[i].length > 0) {
+            text_list_add_taken(&preparation->warnings,
+                text_format("%s names local rank %s, and the workers of this node are 0 to %d",
+                    options[i], text_string(&found[i]), workers - 1));
+        }
+        text_clear(&found[i]);
+    }
+}
+
+/* Under Slurm nobody may have asked for it. */
+static void tell_of_cpus(const struct launch_config *config, const struct gpu_inventory *gpus,
+    struct agent_preparation *preparation) {
+    if (config->worker_count_kind == LAUNCH_COUNT_AUTO && config->is_signalled_by_slurm &&
+        gpus->pci_addresses.count == 0) {
+        text_list_add_taken(&preparation->warnings,
+            text_format("no GPU is here: %d workers, one for each CPU that this process may use "
+                        "(--nproc-per-node says another number)",
+                preparation->worker_count));
+    }
+}
+
 /* Devices are looked for only where they matter: NVML takes its time. */
 static enum failure_code prepare_devices(const struct launch_config *config,
     struct agent_preparation *preparation, struct failure *failure) {
@@ -110,6 +163,10 @@ static enum failure_code prepare_devices(const struct launch_config *config,
     }
     if (code == FAILURE_NONE && config->numa_binding != LAUNCH_NUMA_NONE) {
         code = plan_cpus(config, &gpus, preparation, failure);
+    }
+    if (code == FAILURE_NONE) {
+        doubt_ranks(config, preparation);
+        tell_of_cpus(config, &gpus, preparation);
     }
     gpu_inventory_clear(&gpus);
     return code;
@@ -143,6 +200,7 @@ struct look {
     char *script;     /* NULL: none is looked for */
     char *python;     /* the interpreter, or NULL */
     int script_error; /* an errno, or 0 */
+    char beginning[FIRST_LINE_MAXIMUM + 1]; /* of the script */
 };
 
 static void free_look(void *subject) {
@@ -153,6 +211,19 @@ static void free_look(void *subject) {
     free(look);
 }
 
+/* Only of a file: a pipe is for the interpreter to read. */
+static void read_beginning(struct look *look) {
+    struct stat status;
+    int fd = open(look->script, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+        ssize_t length = pread(fd, look->beginning, FIRST_LINE_MAXIMUM, 0);
+        look->beginning[length < 0 ? 0 : length] = '\0';
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
 static void run_look(void *subject) {
     struct look *look = subject;
     look->python = find_on_path(look->path, "python3");
@@ -161,6 +232,8 @@ static void run_look(void *subject) {
     }
     if (look->script != NULL && access(look->script, R_OK) != 0) {
         look->script_error = errno;
+    } else if (look->script != NULL) {
+        read_beginning(look);
     }
 }
 
@@ -183,6 +256,36 @@ static bool needs_python(const struct launch_config *config) {
     return config->entry != LAUNCH_ENTRY_PROGRAM && config->python == NULL;
 }
 
+/* What runs Python scripts, as a first line names it. */
+static bool is_for_python(const char *line) {
+    static const char *const runners[] = {"python", "pypy", "/uv", " uv", "pixi", "hatch", "pipx"};
+    for (size_t i = 0; i < sizeof runners / sizeof *runners; i++) {
+        if (strstr(line, runners[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* It is tried all the same: Python runs an archive behind any beginning. */
+static void doubt_script(
+    const struct launch_config *config, struct look *look, struct agent_preparation *preparation) {
+    char *line = look->beginning;
+    line[strcspn(line, "\r\n")] = '\0';
+    if (text_starts_with(line, "\177ELF")) {
+        text_list_add_taken(&preparation->warnings,
+            text_format("%s is a compiled program, and Python is to run it as a script; give "
+                        "--no-python for a program of another kind",
+                config->script));
+    } else if (text_starts_with(line, "#!") && !is_for_python(line)) {
+        utf8_make_line_printable(line);
+        text_list_add_taken(&preparation->warnings,
+            text_format("%s begins with %s, and Python is to run it as a script; give --no-python "
+                        "for a program of another kind",
+                config->script, line));
+    }
+}
+
 static enum failure_code judge_look(const struct launch_config *config, struct look *look,
     struct agent_preparation *preparation, struct failure *failure) {
     if (look->python == NULL) {
@@ -195,6 +298,7 @@ static enum failure_code judge_look(const struct launch_config *config, struct l
             "cannot read the training script '%s' (-m runs a module, --no-python a program)",
             config->script);
     }
+    doubt_script(config, look, preparation);
     preparation->python = look->python;
     look->python = NULL;
     return FAILURE_NONE;
@@ -310,5 +414,6 @@ void agent_preparation_clear(struct agent_preparation *preparation) {
     free(preparation->master_address);
     cpu_plan_clear(&preparation->cpus);
     log_directory_clear(&preparation->logs);
+    text_list_clear(&preparation->warnings);
     *preparation = (struct agent_preparation){0};
 }

@@ -2,6 +2,7 @@
 #include "host/failure/hang_evidence.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "host/failure/hang_evidence_threads.h"
 #include "host/failure/hang_evidence_tool.h"
 #include "host/failure/hang_report.h"
+#include "host/loop/clock.h"
 #include "host/loop/file_end.h"
 #include "host/process/process_table.h"
 
@@ -32,16 +34,14 @@ static void publish_summary(const struct look *look) {
 /* The heading has microseconds, because benchmarks compare it with the deadline. */
 static void write_heading(struct hang_report *report, const struct hang_evidence_request *request) {
     struct timespec now;
-    struct tm local;
-    char words[64] = "";
-    char zone[16] = "";
     clock_gettime(CLOCK_REALTIME, &now);
-    if (localtime_r(&now.tv_sec, &local) != NULL) {
-        strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S", &local);
-        strftime(zone, sizeof zone, "%z", &local);
-    }
-    text_append_format(&report->text, "=== process %d before it is ended, %s.%06ld %s: %s\n",
-        (int)request->pid, words, now.tv_nsec / 1000, zone, request->reason);
+    struct tm local = clock_local_time((int64_t)now.tv_sec);
+    long east = labs(local.tm_gmtoff) / 60;
+    text_append_format(&report->text,
+        "=== process %d before it is ended, %d-%02d-%02d %02d:%02d:%02d.%06ld %c%02ld%02ld: %s\n",
+        (int)request->pid, local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour,
+        local.tm_min, local.tm_sec, now.tv_nsec / 1000, local.tm_gmtoff < 0 ? '-' : '+', east / 60,
+        east % 60, request->reason);
 }
 
 /* The last lines of its output files. */

@@ -199,8 +199,8 @@ static bool wait_for_answer(const struct asking *asking) {
 static bool ask(struct asking *asking) {
     asking->start = file_size(asking);
     if (syscall(SYS_tgkill, asking->pid, asking->thread, asking->dump->signal) != 0) {
-        text_append_format(
-            &asking->report->text, "  Python was not asked for its stacks: %s\n", strerror(errno));
+        text_append_format(&asking->report->text, "  Python was not asked for its stacks: %s\n",
+            failure_system_words(errno));
         return false;
     }
     return true;

@@ -80,7 +80,8 @@ bool hang_report_read(const char *path, size_t ceiling, struct bytes *out_bytes)
 
 void hang_report_append_error(struct hang_report *report, const char *what, int error) {
     bool is_forbidden = error == EACCES || error == EPERM;
-    text_append_format(&report->text, "  %s cannot be read: %s%s\n", what, strerror(error),
+    text_append_format(&report->text, "  %s cannot be read: %s%s\n", what,
+        failure_system_words(error),
         is_forbidden
             ? " (the agent may not look into this process: it runs as another user, is not "
               "dumpable, or kernel.yama.ptrace_scope forbids it)"

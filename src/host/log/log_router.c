@@ -102,9 +102,10 @@ static void console_failed(void *context, int system_error, bool is_closed) {
     const struct router_console *console = context;
     if (is_closed) {
         warn(console->router, "%s is closed (%s): nothing more is shown there", console->name,
-            strerror(system_error));
+            failure_system_words(system_error));
     } else {
-        warn(console->router, "cannot write to %s: %s", console->name, strerror(system_error));
+        warn(console->router, "cannot write to %s: %s", console->name,
+            failure_system_words(system_error));
     }
 }
 
@@ -181,7 +182,7 @@ static void notice_disk(struct log_router *router, const struct log_file *file) 
         warn(router,
             "cannot write the log file %s: %s; the workers go on, and what the disk does not take "
             "is missing there",
-            file->path, strerror(file->system_error));
+            file->path, failure_system_words(file->system_error));
     }
 }
 
@@ -200,7 +201,7 @@ static void report_disk_loss(struct log_router *router) {
     struct disk_loss *loss = &router->loss;
     if (loss->files > 0) {
         warn(router, "%" PRIu64 " bytes are missing in %zu log files, the first of them %s: %s",
-            loss->bytes, loss->files, loss->first_path, strerror(loss->system_error));
+            loss->bytes, loss->files, loss->first_path, failure_system_words(loss->system_error));
     }
     free(loss->first_path);
     *loss = (struct disk_loss){0};

@@ -69,7 +69,7 @@ int shared_place_open(const char *path, int flags, struct failure *failure) {
         if (fd >= 0 || !has_changed) {
             if (fd < 0) {
                 int error = errno;
-                (void)failure_set(failure, FAILURE_SYSTEM, "%s", strerror(error));
+                (void)failure_set(failure, FAILURE_SYSTEM, "%s", failure_system_words(error));
                 failure->system_error = error;
             }
             return fd;

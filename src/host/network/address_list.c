@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 /* The maximum number of addresses of one name or one machine. */
@@ -53,35 +54,21 @@ static void add(struct address_list *list, const struct sockaddr *address) {
 
 static struct address_list look_up(const char *name, int flags, char **out_canonical_name) {
     struct address_list list = {0};
-    const struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
-    struct addrinfo *results = NULL;
-    bool is_known = tcp_address_look_up(name, NULL, &hints, &results) == 0;
+    struct name_addresses found = {0};
+    (void)!name_lookup_addresses(name, flags, &found);
+    for (size_t i = 0; i < found.count; i++) {
+        add(&list, &found.items[i].any);
+    }
     if (out_canonical_name != NULL) {
-        const char *canonical =
-            is_known && results->ai_canonname != NULL ? results->ai_canonname : name;
-        *out_canonical_name = is_known ? memory_duplicate_string(canonical) : NULL;
+        *out_canonical_name = found.canonical_name;
+        found.canonical_name = NULL;
     }
-    if (is_known) {
-        for (const struct addrinfo *result = results; result != NULL; result = result->ai_next) {
-            add(&list, result->ai_addr);
-        }
-        freeaddrinfo(results);
-    }
+    name_addresses_clear(&found);
     return list;
 }
 
 struct address_list address_list_of_name(const char *name, char **out_canonical_name) {
     return look_up(name, out_canonical_name != NULL ? AI_CANONNAME : 0, out_canonical_name);
-}
-
-bool address_list_is_localhost_known(void) {
-    struct addrinfo *results = NULL;
-    bool is_known = getaddrinfo("localhost", NULL, NULL, &results) == 0;
-    if (is_known) {
-        freeaddrinfo(results);
-    }
-    return is_known;
 }
 
 struct address_list address_list_of_address(const char *text) {

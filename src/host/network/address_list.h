@@ -25,10 +25,6 @@ void address_list_clear(struct address_list *list);
  * NULL if it is not wanted. */
 struct address_list address_list_of_name(const char *name, char **out_canonical_name);
 
-/* Whether the resolver knows `localhost`: other programs, such as workers, can use the name then.
- * In a bare container it may not. (address_list_of_name knows it always.) */
-bool address_list_is_localhost_known(void);
-
 /* An address as text; empty when the text is a name. The resolver is not asked. */
 struct address_list address_list_of_address(const char *text);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +12,7 @@
 #include "base/memory.h"
 #include "core/rendezvous/address_choice.h"
 #include "host/network/address_list.h"
-
-#define LOOKUP_BUFFER_FIRST ((size_t)1024)
-#define LOOKUP_BUFFER_CEILING ((size_t)65536)
+#include "host/network/name_lookup.h"
 
 /* The facts from which core/address_choice chooses. */
 struct names_and_addresses {
@@ -38,24 +35,12 @@ enum failure_code local_address_host_name(char **out_name, struct failure *failu
 /* Reverse lookup: the name that Python's rule chooses among the names of an address, or `host_name`
  * when there is none. The caller frees the result. */
 static char *name_of_address(const char *host_name, const struct network_address *address) {
-    char *name = NULL;
-    char *buffer = NULL;
-    for (size_t size = LOOKUP_BUFFER_FIRST; name == NULL; size *= 2) {
-        buffer = memory_reallocate(buffer, size);
-        struct hostent entry;
-        struct hostent *found = NULL;
-        int lookup_error;
-        int error = gethostbyaddr_r(address->bytes, address->is_ipv6 ? 16 : 4,
-            address->is_ipv6 ? AF_INET6 : AF_INET, &entry, buffer, size, &found, &lookup_error);
-        if (error == ERANGE && size < LOOKUP_BUFFER_CEILING) {
-            continue;
-        }
-        bool is_found = error == 0 && found != NULL;
-        name = memory_duplicate_string(
-            address_choice_qualified_name(host_name, is_found ? found->h_name : NULL,
-                is_found ? (const char *const *)found->h_aliases : NULL));
-    }
-    free(buffer);
+    struct text_list names = {0};
+    name_lookup_names(address->bytes, address->is_ipv6, &names);
+    bool is_found = names.count > 0;
+    char *name = memory_duplicate_string(address_choice_qualified_name(host_name,
+        is_found ? names.items[0] : NULL, is_found ? (const char *const *)names.items + 1 : NULL));
+    text_list_clear(&names);
     return name;
 }
 
@@ -109,7 +94,7 @@ static enum failure_code choose(
             .name_address_count = found.name_addresses.count,
             .local_addresses = found.local_addresses.items,
             .local_address_count = found.local_addresses.count,
-            .lacks_localhost = !address_list_is_localhost_known(),
+            .lacks_localhost = !name_lookup_knows_localhost(),
         };
         struct text chosen = {0};
         choice(&candidates, &chosen);

@@ -3,12 +3,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "host/network/name_lookup.h"
 
 int tcp_address_port(const union tcp_address *address) {
     switch (address->any.sa_family) {
@@ -18,6 +20,14 @@ int tcp_address_port(const union tcp_address *address) {
         return ntohs(address->ipv6.sin6_port);
     default:
         return 0;
+    }
+}
+
+void tcp_address_set_port(union tcp_address *address, int port) {
+    if (address->any.sa_family == AF_INET6) {
+        address->ipv6.sin6_port = htons((uint16_t)port);
+    } else {
+        address->ipv4.sin_port = htons((uint16_t)port);
     }
 }
 
@@ -112,44 +122,23 @@ void tcp_address_describe(
         has_colons ? "]" : "", tcp_address_port(address));
 }
 
-static bool is_name_of_loopback(const char *host) {
-    return host != NULL &&
-           (strcasecmp(host, "localhost") == 0 || strcasecmp(host, "localhost.") == 0);
-}
-
-int tcp_address_look_up(const char *host, const char *service, const struct addrinfo *hints,
-    struct addrinfo **out_found) {
-    int status = getaddrinfo(host, service, hints, out_found);
-    if (status == 0 || !is_name_of_loopback(host) || (hints->ai_flags & AI_NUMERICHOST) != 0) {
-        return status;
-    }
-    struct addrinfo loopback = *hints;
-    loopback.ai_flags &= ~(AI_PASSIVE | AI_CANONNAME);
-    int other = getaddrinfo(NULL, service != NULL ? service : "0", &loopback, out_found);
-    return other == 0 ? 0 : status;
-}
-
 enum failure_code tcp_address_resolve(const char *host, int port, union tcp_address *out_addresses,
     size_t most, size_t *out_count, struct failure *failure) {
-    char service[12];
-    snprintf(service, sizeof service, "%d", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    int status = tcp_address_look_up(host, service, &hints, &found);
+    struct name_addresses found = {0};
+    int status = name_lookup_addresses(host, 0, &found);
     if (status == EAI_SYSTEM) {
         return failure_set_system(failure, errno, "host \"%s\" cannot be looked up", host);
     }
     if (status != 0) {
-        return failure_set(
-            failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host, gai_strerror(status));
+        return failure_set(failure, FAILURE_SYSTEM, "host \"%s\" is not known: %s", host,
+            name_lookup_words(status));
     }
-    size_t count = 0;
-    for (const struct addrinfo *each = found; each != NULL && count < most; each = each->ai_next) {
-        if (each->ai_addrlen <= sizeof *out_addresses) {
-            memcpy(&out_addresses[count++], each->ai_addr, each->ai_addrlen);
-        }
+    size_t count = found.count < most ? found.count : most;
+    for (size_t i = 0; i < count; i++) {
+        out_addresses[i] = found.items[i];
+        tcp_address_set_port(&out_addresses[i], port);
     }
-    freeaddrinfo(found);
+    name_addresses_clear(&found);
     *out_count = count;
     return FAILURE_NONE;
 }

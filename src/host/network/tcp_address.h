@@ -3,7 +3,6 @@
 #ifndef MUSTER_HOST_NETWORK_TCP_ADDRESS_H
 #define MUSTER_HOST_NETWORK_TCP_ADDRESS_H
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +21,7 @@ union tcp_address {
 
 /* The port in host byte order; 0 for an address of another family. */
 int tcp_address_port(const union tcp_address *address);
+void tcp_address_set_port(union tcp_address *address, int port);
 
 /* The host, without the port: an IPv4 address in the form of IPv6, so that families compare. */
 #define TCP_ADDRESS_HOST_BYTES 16
@@ -58,11 +58,6 @@ void tcp_address_describe(
  * link-local address needs the name of a network. */
 bool tcp_address_write_numeric(
     const union tcp_address *address, char out_text[static INET6_ADDRSTRLEN]);
-
-/* getaddrinfo, which also knows `localhost` where neither /etc/hosts nor a name server does, as in
- * a bare container. Its results and statuses; freeaddrinfo() ends what is found. */
-int tcp_address_look_up(const char *host, const char *service, const struct addrinfo *hints,
-    struct addrinfo **out_found);
 
 /* Finds the addresses of a host (a name, an IPv4 address, or an IPv6 address without brackets), the
  * best first, and writes at most `most` of them. FAILURE_SYSTEM when the name is not known (now).

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -11,10 +10,10 @@
 #include <unistd.h>
 
 #include "host/loop/random_seed.h"
+#include "host/network/name_lookup.h"
 #include "host/network/tcp_address.h"
 
 #define MAXIMUM_PORT 65535
-#define PORT_TEXT_SIZE 12
 #define LISTEN_ATTEMPTS 20
 #define PAUSE_MAXIMUM_NANOSECONDS 4000000
 
@@ -109,20 +108,20 @@ static enum failure_code open_everywhere(int port, int *out_fd, struct failure *
 
 static enum failure_code open_on_host(
     const char *host, int port, int *out_fd, struct failure *failure) {
-    char service[PORT_TEXT_SIZE];
-    snprintf(service, sizeof service, "%d", port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    int status = tcp_address_look_up(host, service, &hints, &found);
+    struct name_addresses found = {0};
+    int status = name_lookup_addresses(host, 0, &found);
     if (status != 0) {
-        return failure_set(
-            failure, FAILURE_INVALID, "cannot listen on \"%s\": %s", host, gai_strerror(status));
+        return failure_set(failure, FAILURE_INVALID, "cannot listen on \"%s\": %s", host,
+            name_lookup_words(status));
     }
     int fd = -EADDRNOTAVAIL;
-    for (const struct addrinfo *each = found; each != NULL && fd < 0; each = each->ai_next) {
-        fd = listen_on(each->ai_addr, each->ai_addrlen, false);
+    for (size_t i = 0; i < found.count && fd < 0; i++) {
+        union tcp_address *one = &found.items[i];
+        tcp_address_set_port(one, port);
+        fd = listen_on(
+            &one->any, one->any.sa_family == AF_INET6 ? sizeof one->ipv6 : sizeof one->ipv4, false);
     }
-    freeaddrinfo(found);
+    name_addresses_clear(&found);
     if (fd < 0) {
         return describe_bind_failure(failure, -fd, host, port);
     }

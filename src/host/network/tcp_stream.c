@@ -105,7 +105,7 @@ static void end(struct tcp_stream *stream, const struct failure *failure) {
 
 static void end_by_error(struct tcp_stream *stream, int error) {
     struct failure failure = {0};
-    failure_set(&failure, FAILURE_DISCONNECTED, "%s", strerror(error));
+    failure_set(&failure, FAILURE_DISCONNECTED, "%s", failure_system_words(error));
     failure.system_error = error;
     end(stream, &failure);
 }

@@ -124,7 +124,7 @@ enum failure_code spawn_failure_set(struct failure *failure, const struct spawn_
     if (report->stage == SPAWN_STAGE_EXECUTE) {
         text_append_format(&message, " '%s'", program);
     }
-    text_append_format(&message, ": %s", strerror(report->system_error));
+    text_append_format(&message, ": %s", failure_system_words(report->system_error));
     if (report->stage == SPAWN_STAGE_EXECUTE) {
         explain_execution(report->system_error, program, candidates, &message);
     }
@@ -135,7 +135,7 @@ enum failure_code spawn_failure_set(struct failure *failure, const struct spawn_
 
 enum failure_code spawn_failure_set_early(struct failure *failure, int system_error) {
     struct text message = {0};
-    text_append_format(&message, "cannot start a process: %s", strerror(system_error));
+    text_append_format(&message, "cannot start a process: %s", failure_system_words(system_error));
     if (system_error == EAGAIN) {
         text_append(
             &message, " (limit on processes, see ulimit -u and the pids.max of the control group)");

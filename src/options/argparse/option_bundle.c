@@ -78,14 +78,15 @@ static void read_matched(const struct option_table *table, const struct text_lis
 }
 
 void option_bundle_read(const struct option_table *table, const struct text_list *arguments,
-    const char *pattern, size_t position, struct option_bundle *out_bundle) {
+    const char *pattern, size_t position, bool is_to_the_letter, struct option_bundle *out_bundle) {
     const char *argument = arguments->items[position];
     *out_bundle = (struct option_bundle){.valued = table->definition_count,
         .mistaken = table->definition_count,
         .end = position + 1};
     struct option_match match;
     struct text names = {0};
-    if (option_match_find(table, argument, &match, &names) > 1) {
+    bool is_one = option_match_find(table, argument, &match, &names) == 1;
+    if (!is_one && (is_to_the_letter || !match.is_one_option)) {
         text_append_format(&out_bundle->mistake, "ambiguous option: %s could match %s", argument,
             text_string(&names));
     } else if (match.index == table->definition_count) {

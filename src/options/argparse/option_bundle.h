@@ -5,6 +5,7 @@
 #ifndef MUSTER_OPTIONS_ARGPARSE_OPTION_BUNDLE_H
 #define MUSTER_OPTIONS_ARGPARSE_OPTION_BUNDLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -24,9 +25,10 @@ struct option_bundle {
 };
 
 /* Reads the option at `position`. `pattern` has a letter for each argument: 'O' an option, '-' the
- * first "--", 'A' any other. The caller clears the bundle. */
+ * first "--", 'A' any other. To the letter, as argparse does, a prefix of two spellings of one
+ * option is ambiguous; otherwise it means the option. The caller clears the bundle. */
 void option_bundle_read(const struct option_table *table, const struct text_list *arguments,
-    const char *pattern, size_t position, struct option_bundle *out_bundle);
+    const char *pattern, size_t position, bool is_to_the_letter, struct option_bundle *out_bundle);
 void option_bundle_clear(struct option_bundle *bundle);
 
 #endif

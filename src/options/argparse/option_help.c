@@ -240,19 +240,79 @@ static void append_section(struct text *out, const struct option_table *table, b
     }
 }
 
-void option_help_hint(const struct option_table *table, const char *program, struct text *out) {
+static bool is_in_group(
+    const struct option_group *group, const struct option_definition *definition) {
+    for (const char *const *name = group->destinations; *name != NULL; name++) {
+        if (text_equals(*name, definition->destination)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in_any_group(
+    const struct option_table *table, const struct option_definition *definition) {
+    for (const struct option_group *group = table->groups; group->heading != NULL; group++) {
+        if (is_in_group(group, definition)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The options of one group, or, without one, those of none. */
+static void append_group(struct text *out, const struct option_table *table,
+    const struct option_group *group, size_t columns) {
+    bool is_empty = true;
+    for (size_t i = 0; i < table->definition_count; i++) {
+        const struct option_definition *definition = &table->definitions[i];
+        bool is_here =
+            group != NULL ? is_in_group(group, definition) : !is_in_any_group(table, definition);
+        if (!is_here || option_is_positional(definition)) {
+            continue;
+        }
+        if (is_empty) {
+            text_append_format(out, "\n%s:\n", group != NULL ? group->heading : "further options");
+            is_empty = false;
+        }
+        append_entry(out, definition, help_position(table, columns), columns);
+    }
+}
+
+static void append_short_usage(
+    const struct option_table *table, const char *program, struct text *out) {
     struct text_list positionals = {0};
     gather_parts(table, true, &positionals);
     text_append_format(out, "%s%s [OPTION]…", usage_prefix, program);
     for (size_t i = 0; i < positionals.count; i++) {
         text_append_format(out, " %s", positionals.items[i]);
     }
-    text_append_format(out, "; %s --help shows every option\n", program);
     text_list_clear(&positionals);
+}
+
+static void format_in_groups(
+    const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    append_short_usage(table, program, out);
+    text_append_format(out, "\n\n%s\n", table->examples);
+    append_paragraph(out, table->description, at_least(text_width(columns), NARROWEST_TEXT), 0);
+    append_section(out, table, true, "positional arguments", columns);
+    for (const struct option_group *group = table->groups; group->heading != NULL; group++) {
+        append_group(out, table, group, columns);
+    }
+    append_group(out, table, NULL, columns);
+}
+
+void option_help_hint(const struct option_table *table, const char *program, struct text *out) {
+    append_short_usage(table, program, out);
+    text_append_format(out, "; %s --help shows every option\n", program);
 }
 
 void option_help_format(
     const struct option_table *table, const char *program, size_t columns, struct text *out) {
+    if (table->groups != NULL && !text_equals(program, "torchrun")) {
+        format_in_groups(table, program, columns, out);
+        return;
+    }
     option_help_usage(table, program, columns, out);
     text_append(out, "\n");
     append_paragraph(out, table->description, at_least(text_width(columns), NARROWEST_TEXT), 0);

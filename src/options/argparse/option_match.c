@@ -72,7 +72,9 @@ static size_t find_abbreviated(const struct option_table *table, const char *arg
         if (count == 0) {
             *out_first = match;
             out_first->index = index;
+            out_first->is_one_option = true;
         }
+        out_first->is_one_option = out_first->is_one_option && out_first->index == index;
         if (out_names != NULL) {
             text_append_format(out_names, "%s%s", count == 0 ? "" : ", ", name);
         }

@@ -17,12 +17,13 @@ struct option_match {
     const char *name;     /* in the table's spelling */
     bool has_equals_sign; /* "=" stands before the attached value */
     const char *attached; /* the value or further short options in the same argument; NULL: none */
+    bool is_one_option;   /* all names that the argument may mean are of this option */
 };
 
 /* Whether the argument looks like an option, known or unknown. */
 bool option_match_is_option(const struct option_table *table, const char *argument);
 
-/* The number of options that the argument may mean. `out_first` gets the first of them.
+/* The number of names of options that the argument may mean. `out_first` gets the first of them.
  * `out_names`, unless NULL, gets all their names, separated by ", ". */
 size_t option_match_find(const struct option_table *table, const char *argument,
     struct option_match *out_first, struct text *out_names);

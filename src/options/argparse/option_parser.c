@@ -95,7 +95,8 @@ static void take_option(struct reading *reading, size_t index, const char *text)
 static size_t consume_option(struct reading *reading, size_t position) {
     const struct option_table *table = reading->result->table;
     struct option_bundle bundle;
-    option_bundle_read(table, reading->arguments, reading->pattern, position, &bundle);
+    option_bundle_read(table, reading->arguments, reading->pattern, position,
+        option_result_is_torchrun(reading->result), &bundle);
     size_t end = bundle.end;
     if (bundle.mistake.length > 0) {
         const char *destination = bundle.mistaken < table->definition_count

@@ -17,8 +17,13 @@ static size_t smallest(size_t left, size_t middle, size_t right) {
 }
 
 /* "-" and "_" are the same in names of options. */
+static char plain(char character) {
+    char lower = character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
+    return lower == '-' ? '_' : lower;
+}
+
 static bool is_same(char left, char right) {
-    return left == right || ((left == '-' || left == '_') && (right == '-' || right == '_'));
+    return plain(left) == plain(right);
 }
 
 /* How many characters have to be changed, added or left out to get from one word to the other
@@ -42,22 +47,47 @@ static size_t distance_between(
     return row[name_length];
 }
 
+bool option_suggestion_is_better(
+    const char *word, size_t length, const char *candidate, size_t *best) {
+    size_t bound = *best > 0 ? *best : length / CHARACTERS_PER_MISTAKE + 1;
+    size_t candidate_length = strlen(candidate);
+    if (length > LONGEST_WORD || candidate_length > LONGEST_WORD) {
+        return false;
+    }
+    size_t distance = distance_between(word, length, candidate, candidate_length);
+    if (distance >= bound) {
+        return false;
+    }
+    *best = distance > 0 ? distance : 1;
+    return true;
+}
+
+/* "-np", "-np=4", "-n4". */
+static const char *of_other_launchers(const struct option_table *table, const char *argument) {
+    for (const struct option_stranger *stranger = table->strangers;
+         stranger != NULL && stranger->word != NULL; stranger++) {
+        size_t length = strlen(stranger->word);
+        char next = argument[strncmp(argument, stranger->word, length) == 0 ? length : 0];
+        if (next == '=' || (argument[1] != '-' && text_is_digit(next)) ||
+            text_equals(argument, stranger->word)) {
+            return stranger->name;
+        }
+    }
+    return NULL;
+}
+
 const char *option_suggest(const struct option_table *table, const char *argument) {
-    const char *found = NULL;
+    const char *found = of_other_launchers(table, argument);
     size_t length = strcspn(argument, "=");
-    size_t best = length / CHARACTERS_PER_MISTAKE + 1;
-    if (!text_starts_with(argument, "--") || length > LONGEST_WORD) {
-        return NULL;
+    size_t best = 0;
+    if (found != NULL || !text_starts_with(argument, "--")) {
+        return found;
     }
     for (size_t i = 0; i < table->definition_count; i++) {
         for (size_t n = 0; n < OPTION_MAXIMUM_NAMES; n++) {
             const char *name = table->definitions[i].names[n];
-            if (name == NULL || !text_starts_with(name, "--") || strlen(name) > LONGEST_WORD) {
-                continue;
-            }
-            size_t distance = distance_between(argument, length, name, strlen(name));
-            if (distance < best) {
-                best = distance;
+            if (name != NULL && text_starts_with(name, "--") &&
+                option_suggestion_is_better(argument, length, name, &best)) {
                 found = name;
             }
         }

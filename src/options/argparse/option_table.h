@@ -56,11 +56,28 @@ struct option_definition {
         .help = "Show this page and exit.",                                                        \
     }
 
+/* What other launchers call an option of this command. */
+struct option_stranger {
+    const char *word; /* "-np" */
+    const char *name; /* "--nproc-per-node" */
+};
+
+/* Options that the help shows below one heading. */
+struct option_group {
+    const char *heading;
+    const char *const *destinations; /* NULL-terminated */
+};
+
 struct option_table {
     const char *description;        /* first paragraph of the help */
     const char *environment_prefix; /* "PET_"; NULL when no entry has an environment variable */
     const struct option_definition *definitions;
     size_t definition_count;
+    const struct option_stranger *strangers; /* ends with a NULL word; NULL: none */
+    /* How the help is arranged, but under the name of torchrun, where it is as argparse's. NULL:
+     * all options are below one heading. */
+    const struct option_group *groups; /* ends with a NULL heading */
+    const char *examples;              /* lines at the top of the help; NULL: none */
 };
 
 bool option_is_positional(const struct option_definition *definition);

@@ -301,6 +301,58 @@ static const struct option_definition definitions[] = {
     },
 };
 
+/* mpirun and srun, accelerate, DeepSpeed, horovodrun. */
+static const struct option_stranger strangers[] = {
+    {"-n", "--nproc-per-node"},
+    {"-np", "--nproc-per-node"},
+    {"--np", "--nproc-per-node"},
+    {"-ppn", "--nproc-per-node"},
+    {"--ppn", "--nproc-per-node"},
+    {"--npernode", "--nproc-per-node"},
+    {"--ntasks-per-node", "--nproc-per-node"},
+    {"--num-processes", "--nproc-per-node"},
+    {"--num_processes", "--nproc-per-node"},
+    {"--num-gpus", "--nproc-per-node"},
+    {"--num_gpus", "--nproc-per-node"},
+    {"--gpus", "--nproc-per-node"},
+    {"--gpus-per-node", "--nproc-per-node"},
+    {"-N", "--nnodes"},
+    {"--nodes", "--nnodes"},
+    {"--num-nodes", "--nnodes"},
+    {"--num_nodes", "--nnodes"},
+    {"--num-machines", "--nnodes"},
+    {"--num_machines", "--nnodes"},
+    {"--machine-rank", "--node-rank"},
+    {"--machine_rank", "--node-rank"},
+    {"--main-process-ip", "--master-addr"},
+    {"--main_process_ip", "--master-addr"},
+    {"--main-process-port", "--master-port"},
+    {"--main_process_port", "--master-port"},
+    {NULL, NULL},
+};
+
+#define GROUP(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct option_group groups[] = {
+    {"what torchrun has, too",
+        GROUP("nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf",
+            "standalone", "max_restarts", "monitor_interval", "start_method", "role", "module",
+            "no_python", "run_path", "node_rank", "master_addr", "master_port", "local_addr",
+            "numa_binding", "signals_to_handle", "shutdown_timeout", "virtual_local_rank")},
+    {"logs (torchrun has these, too)",
+        GROUP("log_dir", "redirects", "tee", "log_line_prefix_template", "local_ranks_filter",
+            "duplicate_stdout_filters", "duplicate_stderr_filters", "event_log_handler",
+            "logs_specs")},
+    {"nodes", GROUP("slurm", "on_node_loss", "scale_up", "settling_time", "host_timeout",
+                  "exit_barrier_timeout", "store_memory", "scratch")},
+    {"failures", GROUP("exit_code", "exit_on", "on_timer_expiry", "evidence", "evidence_timeout",
+                     "evidence_signal")},
+    {"standby", GROUP("standby", "standby_after", "standby_timeout", "standby_rest")},
+    {"security", GROUP("token_file", "auth", "worker_store_from")},
+    {"about muster", GROUP("help", "version", "print_completion")},
+    {NULL, NULL},
+};
+
 const struct option_table launch_table = {
     .description =
         "Start the workers of a training job on this node, watch them, and start them again when "
@@ -310,4 +362,12 @@ const struct option_table launch_table = {
     .environment_prefix = "PET_",
     .definitions = definitions,
     .definition_count = sizeof definitions / sizeof *definitions,
+    .strangers = strangers,
+    .groups = groups,
+    .examples =
+        "  muster run --nproc-per-node 4 --max-restarts 3 train.py --epochs 10\n"
+        "      four workers on this machine, started again up to three times\n"
+        "  muster run --nnodes 2:4 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint node0 "
+        "train.py\n"
+        "      the same line on each of two to four machines; the workers go on when one is lost\n",
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/launch/secret_setting.h"
+#include "options/argparse/option_suggestion.h"
 #include "options/launch/option_values.h"
 
 enum setting_kind {
@@ -283,10 +284,11 @@ void rendezvous_conf_apply(const struct text_list *settings, struct launch_dynam
     }
 }
 
+/* Of any backend where `backend` is 0. */
 static bool is_known(const char *setting, int backend) {
     for (size_t i = 0; i < sizeof known_settings / sizeof *known_settings; i++) {
         size_t length = strlen(known_settings[i].key);
-        if ((known_settings[i].backends & backend) != 0 &&
+        if ((backend == 0 || (known_settings[i].backends & backend) != 0) &&
             strncmp(setting, known_settings[i].key, length) == 0 && setting[length] == '=') {
             return true;
         }
@@ -294,14 +296,37 @@ static bool is_known(const char *setting, int backend) {
     return false;
 }
 
+static void warn_of_unknown(const char *setting, const char *backend, struct text_list *warnings) {
+    size_t length = strcspn(setting, "=");
+    const char *meant = NULL;
+    size_t best = 0;
+    for (size_t i = 0; i < sizeof known_settings / sizeof *known_settings; i++) {
+        const char *key = known_settings[i].key;
+        if (!is_known(setting, 0) && option_suggestion_is_better(setting, length, key, &best)) {
+            meant = key;
+        }
+    }
+    text_list_add_taken(
+        warnings, text_format("--rdzv-conf: %s knows no setting %.*s; it has no effect%s%s%s",
+                      backend, (int)length, setting, meant != NULL ? " (did you mean " : "",
+                      meant != NULL ? meant : "", meant != NULL ? "?)" : ""));
+}
+
 void rendezvous_conf_warn_of_unknown(
     const struct text_list *settings, const char *backend, struct text_list *warnings) {
     for (size_t i = 0; i < settings->count; i++) {
         const char *setting = settings->items[i];
         if (!is_known(setting, backend_bit(backend))) {
-            text_list_add_taken(
-                warnings, text_format("--rdzv-conf: %s knows no setting %.*s; it has no effect",
-                              backend, (int)strcspn(setting, "="), setting));
+            warn_of_unknown(setting, backend, warnings);
+        }
+    }
+}
+
+void rendezvous_conf_warn_of_none(
+    const struct text_list *settings, const char *backend, struct text_list *warnings) {
+    for (size_t i = 0; i < settings->count; i++) {
+        if (!is_known(settings->items[i], 0)) {
+            warn_of_unknown(settings->items[i], backend, warnings);
         }
     }
 }

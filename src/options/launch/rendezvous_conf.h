@@ -34,6 +34,10 @@ bool rendezvous_conf_wants_file(const struct text_list *settings);
 void rendezvous_conf_warn_of_unknown(
     const struct text_list *settings, const char *backend, struct text_list *warnings);
 
+/* The same for a job of one node, which uses none: for each key that no backend knows. */
+void rendezvous_conf_warn_of_none(
+    const struct text_list *settings, const char *backend, struct text_list *warnings);
+
 /* A boolean as RendezvousParameters.get_as_bool reads it: 1 true t yes y, 0 false f no n, in any
  * case. FAILURE_MALFORMED for anything else. */
 __attribute__((warn_unused_result)) enum failure_code rendezvous_conf_parse_boolean(

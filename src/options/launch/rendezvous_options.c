@@ -79,6 +79,7 @@ static enum failure_code apply_single_node(
     }
     config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
     warn_of_unused(options, config, true);
+    rendezvous_conf_warn_of_none(&config->rdzv_conf, config->rdzv_backend, &config->warnings);
     return FAILURE_NONE;
 }
 
@@ -96,6 +97,7 @@ static enum failure_code apply_single_node_with_run_id(
     struct option_result *options, struct launch_config *config) {
     config->rendezvous = LAUNCH_RENDEZVOUS_SINGLE;
     warn_of_unused(options, config, false);
+    rendezvous_conf_warn_of_none(&config->rdzv_conf, config->rdzv_backend, &config->warnings);
     return take_run_id(options, config);
 }
 

@@ -56,13 +56,15 @@ static char *nodes_of(const struct slurm_step *step) {
 static void tell(const struct option_result *options, const struct slurm_step *step, bool is_first,
     struct launch_config *config) {
     char *nodes = nodes_of(step);
+    const char *workers = option_result_text(options, "nproc_per_node");
     if (is_first) {
         config->notice = text_format("%s: Slurm's step %lld.%lld has %s; they meet at %s; "
                                      "workers on this one: %s (--slurm off takes nothing "
                                      "from Slurm)",
             options->program, (long long)step->job, (long long)step->step, nodes,
             option_result_text(options, "rdzv_endpoint"),
-            option_result_text(options, "nproc_per_node"));
+            text_equals(workers, "auto") ? "one for each GPU, or for each CPU where there is none"
+                                         : workers);
     }
     free(nodes);
 }
@@ -132,6 +134,53 @@ static enum failure_code apply_step(
     return FAILURE_NONE;
 }
 
+static void warn_of_tasks(const struct slurm_step *step, struct launch_config *config) {
+    text_list_add_taken(&config->warnings,
+        text_format("Slurm starts %lld tasks on a node (step %lld.%lld), and each of them is a job "
+                    "of its own, with a world of its own; write srun --ntasks-per-node=1, and "
+                    "--nproc-per-node %lld for as many workers",
+            (long long)step->tasks_per_node, (long long)step->job, (long long)step->step,
+            (long long)step->tasks_per_node));
+}
+
+/* Where nothing is taken, several tasks are several jobs all the same. */
+static void warn_of_several_jobs(
+    const struct text_list *environment, struct launch_config *config) {
+    struct slurm_step step;
+    struct text ignored = {0};
+    (void)!slurm_step_read(environment, &step, &ignored);
+    if (step.tasks_per_node > 1) {
+        warn_of_tasks(&step, config);
+    }
+    text_clear(&ignored);
+    slurm_step_clear(&step);
+}
+
+/* A step of one node meets nobody, so it only has to be one task. What else its variables say
+ * wrongly does not matter. */
+static enum failure_code apply_one_node(struct option_result *options,
+    const struct text_list *environment, struct launch_config *config) {
+    struct slurm_step step;
+    struct text ignored = {0};
+    enum failure_code code = FAILURE_NONE;
+    (void)!slurm_step_read(environment, &step, &ignored);
+    if (text_equals(options->program, "torchrun")) {
+        if (step.tasks_per_node > 1) {
+            warn_of_tasks(&step, config);
+        }
+    } else if (step.tasks_per_node > 1) {
+        code = refuse_tasks(options, &step);
+    } else if (step.gpus > 0 && !is_given(options, "nproc_per_node")) {
+        supply_taken(options, "nproc_per_node", text_format("%lld", (long long)step.gpus));
+        config->notice = text_format("%s: Slurm's step %lld.%lld has one node; workers: %lld, one "
+                                     "for each GPU (--slurm off takes nothing from Slurm)",
+            options->program, (long long)step.job, (long long)step.step, (long long)step.gpus);
+    }
+    text_clear(&ignored);
+    slurm_step_clear(&step);
+    return code;
+}
+
 /* In a batch script or on a terminal: this process is the only one, however many nodes there are.
  */
 static void warn_without_step(const struct option_result *options,
@@ -178,11 +227,18 @@ enum failure_code slurm_options_apply(struct option_result *options,
         !is_off && text_list_variable(environment, "SLURM_JOB_ID") != NULL;
     /* a worker inherits Slurm's variables, and may start jobs of its own */
     bool is_worker = text_list_variable(environment, "TORCHELASTIC_RUN_ID") != NULL;
-    if (is_off || is_worker || says_where_to_meet(options) || asks_for_one_node(options)) {
+    if (is_off || is_worker || says_where_to_meet(options)) {
+        return FAILURE_NONE;
+    }
+    if (asks_for_one_node(options)) {
+        warn_of_several_jobs(environment, config);
         return FAILURE_NONE;
     }
     if (slurm_step_node_count(environment) > 1) {
         return apply(options, environment, config);
+    }
+    if (slurm_step_node_count(environment) == 1) {
+        return apply_one_node(options, environment, config);
     }
     if (slurm_step_node_count(environment) == 0) {
         warn_without_step(options, environment, config);

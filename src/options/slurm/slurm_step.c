@@ -132,7 +132,9 @@ static enum failure_code read_tasks(
     static const char name[] = "SLURM_STEP_TASKS_PER_NODE";
     const char *tasks = text_list_variable(environment, name);
     if (tasks == NULL) {
-        int64_t asked = count_of(environment, "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_NODE");
+        bool is_one_node = slurm_step_node_count(environment) == 1;
+        const char *asked_by = is_one_node ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS_PER_NODE";
+        int64_t asked = count_of(environment, asked_by, asked_by);
         step->tasks_per_node = asked == 0 ? 1 : asked;
         return FAILURE_NONE;
     }
@@ -144,12 +146,12 @@ static enum failure_code read_tasks(
 enum failure_code slurm_step_read(
     const struct text_list *environment, struct slurm_step *out_step, struct text *out_reason) {
     *out_step = (struct slurm_step){0};
-    enum failure_code code = read_numbers(environment, out_step, out_reason);
+    enum failure_code code = read_tasks(environment, out_step, out_reason);
     if (code == FAILURE_NONE) {
-        code = read_hosts(environment, out_step, out_reason);
+        code = read_numbers(environment, out_step, out_reason);
     }
     if (code == FAILURE_NONE) {
-        code = read_tasks(environment, out_step, out_reason);
+        code = read_hosts(environment, out_step, out_reason);
     }
     const char *node = text_list_variable(environment, "SLURMD_NODENAME");
     out_step->node = node == NULL || *node == '\0' ? NULL : memory_duplicate_string(node);

@@ -109,6 +109,60 @@ static void log_directory_that_is_a_file_is_named(void **state) {
     tear_down(&fixture);
 }
 
+/* The warning about a script that begins so, or NULL. */
+static const char *doubt(struct fixture *fixture, const char *beginning) {
+    set_up(fixture);
+    fixture->agent.config.entry = LAUNCH_ENTRY_SCRIPT;
+    free(fixture->agent.config.script);
+    fixture->agent.config.script = text_format("%s/train", fixture->agent.directory);
+    FILE *script = fopen(fixture->agent.config.script, "we");
+    assert_non_null(script);
+    fputs(beginning, script);
+    fclose(script);
+    assert_int_equal(prepare(fixture), FAILURE_NONE);
+    return fixture->preparation.warnings.count > 0 ? fixture->preparation.warnings.items[0] : NULL;
+}
+
+static void script_that_is_no_pythons_gets_the_remedy(void **state) {
+    static const char *const foreign[] = {
+        "\177ELF\2\1\1", "#!/bin/bash\necho", "#!/usr/bin/env perl", "#! /bin/sh -e\n"};
+    static const char *const good[] = {"", "import os\n", "#!/usr/bin/env python3\n",
+        "#!/opt/conda/bin/python -u\n", "#!/usr/bin/env -S uv run --script\n", "# !bash\n"};
+    struct fixture fixture;
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        const char *said = doubt(&fixture, foreign[i]);
+        assert_non_null(said);
+        assert_non_null(strstr(said, "give --no-python"));
+        tear_down(&fixture);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_null(doubt(&fixture, good[i]));
+        tear_down(&fixture);
+    }
+}
+
+/* Of two workers. */
+static void ranks_that_no_worker_has_are_said(void **state) {
+    struct fixture fixture;
+    int ranks[] = {-1, 1, 2, 7};
+    int streams[] = {-1, 3, 0, 3};
+    (void)state;
+    set_up(&fixture);
+    fixture.agent.config.local_ranks_filter = ranks;
+    fixture.agent.config.local_ranks_filter_count = 4;
+    fixture.agent.config.tee = (struct launch_streams){.by_rank = streams, .rank_count = 4};
+    assert_int_equal(prepare(&fixture), FAILURE_NONE);
+    fixture.agent.config.local_ranks_filter = NULL;
+    fixture.agent.config.tee = (struct launch_streams){0};
+    const struct text_list *warnings = &fixture.preparation.warnings;
+    assert_int_equal(warnings->count, 2);
+    assert_string_equal(warnings->items[0],
+        "--local-ranks-filter names local rank -1,2,7, and the workers of this node are 0 to 1");
+    assert_non_null(strstr(warnings->items[1], "--tee names local rank 2,3, "));
+    tear_down(&fixture);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(run_without_a_name_gets_a_random_one),
     cmocka_unit_test(given_names_are_kept),
@@ -117,6 +171,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(python_is_the_first_python3_on_path),
     cmocka_unit_test(path_without_python_says_what_to_do),
     cmocka_unit_test(log_directory_that_is_a_file_is_named),
+    cmocka_unit_test(script_that_is_no_pythons_gets_the_remedy),
+    cmocka_unit_test(ranks_that_no_worker_has_are_said),
 };
 
 UNIT_TESTS(tests)

@@ -21,7 +21,7 @@ static void read_option(const char *first, const char *second, const char *patte
     if (second != NULL) {
         text_list_add(&words, second);
     }
-    option_bundle_read(&sample_table, &words, pattern, 0, &bundle);
+    option_bundle_read(&sample_table, &words, pattern, 0, true, &bundle);
 }
 
 static size_t index_of(const char *destination) {

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "launch_line.h"
+#include "options/launch/launch_table.h"
 
 static void a_good_line_is_ready_to_run(void **state) {
     (void)state;
@@ -16,15 +17,119 @@ static void help_is_to_be_printed(void **state) {
     assert_non_null(strstr(launch.text, "--nproc-per-node, --nproc_per_node NPROC_PER_NODE\n"));
 }
 
+static void read_muster_line(const char *line) {
+    struct text_list arguments = {0};
+    char *copy = strdup(line);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        text_list_add(&arguments, word);
+    }
+    free(copy);
+    launch_options_clear(&launch);
+    launch_options_parse("muster run", &arguments, &environment, &launch);
+    text_list_clear(&arguments);
+}
+
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (; (text = strstr(text, part)) != NULL; text += strlen(part)) {
+        count++;
+    }
+    return count;
+}
+
+/* Under its own name; as torchrun it is laid out as argparse does. */
+static void help_begins_with_examples_and_has_headings(void **state) {
+    static const char *const headings[] = {"\nwhat torchrun has, too:\n",
+        "\nlogs (torchrun has these, too):\n", "\nnodes:\n", "\nfailures:\n", "\nstandby:\n",
+        "\nsecurity:\n"};
+    (void)state;
+    read_line("--help");
+    assert_null(strstr(launch.text, headings[0]));
+    read_muster_line("--help");
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_PRINT);
+    const char *first = strstr(launch.text, "\n  muster run ");
+    assert_non_null(first);
+    assert_int_equal(count_of(launch.text, "\n  muster run "), 2);
+    assert_true(first < strstr(launch.text, headings[0]));
+    for (size_t i = 0; i < sizeof headings / sizeof *headings; i++) {
+        assert_int_equal(count_of(launch.text, headings[i]), 1);
+    }
+    for (size_t i = 0; i < launch_table.definition_count; i++) {
+        const struct option_definition *definition = &launch_table.definitions[i];
+        char *entry = option_is_positional(definition)
+                          ? text_format("\n  %s ", definition->destination)
+                          : text_format("\n  %s", definition->names[0]);
+        assert_true(count_of(launch.text, entry) >= 1);
+        free(entry);
+    }
+}
+
 static void no_script_is_a_mistake(void **state) {
     (void)state;
     expect_mistake("", "the following arguments are required: ", "training_script\n");
 }
 
-static void the_spelling_matters_to_prefixes(void **state) {
+static const struct launch_config *muster_config_of(const char *line) {
+    read_muster_line(line);
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
+    return &launch.config;
+}
+
+static void what_other_launchers_say_gets_a_hint(void **state) {
+    static const struct {
+        const char *line;
+        const char *hint;
+    } lines[] = {{"-n 4 t.py", "(did you mean --nproc-per-node?)"},
+        {"-np 4 t.py", "(did you mean --nproc-per-node?)"},
+        {"-n4 t.py", "(did you mean --nproc-per-node?)"},
+        {"--ppn=4 t.py", "(did you mean --nproc-per-node?)"},
+        {"--num_machines 2 t.py", "(did you mean --nnodes?)"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        read_muster_line(lines[i].line);
+        assert_int_equal(launch.outcome, OPTION_OUTCOME_MISTAKE);
+        assert_non_null(strstr(launch.text, lines[i].hint));
+    }
+    read_muster_line("-nope t.py");
+    assert_null(strstr(launch.text, "did you mean"));
+}
+
+static void variables_of_no_option_are_said(void **state) {
+    (void)state;
+    text_list_set_variable(&environment, "PET_NPROC_PERNODE", "2");
+    expect_warning(muster_config_of("t.py"),
+        "PET_NPROC_PERNODE is no option's variable and has no effect (did you mean "
+        "PET_NPROC_PER_NODE?)");
+    text_list_clear(&environment);
+    text_list_set_variable(&environment, "PET_NUMA_BINDING", "node");
+    expect_warning(muster_config_of("t.py"), "(did you mean --numa-binding?)");
+    text_list_clear(&environment);
+    text_list_set_variable(&environment, "PET_XYZZY", "1");
+    expect_warning(muster_config_of("t.py"), "PET_XYZZY is no option's variable");
+    text_list_clear(&environment);
+    text_list_set_variable(&environment, "PET_NPROC_PER_NODE", "2");
+    text_list_set_variable(&environment, "PETER", "2");
+    assert_int_equal(muster_config_of("t.py")->warnings.count, 0);
+    text_list_clear(&environment);
+}
+
+static void settings_of_one_node_that_do_not_exist_are_said(void **state) {
+    (void)state;
+    expect_warning(muster_config_of("--rdzv-conf joint_timeout=5 t.py"),
+        "no setting joint_timeout; it has no effect (did you mean join_timeout?)");
+    expect_warning(muster_config_of("--standalone --rdzv-conf x=5 t.py"), "no setting x; it");
+    assert_int_equal(muster_config_of("--rdzv-conf timeout=5 t.py")->warnings.count, 0);
+    assert_int_equal(muster_config_of("--rdzv-conf join_timeout=5 t.py")->warnings.count, 0);
+}
+
+static void a_prefix_of_one_option_means_it(void **state) {
     (void)state;
     expect_mistake("--nproc 2 t.py", "ambiguous option: --nproc could match ",
-        "--nproc-per-node, --nproc_per_node\n");
+        "--nproc-per-node, --nproc_per_node\n"); /* as torchrun */
+    assert_int_equal(muster_config_of("--nproc 2 t.py")->worker_count, 2);
+    assert_int_equal(muster_config_of("--nproc=3 t.py")->worker_count, 3);
+    read_muster_line("--rdzv 2 t.py");
+    assert_non_null(strstr(launch.text, "ambiguous option: --rdzv could match --rdzv-backend, "));
     assert_int_equal(config_of("--nproc-per 2 t.py")->worker_count, 2);
     assert_int_equal(config_of("--nproc_ 2 t.py")->worker_count, 2);
 }
@@ -45,7 +150,11 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(a_good_line_is_ready_to_run, clear),
     cmocka_unit_test_teardown(help_is_to_be_printed, clear),
     cmocka_unit_test_teardown(no_script_is_a_mistake, clear),
-    cmocka_unit_test_teardown(the_spelling_matters_to_prefixes, clear),
+    cmocka_unit_test_teardown(help_begins_with_examples_and_has_headings, clear),
+    cmocka_unit_test_teardown(a_prefix_of_one_option_means_it, clear),
+    cmocka_unit_test_teardown(what_other_launchers_say_gets_a_hint, clear),
+    cmocka_unit_test_teardown(variables_of_no_option_are_said, clear),
+    cmocka_unit_test_teardown(settings_of_one_node_that_do_not_exist_are_said, clear),
     cmocka_unit_test_teardown(warnings_do_not_stop_the_launch, clear),
     cmocka_unit_test_teardown(clearing_twice_is_harmless, clear),
 };

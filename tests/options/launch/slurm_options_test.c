@@ -26,6 +26,13 @@ static void be_task_on(const char *node) {
     text_list_set_variable(&environment, "SLURMD_NODENAME", node);
 }
 
+static void be_task_on_the_only_node(const char *tasks) {
+    be_task_on("node1");
+    text_list_set_variable(&environment, "SLURM_STEP_NUM_NODES", "1");
+    text_list_set_variable(&environment, "SLURM_STEP_NODELIST", "node1");
+    text_list_set_variable(&environment, "SLURM_STEP_TASKS_PER_NODE", tasks);
+}
+
 static void read_line_as(const char *program, const char *line) {
     struct text_list arguments = {0};
     char *copy = strdup(line);
@@ -76,7 +83,8 @@ static void a_bare_command_takes_everything_from_slurm(void **state) {
     assert_int_equal(config->warnings.count, 0);
     assert_string_equal(config->notice,
         "muster run: Slurm's step 41.3 has 2 nodes (node[1-2]); they meet at node1:23980; workers "
-        "on this one: auto (--slurm off takes nothing from Slurm)");
+        "on this one: one for each GPU, or for each CPU where there is none (--slurm off takes "
+        "nothing from Slurm)");
 }
 
 static void other_nodes_do_not_host_and_say_nothing(void **state) {
@@ -175,6 +183,42 @@ static void several_tasks_on_a_node_are_refused(void **state) {
     assert_int_equal(config_of("--slurm off t.py")->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
 }
 
+/* Four tasks on the only node would be four jobs, which overwrite each other's files. */
+static void several_tasks_on_the_only_node_are_refused(void **state) {
+    (void)state;
+    be_task_on_the_only_node("4");
+    expect_mistake("train.py", "Slurm starts 4 tasks on a node (step 41.3)");
+    expect_mistake("--nproc-per-node 2 train.py", "write srun --ntasks-per-node=1");
+    expect_only_warning(config_of("--nnodes 1 train.py"), "each of them is a job of its own");
+    assert_int_equal(config_of("--standalone train.py")->warnings.count, 0);
+    assert_int_equal(config_of("--slurm off train.py")->warnings.count, 0);
+    read_line_as("torchrun", "train.py");
+    assert_int_equal(launch.outcome, OPTION_OUTCOME_VALUES);
+    expect_only_warning(&launch.config, "each of them is a job of its own");
+    text_list_clear(&environment);
+    text_list_set_variable(&environment, "SLURM_STEP_NUM_NODES", "1");
+    text_list_set_variable(&environment, "SLURM_STEP_NUM_TASKS", "2");
+    expect_mistake("train.py", "Slurm starts 2 tasks on a node");
+}
+
+static void one_task_on_the_only_node_takes_the_gpus(void **state) {
+    (void)state;
+    be_task_on_the_only_node("1");
+    assert_int_equal(config_of("train.py")->worker_count, 1);
+    assert_null(launch.config.notice);
+    text_list_set_variable(&environment, "SLURM_GPUS_ON_NODE", "4");
+    const struct launch_config *config = config_of("train.py");
+    assert_int_equal(config->rendezvous, LAUNCH_RENDEZVOUS_SINGLE);
+    assert_int_equal(config->worker_count, 4);
+    assert_string_equal(config->notice,
+        "muster run: Slurm's step 41.3 has one node; workers: 4, one for each GPU (--slurm off "
+        "takes nothing from Slurm)");
+    assert_int_equal(config_of("--nproc-per-node 2 train.py")->worker_count, 2);
+    assert_int_equal(config_of("--slurm off train.py")->worker_count, 1);
+    read_line_as("torchrun", "train.py");
+    assert_int_equal(launch.config.worker_count, 1);
+}
+
 static void what_slurm_says_wrongly_is_refused(void **state) {
     (void)state;
     be_task_on("node1");
@@ -210,6 +254,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(jobs_of_workers_take_nothing, clear),
     cmocka_unit_test_teardown(torchrun_takes_nothing_and_says_what_to_write, clear),
     cmocka_unit_test_teardown(several_tasks_on_a_node_are_refused, clear),
+    cmocka_unit_test_teardown(several_tasks_on_the_only_node_are_refused, clear),
+    cmocka_unit_test_teardown(one_task_on_the_only_node_takes_the_gpus, clear),
     cmocka_unit_test_teardown(what_slurm_says_wrongly_is_refused, clear),
     cmocka_unit_test_teardown(one_process_of_a_job_of_several_nodes_is_warned, clear),
     cmocka_unit_test_teardown(parts_of_several_kinds_are_left_to_the_user, clear),
