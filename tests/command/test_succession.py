@@ -44,6 +44,34 @@ def make_job_of_each_kind(make_register_job, request):
     return lambda *arguments, conf=(), **how: make_register_job(*arguments, conf=[*conf, *request.param], **how)
 
 
+# A worker in a container, whose process id says nothing outside of it: it runs until it is told that all shall end.
+POD_WORKER = """\
+echo "node=$NODE rank=$RANK/$WORLD_SIZE local=0/1 group=$RANK/$WORLD_SIZE role=default:$RANK/$WORLD_SIZE\
+ store=$MASTER_ADDR:$MASTER_PORT restarts=$TORCHELASTIC_RESTART_COUNT pid=$$" >>worlds
+until [ -e over ]; do sleep 0.02; done
+"""
+
+
+@pytest.fixture
+def make_pods(make_job_of_each_kind, muster, scratch):
+    """pods = make_pods("2:3"); pods("name", "address") starts a node whose agent has the process id 1."""
+    require_network()
+
+    def make(nnodes):
+        job = make_job_of_each_kind(nnodes, conf=QUICK)
+        script = muster.script("pod.sh", POD_WORKER)
+
+        def start(name, address="127.0.0.1"):
+            return job.start(name, address=address, script=script, is_pod=True)
+
+        start.job = job
+        yield start
+        (scratch / "over").touch()
+
+    with contextlib.ExitStack() as stack:
+        yield lambda nnodes: stack.enter_context(contextlib.contextmanager(make)(nnodes))
+
+
 def hosts_the_second_term(job, first):
     """Kills the first host, and returns the next one as soon as it has claimed its place."""
     first.kill()
@@ -62,6 +90,56 @@ def entry_of(job, number):
 
 def port_of_first_host(job):
     return int(entry_of(job, 1)["addresses"].split()[0])
+
+
+def test_agents_of_one_host_name_and_process_id_are_two_nodes(make_pods, scratch):
+    """Containers of one machine that have its network: each agent is process 1 there."""
+    pods = make_pods("2:2")
+    host = pods("first")
+    host.wait_for_log("this node hosts the store")
+    pods("second")
+    world = pods.job.wait_for_world("first", "second")
+    assert world.restarts == {0}, pods.job.tell()
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
+    entries = [json.loads(path.read_text()) for path in sorted((scratch / "register/muster-job").glob("entry.*"))]
+    assert {entry["term"] for entry in entries} == {1} and entries[-1]["kind"] == "close", entries
+    assert len({entry["process"] for entry in entries}) == 1 and len(entries[0]["process"]) == 32, entries
+
+
+def test_a_pod_that_is_started_again_in_place_is_not_the_host_that_was_killed(make_pods, scratch):
+    pods = make_pods("2:3")
+    pods("first", "127.0.0.1").wait_for_log("this node hosts the store")
+    pods("second", "127.0.0.2")
+    pods("third", "127.0.0.3")
+    pods.job.wait_for_world("first", "second", "third")
+    pods.job.started[0].kill()
+    again = pods("again", "127.0.0.1")
+    world = pods.job.wait_for_world("again", "second", "third")
+    assert world.restarts == {0}, pods.job.tell()
+    assert "hosts the store" not in again.err() or entry_of(pods.job, 3)["term"] > 1, pods.job.tell()
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
+
+
+def test_a_pod_that_comes_back_under_the_hosts_name_claims_its_place_as_any_node_does(make_pods, scratch):
+    """A StatefulSet that is started again: its first pod has the name and the process id of the last host."""
+    pods = make_pods("1:2")
+    pods("first", "127.0.0.1").wait_for_log("this node hosts the store")
+    pods("second", "127.0.0.2")
+    pods.job.wait_for_largest_world(2)
+    for node in pods.job.started:
+        node.kill()
+    last = len(list((scratch / "register/muster-job").glob("entry.*")))
+    former, number = entry_of(pods.job, last), last + 1
+    pods("again", "127.0.0.1").wait_for_log("this node hosts the store")
+    claim = entry_of(pods.job, number)
+    assert claim["kind"] == "claim" and claim["term"] == former["term"] + 1, pods.job.tell()
+    assert claim["host"].rsplit("_", 1)[0] == former["host"].rsplit("_", 1)[0] and claim["process"] != former["process"]
+    pods("last", "127.0.0.2")
+    pods.job.wait_for_world("again", "last")
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
 
 
 def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_job_of_each_kind):

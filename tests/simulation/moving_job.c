@@ -192,7 +192,8 @@ int moving_host(const struct moving_job *job) {
     const struct virtual_entry *last = virtual_register_last(&job->reg);
     for (int i = 0; i < job->node_count && last != NULL; i++) {
         const struct moving_node *node = &job->nodes[i];
-        if (node->is_alive && node->store != NULL && node->life == last->entry.host.pid) {
+        if (node->is_alive && node->store != NULL &&
+            node->life == (int64_t)last->entry.host.process.low) {
             return i;
         }
     }
@@ -278,8 +279,9 @@ void moving_start(struct moving_job *job, int index) {
     node->is_alive = true;
     node->round = node->begun_round = MOVING_NOBODY;
     node->heard_at = job->now;
-    node_identity_init(&node->identity, node->name, node->life,
+    node_identity_init(&node->identity, node->name, 1,
         node_identity_muster_local_id((uint32_t)random_next(&job->random)));
+    node->identity.process = (struct node_process){1, (uint64_t)node->life};
     moving_note(job, node, "comes");
     moving_node_begin(job, node);
     moving_node_run(job, node);

@@ -232,7 +232,7 @@ static struct moving_node *dialled(struct moving_job *job, struct moving_node *n
 
 static bool is_refused(const struct moving_node *node, const struct moving_node *host) {
     return !node->dials_self && !host->is_off &&
-           (!host->is_alive || host->life != node->known.entry.host.pid);
+           (!host->is_alive || host->life != (int64_t)node->known.entry.host.process.low);
 }
 
 static void unopened(struct moving_job *job, struct moving_node *node) {

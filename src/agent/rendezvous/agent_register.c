@@ -66,6 +66,11 @@ static void fail(struct agent_register *reg, const char *reason, bool is_final) 
         (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {reason, is_final}});
 }
 
+static bool read_host(const struct register_entry *entry, struct node_identity *out_host) {
+    return node_identity_parse(entry->host, out_host) &&
+           (entry->process[0] == '\0' || node_process_parse(entry->process, &out_host->process));
+}
+
 static bool read_record(const struct register_entry *entry, struct rendezvous_state *out_record) {
     struct slice bytes = bytes_slice(&entry->record);
     bool is_absent;
@@ -104,7 +109,7 @@ static void take_entry(struct agent_register *reg, enum succession_event_kind ki
     const struct register_entry *entry) {
     struct rendezvous_state record = {0};
     struct succession_event event = {.kind = kind, .is_there = true, .record = &record};
-    if (!node_identity_parse(entry->host, &event.entry.host) || !read_record(entry, &record)) {
+    if (!read_host(entry, &event.entry.host) || !read_record(entry, &record)) {
         fail(reg,
             "its last entry is none of this version of Muster; was it written by another program?",
             true);
@@ -218,6 +223,7 @@ static void append(struct agent_register *reg, const struct succession_effect *e
         .addresses = memory_duplicate_string(reg->place),
         .settings = memory_duplicate_string(reg->sizes),
     };
+    node_process_write(&reg->settings.agent->node->succession.identity.process, entry->process);
     register_entry_write_nonce(random_seed(), random_seed(), entry->nonce);
     if ((!agent_register_is_empty(record) &&
             rendezvous_state_write_text(record, &entry->record) != FAILURE_NONE) ||

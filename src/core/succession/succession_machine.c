@@ -105,7 +105,7 @@ static void take_doubt(struct succession_step *step) {
 static void note_former(struct succession_machine *machine) {
     const struct node_identity *host = &machine->entry.host;
     if (machine->entry.number > 0 && machine->former_count < SUCCESSION_FORMERS_MAXIMUM &&
-        !succession_is_same_process(host, &machine->settings.identity)) {
+        !node_identity_is_same_process(host, &machine->settings.identity)) {
         machine->formers[machine->former_count++] = *host;
     }
 }
@@ -133,7 +133,7 @@ static void take_win(struct succession_step *step) {
 static bool is_own_win(
     const struct succession_machine *machine, const struct succession_entry *entry) {
     return machine->is_unresolved && entry->number == machine->entry.number + 1 &&
-           succession_is_same_process(&entry->host, &machine->settings.identity);
+           node_identity_is_same_process(&entry->host, &machine->settings.identity);
 }
 
 /* Where it is not connected, this node learns here that a round goes on without it. */
@@ -171,7 +171,7 @@ static void begin_term(struct succession_step *step) {
     }
     succession_leave_connection(step);
     leave_world_of_others(step);
-    if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
+    if (node_identity_is_same_process(&machine->entry.host, &machine->settings.identity)) {
         succession_host(step);
     } else {
         machine->state = SUCCESSION_FOLLOW;

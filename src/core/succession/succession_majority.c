@@ -14,7 +14,7 @@ void succession_majority_clear(struct succession_majority *majority) {
 static struct succession_missing *find(
     const struct succession_majority *majority, const struct node_identity *identity) {
     for (size_t i = 0; i < majority->count; i++) {
-        if (succession_is_same_process(&majority->missing[i].identity, identity)) {
+        if (node_identity_is_same_process(&majority->missing[i].identity, identity)) {
             return &majority->missing[i];
         }
     }
@@ -51,7 +51,7 @@ static const struct rendezvous_node *participant(
     const struct succession_missing *missing, const struct rendezvous_state *committed) {
     for (size_t i = 0; i < committed->count; i++) {
         if (committed->nodes[i].is_participant &&
-            succession_is_same_process(&committed->nodes[i].identity, &missing->identity)) {
+            node_identity_is_same_process(&committed->nodes[i].identity, &missing->identity)) {
             return &committed->nodes[i];
         }
     }
@@ -85,7 +85,8 @@ bool succession_majority_is_missing(struct succession_majority *majority,
     for (size_t i = 0; i < committed->count && majority->count > 0; i++) {
         if (committed->nodes[i].is_participant) {
             all += committed->nodes[i].is_done ? 0 : 1;
-            has_self = has_self || succession_is_same_process(&committed->nodes[i].identity, self);
+            has_self =
+                has_self || node_identity_is_same_process(&committed->nodes[i].identity, self);
         }
     }
     for (size_t i = 0; i < majority->count; i++) {

@@ -122,9 +122,6 @@ void succession_fence(struct succession_step *step, const char *reason);
 /* Ends the search for a host. */
 void succession_give_up(struct succession_step *step);
 
-/* A process keeps its address and its process id when it changes its name. */
-bool succession_is_same_process(
-    const struct node_identity *left, const struct node_identity *right);
 const struct rendezvous_node *succession_find_self(
     const struct succession_machine *machine, const struct rendezvous_state *record);
 /* How many nodes of the world known last claim before this one. */

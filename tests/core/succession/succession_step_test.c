@@ -27,16 +27,6 @@ static void a_node_outside_the_world_claims_after_all_of_it(void **state) {
     assert_int_equal(turn_of("x", "y"), SUCCESSION_TURNS_MAXIMUM);
 }
 
-static void a_process_is_known_under_another_name(void **state) {
-    (void)state;
-    struct node_identity left = node("a");
-    struct node_identity right = left;
-    right.local_id++;
-    assert_true(succession_is_same_process(&left, &right));
-    right.pid++;
-    assert_false(succession_is_same_process(&left, &right));
-}
-
 #define FENCED                                                                                     \
     "fenced neither the host of the job's store nor its register was heard of for fence_timeout"
 
@@ -94,7 +84,6 @@ static void a_late_answer_puts_the_fence_off_from_the_moment_of_the_question(voi
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nodes_claim_in_the_order_of_their_ranks_without_the_host),
     cmocka_unit_test(a_node_outside_the_world_claims_after_all_of_it),
-    cmocka_unit_test(a_process_is_known_under_another_name),
     cmocka_unit_test(a_renewal_does_not_put_the_fence_off),
     cmocka_unit_test(a_late_answer_puts_the_fence_off_from_the_moment_of_the_question),
 };
