@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/rendezvous/rendezvous_key.h"
 #include "base/memory.h"
 
 /* More than these come of nodes that answer each other for ever. */
@@ -99,6 +100,23 @@ static void check_fences(struct moving_job *job) {
             moving_complain(job, "node %d runs on, and hears of nobody", i);
         }
     }
+}
+
+/* Nobody waits for a key that nobody writes: what the host tells a node lies under the name that it
+ * has now. */
+static void check_awaited(struct moving_job *job, const struct moving_node *node) {
+    const struct moving_lane *lane = &node->lanes[RENDEZVOUS_LANE_ASKER];
+    struct text key = {0};
+    if (!lane->order.is_wanted) {
+        return;
+    }
+    rendezvous_key_write_standing(
+        MOVING_RUN_ID, rendezvous_machine_identity(node_machine_rendezvous(node->machine)), &key);
+    if (!text_equals(text_string(&key), text_string(&lane->awaited))) {
+        moving_complain(job, "node %d waits for %s, and is told at %s", node->index,
+            text_string(&lane->awaited), text_string(&key));
+    }
+    text_clear(&key);
 }
 
 static struct moving_world *world_of(struct moving_job *job, const struct node_placement *told) {
@@ -218,6 +236,9 @@ static bool play_one(struct moving_job *job, struct instant end) {
         if (node != NULL && node->is_alive) {
             moving_node_run(job, node);
         }
+        if (node != NULL && node->is_alive) {
+            check_awaited(job, node);
+        }
     }
     bytes_clear(&event.bytes);
     check_fences(job);
@@ -288,7 +309,7 @@ void moving_start(struct moving_job *job, int index) {
 }
 
 void moving_exit(struct moving_job *job, struct moving_node *node) {
-    bool is_well = node->outcome == AGENT_OUTCOME_SUCCEEDED ||
+    bool is_well = node->outcome == AGENT_OUTCOME_SUCCEEDED || job->may_be_over ||
                    (node->is_signalled && node->outcome == AGENT_OUTCOME_SIGNALLED);
     moving_note(job, node, "exits with outcome %d", (int)node->outcome);
     if (!is_well) {
