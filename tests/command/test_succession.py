@@ -435,6 +435,25 @@ def test_a_register_that_takes_nothing_is_one_clear_error(muster, mount, expecte
     assert end.err.count(expected) == 1, end.err
 
 
+def test_a_node_that_comes_while_the_register_takes_nothing_ends_no_world(make_job_of_each_kind, small_disk):
+    """It waits until the host can commit a world with it, and both say why."""
+    job = make_job_of_each_kind("1:3", register=small_disk)
+    world = start_nodes(job, 2)
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    job.started[0].wait_for_log("register stuck")
+    late = job.start("node3", address="127.0.0.1")
+    late.wait_for_log("their host admits nobody as long as it cannot write the job's register")
+    assert all(worker.is_running() for worker in world.workers) and len(job.worlds()) == 1, job.tell()
+    host = job.started[0].err()
+    assert host.count("is not renewed: ") == 1 and "the job runs on, and no node is admitted meanwhile" in host, job.tell()
+    (small_disk / "filling").unlink()
+    job.wait_for_world("node1", "node2", "node3").end()
+    assert job.succeeds()
+    assert "this node's term is renewed again" in job.started[0].err()
+
+
 def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_until_it_is_not(make_register_job, small_disk):
     job = make_register_job("2", register=small_disk)
     world = start_nodes(job, 2)

@@ -28,6 +28,8 @@ struct agent_register {
     char *name;                     /* of this node, as a host */
     char *said;                     /* the last failure that was logged, and when; NULL: none */
     struct instant said_at;
+    bool is_stuck;                /* the last renewal of this node's term has failed, … */
+    struct instant stuck_said_at; /* … which was logged then */
 };
 
 static void post(struct agent_register *reg, struct succession_event event) {
@@ -137,6 +139,21 @@ static void take_won(struct agent_register *reg) {
     post_kind(reg, SUCCESSION_EVENT_WON);
 }
 
+static void note_unrenewed(struct agent_register *reg, const char *reason) {
+    struct instant now = event_loop_now(reg->loop);
+    struct instant again =
+        instant_after(reg->stuck_said_at, duration_from_seconds(SAID_AGAIN_SECONDS));
+    if (!reg->is_stuck || !instant_is_before(now, again)) {
+        reg->stuck_said_at = now;
+        log_warning(reg->settings.agent->log,
+            "the job's register: this node's term is not renewed: %s; the job runs on, and no node "
+            "is admitted meanwhile",
+            reason);
+    }
+    reg->is_stuck = true;
+    post(reg, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true});
+}
+
 static void take_failed(
     struct agent_register *reg, const struct register_event *event, bool is_of_entries) {
     if (event->request == reg->watching) {
@@ -146,9 +163,17 @@ static void take_failed(
     } else if (is_of_entries) {
         fail(reg, event->failure->message, event->is_final);
     } else {
-        log_warning(reg->settings.agent->log,
-            "the job's register: this node's term is not renewed: %s", event->failure->message);
+        note_unrenewed(reg, event->failure->message);
     }
+}
+
+static void take_renewed(struct agent_register *reg) {
+    if (reg->is_stuck) {
+        log_info(reg->settings.agent->log,
+            "the job's register: this node's term is renewed again; nodes that wait are admitted");
+    }
+    reg->is_stuck = false;
+    post_kind(reg, SUCCESSION_EVENT_RENEWED);
 }
 
 /* Whether the request was a READ or an APPEND, which is over. */
@@ -179,7 +204,7 @@ static void told(void *context, const struct register_event *event) {
         post_kind(reg, SUCCESSION_EVENT_UNKNOWN);
         break;
     case REGISTER_RENEWED:
-        post_kind(reg, SUCCESSION_EVENT_RENEWED);
+        take_renewed(reg);
         break;
     case REGISTER_RENEWAL:
         post(reg,

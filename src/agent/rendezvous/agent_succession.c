@@ -358,6 +358,7 @@ void agent_succession_perform(
     case SUCCESSION_EFFECT_TELL_LOST:
     case SUCCESSION_EFFECT_TELL_CONNECTED:
     case SUCCESSION_EFFECT_FENCED:
+    case SUCCESSION_EFFECT_TELL_REGISTER:
     case SUCCESSION_EFFECT_GAVE_UP:
     case SUCCESSION_EFFECT_KIND_COUNT:
         break; /* the node's own */

@@ -31,6 +31,7 @@ static void take_finished_count(struct rendezvous_step *step);
 static void take_roll(struct rendezvous_step *step);
 static void take_broken(struct rendezvous_step *step);
 static void take_fence(struct rendezvous_step *step);
+static void take_register(struct rendezvous_step *step);
 static void take_timer(struct rendezvous_step *step);
 
 /* The succession machine has taken it. */
@@ -62,6 +63,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,
     [RENDEZVOUS_EVENT_FENCED] = take_fence,
+    [RENDEZVOUS_EVENT_REGISTER] = take_register,
     [RENDEZVOUS_EVENT_TIMER_FIRED] = take_timer,
 };
 
@@ -317,6 +319,10 @@ static void take_fence(struct rendezvous_step *step) {
     if (step->machine->purpose.goal == RENDEZVOUS_GOAL_TAKE_PART) {
         rendezvous_end_world(step, step->event->reason);
     }
+}
+
+static void take_register(struct rendezvous_step *step) {
+    step->machine->is_register_stuck = step->event->is_register_stuck;
 }
 
 /* Every event makes time pass, so the timer needs no handling of its own. */

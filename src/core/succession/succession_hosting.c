@@ -3,8 +3,18 @@
 
 #include "core/succession/succession_handover.h"
 
+void succession_tell_register(struct succession_step *step, bool is_stuck) {
+    if (step->machine->is_stuck != is_stuck) {
+        step->machine->is_stuck = is_stuck;
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_TELL_REGISTER, .is_stuck = is_stuck});
+    }
+}
+
 void succession_host(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
+    machine->is_renewing = false;
+    succession_tell_register(step, false); /* its claim was taken */
     succession_forget_suspicion(machine);
     succession_leave_connection(step);
     machine->state = SUCCESSION_HOST;
@@ -147,6 +157,7 @@ void succession_renew(struct succession_step *step) {
     moment_set_after(&machine->renew_at, step->event->now,
         duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
     if (is_held) {
+        succession_tell_register(step, machine->is_renewing);
         machine->is_renewing = true;
         succession_push(step, (struct succession_effect){
                                   .kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});

@@ -28,6 +28,8 @@ bool succession_is_news(const struct rendezvous_state *seen, const struct rendez
 /* The last entry's round may be used by those who are connected. */
 void succession_tell_committed(struct succession_step *step);
 
+/* Whether what this host writes there is taken; told where it has changed. */
+void succession_tell_register(struct succession_step *step, bool is_stuck);
 /* Renews the term when it is time. */
 void succession_renew(struct succession_step *step);
 

@@ -279,6 +279,13 @@ static void take_unknown(struct succession_step *step) {
 }
 
 static void take_renewed(struct succession_step *step) {
+    if (step->machine->state != SUCCESSION_HOST) {
+        return; /* any more */
+    }
+    succession_tell_register(step, step->event->is_refused);
+    if (step->event->is_refused) {
+        return;
+    }
     step->machine->is_renewing = false;
     hear(step);
 }

@@ -53,6 +53,10 @@
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
  * follows. So of two worlds only one is ever told.
  *
+ * When a renewal is refused, or not answered before the next one is due, the host tells the
+ * rendezvous machine (TELL_REGISTER), so that no running world is given up for one that could not
+ * be committed.
+ *
  * A host that has lost more than half of the committed world to silence (succession_majority)
  * renews its term no more, and appends nothing for fence_timeout: if it is the host that is cut
  * off, the others claim meanwhile, and if they are dead, it goes on.
@@ -174,6 +178,7 @@ struct succession_event {
         struct node_identity silent; /* NODE_SILENT */
         struct node_identity gone;   /* NODE_GONE */
         bool is_doubted;             /* DOUBTED; false: it was heard again */
+        bool is_refused;             /* RENEWED: the register has not taken it */
         struct {                     /* FAILED: nothing was appended */
             const char *reason;
             bool is_final; /* it will be the same until the user has done something */
@@ -197,9 +202,10 @@ enum succession_effect_kind {
     SUCCESSION_EFFECT_ARM_TIMER,
     /* told to the rendezvous machine */
     SUCCESSION_EFFECT_TELL_CONNECTED,
-    SUCCESSION_EFFECT_TELL_LOST, /* the host is sought: a world runs on */
-    SUCCESSION_EFFECT_FENCED,    /* no longer: the workers are to end */
-    SUCCESSION_EFFECT_GAVE_UP,   /* at the deadline of SEEK */
+    SUCCESSION_EFFECT_TELL_LOST,     /* the host is sought: a world runs on */
+    SUCCESSION_EFFECT_FENCED,        /* no longer: the workers are to end */
+    SUCCESSION_EFFECT_TELL_REGISTER, /* whether what this host writes there is taken */
+    SUCCESSION_EFFECT_GAVE_UP,       /* at the deadline of SEEK */
     SUCCESSION_EFFECT_KIND_COUNT,
 };
 
@@ -231,6 +237,7 @@ struct succession_effect {
         int64_t round;                  /* TELL_COMMITTED */
         struct node_identity successor; /* NAME */
         bool has_successor; /* DISMISS: those who are connected are told that the store moves */
+        bool is_stuck;      /* TELL_REGISTER: it is not */
         bool keeps_hosting; /* TELL_LOST: this node lost its own store's connection, not its term */
         struct {
             bool is_same_term; /* as at the connection before, so it is to the same store */

@@ -84,7 +84,8 @@ struct succession_machine {
     struct succession_suspicion suspicion;
     struct succession_silence silence; /* begins before the suspicion */
     struct moment renew_at;
-    bool is_renewing; /* the last renewal is not answered */
+    bool is_renewing; /* the last renewal is not answered … */
+    bool is_stuck;    /* … nor was the one before, or it was refused */
     uint64_t renewal_count;
     struct moment retry_at;
     struct succession_handover handover;

@@ -326,6 +326,10 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_draining");
         pickle_write_boolean(&writer->pickle, true);
     }
+    if (state->is_frozen) {
+        begin_attribute(writer, "muster_frozen");
+        pickle_write_boolean(&writer->pickle, true);
+    }
     if (state->is_charged) {
         begin_attribute(writer, "muster_charged");
         pickle_write_boolean(&writer->pickle, true);

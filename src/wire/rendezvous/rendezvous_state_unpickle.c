@@ -379,7 +379,7 @@ static enum failure_code read_extras(struct reader *reader) {
     const struct {
         const char *name;
         bool *boolean;
-    } booleans[] = {{"muster_draining", &state->is_draining},
+    } booleans[] = {{"muster_draining", &state->is_draining}, {"muster_frozen", &state->is_frozen},
         {"muster_charged", &state->is_charged}, {"muster_doubted", &state->is_doubted},
         {"muster_failed", &state->has_failed}};
     enum failure_code code = FAILURE_NONE;
