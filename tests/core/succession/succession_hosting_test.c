@@ -58,17 +58,6 @@ static void a_host_tells_when_its_register_takes_nothing(void **state) {
     scene_clear(&scene);
 }
 
-static void a_renewal_that_is_not_answered_in_time_is_not_taken_either(void **state) {
-    (void)state;
-    struct scene scene = hosting();
-    scene.seconds = RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
-    scene.seconds = 2 * RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; tell_register stuck; renew term 1");
-    plain(&scene, SUCCESSION_EVENT_RENEWED, "tell_register well");
-    scene_clear(&scene);
-}
-
 static void a_host_that_misses_one_of_three_goes_on(void **state) {
     (void)state;
     struct scene scene = hosting();
@@ -179,7 +168,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_entry_of_this_node_commits_what_it_says),
     cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
     cmocka_unit_test(a_host_tells_when_its_register_takes_nothing),
-    cmocka_unit_test(a_renewal_that_is_not_answered_in_time_is_not_taken_either),
     cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
     cmocka_unit_test(hosts_that_have_committed_nothing_are_known_to_be_gone),
     cmocka_unit_test(a_world_without_most_of_the_former_one_waits_for_their_claim),

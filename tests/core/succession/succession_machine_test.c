@@ -195,7 +195,7 @@ static void a_host_looks_now_and_then_whether_its_term_is_over(void **state) {
         plain(&scene, SUCCESSION_EVENT_RENEWED, "");
     }
     scene.seconds = 8 * RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; tell_register stuck; renew term 1");
     rendezvous_state_clear(&whole);
     scene_clear(&scene);
 }

@@ -158,6 +158,7 @@ static void everything_in_a_record_comes_back(void **unused) {
         .ranked = 8,
         .size = 5,
         .is_draining = true,
+        .is_frozen = true,
         .is_charged = true,
         .is_doubted = true,
         .has_failed = true,
