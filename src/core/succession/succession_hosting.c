@@ -42,13 +42,18 @@ static void forget_missing(struct succession_machine *machine, struct instant un
     succession_majority_forget(&machine->majority, &machine->record, until);
 }
 
+/* They have to find the host silent before they claim: by then half of this has passed. */
+static struct duration patience_of(const struct succession_machine *machine) {
+    return (struct duration){2 * machine->settings.fence_timeout.nanoseconds};
+}
+
 /* Those who are missing may be together, and this node alone: they are given time to claim. Who has
  * been missing for so long while this node held its term has had that time. */
 static bool is_outnumbered(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (!machine->patient_until.is_set) {
-        forget_missing(machine, (struct instant){step->event->now.nanoseconds -
-                                                 machine->settings.fence_timeout.nanoseconds});
+        forget_missing(machine,
+            (struct instant){step->event->now.nanoseconds - patience_of(machine).nanoseconds});
     }
     if (!succession_majority_is_missing(
             &machine->majority, &machine->record, &machine->settings.identity)) {
@@ -56,8 +61,7 @@ static bool is_outnumbered(struct succession_step *step) {
         return false;
     }
     if (!machine->patient_until.is_set) {
-        moment_set_after(
-            &machine->patient_until, step->event->now, machine->settings.fence_timeout);
+        moment_set_after(&machine->patient_until, step->event->now, patience_of(machine));
     }
     return true;
 }

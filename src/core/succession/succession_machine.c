@@ -356,13 +356,27 @@ static void take_connected(struct succession_step *step) {
     }
 }
 
+/* A machine that has fallen silent was heard so long ago at least, and the others may have gone on
+ * since. */
+static void hear_until_loss(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct instant heard = step->event->now;
+    if (step->event->loss == SUCCESSION_LOSS_SILENT) {
+        heard.nanoseconds -= machine->settings.silence_timeout.nanoseconds +
+                             duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS).nanoseconds;
+    }
+    if (instant_is_before(machine->heard_at, heard)) {
+        machine->heard_at = heard;
+    }
+}
+
 static void take_connection_loss(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     enum succession_loss loss = step->event->loss;
     bool was_connected = machine->is_connected;
     machine->is_dialing = false;
     if (was_connected) {
-        hear(step);
+        hear_until_loss(step);
         succession_leave_connection(step);
     }
     if (machine->state == SUCCESSION_CLAIM || (was_connected && loss != SUCCESSION_LOSS_SILENT)) {

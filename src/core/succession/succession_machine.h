@@ -58,8 +58,8 @@
  * be committed.
  *
  * A host that has lost more than half of the committed world to silence (succession_majority)
- * renews its term no more, and appends nothing for fence_timeout: if it is the host that is cut
- * off, the others claim meanwhile, and if they are dead, it goes on.
+ * renews its term no more, and appends nothing for twice fence_timeout: if it is the host that is
+ * cut off, the others claim meanwhile, and if they are dead, it goes on.
  *
  * A host that leaves lets the others form their round without it first. Then it names its successor
  * (succession_handover): the first node of the record that stays. That one claims while it is
@@ -67,9 +67,10 @@
  * dismisses the others, who find the next host in the register. Their workers run on through that.
  *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
- * workers end, since the others may have gone on without it. Of the register it has heard when it
- * has asked for the last entry and is answered. The same holds for a node that reads
- * of a later round without it.
+ * workers end, since the others may have gone on without it. Of a host that has fallen silent it
+ * has heard silence_timeout and half a second before it found out. Of the register it has heard
+ * when it has asked for the last entry and is answered. The same holds for a node that reads of a
+ * later round without it.
  *
  * The contract with the performer:
  * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
