@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/succession/succession_hosting.h"
 
+#include "base/text.h"
 #include "core/succession/succession_handover.h"
 
 void succession_tell_register(struct succession_step *step, bool is_stuck) {
@@ -130,8 +131,13 @@ void succession_take_seen(struct succession_step *step) {
     succession_commit(step);
 }
 
+/* No network parts nodes of one machine: one that does not come is dead, or stands still. */
+static bool is_on_own_machine(const struct succession_step *step) {
+    return text_equals(step->event->silent.address, step->machine->settings.identity.address);
+}
+
 void succession_take_silent_node(struct succession_step *step) {
-    if (step->machine->state == SUCCESSION_HOST) {
+    if (step->machine->state == SUCCESSION_HOST && !is_on_own_machine(step)) {
         succession_majority_miss(&step->machine->majority, &step->event->silent, step->event->now);
         (void)is_outnumbered(step);
     }
