@@ -28,6 +28,7 @@ struct agent_register {
     char *name;                     /* of this node, as a host */
     char *said;                     /* the last failure that was logged, and when; NULL: none */
     struct instant said_at;
+    char *trouble;                /* why the last READ or APPEND has failed; NULL: it has not */
     bool is_stuck;                /* the last renewal of this node's term has failed, … */
     struct instant stuck_said_at; /* … which was logged then */
 };
@@ -59,8 +60,21 @@ static void warn(struct agent_register *reg, const char *reason) {
     reg->said_at = now;
 }
 
+static void set_trouble(struct agent_register *reg, const char *reason_or_null) {
+    char *trouble = memory_duplicate_string(reason_or_null);
+    free(reg->trouble);
+    reg->trouble = trouble;
+}
+
+void agent_register_write_obstacle(const struct agent_register *reg, struct text *out) {
+    if (reg->trouble != NULL) {
+        text_append_format(out, "the job's register: %s", reg->trouble);
+    }
+}
+
 /* A node that has found no entry yet ends with a failure that is final, and says it then. */
 static void fail(struct agent_register *reg, const char *reason, bool is_final) {
+    set_trouble(reg, reason);
     if (!is_final || reg->known.number > 0) {
         warn(reg, reason);
     }
@@ -190,6 +204,9 @@ static bool end_request(struct agent_register *reg, uint64_t request) {
 static void told(void *context, const struct register_event *event) {
     struct agent_register *reg = context;
     bool is_of_entries = end_request(reg, event->request);
+    if (is_of_entries) {
+        set_trouble(reg, NULL);
+    }
     switch (event->kind) {
     case REGISTER_READ:
         take_read(reg, event);
@@ -201,6 +218,8 @@ static void told(void *context, const struct register_event *event) {
         take_entry(reg, SUCCESSION_EVENT_LOST, event->entry);
         break;
     case REGISTER_UNKNOWN:
+        warn(reg, event->failure->message);
+        set_trouble(reg, event->failure->message);
         post_kind(reg, SUCCESSION_EVENT_UNKNOWN);
         break;
     case REGISTER_RENEWED:
@@ -338,5 +357,6 @@ void agent_register_free(struct agent_register *reg) {
     free(reg->place);
     free(reg->name);
     free(reg->said);
+    free(reg->trouble);
     free(reg);
 }

@@ -356,7 +356,7 @@ void agent_rendezvous_publish_learned_list(struct agent_rendezvous *rendezvous, 
 
 void agent_rendezvous_write_obstacle(const struct agent_rendezvous *rendezvous, struct text *out) {
     if (rendezvous->record != NULL) {
-        rendezvous_backend_write_obstacle(agent_record_backend(rendezvous->record), out);
+        agent_record_write_obstacle(rendezvous->record, out);
     } else if (rendezvous->fixed != NULL) {
         agent_fixed_nodes_write_obstacle(rendezvous->fixed, out);
     }

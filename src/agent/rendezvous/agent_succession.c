@@ -365,6 +365,12 @@ void agent_succession_perform(
     }
 }
 
+void agent_succession_write_obstacle(const struct agent_succession *succession, struct text *out) {
+    if (!succession->is_connected || agent_hosted_store_is_serving(succession->store)) {
+        agent_register_write_obstacle(succession->reg, out);
+    }
+}
+
 void agent_succession_serve(
     struct agent_succession *succession, const struct rendezvous_effect *effect) {
     if (!agent_hosted_store_is_serving(succession->store)) {
