@@ -337,6 +337,18 @@ def test_a_job_that_is_over_is_not_begun_again(make_register_job):
     assert end.status == 1 and "is over: its record is closed" in end.err, job.tell()
 
 
+def test_a_node_that_comes_too_late_is_told_so_also_where_nobody_can_host_any_more(make_register_job, small_disk):
+    """It would have to write a claim to find out otherwise."""
+    job = make_register_job("2:2", register=small_disk)
+    start_nodes(job, 2).end()
+    assert job.succeeds()
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    end = job.start("node3", address="127.0.0.1").finish()
+    assert end.status == 1 and "is over: its record is closed; a new job needs another --rdzv-id" in end.err, job.tell()
+
+
 def test_a_host_that_stood_still_is_deposed_and_follows(make_job_of_each_kind):
     job = make_job_of_each_kind("2:3", conf=QUICK)
     start_nodes(job, 3)

@@ -163,8 +163,20 @@ static void take_commit(struct succession_step *step) {
     succession_claim_in_turn(step);
 }
 
+/* Of a job that is over nobody needs to host the store, and its last host may be gone without a
+ * word. */
+static bool comes_too_late(const struct succession_machine *machine) {
+    return machine->record.is_closed && machine->is_seeking && !machine->was_connected;
+}
+
 static void begin_term(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
+    if (comes_too_late(machine)) {
+        snprintf(machine->reason, sizeof machine->reason,
+            "the job is over: its record is closed; a new job needs another --rdzv-id");
+        succession_give_up(step);
+        return;
+    }
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
         succession_end_hosting(step);

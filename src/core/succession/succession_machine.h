@@ -66,6 +66,8 @@
  * connected, and waits for nobody. When it has left the host's store for its own, the host
  * dismisses the others, who find the next host in the register. Their workers run on through that.
  *
+ * A node that comes to a job whose last entry is closed gives up at once: the job is over.
+ *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
  * workers end, since the others may have gone on without it. Of a host that has fallen silent it
  * has heard silence_timeout and half a second before it found out. Of the register it has heard
