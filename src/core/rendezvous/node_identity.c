@@ -78,6 +78,14 @@ bool node_identity_is_same_process(
                (left->pid == right->pid && text_equals(left->address, right->address)));
 }
 
+struct node_identity node_identity_of_process(const struct node_identity *identity) {
+    struct node_identity name = {.process = identity->process};
+    if (!node_process_is_known(&identity->process)) {
+        node_identity_init(&name, identity->address, identity->pid, 0);
+    }
+    return name;
+}
+
 static int compare_numbers(int64_t left, int64_t right) {
     return (left > right) - (left < right);
 }

@@ -56,6 +56,10 @@ bool node_process_parse(const char *text, struct node_process *out_process);
 bool node_identity_is_same_process(
     const struct node_identity *left, const struct node_identity *right);
 
+/* What all names of one process have in common, as the name of a node: to be found in a node_table.
+ */
+struct node_identity node_identity_of_process(const struct node_identity *identity);
+
 /* The order by which torchrun assigns ranks: first the address by code point, then the pid, then
  * the local id. Returns a negative number, 0 or a positive number. */
 int node_identity_compare(const struct node_identity *left, const struct node_identity *right);

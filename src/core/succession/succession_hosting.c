@@ -139,7 +139,17 @@ static bool is_on_own_machine(const struct succession_step *step) {
 void succession_take_silent_node(struct succession_step *step) {
     if (step->machine->state == SUCCESSION_HOST && !is_on_own_machine(step)) {
         succession_majority_miss(&step->machine->majority, &step->event->silent, step->event->now);
-        (void)is_outnumbered(step);
+        moment_set(&step->machine->count_at, step->event->now);
+    }
+}
+
+void succession_count_missing(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (moment_has_come(&machine->count_at, step->event->now)) {
+        moment_clear(&machine->count_at);
+        if (machine->state == SUCCESSION_HOST) {
+            (void)is_outnumbered(step);
+        }
     }
 }
 

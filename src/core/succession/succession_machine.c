@@ -450,6 +450,7 @@ static void take_timer(struct succession_step *step) {
     if (look_in_time(step) && !machine->is_connected) {
         succession_read(step); /* the others may have gone on without this node */
     }
+    succession_count_missing(step);
     succession_renew(step);
     succession_commit(step); /* for which it may have been patient */
     if (!instant_is_before(now, succession_fence_time(machine))) {

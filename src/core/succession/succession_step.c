@@ -208,6 +208,7 @@ void succession_arm_timer(struct succession_step *step) {
     wake(&look_at, &next);
     wake(&machine->renew_at, &next);
     wake(&machine->retry_at, &next);
+    wake(&machine->count_at, &next);
     wake(&machine->handover.quiet_at, &next);
     wake(&machine->handover.until, &next);
     if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&

@@ -69,6 +69,7 @@ struct succession_machine {
     bool is_uncommitted;
     bool is_open; /* the round seen last has not its nodes yet */
     struct succession_majority majority;
+    struct moment count_at;      /* somebody has fallen silent just now */
     struct moment patient_until; /* set: most of the committed world is missing */
     enum succession_request request;
     bool is_claim;      /* the append under way, or the one that is unresolved */
