@@ -4,6 +4,7 @@
 import base64
 import contextlib
 import json
+import pickle
 import signal
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from support.disks import small_file_system
 from support.network import require_network
 from support.nodes import start_nodes, wait_until
+from support.records import records, spelled  # noqa: F401 (a fixture)
 from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
@@ -347,6 +349,24 @@ def test_a_node_that_comes_too_late_is_told_so_also_where_nobody_can_host_any_mo
             filling.write(bytes(4096))
     end = job.start("node3", address="127.0.0.1").finish()
     assert end.status == 1 and "is over: its record is closed; a new job needs another --rdzv-id" in end.err, job.tell()
+
+
+def test_a_record_full_of_nodes_that_nobody_has_seen_keeps_no_host_from_ending(make_register_job, records):  # noqa: F811
+    """Anybody who reaches the store can write one, where the job has no token."""
+    job = make_register_job("1:2", conf=["silence_timeout=1"])
+    host = job.start("node1", address="127.0.0.1")
+    job.wait_for_world("node1")
+    port = port_of_first_host(job)
+    state = pickle.loads(base64.b64decode(base64.b64decode(entry_of(job, 2)["record"])))
+    for number in range(30000):
+        ghost = records._NodeDesc()
+        ghost.__dict__.update(addr=f"ghost{number}", pid=1, local_id=0x40000001)
+        state.participants[ghost] = number + 1
+    with RawClient(port) as client:
+        client.set(b"/torch.rendezvous.job", spelled(state))
+        host.wait_for_log("node_silent ghost0_1_")
+    host.signal(signal.SIGTERM)
+    assert host.finish().status == 1, job.tell()
 
 
 def test_a_host_that_stood_still_is_deposed_and_follows(make_job_of_each_kind):

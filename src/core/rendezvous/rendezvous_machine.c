@@ -368,9 +368,11 @@ static void use_link(struct rendezvous_step *step) {
     if (link->phase == RENDEZVOUS_LINK_READY && machine->view.has_record) {
         rendezvous_evaluate(step);
     }
+    /* Where a register decides who hosts the store, torchrun's nodes are turned away. */
+    bool has_foreign =
+        !machine->has_succession && rendezvous_state_has_foreign_node(&machine->view.seen);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
-        rendezvous_link_is_poll_due(
-            link, rendezvous_state_has_foreign_node(&machine->view.seen), step->event->now)) {
+        rendezvous_link_is_poll_due(link, has_foreign, step->event->now)) {
         fetch(step);
     }
 }
