@@ -111,7 +111,7 @@ static void present(struct rendezvous_own_backend *own, const struct node_identi
     if (own->backend.present == NULL) {
         return;
     }
-    node_identity_describe(identity, &name);
+    node_identity_write(identity, &name);
     enum muster_error error =
         own->backend.present(own->backend.context, text_string(&name), &failure);
     close_message(&failure);
@@ -128,7 +128,7 @@ static bool is_gone(
     if (own->is_silent || node_identity_equals(identity, &own->me)) {
         return false;
     }
-    node_identity_describe(identity, &name);
+    node_identity_write(identity, &name);
     bool is_gone = own->backend.is_gone(own->backend.context, text_string(&name)) != 0;
     text_clear(&name);
     return is_gone;

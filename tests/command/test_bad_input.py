@@ -161,6 +161,22 @@ def test_a_failing_fork_is_named_and_leaves_nothing(muster, scratch, processes):
         assert_refused(end, "Resource temporarily unavailable", status=1)
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 5, 6])
+def test_a_failing_fork_of_a_node_with_a_register_is_named_at_once(muster, scratch, processes):
+    """The register has a thread of its own. Nobody waits for other nodes because it cannot be started."""
+    muster.share()
+    (scratch / "register").mkdir()
+    (scratch / "register").chmod(0o777)
+    somebody_else = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    end = muster.start(
+        ["run", "--nnodes", "1:2", "--rdzv-backend", "dir", "--rdzv-endpoint", scratch / "register", "--rdzv-id", "job",
+         "--rdzv-conf", "last_call_timeout=1", "--local-addr", "127.0.0.1", "--nproc-per-node", "4", "--no-python", "true"],
+        preexec_fn=limit(resource.RLIMIT_NPROC, processes), **somebody_else,
+    ).finish()  # fmt: skip
+    if end.status != 0:
+        assert_refused(end, "Resource temporarily unavailable", status=1)
+
+
 def test_a_worker_may_close_its_output(muster):
     end = muster.run([*LOCALLY, "--tee", "3", "--no-python", "sh", "-c", "exec >&- 2>&-; sleep 0.1"])
     assert end.status == 0, end

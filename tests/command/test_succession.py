@@ -4,6 +4,7 @@
 import base64
 import contextlib
 import json
+import pickle
 import signal
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from support.disks import small_file_system
 from support.network import require_network
 from support.nodes import start_nodes, wait_until
+from support.records import records, spelled  # noqa: F401 (a fixture)
 from support.store import COMPARE_SET, RawClient, request
 
 QUICK = ["keep_alive_interval=1", "silence_timeout=1"]
@@ -44,6 +46,34 @@ def make_job_of_each_kind(make_register_job, request):
     return lambda *arguments, conf=(), **how: make_register_job(*arguments, conf=[*conf, *request.param], **how)
 
 
+# A worker in a container, whose process id says nothing outside of it: it runs until it is told that all shall end.
+POD_WORKER = """\
+echo "node=$NODE rank=$RANK/$WORLD_SIZE local=0/1 group=$RANK/$WORLD_SIZE role=default:$RANK/$WORLD_SIZE\
+ store=$MASTER_ADDR:$MASTER_PORT restarts=$TORCHELASTIC_RESTART_COUNT pid=$$" >>worlds
+until [ -e over ]; do sleep 0.02; done
+"""
+
+
+@pytest.fixture
+def make_pods(make_job_of_each_kind, muster, scratch):
+    """pods = make_pods("2:3"); pods("name", "address") starts a node whose agent has the process id 1."""
+    require_network()
+
+    def make(nnodes):
+        job = make_job_of_each_kind(nnodes, conf=QUICK)
+        script = muster.script("pod.sh", POD_WORKER)
+
+        def start(name, address="127.0.0.1"):
+            return job.start(name, address=address, script=script, is_pod=True)
+
+        start.job = job
+        yield start
+        (scratch / "over").touch()
+
+    with contextlib.ExitStack() as stack:
+        yield lambda nnodes: stack.enter_context(contextlib.contextmanager(make)(nnodes))
+
+
 def hosts_the_second_term(job, first):
     """Kills the first host, and returns the next one as soon as it has claimed its place."""
     first.kill()
@@ -62,6 +92,56 @@ def entry_of(job, number):
 
 def port_of_first_host(job):
     return int(entry_of(job, 1)["addresses"].split()[0])
+
+
+def test_agents_of_one_host_name_and_process_id_are_two_nodes(make_pods, scratch):
+    """Containers of one machine that have its network: each agent is process 1 there."""
+    pods = make_pods("2:2")
+    host = pods("first")
+    host.wait_for_log("this node hosts the store")
+    pods("second")
+    world = pods.job.wait_for_world("first", "second")
+    assert world.restarts == {0}, pods.job.tell()
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
+    entries = [json.loads(path.read_text()) for path in sorted((scratch / "register/muster-job").glob("entry.*"))]
+    assert {entry["term"] for entry in entries} == {1} and entries[-1]["kind"] == "close", entries
+    assert len({entry["process"] for entry in entries}) == 1 and len(entries[0]["process"]) == 32, entries
+
+
+def test_a_pod_that_is_started_again_in_place_is_not_the_host_that_was_killed(make_pods, scratch):
+    pods = make_pods("2:3")
+    pods("first", "127.0.0.1").wait_for_log("this node hosts the store")
+    pods("second", "127.0.0.2")
+    pods("third", "127.0.0.3")
+    pods.job.wait_for_world("first", "second", "third")
+    pods.job.started[0].kill()
+    again = pods("again", "127.0.0.1")
+    world = pods.job.wait_for_world("again", "second", "third")
+    assert world.restarts == {0}, pods.job.tell()
+    assert "hosts the store" not in again.err() or entry_of(pods.job, 3)["term"] > 1, pods.job.tell()
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
+
+
+def test_a_pod_that_comes_back_under_the_hosts_name_claims_its_place_as_any_node_does(make_pods, scratch):
+    """A StatefulSet that is started again: its first pod has the name and the process id of the last host."""
+    pods = make_pods("1:2")
+    pods("first", "127.0.0.1").wait_for_log("this node hosts the store")
+    pods("second", "127.0.0.2")
+    pods.job.wait_for_largest_world(2)
+    for node in pods.job.started:
+        node.kill()
+    last = len(list((scratch / "register/muster-job").glob("entry.*")))
+    former, number = entry_of(pods.job, last), last + 1
+    pods("again", "127.0.0.1").wait_for_log("this node hosts the store")
+    claim = entry_of(pods.job, number)
+    assert claim["kind"] == "claim" and claim["term"] == former["term"] + 1, pods.job.tell()
+    assert claim["host"].rsplit("_", 1)[0] == former["host"].rsplit("_", 1)[0] and claim["process"] != former["process"]
+    pods("last", "127.0.0.2")
+    pods.job.wait_for_world("again", "last")
+    (scratch / "over").touch()
+    assert pods.job.succeeds()
 
 
 def test_a_killed_host_is_succeeded_and_its_workers_cost_one_restart_of_the_others(make_job_of_each_kind):
@@ -259,6 +339,36 @@ def test_a_job_that_is_over_is_not_begun_again(make_register_job):
     assert end.status == 1 and "is over: its record is closed" in end.err, job.tell()
 
 
+def test_a_node_that_comes_too_late_is_told_so_also_where_nobody_can_host_any_more(make_register_job, small_disk):
+    """It would have to write a claim to find out otherwise."""
+    job = make_register_job("2:2", register=small_disk)
+    start_nodes(job, 2).end()
+    assert job.succeeds()
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    end = job.start("node3", address="127.0.0.1").finish()
+    assert end.status == 1 and "is over: its record is closed; a new job needs another --rdzv-id" in end.err, job.tell()
+
+
+def test_a_record_full_of_nodes_that_nobody_has_seen_keeps_no_host_from_ending(make_register_job, records):  # noqa: F811
+    """Anybody who reaches the store can write one, where the job has no token."""
+    job = make_register_job("1:2", conf=["silence_timeout=1"])
+    host = job.start("node1", address="127.0.0.1")
+    job.wait_for_world("node1")
+    port = port_of_first_host(job)
+    state = pickle.loads(base64.b64decode(base64.b64decode(entry_of(job, 2)["record"])))
+    for number in range(30000):
+        ghost = records._NodeDesc()
+        ghost.__dict__.update(addr=f"ghost{number}", pid=1, local_id=0x40000001)
+        state.participants[ghost] = number + 1
+    with RawClient(port) as client:
+        client.set(b"/torch.rendezvous.job", spelled(state))
+        host.wait_for_log("node_silent ghost0_1_")
+    host.signal(signal.SIGTERM)
+    assert host.finish().status == 1, job.tell()
+
+
 def test_a_host_that_stood_still_is_deposed_and_follows(make_job_of_each_kind):
     job = make_job_of_each_kind("2:3", conf=QUICK)
     start_nodes(job, 3)
@@ -355,6 +465,25 @@ def test_a_register_that_takes_nothing_is_one_clear_error(muster, mount, expecte
     end = muster.start([*enter, *words], program="unshare").finish()
     assert end.status == 1 and f"the directory of --rdzv-endpoint, {muster.scratch}/register: " in end.err, end.err
     assert end.err.count(expected) == 1, end.err
+
+
+def test_a_node_that_comes_while_the_register_takes_nothing_ends_no_world(make_job_of_each_kind, small_disk):
+    """It waits until the host can commit a world with it, and both say why."""
+    job = make_job_of_each_kind("1:3", register=small_disk)
+    world = start_nodes(job, 2)
+    with open(small_disk / "filling", "wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while True:
+            filling.write(bytes(4096))
+    job.started[0].wait_for_log("register stuck")
+    late = job.start("node3", address="127.0.0.1")
+    late.wait_for_log("their host admits nobody as long as it cannot write the job's register")
+    assert all(worker.is_running() for worker in world.workers) and len(job.worlds()) == 1, job.tell()
+    host = job.started[0].err()
+    assert host.count("is not renewed: ") == 1 and "the job runs on, and no node is admitted meanwhile" in host, job.tell()
+    (small_disk / "filling").unlink()
+    job.wait_for_world("node1", "node2", "node3").end()
+    assert job.succeeds()
+    assert "this node's term is renewed again" in job.started[0].err()
 
 
 def test_a_register_that_is_full_for_a_while_is_said_once_and_holds_a_round_up_until_it_is_not(make_register_job, small_disk):

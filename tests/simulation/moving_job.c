@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/rendezvous/rendezvous_key.h"
 #include "base/memory.h"
 
 /* More than these come of nodes that answer each other for ever. */
@@ -101,6 +102,23 @@ static void check_fences(struct moving_job *job) {
     }
 }
 
+/* Nobody waits for a key that nobody writes: what the host tells a node lies under the name that it
+ * has now. */
+static void check_awaited(struct moving_job *job, const struct moving_node *node) {
+    const struct moving_lane *lane = &node->lanes[RENDEZVOUS_LANE_ASKER];
+    struct text key = {0};
+    if (!lane->order.is_wanted) {
+        return;
+    }
+    rendezvous_key_write_standing(
+        MOVING_RUN_ID, rendezvous_machine_identity(node_machine_rendezvous(node->machine)), &key);
+    if (!text_equals(text_string(&key), text_string(&lane->awaited))) {
+        moving_complain(job, "node %d waits for %s, and is told at %s", node->index,
+            text_string(&lane->awaited), text_string(&key));
+    }
+    text_clear(&key);
+}
+
 static struct moving_world *world_of(struct moving_job *job, const struct node_placement *told) {
     for (size_t i = 0; i < job->world_count; i++) {
         if (job->worlds[i].round == told->round) {
@@ -192,7 +210,8 @@ int moving_host(const struct moving_job *job) {
     const struct virtual_entry *last = virtual_register_last(&job->reg);
     for (int i = 0; i < job->node_count && last != NULL; i++) {
         const struct moving_node *node = &job->nodes[i];
-        if (node->is_alive && node->store != NULL && node->life == last->entry.host.pid) {
+        if (node->is_alive && node->store != NULL &&
+            node->life == (int64_t)last->entry.host.process.low) {
             return i;
         }
     }
@@ -216,6 +235,9 @@ static bool play_one(struct moving_job *job, struct instant end) {
         event.happen(job, &event);
         if (node != NULL && node->is_alive) {
             moving_node_run(job, node);
+        }
+        if (node != NULL && node->is_alive) {
+            check_awaited(job, node);
         }
     }
     bytes_clear(&event.bytes);
@@ -278,15 +300,16 @@ void moving_start(struct moving_job *job, int index) {
     node->is_alive = true;
     node->round = node->begun_round = MOVING_NOBODY;
     node->heard_at = job->now;
-    node_identity_init(&node->identity, node->name, node->life,
+    node_identity_init(&node->identity, node->name, 1,
         node_identity_muster_local_id((uint32_t)random_next(&job->random)));
+    node->identity.process = (struct node_process){1, (uint64_t)node->life};
     moving_note(job, node, "comes");
     moving_node_begin(job, node);
     moving_node_run(job, node);
 }
 
 void moving_exit(struct moving_job *job, struct moving_node *node) {
-    bool is_well = node->outcome == AGENT_OUTCOME_SUCCEEDED ||
+    bool is_well = node->outcome == AGENT_OUTCOME_SUCCEEDED || job->may_be_over ||
                    (node->is_signalled && node->outcome == AGENT_OUTCOME_SIGNALLED);
     moving_note(job, node, "exits with outcome %d", (int)node->outcome);
     if (!is_well) {

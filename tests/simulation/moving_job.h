@@ -24,7 +24,7 @@
 #define MOVING_NOBODY (-1)
 #define MOVING_RUN_ID "job"
 #define MOVING_SILENCE_SECONDS 3.0
-#define MOVING_FENCE_SECONDS 10.0
+#define MOVING_FENCE_SECONDS 5.0
 #define MOVING_TERMINATE 15
 #define MOVING_KILL 9
 
@@ -109,6 +109,7 @@ struct moving_lane {
     size_t capacity;
     bool is_busy;
     struct moving_call resting;
+    struct text awaited; /* the key of its queue */
     struct resting_order order;
 };
 
@@ -202,6 +203,7 @@ struct moving_job {
     size_t world_capacity;
     bool is_finishing;       /* workers are done soon after their start */
     bool has_prompt_workers; /* none takes long to end */
+    bool may_be_over;        /* a node that has lost its place may find that the others are done */
     uint64_t starts;
     uint64_t terms;
     uint64_t handovers; /* of them, of a successor that was named */

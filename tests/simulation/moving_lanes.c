@@ -133,7 +133,12 @@ void moving_lane_send(struct moving_node *node, int number, const struct store_r
     call.key_count = request->count;
     (void)!store_request_encode(request, &call.bytes);
     if (call.rests) {
+        if (!slice_equals(slice_from_string(text_string(&lane->awaited)), request->key)) {
+            resting_order_replace(&lane->order);
+        }
         bytes_clear(&lane->resting.bytes);
+        text_clear(&lane->awaited);
+        text_append_bytes(&lane->awaited, (const char *)request->key.data, request->key.length);
         lane->resting = call;
         lane->order.is_wanted = true;
         return;
@@ -161,6 +166,7 @@ static void end_calls(struct moving_job *job, struct moving_node *node, int numb
         moving_call_done(job, node, &old.resting, FAILURE_CANCELLED, NULL);
     }
     bytes_clear(&old.resting.bytes);
+    text_clear(&old.awaited);
     free(old.calls);
 }
 
@@ -232,7 +238,7 @@ static struct moving_node *dialled(struct moving_job *job, struct moving_node *n
 
 static bool is_refused(const struct moving_node *node, const struct moving_node *host) {
     return !node->dials_self && !host->is_off &&
-           (!host->is_alive || host->life != node->known.entry.host.pid);
+           (!host->is_alive || host->life != (int64_t)node->known.entry.host.process.low);
 }
 
 static void unopened(struct moving_job *job, struct moving_node *node) {

@@ -257,6 +257,29 @@ static void done_hosts_go(struct moving_job *job) {
     expect_last_entry(job);
 }
 
+/* The host is cut off for a moment, about as long as nobody is missed yet, while the others'
+ * workers end: who comes to it again under another name is told how it stands, too. */
+static void cut_at_the_end(struct moving_job *job) {
+    start_all(job);
+    await_world(job, 5, "all");
+    int host = moving_host(job);
+    if (host == MOVING_NOBODY) {
+        moving_complain(job, "nobody hosts");
+        return;
+    }
+    job->may_be_over = true;
+    moving_cut(job, host);
+    bool ends_meanwhile = below(job, 2) == 0;
+    moving_play(job, moving_between(job, 1, 3));
+    if (ends_meanwhile) {
+        moving_finish_workers(job);
+    }
+    moving_play(job, moving_between(job, 0, 3));
+    moving_heal(job);
+    moving_play(job, moving_between(job, 0, 0.5));
+    expect_all_to_finish(job);
+}
+
 /* A signal comes to all nodes, within a moment. */
 static void signal_all(struct moving_job *job) {
     start_all(job);
@@ -364,6 +387,12 @@ static void hosts_whose_workers_are_done_are_not_missed(void **state) {
     (void)play_seeds((seed_count + 1) / 2, MOVING_SOME_DELEGATE, done_hosts_go);
 }
 
+static void a_job_ends_whose_host_is_cut_off_just_then(void **state) {
+    (void)state;
+    struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, cut_at_the_end);
+    assert_true(outcome.told > 0);
+}
+
 static void all_leave_with_one_host(void **state) {
     (void)state;
     struct outcome outcome = play_seeds((seed_count + 1) / 2, MOVING_ALL_DELEGATE, signal_all);
@@ -378,6 +407,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(hosts_that_others_delegate_to_are_told_to_end_in_turn),
     cmocka_unit_test(a_host_that_is_told_to_end_is_followed_by_whom_it_names),
     cmocka_unit_test(hosts_whose_workers_are_done_are_not_missed),
+    cmocka_unit_test(a_job_ends_whose_host_is_cut_off_just_then),
     cmocka_unit_test(all_leave_with_one_host),
 };
 

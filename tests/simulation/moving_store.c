@@ -144,7 +144,7 @@ void moving_store_tell(
 static const struct store_presence_holder *holder_of(
     const struct moving_node *node, const struct node_identity *identity) {
     struct text name = {0};
-    node_identity_describe(identity, &name);
+    node_identity_write(identity, &name);
     const struct store_presence_holder *holder =
         node->store == NULL ? NULL : store_presence_find(node->store->presence, text_string(&name));
     text_clear(&name);

@@ -278,7 +278,7 @@ void moving_look_at_record(
 static bool was_host(const struct succession_effect *effect, const struct node_identity *identity) {
     bool was = false;
     for (size_t i = 0; i < effect->host.former_count && !was; i++) {
-        was = succession_is_same_process(identity, &effect->host.formers[i]);
+        was = node_identity_is_same_process(identity, &effect->host.formers[i]);
     }
     return was;
 }

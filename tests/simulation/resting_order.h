@@ -12,13 +12,20 @@
 struct resting_order {
     bool is_wanted;  /* a call wants an item */
     bool is_resting; /* its QUEUE_POP is at the store, behind all else */
-    int given_way;   /* so many answers to it come before that of the call at the store */
+    int given_way;   /* so many answers to it come before that of the call at the store … */
+    int unwanted;    /* … of which the first ones are of another key */
 };
 
 /* Something else is sent. */
 static inline void resting_order_give_way(struct resting_order *order) {
     order->given_way += order->is_resting ? 1 : 0;
     order->is_resting = false;
+}
+
+/* From now on a call wants an item of another key. */
+static inline void resting_order_replace(struct resting_order *order) {
+    resting_order_give_way(order);
+    order->unwanted = order->given_way;
 }
 
 static inline bool resting_order_is_next(const struct resting_order *order, bool is_busy) {
@@ -37,8 +44,10 @@ static inline bool resting_order_is_due(const struct resting_order *order, bool 
 static inline bool resting_order_take(
     struct resting_order *order, const struct store_reply *reply) {
     bool has_given_way = order->given_way > 0;
-    bool is_done = order->is_wanted && !(has_given_way && reply->pop.length == 0);
+    bool is_done =
+        order->is_wanted && order->unwanted == 0 && !(has_given_way && reply->pop.length == 0);
     order->given_way -= has_given_way ? 1 : 0;
+    order->unwanted -= order->unwanted > 0 ? 1 : 0;
     order->is_resting = order->is_resting && has_given_way;
     order->is_wanted = order->is_wanted && !is_done;
     return is_done;

@@ -428,6 +428,7 @@ static void perform(
         self->has_given_up = true;
         simulation_kill(simulation, node);
         break;
+    case SUCCESSION_EFFECT_TELL_REGISTER:
     case SUCCESSION_EFFECT_KIND_COUNT:
         break;
     }

@@ -356,7 +356,8 @@ void simulation_start(struct simulation *simulation, int node) {
     };
     end_process(simulation, node, SUCCESSION_LOSS_ENDED);
     self->life++;
-    node_identity_init(&settings.identity, address, self->life, 0);
+    node_identity_init(&settings.identity, address, 1, 0);
+    settings.identity.process = (struct node_process){(uint64_t)node + 1, (uint64_t)self->life};
     self->identity = settings.identity;
     self->machine = succession_machine_new(&settings);
     self->entry = (struct succession_entry){0};

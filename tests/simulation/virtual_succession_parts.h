@@ -7,7 +7,7 @@
 #include "virtual_succession.h"
 
 #define SIM_SILENCE_SECONDS 3.0
-#define SIM_FENCE_SECONDS 10.0
+#define SIM_FENCE_SECONDS 5.0
 /* For so long an answer of a stale register may leave out an entry; and so late a fence may come.
  */
 #define SIM_STALE_SECONDS 5.0

@@ -83,10 +83,15 @@ void whole_lane_send(struct whole_cluster *cluster, struct whole_lane *lane,
     call.operation = request->operation;
     call.key_count = request->count;
     if (call.rests) {
+        struct bytes bytes = {0};
+        (void)!store_request_encode(request, &bytes); /* has no ceiling */
+        if (!slice_equals(bytes_slice(&bytes), bytes_slice(&lane->resting_bytes))) {
+            resting_order_replace(&lane->order);
+        }
+        bytes_clear(&lane->resting_bytes);
+        lane->resting_bytes = bytes;
         lane->resting = call;
         lane->order.is_wanted = true;
-        lane->resting_bytes.length = 0;
-        (void)!store_request_encode(request, &lane->resting_bytes); /* has no ceiling */
         return;
     }
     size_t before = lane->bytes.length;

@@ -194,14 +194,21 @@ class Job:
         self.started, self.seen_worlds = [], set()
         self.script = muster.script("worker.sh", WORKER)
 
-    def start(self, name, *options, on=None, conf=(), address=None, env=None, script=None):
-        """Starts a node of this name, which is its address too unless that is given or it runs on a host."""
+    def start(self, name, *options, on=None, conf=(), address=None, env=None, script=None, is_pod=False):
+        """Starts a node of this name, which is its address too unless that is given or it runs on a host.
+
+        A pod's agent is the first process of its container. Killing the node kills all of it.
+        """
         if address is None and on is None:
             address = name
         words = ["run", *self.options, "--rdzv-endpoint", self.endpoint, "--rdzv-conf", ",".join([*self.conf, *conf])]
         words += ["--local-addr", address] if address else []
         words += [*options, "--no-python", "sh", script or self.script]
-        running = self.muster.start(words, env={"NODE": name, "LOGLEVEL": "DEBUG", **self.env, **(env or {})}, on=on)
+        how = {"env": {"NODE": name, "LOGLEVEL": "DEBUG", **self.env, **(env or {})}, "on": on}
+        if is_pod:
+            words = ["--pid", "--fork", "--mount-proc", "--kill-child", self.muster.binary, *words]
+            how["program"] = "unshare"
+        running = self.muster.start(words, **how)
         self.started.append(Node(name, running))
         return self.started[-1]
 

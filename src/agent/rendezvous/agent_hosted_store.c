@@ -110,7 +110,7 @@ void agent_hosted_store_tell_moved(struct agent_hosted_store *store) {
 void agent_hosted_store_cut_off(
     struct agent_hosted_store *store, const struct node_identity *identity) {
     struct text name = {0};
-    node_identity_describe(identity, &name);
+    node_identity_write(identity, &name);
     store_thread_drop(store->thread, text_string(&name));
     text_clear(&name);
 }
@@ -126,15 +126,22 @@ static bool has_finished(const char *value) {
 bool agent_hosted_store_knows(
     const struct agent_hosted_store *store, const struct node_identity *identity) {
     struct text name = {0};
-    node_identity_describe(identity, &name);
+    node_identity_write(identity, &name);
     bool knows = presence_watch_knows(&store->presences, text_string(&name));
     text_clear(&name);
     return knows;
 }
 
-/* Anybody may have chosen the name. The caller frees the result. */
+/* As people know the node. Anybody may have chosen the name. The caller frees the result. */
 static char *shown_name(const char *name) {
-    char *shown = memory_duplicate_string(name);
+    struct node_identity identity;
+    struct text text = {0};
+    if (node_identity_parse(name, &identity)) {
+        node_identity_describe(&identity, &text);
+    } else {
+        text_append(&text, name);
+    }
+    char *shown = text_take(&text);
     utf8_make_line_printable(shown);
     return shown;
 }

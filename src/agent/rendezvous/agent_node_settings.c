@@ -48,6 +48,9 @@ static void name_node(
     settings->seed = random_next(&random); /* the machine's next name must not be this one again */
     node_identity_init(&settings->identity, address, getpid(),
         node_identity_muster_local_id((uint32_t)random_next(&random)));
+    if (config->dynamic.register_engine != NULL) {
+        settings->identity.process = (struct node_process){random_seed(), random_seed()};
+    }
     node->succession = (struct succession_settings){
         .identity = settings->identity,
         .silence_timeout = config->dynamic.settings.silence_timeout,
@@ -71,7 +74,8 @@ static enum failure_code write_claim(
     random_init(&random, random_seed());
     node_identity_init(&identity, name != NULL ? name : config->local_address, getpid(),
         node_identity_muster_local_id((uint32_t)random_next(&random)));
-    node_identity_describe(&identity, &claim);
+    identity.process = (struct node_process){random_seed(), random_seed()};
+    node_identity_write(&identity, &claim);
     *out_claim = text_take(&claim);
     free(name);
     return FAILURE_NONE;

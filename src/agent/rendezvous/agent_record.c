@@ -410,6 +410,15 @@ void agent_record_tell_connected(
     record->connected_context = context;
 }
 
+void agent_record_write_obstacle(const struct agent_record *record, struct text *out) {
+    if (record->succession != NULL) {
+        agent_succession_write_obstacle(record->succession, out);
+    }
+    if (out->length == 0) {
+        rendezvous_backend_write_obstacle(record->backend, out);
+    }
+}
+
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record) {
     return record->backend;
 }

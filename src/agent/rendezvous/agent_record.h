@@ -23,6 +23,9 @@ void agent_record_free(struct agent_record *record);
 
 /* For the requests of a round; the record's own. */
 struct rendezvous_backend *agent_record_backend(const struct agent_record *record);
+/* Appends why the store is not reached, while it is tried, or the register that says where it is.
+ */
+void agent_record_write_obstacle(const struct agent_record *record, struct text *out);
 
 /* Calls `connected` on every connection to a host of the store, where it may change. */
 void agent_record_tell_connected(

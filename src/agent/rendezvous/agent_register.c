@@ -28,6 +28,9 @@ struct agent_register {
     char *name;                     /* of this node, as a host */
     char *said;                     /* the last failure that was logged, and when; NULL: none */
     struct instant said_at;
+    char *trouble;                /* why the last READ or APPEND has failed; NULL: it has not */
+    bool is_stuck;                /* the last renewal of this node's term has failed, … */
+    struct instant stuck_said_at; /* … which was logged then */
 };
 
 static void post(struct agent_register *reg, struct succession_event event) {
@@ -57,13 +60,31 @@ static void warn(struct agent_register *reg, const char *reason) {
     reg->said_at = now;
 }
 
+static void set_trouble(struct agent_register *reg, const char *reason_or_null) {
+    char *trouble = memory_duplicate_string(reason_or_null);
+    free(reg->trouble);
+    reg->trouble = trouble;
+}
+
+void agent_register_write_obstacle(const struct agent_register *reg, struct text *out) {
+    if (reg->trouble != NULL) {
+        text_append_format(out, "the job's register: %s", reg->trouble);
+    }
+}
+
 /* A node that has found no entry yet ends with a failure that is final, and says it then. */
 static void fail(struct agent_register *reg, const char *reason, bool is_final) {
+    set_trouble(reg, reason);
     if (!is_final || reg->known.number > 0) {
         warn(reg, reason);
     }
     post(reg,
         (struct succession_event){.kind = SUCCESSION_EVENT_FAILED, .failed = {reason, is_final}});
+}
+
+static bool read_host(const struct register_entry *entry, struct node_identity *out_host) {
+    return node_identity_parse(entry->host, out_host) &&
+           (entry->process[0] == '\0' || node_process_parse(entry->process, &out_host->process));
 }
 
 static bool read_record(const struct register_entry *entry, struct rendezvous_state *out_record) {
@@ -104,7 +125,7 @@ static void take_entry(struct agent_register *reg, enum succession_event_kind ki
     const struct register_entry *entry) {
     struct rendezvous_state record = {0};
     struct succession_event event = {.kind = kind, .is_there = true, .record = &record};
-    if (!node_identity_parse(entry->host, &event.entry.host) || !read_record(entry, &record)) {
+    if (!read_host(entry, &event.entry.host) || !read_record(entry, &record)) {
         fail(reg,
             "its last entry is none of this version of Muster; was it written by another program?",
             true);
@@ -132,6 +153,21 @@ static void take_won(struct agent_register *reg) {
     post_kind(reg, SUCCESSION_EVENT_WON);
 }
 
+static void note_unrenewed(struct agent_register *reg, const char *reason) {
+    struct instant now = event_loop_now(reg->loop);
+    struct instant again =
+        instant_after(reg->stuck_said_at, duration_from_seconds(SAID_AGAIN_SECONDS));
+    if (!reg->is_stuck || !instant_is_before(now, again)) {
+        reg->stuck_said_at = now;
+        log_warning(reg->settings.agent->log,
+            "the job's register: this node's term is not renewed: %s; the job runs on, and no node "
+            "is admitted meanwhile",
+            reason);
+    }
+    reg->is_stuck = true;
+    post(reg, (struct succession_event){.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true});
+}
+
 static void take_failed(
     struct agent_register *reg, const struct register_event *event, bool is_of_entries) {
     if (event->request == reg->watching) {
@@ -141,9 +177,17 @@ static void take_failed(
     } else if (is_of_entries) {
         fail(reg, event->failure->message, event->is_final);
     } else {
-        log_warning(reg->settings.agent->log,
-            "the job's register: this node's term is not renewed: %s", event->failure->message);
+        note_unrenewed(reg, event->failure->message);
     }
+}
+
+static void take_renewed(struct agent_register *reg) {
+    if (reg->is_stuck) {
+        log_info(reg->settings.agent->log,
+            "the job's register: this node's term is renewed again; nodes that wait are admitted");
+    }
+    reg->is_stuck = false;
+    post_kind(reg, SUCCESSION_EVENT_RENEWED);
 }
 
 /* Whether the request was a READ or an APPEND, which is over. */
@@ -160,6 +204,9 @@ static bool end_request(struct agent_register *reg, uint64_t request) {
 static void told(void *context, const struct register_event *event) {
     struct agent_register *reg = context;
     bool is_of_entries = end_request(reg, event->request);
+    if (is_of_entries) {
+        set_trouble(reg, NULL);
+    }
     switch (event->kind) {
     case REGISTER_READ:
         take_read(reg, event);
@@ -171,10 +218,12 @@ static void told(void *context, const struct register_event *event) {
         take_entry(reg, SUCCESSION_EVENT_LOST, event->entry);
         break;
     case REGISTER_UNKNOWN:
+        warn(reg, event->failure->message);
+        set_trouble(reg, event->failure->message);
         post_kind(reg, SUCCESSION_EVENT_UNKNOWN);
         break;
     case REGISTER_RENEWED:
-        post_kind(reg, SUCCESSION_EVENT_RENEWED);
+        take_renewed(reg);
         break;
     case REGISTER_RENEWAL:
         post(reg,
@@ -218,6 +267,7 @@ static void append(struct agent_register *reg, const struct succession_effect *e
         .addresses = memory_duplicate_string(reg->place),
         .settings = memory_duplicate_string(reg->sizes),
     };
+    node_process_write(&reg->settings.agent->node->succession.identity.process, entry->process);
     register_entry_write_nonce(random_seed(), random_seed(), entry->nonce);
     if ((!agent_register_is_empty(record) &&
             rendezvous_state_write_text(record, &entry->record) != FAILURE_NONE) ||
@@ -307,5 +357,6 @@ void agent_register_free(struct agent_register *reg) {
     free(reg->place);
     free(reg->name);
     free(reg->said);
+    free(reg->trouble);
     free(reg);
 }

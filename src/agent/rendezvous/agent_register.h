@@ -31,6 +31,9 @@ void agent_register_perform(struct agent_register *reg, const struct succession_
 /* Whether a READ or an APPEND is under way. An APPEND may have to wait for either. */
 bool agent_register_is_busy(const struct agent_register *reg);
 
+/* Appends why what was asked last of the register has failed, if it has. */
+void agent_register_write_obstacle(const struct agent_register *reg, struct text *out);
+
 int64_t agent_register_term(const struct agent_register *reg);
 /* Where the host of the entry known last listens. False: nowhere that can be read. The caller
  * clears the place. */

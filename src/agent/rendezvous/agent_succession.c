@@ -122,7 +122,7 @@ static void gathered(void *context) {
 static bool was_host(const struct succession_effect *effect, const struct node_identity *identity) {
     bool was = false;
     for (size_t i = 0; i < effect->host.former_count && !was; i++) {
-        was = succession_is_same_process(identity, &effect->host.formers[i]);
+        was = node_identity_is_same_process(identity, &effect->host.formers[i]);
     }
     return was;
 }
@@ -358,9 +358,16 @@ void agent_succession_perform(
     case SUCCESSION_EFFECT_TELL_LOST:
     case SUCCESSION_EFFECT_TELL_CONNECTED:
     case SUCCESSION_EFFECT_FENCED:
+    case SUCCESSION_EFFECT_TELL_REGISTER:
     case SUCCESSION_EFFECT_GAVE_UP:
     case SUCCESSION_EFFECT_KIND_COUNT:
         break; /* the node's own */
+    }
+}
+
+void agent_succession_write_obstacle(const struct agent_succession *succession, struct text *out) {
+    if (!succession->is_connected || agent_hosted_store_is_serving(succession->store)) {
+        agent_register_write_obstacle(succession->reg, out);
     }
 }
 

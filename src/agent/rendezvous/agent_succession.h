@@ -37,6 +37,9 @@ void agent_succession_doubt(struct agent_succession *succession, bool is_doubted
 /* This node stood still, and has given up its connection. */
 void agent_succession_give_up(struct agent_succession *succession);
 
+/* Appends why the register is not reached, while this node needs it: to find a host, or as one. */
+void agent_succession_write_obstacle(const struct agent_succession *succession, struct text *out);
+
 /* What this node, as the host, wants for those that delegate to it: TELL_STANDINGS and CUT_OFF. */
 void agent_succession_serve(
     struct agent_succession *succession, const struct rendezvous_effect *effect);

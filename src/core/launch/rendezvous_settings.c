@@ -22,7 +22,7 @@ void rendezvous_settings_init(struct rendezvous_settings *settings) {
         .silence_timeout = {3 * SECOND},
         .calm_after = {600 * SECOND},
         .host_timeout = {30 * SECOND},
-        .fence_timeout = {10 * SECOND},
+        .fence_timeout = {5 * SECOND},
         .exit_barrier_timeout = {300 * SECOND},
         .on_node_loss = RENDEZVOUS_ON_NODE_LOSS_RESTART,
         .scale_up = RENDEZVOUS_SCALE_UP_ALLOWED,

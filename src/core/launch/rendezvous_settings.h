@@ -47,7 +47,7 @@ struct rendezvous_settings {
     struct duration calm_after;
     /* host_timeout, 30 s: how long a node that has lost the store looks for it again */
     struct duration host_timeout;
-    /* fence_timeout, 10 s: with a register, how long workers run on a node that hears of neither it
+    /* fence_timeout, 5 s: with a register, how long workers run on a node that hears of neither it
      * nor the host of the store */
     struct duration fence_timeout;
     struct duration exit_barrier_timeout; /* exit_barrier_timeout, 300 s */

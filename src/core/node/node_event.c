@@ -107,6 +107,7 @@ static void own_rendezvous(struct node_event_owned *owned, struct rendezvous_eve
     case RENDEZVOUS_EVENT_NODE_GONE:
     case RENDEZVOUS_EVENT_WISHED: /* has its texts in itself */
     case RENDEZVOUS_EVENT_HOST_LEAVES:
+    case RENDEZVOUS_EVENT_REGISTER:
     case RENDEZVOUS_EVENT_FINISHED_COUNT:
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_TIMER_FIRED:

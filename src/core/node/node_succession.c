@@ -21,6 +21,10 @@ bool node_succession_event(const struct succession_machine *succession,
         *out_event =
             (struct rendezvous_event){.kind = RENDEZVOUS_EVENT_FENCED, .reason = effect->reason};
         return true;
+    case SUCCESSION_EFFECT_TELL_REGISTER:
+        *out_event = (struct rendezvous_event){
+            .kind = RENDEZVOUS_EVENT_REGISTER, .is_register_stuck = effect->is_stuck};
+        return true;
     case SUCCESSION_EFFECT_GAVE_UP:
         *out_event = (struct rendezvous_event){
             .kind = RENDEZVOUS_EVENT_CONNECTION_LOST, .lost = {.reason = effect->reason}};

@@ -52,7 +52,8 @@ static bool is_longer(const char *text, size_t maximum) {
 enum failure_code register_entry_check(const struct register_entry *entry) {
     if (entry->number < 1 || entry->number > REGISTER_ENTRY_HIGHEST_NUMBER || entry->term < 1 ||
         entry->term > entry->number || entry->host == NULL || *entry->host == '\0' ||
-        entry->addresses == NULL || entry->settings == NULL || !is_nonce(entry->nonce)) {
+        entry->addresses == NULL || entry->settings == NULL || !is_nonce(entry->nonce) ||
+        (entry->process[0] != '\0' && !is_nonce(entry->process))) {
         return FAILURE_INVALID;
     }
     bool is_too_long = is_longer(entry->host, REGISTER_ENTRY_HOST_MAXIMUM) ||

@@ -32,8 +32,11 @@ enum register_entry_kind {
 struct register_entry {
     int64_t number; /* from 1 */
     enum register_entry_kind kind;
-    int64_t term;    /* from 1, at most `number` */
-    char *host;      /* the identity of the node that hosts from this entry on; not empty */
+    int64_t term; /* from 1, at most `number` */
+    char *host;   /* the name of the node that hosts from this entry on; not empty */
+    /* The 128 random bits of its process, as the nonce: containers of one machine, and pods that
+     * come again, have one name. "": of an earlier Muster, where the name decides. */
+    char process[REGISTER_ENTRY_NONCE_SIZE];
     char *addresses; /* where it listens, as nodes announce addresses; may be empty */
     char *settings;  /* a digest of what all nodes must agree on; may be empty */
     struct bytes record;
@@ -49,7 +52,8 @@ void register_entry_copy(const struct register_entry *entry, struct register_ent
 bool register_entry_is_same(const struct register_entry *left, const struct register_entry *right);
 
 /* FAILURE_INVALID for an entry without a host or nonce, for numbers out of range, and for a nonce
- * that is not 32 hexadecimal digits; FAILURE_LIMIT for one with a part that is too long. */
+ * or a process that is not 32 hexadecimal digits; FAILURE_LIMIT for one with a part that is too
+ * long. */
 __attribute__((warn_unused_result)) enum failure_code register_entry_check(
     const struct register_entry *entry);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/rendezvous/node_table.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* The numbers, then the address: the shortest bytes that identify a node. */
 struct node_key {
     int64_t numbers[2];
+    struct node_process process;
     char address[NODE_ADDRESS_SIZE];
 };
 
@@ -13,8 +15,9 @@ static struct slice make_key(const struct node_identity *identity, struct node_k
     size_t length = strlen(identity->address);
     key->numbers[0] = identity->pid;
     key->numbers[1] = identity->local_id;
+    key->process = identity->process;
     memcpy(key->address, identity->address, length);
-    return (struct slice){(const uint8_t *)key, sizeof key->numbers + length};
+    return (struct slice){(const uint8_t *)key, offsetof(struct node_key, address) + length};
 }
 
 void node_table_clear(struct node_table *table) {

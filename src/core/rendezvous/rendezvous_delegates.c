@@ -23,6 +23,7 @@ enum {
     TOLD_REDUNDANT = 128,
     TOLD_GAPS = 256,
     TOLD_HELD = 512,
+    TOLD_FROZEN = 1024,
 };
 
 void rendezvous_delegates_clear(struct rendezvous_delegates *delegates) {
@@ -267,6 +268,7 @@ static struct rendezvous_told standing_of(const struct rendezvous_delegate *dele
         .flags = flag(record->is_complete, TOLD_COMPLETE) | flag(record->is_closed, TOLD_CLOSED) |
                  flag(record->has_failed, TOLD_FAILED) | flag(record->is_doubted, TOLD_DOUBTED) |
                  flag(record->is_draining && !is_in_world, TOLD_DRAINING) |
+                 flag(record->is_frozen && !is_in_world, TOLD_FROZEN) |
                  flag(node->is_participant, TOLD_PARTICIPANT) |
                  flag(node->is_waiting, TOLD_WAITING) | flag(node->is_redundant, TOLD_REDUNDANT) |
                  flag(is_in_world && crowd->has_gaps, TOLD_GAPS),

@@ -329,6 +329,7 @@ void rendezvous_diary_take(struct rendezvous_diary *diary, const struct rendezvo
     case RENDEZVOUS_EVENT_ROLL_ANSWERED:
     case RENDEZVOUS_EVENT_BROKEN:
     case RENDEZVOUS_EVENT_FENCED:
+    case RENDEZVOUS_EVENT_REGISTER:
     case RENDEZVOUS_EVENT_TIMER_FIRED:
     case RENDEZVOUS_EVENT_KIND_COUNT:
         break;

@@ -191,6 +191,18 @@ static bool mark_the_done(struct rendezvous_step *step) {
     return rendezvous_draft_write(step, !drains || rendezvous_state_waiting(seen) == 0);
 }
 
+/* The workers of this world would be ended for a round that nobody could commit. Whoever admits
+ * nodes needs to know, and those who wait. */
+static bool freeze(struct rendezvous_step *step) {
+    const struct rendezvous_machine *machine = step->machine;
+    if (!machine->has_succession || !machine->link.is_host ||
+        machine->view.seen.is_frozen == machine->is_register_stuck) {
+        return false;
+    }
+    rendezvous_draft_begin(step)->is_frozen = machine->is_register_stuck;
+    return rendezvous_draft_write(step, false);
+}
+
 /* torchrun's nodes judge every node by its heartbeat in the record. So the host of the store writes
  * the heartbeats of all nodes whose presence it knows. Where no host serves presence, a node writes
  * its own heartbeat, and so does one that others are to take for torchrun's. */
@@ -245,20 +257,21 @@ static bool keep_alive(struct rendezvous_step *step) {
 
 static void run(struct rendezvous_step *step) {
     (void)(rendezvous_take_out_losses(step) || pursue_doubt(step) || rendezvous_restart(step) ||
-           rendezvous_admit(step) || rendezvous_go_with_round(step) || park_the_waiting(step) ||
-           mark_the_done(step) || rendezvous_serve(step) || keep_alive(step));
+           freeze(step) || rendezvous_admit(step) || rendezvous_go_with_round(step) ||
+           park_the_waiting(step) || mark_the_done(step) || rendezvous_serve(step) ||
+           keep_alive(step));
 }
 
 static void join(struct rendezvous_step *step) {
-    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
-           rendezvous_join(step) || park_the_waiting(step) || rendezvous_serve(step) ||
-           keep_alive(step));
+    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || freeze(step) ||
+           rendezvous_admit(step) || rendezvous_join(step) || park_the_waiting(step) ||
+           rendezvous_serve(step) || keep_alive(step));
 }
 
 static void wait(struct rendezvous_step *step) {
-    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || rendezvous_admit(step) ||
-           rendezvous_wait_beside(step) || park_the_waiting(step) || rendezvous_serve(step) ||
-           keep_alive(step));
+    (void)(rendezvous_take_out_losses(step) || rendezvous_restart(step) || freeze(step) ||
+           rendezvous_admit(step) || rendezvous_wait_beside(step) || park_the_waiting(step) ||
+           rendezvous_serve(step) || keep_alive(step));
 }
 
 /* A node ignores the record before its agent has asked to join, and when its part is over. */
@@ -269,7 +282,7 @@ static void idle(struct rendezvous_step *step) {
 /* Its part is over. Others may need it. */
 static void serve(struct rendezvous_step *step) {
     if (rendezvous_serving_outlasts(step->machine)) {
-        (void)(rendezvous_take_out_losses(step) || rendezvous_admit(step) ||
+        (void)(rendezvous_take_out_losses(step) || freeze(step) || rendezvous_admit(step) ||
                rendezvous_serve(step));
     }
 }

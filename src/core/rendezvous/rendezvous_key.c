@@ -67,7 +67,7 @@ void rendezvous_key_write_presence_served(const char *run_id, struct text *out) 
 void rendezvous_key_write_presence(
     const char *run_id, const struct node_identity *identity, struct text *out) {
     rendezvous_key_write_presences(run_id, out);
-    node_identity_describe(identity, out);
+    node_identity_write(identity, out);
 }
 
 void rendezvous_key_write_refused(const char *run_id, uint32_t number, struct text *out) {
@@ -82,7 +82,7 @@ void rendezvous_key_write_delegation(const char *run_id, struct text *out) {
 void rendezvous_key_write_standing(
     const char *run_id, const struct node_identity *identity, struct text *out) {
     write_own(run_id, "standing/", out);
-    node_identity_describe(identity, out);
+    node_identity_write(identity, out);
 }
 
 void rendezvous_key_write_root_cause(const char *run_id, int64_t round, struct text *out) {

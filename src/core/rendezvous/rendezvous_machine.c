@@ -31,6 +31,7 @@ static void take_finished_count(struct rendezvous_step *step);
 static void take_roll(struct rendezvous_step *step);
 static void take_broken(struct rendezvous_step *step);
 static void take_fence(struct rendezvous_step *step);
+static void take_register(struct rendezvous_step *step);
 static void take_timer(struct rendezvous_step *step);
 
 /* The succession machine has taken it. */
@@ -62,6 +63,7 @@ static void (*const handlers[RENDEZVOUS_EVENT_KIND_COUNT])(struct rendezvous_ste
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = take_roll,
     [RENDEZVOUS_EVENT_BROKEN] = take_broken,
     [RENDEZVOUS_EVENT_FENCED] = take_fence,
+    [RENDEZVOUS_EVENT_REGISTER] = take_register,
     [RENDEZVOUS_EVENT_TIMER_FIRED] = take_timer,
 };
 
@@ -334,6 +336,10 @@ static void take_fence(struct rendezvous_step *step) {
     }
 }
 
+static void take_register(struct rendezvous_step *step) {
+    step->machine->is_register_stuck = step->event->is_register_stuck;
+}
+
 /* Every event makes time pass, so the timer needs no handling of its own. */
 static void take_timer(struct rendezvous_step *step) {
     (void)step;
@@ -377,9 +383,11 @@ static void use_link(struct rendezvous_step *step) {
     if (link->phase == RENDEZVOUS_LINK_READY && machine->view.has_record) {
         rendezvous_evaluate(step);
     }
+    /* Where a register decides who hosts the store, torchrun's nodes are turned away. */
+    bool has_foreign =
+        !machine->has_succession && rendezvous_state_has_foreign_node(&machine->view.seen);
     if (machine->purpose.goal != RENDEZVOUS_GOAL_OVER &&
-        rendezvous_link_is_poll_due(
-            link, rendezvous_state_has_foreign_node(&machine->view.seen), step->event->now)) {
+        rendezvous_link_is_poll_due(link, has_foreign, step->event->now)) {
         fetch(step);
     }
 }

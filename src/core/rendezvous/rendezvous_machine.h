@@ -131,6 +131,8 @@ enum rendezvous_event_kind {
     RENDEZVOUS_EVENT_BROKEN,
     /* This node has been without a host for so long that the others may have gone on without it. */
     RENDEZVOUS_EVENT_FENCED,
+    /* Of the host: whether its register takes what it writes. */
+    RENDEZVOUS_EVENT_REGISTER,
     RENDEZVOUS_EVENT_TIMER_FIRED,
     RENDEZVOUS_EVENT_KIND_COUNT,
 };
@@ -190,6 +192,7 @@ struct rendezvous_event {
             bool is_withdrawn; /* this node is to write the record itself; there is no state */
         } standing;
         int64_t finished_count;
+        bool is_register_stuck; /* REGISTER */
         bool is_successor; /* HOST_LEAVES: this node is to host the store; else another one does */
         struct {           /* OPENED: where the workers meet */
             int64_t round;

@@ -131,6 +131,7 @@ bool rendezvous_regroup_settle(
 bool rendezvous_regroup_would_admit(
     const struct rendezvous_state *state, const struct rendezvous_settings *settings) {
     size_t candidates = rendezvous_state_waiting(state) + rendezvous_state_redundant(state);
-    return rendezvous_regroup_is_possible(state) && !state->is_draining && !state->is_doubted &&
-           candidates > 0 && rendezvous_state_participants(state) < largest_size(state, settings);
+    return rendezvous_regroup_is_possible(state) && !state->is_draining && !state->is_frozen &&
+           !state->is_doubted && candidates > 0 &&
+           rendezvous_state_participants(state) < largest_size(state, settings);
 }

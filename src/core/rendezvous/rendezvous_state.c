@@ -71,10 +71,11 @@ static bool are_rounds_equal(
            left->origin == right->origin && left->base == right->base &&
            left->next_base == right->next_base && left->restarts == right->restarts &&
            left->next_restarts == right->next_restarts && left->wanted == right->wanted &&
-           left->is_draining == right->is_draining && left->is_charged == right->is_charged &&
-           left->is_doubted == right->is_doubted && left->has_failed == right->has_failed &&
-           left->size == right->size && left->ranked == right->ranked &&
-           left->signal == right->signal && strcmp(left->reason, right->reason) == 0;
+           left->is_draining == right->is_draining && left->is_frozen == right->is_frozen &&
+           left->is_charged == right->is_charged && left->is_doubted == right->is_doubted &&
+           left->has_failed == right->has_failed && left->size == right->size &&
+           left->ranked == right->ranked && left->signal == right->signal &&
+           strcmp(left->reason, right->reason) == 0;
 }
 
 bool rendezvous_state_equals(
@@ -383,6 +384,9 @@ static void describe_rest(const struct rendezvous_state *state, struct text *out
     }
     if (state->is_draining) {
         text_append(out, " draining");
+    }
+    if (state->is_frozen) {
+        text_append(out, " frozen");
     }
     if (state->is_doubted) {
         text_append(out, " doubted");

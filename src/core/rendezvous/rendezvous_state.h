@@ -72,9 +72,12 @@ struct rendezvous_state {
      * Any other number says nothing. */
     int64_t ranked;
     bool is_draining; /* the workers of a participant are done: no node is admitted */
-    bool is_charged;  /* the last restart was charged, and not given back */
-    bool is_doubted;  /* a participant doubts a failure: all participants answer a roll call */
-    bool has_failed;  /* closed because of a failure; `reason` describes it */
+    /* The host of the store cannot write its register, so that no other round would be committed:
+     * no node is admitted. */
+    bool is_frozen;
+    bool is_charged; /* the last restart was charged, and not given back */
+    bool is_doubted; /* a participant doubts a failure: all participants answer a roll call */
+    bool has_failed; /* closed because of a failure; `reason` describes it */
     /* A node was told to end by this signal, and therefore began this round or closed the record;
      * 0: none. */
     int64_t signal;
@@ -167,8 +170,8 @@ void rendezvous_state_rank(struct rendezvous_state *state);
 
 /* Appends one line for transcripts: "round 3 complete [a_1_0:0 b_2_0:1] wait [] spare [c_3_0]". A
  * round that is not complete is "open", or "last_call" once its last call has begun. Marks follow
- * if they are set: "closed", "closed failed", "draining", "doubted", "restarts 2", "charged",
- * "wanted 4", "ranked", "signal 15", "because REASON". */
+ * if they are set: "closed", "closed failed", "draining", "frozen", "doubted", "restarts 2",
+ * "charged", "wanted 4", "ranked", "signal 15", "because REASON". */
 void rendezvous_state_describe(const struct rendezvous_state *state, struct text *out);
 
 #endif

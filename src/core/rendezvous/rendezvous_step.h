@@ -51,6 +51,7 @@ struct rendezvous_machine {
     struct rendezvous_settings settings;
     struct node_role role;
     bool has_succession;
+    bool is_register_stuck; /* as the host */
     struct rendezvous_purpose purpose;
     struct rendezvous_link link;
     struct rendezvous_view view;

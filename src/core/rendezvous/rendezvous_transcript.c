@@ -27,6 +27,7 @@ static const char *const event_names[RENDEZVOUS_EVENT_KIND_COUNT] = {
     [RENDEZVOUS_EVENT_ROLL_ANSWERED] = "roll_answered",
     [RENDEZVOUS_EVENT_BROKEN] = "broken",
     [RENDEZVOUS_EVENT_FENCED] = "fenced",
+    [RENDEZVOUS_EVENT_REGISTER] = "register",
     [RENDEZVOUS_EVENT_TIMER_FIRED] = "timer_fired",
 };
 
@@ -167,6 +168,9 @@ void rendezvous_event_describe(const struct rendezvous_event *event, struct text
     case RENDEZVOUS_EVENT_BROKEN:
     case RENDEZVOUS_EVENT_FENCED:
         describe_reason(event->reason, out);
+        break;
+    case RENDEZVOUS_EVENT_REGISTER:
+        text_append(out, event->is_register_stuck ? " stuck" : " well");
         break;
     case RENDEZVOUS_EVENT_CONNECTED:
         describe_connected(event, out);

@@ -89,6 +89,10 @@ static void append_sizes(const struct rendezvous_settings *settings, struct text
 static void append_what_follows(const struct rendezvous_state *state,
     const struct rendezvous_settings *settings, struct wall_time now, struct text *out) {
     struct duration left = {state->deadline.nanoseconds - now.nanoseconds};
+    if (state->is_complete && state->is_frozen) {
+        text_append(out, "; their host admits nobody as long as it cannot write the job's register,"
+                         " and says why");
+    }
     if (!state->is_complete && state->has_deadline && left.nanoseconds > 0) {
         text_append_format(out, "; they begin without others in %.0f s (last_call_timeout: %.0f s)",
             duration_seconds(left), duration_seconds(settings->last_call_timeout));

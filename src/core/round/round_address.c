@@ -17,7 +17,7 @@ static void settle_on(struct round_step *step, int owner, const char *address, i
     snprintf(agreed->port_text, sizeof agreed->port_text, "%d", port);
     agreed->owner = owner;
     text_clear(&agreed->owner_text);
-    node_identity_describe(round_step_node(step, owner), &agreed->owner_text);
+    node_identity_write(round_step_node(step, owner), &agreed->owner_text);
 }
 
 /* Another node publishes the address, or has published it. */
@@ -158,7 +158,7 @@ static void take_foreign_publication(struct round_step *step) {
         return;
     }
     text_clear(&exchange->address.owner_text);
-    node_identity_describe(round_step_node(step, 0), &exchange->address.owner_text);
+    node_identity_write(round_step_node(step, 0), &exchange->address.owner_text);
     round_step_set(step, ROUND_KEY_PUBLISHER, text_string(&exchange->address.owner_text));
     expect(step);
 }
@@ -183,7 +183,7 @@ void round_address_take_checked(struct round_step *step) {
 
 static bool is_named(const struct round_step *step, int node, const char *name) {
     struct text text = {0};
-    node_identity_describe(round_step_node(step, node), &text);
+    node_identity_write(round_step_node(step, node), &text);
     bool is_same = text_equals(text_string(&text), name);
     text_clear(&text);
     return is_same;

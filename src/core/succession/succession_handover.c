@@ -16,7 +16,7 @@ static const struct rendezvous_node *find_successor(
     for (size_t i = 0; i < record->count && !record->is_closed; i++) {
         const struct rendezvous_node *node = &record->nodes[i];
         bool stays = !node->is_done &&
-                     !succession_is_same_process(&node->identity, &machine->settings.identity);
+                     !node_identity_is_same_process(&node->identity, &machine->settings.identity);
         if (stays && (first == NULL || comes_before(node, first))) {
             first = node;
         }
@@ -77,7 +77,7 @@ void succession_take_leave(struct succession_step *step) {
 void succession_take_gone_node(struct succession_step *step) {
     const struct succession_handover *handover = &step->machine->handover;
     if (handover->stage == SUCCESSION_HANDOVER_NAMED &&
-        succession_is_same_process(&handover->successor, &step->event->gone)) {
+        node_identity_is_same_process(&handover->successor, &step->event->gone)) {
         dismiss(step, true);
     }
 }

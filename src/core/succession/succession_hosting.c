@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/succession/succession_hosting.h"
 
+#include "base/text.h"
 #include "core/succession/succession_handover.h"
+
+void succession_tell_register(struct succession_step *step, bool is_stuck) {
+    if (step->machine->is_stuck != is_stuck) {
+        step->machine->is_stuck = is_stuck;
+        succession_push(step, (struct succession_effect){
+                                  .kind = SUCCESSION_EFFECT_TELL_REGISTER, .is_stuck = is_stuck});
+    }
+}
 
 void succession_host(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
+    machine->is_renewing = false;
+    succession_tell_register(step, false); /* its claim was taken */
     succession_forget_suspicion(machine);
     succession_leave_connection(step);
     machine->state = SUCCESSION_HOST;
@@ -32,13 +43,18 @@ static void forget_missing(struct succession_machine *machine, struct instant un
     succession_majority_forget(&machine->majority, &machine->record, until);
 }
 
+/* They have to find the host silent before they claim: by then half of this has passed. */
+static struct duration patience_of(const struct succession_machine *machine) {
+    return (struct duration){2 * machine->settings.fence_timeout.nanoseconds};
+}
+
 /* Those who are missing may be together, and this node alone: they are given time to claim. Who has
  * been missing for so long while this node held its term has had that time. */
 static bool is_outnumbered(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     if (!machine->patient_until.is_set) {
-        forget_missing(machine, (struct instant){step->event->now.nanoseconds -
-                                                 machine->settings.fence_timeout.nanoseconds});
+        forget_missing(machine,
+            (struct instant){step->event->now.nanoseconds - patience_of(machine).nanoseconds});
     }
     if (!succession_majority_is_missing(
             &machine->majority, &machine->record, &machine->settings.identity)) {
@@ -46,8 +62,7 @@ static bool is_outnumbered(struct succession_step *step) {
         return false;
     }
     if (!machine->patient_until.is_set) {
-        moment_set_after(
-            &machine->patient_until, step->event->now, machine->settings.fence_timeout);
+        moment_set_after(&machine->patient_until, step->event->now, patience_of(machine));
     }
     return true;
 }
@@ -116,10 +131,25 @@ void succession_take_seen(struct succession_step *step) {
     succession_commit(step);
 }
 
+/* No network parts nodes of one machine: one that does not come is dead, or stands still. */
+static bool is_on_own_machine(const struct succession_step *step) {
+    return text_equals(step->event->silent.address, step->machine->settings.identity.address);
+}
+
 void succession_take_silent_node(struct succession_step *step) {
-    if (step->machine->state == SUCCESSION_HOST) {
+    if (step->machine->state == SUCCESSION_HOST && !is_on_own_machine(step)) {
         succession_majority_miss(&step->machine->majority, &step->event->silent, step->event->now);
-        (void)is_outnumbered(step);
+        moment_set(&step->machine->count_at, step->event->now);
+    }
+}
+
+void succession_count_missing(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    if (moment_has_come(&machine->count_at, step->event->now)) {
+        moment_clear(&machine->count_at);
+        if (machine->state == SUCCESSION_HOST) {
+            (void)is_outnumbered(step);
+        }
     }
 }
 
@@ -147,6 +177,7 @@ void succession_renew(struct succession_step *step) {
     moment_set_after(&machine->renew_at, step->event->now,
         duration_from_milliseconds(SUCCESSION_RENEWAL_MILLISECONDS));
     if (is_held) {
+        succession_tell_register(step, machine->is_renewing);
         machine->is_renewing = true;
         succession_push(step, (struct succession_effect){
                                   .kind = SUCCESSION_EFFECT_RENEW, .term = machine->entry.term});

@@ -15,8 +15,9 @@ void succession_end_hosting(struct succession_step *step);
 
 /* SEEN: perhaps there is something to append. */
 void succession_take_seen(struct succession_step *step);
-/* NODE_SILENT. */
+/* NODE_SILENT. Those who fall silent at one moment are counted once, when the timer fires. */
 void succession_take_silent_node(struct succession_step *step);
+void succession_count_missing(struct succession_step *step);
 
 /* Appends the record of a round that is whole and no entry yet, if nothing else is being appended.
  */
@@ -28,6 +29,8 @@ bool succession_is_news(const struct rendezvous_state *seen, const struct rendez
 /* The last entry's round may be used by those who are connected. */
 void succession_tell_committed(struct succession_step *step);
 
+/* Whether what this host writes there is taken; told where it has changed. */
+void succession_tell_register(struct succession_step *step, bool is_stuck);
 /* Renews the term when it is time. */
 void succession_renew(struct succession_step *step);
 

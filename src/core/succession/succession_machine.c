@@ -105,7 +105,7 @@ static void take_doubt(struct succession_step *step) {
 static void note_former(struct succession_machine *machine) {
     const struct node_identity *host = &machine->entry.host;
     if (machine->entry.number > 0 && machine->former_count < SUCCESSION_FORMERS_MAXIMUM &&
-        !succession_is_same_process(host, &machine->settings.identity)) {
+        !node_identity_is_same_process(host, &machine->settings.identity)) {
         machine->formers[machine->former_count++] = *host;
     }
 }
@@ -133,7 +133,7 @@ static void take_win(struct succession_step *step) {
 static bool is_own_win(
     const struct succession_machine *machine, const struct succession_entry *entry) {
     return machine->is_unresolved && entry->number == machine->entry.number + 1 &&
-           succession_is_same_process(&entry->host, &machine->settings.identity);
+           node_identity_is_same_process(&entry->host, &machine->settings.identity);
 }
 
 /* Where it is not connected, this node learns here that a round goes on without it. */
@@ -163,15 +163,27 @@ static void take_commit(struct succession_step *step) {
     succession_claim_in_turn(step);
 }
 
+/* Of a job that is over nobody needs to host the store, and its last host may be gone without a
+ * word. */
+static bool comes_too_late(const struct succession_machine *machine) {
+    return machine->record.is_closed && machine->is_seeking && !machine->was_connected;
+}
+
 static void begin_term(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
+    if (comes_too_late(machine)) {
+        snprintf(machine->reason, sizeof machine->reason,
+            "the job is over: its record is closed; a new job needs another --rdzv-id");
+        succession_give_up(step);
+        return;
+    }
     succession_forget_suspicion(machine);
     if (machine->state == SUCCESSION_HOST) {
         succession_end_hosting(step);
     }
     succession_leave_connection(step);
     leave_world_of_others(step);
-    if (succession_is_same_process(&machine->entry.host, &machine->settings.identity)) {
+    if (node_identity_is_same_process(&machine->entry.host, &machine->settings.identity)) {
         succession_host(step);
     } else {
         machine->state = SUCCESSION_FOLLOW;
@@ -279,6 +291,13 @@ static void take_unknown(struct succession_step *step) {
 }
 
 static void take_renewed(struct succession_step *step) {
+    if (step->machine->state != SUCCESSION_HOST) {
+        return; /* any more */
+    }
+    succession_tell_register(step, step->event->is_refused);
+    if (step->event->is_refused) {
+        return;
+    }
     step->machine->is_renewing = false;
     hear(step);
 }
@@ -349,13 +368,27 @@ static void take_connected(struct succession_step *step) {
     }
 }
 
+/* A machine that has fallen silent was heard so long ago at least, and the others may have gone on
+ * since. */
+static void hear_until_loss(struct succession_step *step) {
+    struct succession_machine *machine = step->machine;
+    struct instant heard = step->event->now;
+    if (step->event->loss == SUCCESSION_LOSS_SILENT) {
+        heard.nanoseconds -= machine->settings.silence_timeout.nanoseconds +
+                             duration_from_milliseconds(SUCCESSION_LOOK_MILLISECONDS).nanoseconds;
+    }
+    if (instant_is_before(machine->heard_at, heard)) {
+        machine->heard_at = heard;
+    }
+}
+
 static void take_connection_loss(struct succession_step *step) {
     struct succession_machine *machine = step->machine;
     enum succession_loss loss = step->event->loss;
     bool was_connected = machine->is_connected;
     machine->is_dialing = false;
     if (was_connected) {
-        hear(step);
+        hear_until_loss(step);
         succession_leave_connection(step);
     }
     if (machine->state == SUCCESSION_CLAIM || (was_connected && loss != SUCCESSION_LOSS_SILENT)) {
@@ -417,6 +450,7 @@ static void take_timer(struct succession_step *step) {
     if (look_in_time(step) && !machine->is_connected) {
         succession_read(step); /* the others may have gone on without this node */
     }
+    succession_count_missing(step);
     succession_renew(step);
     succession_commit(step); /* for which it may have been patient */
     if (!instant_is_before(now, succession_fence_time(machine))) {

@@ -53,19 +53,26 @@
  * in it. When that append is lost to another one, this node hosts no more: it ends its store, and
  * follows. So of two worlds only one is ever told.
  *
+ * When a renewal is refused, or not answered before the next one is due, the host tells the
+ * rendezvous machine (TELL_REGISTER), so that no running world is given up for one that could not
+ * be committed.
+ *
  * A host that has lost more than half of the committed world to silence (succession_majority)
- * renews its term no more, and appends nothing for fence_timeout: if it is the host that is cut
- * off, the others claim meanwhile, and if they are dead, it goes on.
+ * renews its term no more, and appends nothing for twice fence_timeout: if it is the host that is
+ * cut off, the others claim meanwhile, and if they are dead, it goes on.
  *
  * A host that leaves lets the others form their round without it first. Then it names its successor
  * (succession_handover): the first node of the record that stays. That one claims while it is
  * connected, and waits for nobody. When it has left the host's store for its own, the host
  * dismisses the others, who find the next host in the register. Their workers run on through that.
  *
+ * A node that comes to a job whose last entry is closed gives up at once: the job is over.
+ *
  * A node that has heard neither of the host nor of the register for fence_timeout tells FENCED: its
- * workers end, since the others may have gone on without it. Of the register it has heard when it
- * has asked for the last entry and is answered. The same holds for a node that reads
- * of a later round without it.
+ * workers end, since the others may have gone on without it. Of a host that has fallen silent it
+ * has heard silence_timeout and half a second before it found out. Of the register it has heard
+ * when it has asked for the last entry and is answered. The same holds for a node that reads of a
+ * later round without it.
  *
  * The contract with the performer:
  * - READ is answered by READ or FAILED; APPEND by WON, LOST, UNKNOWN or FAILED; LOOK by RENEWAL;
@@ -174,6 +181,7 @@ struct succession_event {
         struct node_identity silent; /* NODE_SILENT */
         struct node_identity gone;   /* NODE_GONE */
         bool is_doubted;             /* DOUBTED; false: it was heard again */
+        bool is_refused;             /* RENEWED: the register has not taken it */
         struct {                     /* FAILED: nothing was appended */
             const char *reason;
             bool is_final; /* it will be the same until the user has done something */
@@ -197,9 +205,10 @@ enum succession_effect_kind {
     SUCCESSION_EFFECT_ARM_TIMER,
     /* told to the rendezvous machine */
     SUCCESSION_EFFECT_TELL_CONNECTED,
-    SUCCESSION_EFFECT_TELL_LOST, /* the host is sought: a world runs on */
-    SUCCESSION_EFFECT_FENCED,    /* no longer: the workers are to end */
-    SUCCESSION_EFFECT_GAVE_UP,   /* at the deadline of SEEK */
+    SUCCESSION_EFFECT_TELL_LOST,     /* the host is sought: a world runs on */
+    SUCCESSION_EFFECT_FENCED,        /* no longer: the workers are to end */
+    SUCCESSION_EFFECT_TELL_REGISTER, /* whether what this host writes there is taken */
+    SUCCESSION_EFFECT_GAVE_UP,       /* at the deadline of SEEK */
     SUCCESSION_EFFECT_KIND_COUNT,
 };
 
@@ -231,6 +240,7 @@ struct succession_effect {
         int64_t round;                  /* TELL_COMMITTED */
         struct node_identity successor; /* NAME */
         bool has_successor; /* DISMISS: those who are connected are told that the store moves */
+        bool is_stuck;      /* TELL_REGISTER: it is not */
         bool keeps_hosting; /* TELL_LOST: this node lost its own store's connection, not its term */
         struct {
             bool is_same_term; /* as at the connection before, so it is to the same store */

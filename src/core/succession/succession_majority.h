@@ -19,6 +19,7 @@
 
 #include "base/duration.h"
 #include "core/rendezvous/node_identity.h"
+#include "core/rendezvous/node_table.h"
 #include "core/rendezvous/rendezvous_state.h"
 
 struct succession_missing {
@@ -33,6 +34,7 @@ struct succession_majority {
     struct succession_missing *missing;
     size_t count;
     size_t capacity;
+    struct node_table places; /* of their processes: a record may list any number of nodes */
 };
 
 void succession_majority_clear(struct succession_majority *majority);

@@ -84,17 +84,13 @@ void succession_fence(struct succession_step *step, const char *reason) {
     }
 }
 
-/* Who is who. A process keeps its address and its process id when it changes its name. */
-
-bool succession_is_same_process(
-    const struct node_identity *left, const struct node_identity *right) {
-    return left->pid == right->pid && text_equals(left->address, right->address);
-}
+/* Who is who. */
 
 const struct rendezvous_node *succession_find_self(
     const struct succession_machine *machine, const struct rendezvous_state *record) {
     for (size_t i = 0; i < record->count; i++) {
-        if (succession_is_same_process(&record->nodes[i].identity, &machine->settings.identity)) {
+        if (node_identity_is_same_process(
+                &record->nodes[i].identity, &machine->settings.identity)) {
             return &record->nodes[i];
         }
     }
@@ -117,7 +113,7 @@ int succession_turn(const struct succession_machine *machine) {
         const struct rendezvous_node *other = &world->nodes[i];
         bool is_earlier = self == NULL || !self->is_participant || other->rank < self->rank;
         if (other->is_participant && is_earlier && other != self &&
-            !succession_is_same_process(&other->identity, &machine->entry.host)) {
+            !node_identity_is_same_process(&other->identity, &machine->entry.host)) {
             before++;
         }
     }
@@ -212,6 +208,7 @@ void succession_arm_timer(struct succession_step *step) {
     wake(&look_at, &next);
     wake(&machine->renew_at, &next);
     wake(&machine->retry_at, &next);
+    wake(&machine->count_at, &next);
     wake(&machine->handover.quiet_at, &next);
     wake(&machine->handover.until, &next);
     if (machine->state == SUCCESSION_HOST && machine->is_uncommitted &&

@@ -69,6 +69,7 @@ struct succession_machine {
     bool is_uncommitted;
     bool is_open; /* the round seen last has not its nodes yet */
     struct succession_majority majority;
+    struct moment count_at;      /* somebody has fallen silent just now */
     struct moment patient_until; /* set: most of the committed world is missing */
     enum succession_request request;
     bool is_claim;      /* the append under way, or the one that is unresolved */
@@ -84,7 +85,8 @@ struct succession_machine {
     struct succession_suspicion suspicion;
     struct succession_silence silence; /* begins before the suspicion */
     struct moment renew_at;
-    bool is_renewing; /* the last renewal is not answered */
+    bool is_renewing; /* the last renewal is not answered … */
+    bool is_stuck;    /* … nor was the one before, or it was refused */
     uint64_t renewal_count;
     struct moment retry_at;
     struct succession_handover handover;
@@ -122,9 +124,6 @@ void succession_fence(struct succession_step *step, const char *reason);
 /* Ends the search for a host. */
 void succession_give_up(struct succession_step *step);
 
-/* A process keeps its address and its process id when it changes its name. */
-bool succession_is_same_process(
-    const struct node_identity *left, const struct node_identity *right);
 const struct rendezvous_node *succession_find_self(
     const struct succession_machine *machine, const struct rendezvous_state *record);
 /* How many nodes of the world known last claim before this one. */

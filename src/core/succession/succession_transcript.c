@@ -41,6 +41,7 @@ static const char *const effect_names[SUCCESSION_EFFECT_KIND_COUNT] = {
     [SUCCESSION_EFFECT_TELL_CONNECTED] = "tell_connected",
     [SUCCESSION_EFFECT_TELL_LOST] = "tell_lost",
     [SUCCESSION_EFFECT_FENCED] = "fenced",
+    [SUCCESSION_EFFECT_TELL_REGISTER] = "tell_register",
     [SUCCESSION_EFFECT_GAVE_UP] = "gave_up",
 };
 
@@ -104,9 +105,11 @@ void succession_event_describe(const struct succession_event *event, struct text
     case SUCCESSION_EVENT_DOUBTED:
         text_append(out, event->is_doubted ? "" : " no_more");
         break;
+    case SUCCESSION_EVENT_RENEWED:
+        text_append(out, event->is_refused ? " not" : "");
+        break;
     case SUCCESSION_EVENT_WON:
     case SUCCESSION_EVENT_UNKNOWN:
-    case SUCCESSION_EVENT_RENEWED:
     case SUCCESSION_EVENT_CONNECTED:
     case SUCCESSION_EVENT_NAMED:
     case SUCCESSION_EVENT_MOVED:
@@ -155,6 +158,9 @@ void succession_effect_describe(const struct succession_effect *effect, struct t
         break;
     case SUCCESSION_EFFECT_DISMISS:
         text_append(out, effect->has_successor ? " to_successor" : "");
+        break;
+    case SUCCESSION_EFFECT_TELL_REGISTER:
+        text_append(out, effect->is_stuck ? " stuck" : " well");
         break;
     case SUCCESSION_EFFECT_ARM_TIMER:
         append_deadline(effect->deadline, out);

@@ -165,7 +165,8 @@ static void dir_begin(void *context, struct register_request *request) {
     request->work = errand;
     if (code != FAILURE_NONE) {
         register_request_answer(request,
-            &(struct register_result){.outcome = REGISTER_OUTCOME_FAILED, .failure = &failure});
+            &(struct register_result){
+                .outcome = REGISTER_OUTCOME_FAILED, .failure = &failure, .is_final = true});
     }
 }
 

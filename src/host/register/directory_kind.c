@@ -25,6 +25,12 @@ static const struct explanation explanations[] = {
     {EROFS, true, "it must be mounted for writing"},
     {ENOSPC, true, "the file system is full: remove something"},
     {EDQUOT, true, "your quota there is used up: remove something"},
+    {EIO, false, "its disk or its server fails: the kernel's log says more"},
+    {EREMOTEIO, false, "its server fails"},
+    {ESTALE, false, "its server has another file system there by now: mount it again"},
+    {ETIMEDOUT, false, "its server does not answer"},
+    {EHOSTDOWN, false, "its server does not answer"},
+    {ENOTCONN, false, "its mount has lost its server: mount it again"},
 };
 
 enum failure_code directory_kind_fail(

@@ -132,10 +132,11 @@ struct store_call *store_call_queue_pop_expired(
     return NULL;
 }
 
-struct store_call *store_call_queue_pop_resting(struct store_call_queue *queue) {
+struct store_call *store_call_queue_pop_resting(
+    struct store_call_queue *queue, struct slice queue_pop) {
     struct store_call *previous = NULL;
     for (struct store_call *each = queue->first; each != NULL; each = each->next) {
-        if (each->rests) {
+        if (each->rests && slice_equals(bytes_slice(&each->bytes), queue_pop)) {
             return remove_after(queue, previous);
         }
         previous = each;

@@ -53,8 +53,9 @@ void store_call_queue_push(struct store_call_queue *queue, struct store_call *ca
 struct store_call *store_call_queue_pop(struct store_call_queue *queue);
 /* Removes and returns the first call whose deadline has passed, or NULL. */
 struct store_call *store_call_queue_pop_expired(struct store_call_queue *queue, struct instant now);
-/* Removes and returns the first call that rests, or NULL. */
-struct store_call *store_call_queue_pop_resting(struct store_call_queue *queue);
+/* Removes and returns the first call that rests with these bytes, or NULL. */
+struct store_call *store_call_queue_pop_resting(
+    struct store_call_queue *queue, struct slice queue_pop);
 /* The earliest deadline; an instant that never comes when the queue is empty. */
 struct instant store_call_queue_deadline(const struct store_call_queue *queue);
 

@@ -152,11 +152,18 @@ static void send_active(struct store_client *client) {
     }
 }
 
+static void take_place_of_resting(struct store_client *client, struct store_call *call_taken) {
+    struct store_call *before = client->resting;
+    client->resting = call_taken;
+    store_link_prepare_rest(client->link, bytes_slice(&call_taken->bytes));
+    if (before != NULL) {
+        finish_with_failure(client, before, FAILURE_CANCELLED, "another one rests");
+    }
+}
+
 static void begin(struct store_client *client, struct store_call *call_taken) {
-    if (call_taken->rests && client->resting != NULL) {
-        finish_with_failure(client, call_taken, FAILURE_CANCELLED, "another one rests");
-    } else if (call_taken->rests) {
-        client->resting = call_taken;
+    if (call_taken->rests) {
+        take_place_of_resting(client, call_taken);
     } else {
         client->active = call_taken;
         send_active(client);
@@ -231,7 +238,8 @@ static void link_rested(void *context, const struct store_reply *reply) {
     struct store_client *client = context;
     enter(client);
     if (client->resting == NULL) { /* a QUEUE_POP was sent ahead, and the next call has not begun */
-        client->resting = store_call_queue_pop_resting(&client->queue);
+        client->resting =
+            store_call_queue_pop_resting(&client->queue, store_link_rested(client->link));
     }
     finish_resting(client, &(struct store_client_result){.reply = reply});
     pump(client);

@@ -76,9 +76,10 @@ struct store_client_call {
     bool waits_first; /* WAIT until the keys exist, then send: makes GET, MULTI_GET and QUEUE_POP
                          behave as upstream's get(), multi_get() and queue_pop() */
     /* A QUEUE_POP that the server keeps until there is an item (core/store/store_table.h). It holds
-     * up no other request: it gives way to them, and is sent again behind each. One at a time; it
-     * has no timeout. The next one is sent before this one is answered, so who has an item asks for
-     * the next before the loop turns again. */
+     * up no other request: it gives way to them, and is sent again behind each. A later one takes
+     * its place, and it fails with FAILURE_CANCELLED. It has no timeout. The next one is sent
+     * before this one is answered, so who has an item asks for the next before the loop turns
+     * again. */
     bool rests;
     /* From now to the answer, including the time behind other requests. A WAIT or BARRIER whose
      * time is up is cancelled and the connection stays usable. Any other request that is not

@@ -155,6 +155,7 @@ static size_t decode(struct store_link *link, struct store_reply_decoder *decode
 static size_t take_item(struct store_link *link, struct slice input, size_t *out_needed) {
     struct store_decoded_reply decoded;
     bool has_given_way = link->ahead_count > 0;
+    bool is_wanted = !has_given_way || link->ahead[0] == STORE_LINK_AHEAD_ITEM;
     size_t length = decode(link, &link->items, input, &decoded, out_needed);
     if (length == 0) {
         return 0;
@@ -164,7 +165,7 @@ static size_t take_item(struct store_link *link, struct slice input, size_t *out
     } else {
         link->is_resting = false;
     }
-    if (!has_given_way || decoded.reply.pop.length > 0) {
+    if (is_wanted && (!has_given_way || decoded.reply.pop.length > 0)) {
         link->owner->rested(link->context, &decoded.reply);
     }
     return length;
@@ -223,6 +224,7 @@ static void ended(struct tcp_stream *stream, const struct failure *failure) {
 }
 
 static void clear(struct store_link *link) {
+    bytes_clear(&link->rested);
     store_reply_decoder_clear(&link->decoder);
     store_reply_decoder_clear(&link->items);
     tcp_stream_pool_clear(&link->pool);
@@ -414,6 +416,24 @@ bool store_link_may_rest(const struct store_link *link) {
 
 bool store_link_is_resting(const struct store_link *link) {
     return link->is_resting;
+}
+
+struct slice store_link_rested(const struct store_link *link) {
+    return bytes_slice(&link->rested);
+}
+
+void store_link_prepare_rest(struct store_link *link, struct slice queue_pop) {
+    if (slice_equals(bytes_slice(&link->rested), queue_pop)) {
+        return;
+    }
+    give_way(link);
+    for (size_t i = 0; i < link->ahead_count; i++) {
+        if (link->ahead[i] == STORE_LINK_AHEAD_ITEM) {
+            link->ahead[i] = STORE_LINK_AHEAD_UNWANTED;
+        }
+    }
+    link->rested.length = 0;
+    (void)!bytes_append(&link->rested, queue_pop.data, queue_pop.length); /* has no ceiling */
 }
 
 void store_link_rest(struct store_link *link, struct slice queue_pop) {

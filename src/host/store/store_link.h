@@ -103,8 +103,13 @@ void store_link_expect_nothing(struct store_link *link);
 bool store_link_is_resting(const struct store_link *link);
 /* Whether one may: not while too many answers are under way. */
 bool store_link_may_rest(const struct store_link *link);
+/* This QUEUE_POP is to rest. Where it is of another key than the one before, an item of that one,
+ * which rests still or has given way, is nobody's. */
+void store_link_prepare_rest(struct store_link *link, struct slice queue_pop);
 /* Sends the bytes of a QUEUE_POP of a key for which the server keeps it until there is an item. It
  * comes behind the reply that is expected, if one is, which must be no wait. */
 void store_link_rest(struct store_link *link, struct slice queue_pop);
+/* The request that rests, or rested last; borrowed. */
+struct slice store_link_rested(const struct store_link *link);
 
 #endif

@@ -18,7 +18,11 @@
 #define STORE_LINK_AHEAD_MAXIMUM 16
 
 /* What is answered before the expected reply. */
-enum store_link_ahead { STORE_LINK_AHEAD_SIGN, STORE_LINK_AHEAD_ITEM };
+enum store_link_ahead {
+    STORE_LINK_AHEAD_SIGN,
+    STORE_LINK_AHEAD_ITEM,
+    STORE_LINK_AHEAD_UNWANTED, /* an item that nobody waits for any more */
+};
 
 struct store_link {
     struct tcp_stream stream; /* first, so that a stream is its link */
@@ -42,12 +46,13 @@ struct store_link {
     enum store_link_ahead
         ahead[STORE_LINK_AHEAD_MAXIMUM]; /* in the order in which they are answered */
     size_t ahead_count;
-    int signs;         /* of life among them */
-    bool is_resting;   /* a QUEUE_POP waits at the server, behind all else */
-    bool is_all_taken; /* of what has come */
-    size_t left;       /* so many bytes may stay in the kernel */
-    bool is_freed;     /* the owner has freed it */
-    bool is_released;  /* the loop has released it; the memory is freed when both are true */
+    int signs;           /* of life among them */
+    bool is_resting;     /* a QUEUE_POP waits at the server, behind all else */
+    struct bytes rested; /* the bytes of that one, or of the last one */
+    bool is_all_taken;   /* of what has come */
+    size_t left;         /* so many bytes may stay in the kernel */
+    bool is_freed;       /* the owner has freed it */
+    bool is_released;    /* the loop has released it; the memory is freed when both are true */
 };
 
 /* Ends the connection, and tells the owner. */

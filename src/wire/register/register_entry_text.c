@@ -2,6 +2,7 @@
 #include "wire/register/register_entry_text.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,9 @@ void register_entry_write(const struct register_entry *entry, struct text *out) 
         VERSION, entry->number, entry->term);
     write_member(out, "kind", register_entry_kind_name(entry->kind));
     write_member(out, "host", entry->host);
+    if (entry->process[0] != '\0') {
+        write_member(out, "process", entry->process);
+    }
     write_member(out, "addresses", entry->addresses);
     write_member(out, "settings", entry->settings);
     write_member(out, "nonce", entry->nonce);
@@ -67,16 +71,24 @@ static enum failure_code read_record(
     return code == FAILURE_NONE ? code : refuse(code, out_reason, "has a broken record");
 }
 
+/* What has another length is no text of 128 bits, and what is none is refused by the check. */
+static void read_bits(
+    const struct json_value *root, const char *name, char out_text[REGISTER_ENTRY_NONCE_SIZE]) {
+    const char *text = json_value_text(json_value_member(root, name));
+    if (text != NULL) {
+        snprintf(out_text, REGISTER_ENTRY_NONCE_SIZE, "%s",
+            strlen(text) == REGISTER_ENTRY_NONCE_SIZE - 1 ? text : "?");
+    }
+}
+
 static enum failure_code read_members(
     const struct json_value *root, struct register_entry *entry, struct text *out_reason) {
     const char *kind = json_value_text(json_value_member(root, "kind"));
-    const char *nonce = json_value_text(json_value_member(root, "nonce"));
     entry->host = take_text(root, "host");
     entry->addresses = take_text(root, "addresses");
     entry->settings = take_text(root, "settings");
-    if (nonce != NULL && strlen(nonce) == REGISTER_ENTRY_NONCE_SIZE - 1) {
-        memcpy(entry->nonce, nonce, REGISTER_ENTRY_NONCE_SIZE);
-    }
+    read_bits(root, "nonce", entry->nonce);
+    read_bits(root, "process", entry->process);
     if (!json_value_integer(json_value_member(root, "number"), &entry->number) ||
         !json_value_integer(json_value_member(root, "term"), &entry->term)) {
         return refuse(FAILURE_MALFORMED, out_reason, "has no number or no term");

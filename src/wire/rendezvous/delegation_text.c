@@ -32,7 +32,8 @@ enum {
     MARK_RANKED_BY_ANOTHER = 256,
     MARK_MEETING = 512,
     MARK_HELD = 1024,
-    MARKS = 2047,
+    MARK_FROZEN = 2048,
+    MARKS = 4095,
 };
 
 enum { LIST_NONE, LIST_PARTICIPANT, LIST_WAITING, LIST_REDUNDANT, LISTS };
@@ -187,7 +188,7 @@ static int marks_of(const struct rendezvous_state *record, bool has_gaps) {
     return (record->is_complete ? MARK_COMPLETE : 0) | (record->is_closed ? MARK_CLOSED : 0) |
            (record->has_failed ? MARK_FAILED : 0) | (record->is_draining ? MARK_DRAINING : 0) |
            (record->is_doubted ? MARK_DOUBTED : 0) | (record->is_charged ? MARK_CHARGED : 0) |
-           (has_gaps ? MARK_GAPS : 0);
+           (has_gaps ? MARK_GAPS : 0) | (record->is_frozen ? MARK_FROZEN : 0);
 }
 
 static int list_of(const struct rendezvous_node *node) {
@@ -242,6 +243,7 @@ static int64_t take_marks(struct words *words, struct rendezvous_state *state) {
     state->is_draining = (marks & MARK_DRAINING) != 0;
     state->is_doubted = (marks & MARK_DOUBTED) != 0;
     state->is_charged = (marks & MARK_CHARGED) != 0;
+    state->is_frozen = (marks & MARK_FROZEN) != 0;
     state->crowd.has_gaps = (marks & MARK_GAPS) != 0;
     state->ranked = (marks & MARK_RANKED_BY_ANOTHER) != 0 ? state->round + 1 : 0;
     return marks & (MARK_RANKED | MARK_MEETING | MARK_HELD);

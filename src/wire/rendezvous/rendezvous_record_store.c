@@ -203,15 +203,29 @@ static char *presence_value(const struct rendezvous_effect *asked) {
     return text_take(&value);
 }
 
+/* Nothing comes any more in the queue of a former name: the host deletes it with the presence. */
+static void forget_standing(struct rendezvous_record_store *store) {
+    free(store->delegation.key);
+    store->delegation.key = NULL;
+    store->delegation.is_watched = false;
+    for (size_t i = 0; i < store->pending_count; i++) {
+        if (store->pending[i].kind == RECORD_QUESTION_STANDING) {
+            store->pending[i] = store->pending[--store->pending_count];
+            return; /* one is watched at most */
+        }
+    }
+}
+
 /* The host of the store knows of the node from its presence, and answers it in its queue. */
 static void await_standing(struct rendezvous_record_store *store,
     const struct rendezvous_effect *asked, struct record_effects *effects) {
     struct text key = {0};
+    bool is_same = node_identity_equals(&store->delegation.identity, &asked->present.identity);
     store->delegation.is_taken = asked->present.wish != NULL;
-    if (!store->delegation.is_taken && !store->follows) {
-        free(store->delegation.key);
-        store->delegation.key = NULL;
-    } else if (store->delegation.key == NULL) {
+    if ((!store->delegation.is_taken && !store->follows) || !is_same) {
+        forget_standing(store);
+    }
+    if ((store->delegation.is_taken || store->follows) && store->delegation.key == NULL) {
         rendezvous_key_write_standing(store->run_id, &asked->present.identity, &key);
         store->delegation.key = text_take(&key);
         store->delegation.identity = asked->present.identity;

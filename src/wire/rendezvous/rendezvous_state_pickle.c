@@ -85,6 +85,7 @@ struct writer {
     uint32_t address_name;
     uint32_t pid_name;
     uint32_t local_id_name;
+    uint32_t process_names[2]; /* where the record has nodes whose processes are known */
     uint32_t datetime_class;
     uint32_t utc;
 };
@@ -114,13 +115,25 @@ static uint32_t keep_utc(struct pickle_writer *pickle) {
     return keep_apart(pickle);
 }
 
-static void keep_repeated_values(struct writer *writer) {
+static bool knows_processes(const struct rendezvous_state *state) {
+    bool knows = false;
+    for (size_t i = 0; i < state->count && !knows; i++) {
+        knows = node_process_is_known(&state->nodes[i].identity.process);
+    }
+    return knows;
+}
+
+static void keep_repeated_values(struct writer *writer, const struct rendezvous_state *state) {
     struct pickle_writer *pickle = &writer->pickle;
     pickle_write_class(pickle, PICKLE_CLASS_NODE);
     writer->node_class = keep_apart(pickle);
     writer->address_name = keep_text(pickle, "addr");
     writer->pid_name = keep_text(pickle, "pid");
     writer->local_id_name = keep_text(pickle, "local_id");
+    if (knows_processes(state)) {
+        writer->process_names[0] = keep_text(pickle, "muster_high");
+        writer->process_names[1] = keep_text(pickle, "muster_low");
+    }
     pickle_write_class(pickle, PICKLE_CLASS_DATETIME);
     writer->datetime_class = keep_apart(pickle);
     writer->utc = keep_utc(pickle);
@@ -163,6 +176,12 @@ static void write_node(struct writer *writer, const struct rendezvous_state *sta
     pickle_write_integer(pickle, identity->pid);
     pickle_write_recall(pickle, writer->local_id_name);
     pickle_write_integer(pickle, identity->local_id);
+    if (node_process_is_known(&identity->process)) {
+        pickle_write_recall(pickle, writer->process_names[0]);
+        pickle_write_integer(pickle, (int64_t)identity->process.high);
+        pickle_write_recall(pickle, writer->process_names[1]);
+        pickle_write_integer(pickle, (int64_t)identity->process.low);
+    }
     end_object(pickle);
     writer->node_slots[place] = pickle_write_keep(pickle) + 1;
 }
@@ -307,6 +326,10 @@ static void write_extras(struct writer *writer, const struct rendezvous_state *s
         begin_attribute(writer, "muster_draining");
         pickle_write_boolean(&writer->pickle, true);
     }
+    if (state->is_frozen) {
+        begin_attribute(writer, "muster_frozen");
+        pickle_write_boolean(&writer->pickle, true);
+    }
     if (state->is_charged) {
         begin_attribute(writer, "muster_charged");
         pickle_write_boolean(&writer->pickle, true);
@@ -334,7 +357,7 @@ enum failure_code rendezvous_state_write_pickle(
     struct writer writer = {
         .node_slots = memory_allocate(state->count * sizeof *writer.node_slots)};
     pickle_writer_begin(&writer.pickle, out);
-    keep_repeated_values(&writer);
+    keep_repeated_values(&writer, state);
     pickle_write_class(&writer.pickle, PICKLE_CLASS_RENDEZVOUS_STATE);
     begin_object(&writer.pickle);
     write_round(&writer, state);

@@ -117,6 +117,26 @@ static enum failure_code read_address(
     return FAILURE_NONE;
 }
 
+/* Either half may be absent: torchrun's nodes have none, and without a register nobody has. */
+static enum failure_code read_half(struct reader *reader, const struct pickle_value *object,
+    const char *name, uint64_t *out_half) {
+    const struct pickle_value *value;
+    if (pickle_document_attribute(reader->document, object, name) == NULL) {
+        return FAILURE_NONE;
+    }
+    enum failure_code code = find_kind(reader, object, name, PICKLE_VALUE_INTEGER, &value);
+    if (code == FAILURE_NONE) {
+        *out_half = (uint64_t)value->integer;
+    }
+    return code;
+}
+
+static enum failure_code read_process(
+    struct reader *reader, const struct pickle_value *object, struct node_process *out_process) {
+    enum failure_code code = read_half(reader, object, "muster_high", &out_process->high);
+    return code == FAILURE_NONE ? read_half(reader, object, "muster_low", &out_process->low) : code;
+}
+
 static enum failure_code read_identity(
     struct reader *reader, const struct pickle_value *object, struct node_identity *out_identity) {
     if (!pickle_value_is_object(object, PICKLE_CLASS_NODE)) {
@@ -135,6 +155,7 @@ static enum failure_code read_identity(
     if (code == FAILURE_NONE) {
         out_identity->pid = pid->integer;
         out_identity->local_id = local_id->integer;
+        code = read_process(reader, object, &out_identity->process);
     }
     return code;
 }
@@ -358,7 +379,7 @@ static enum failure_code read_extras(struct reader *reader) {
     const struct {
         const char *name;
         bool *boolean;
-    } booleans[] = {{"muster_draining", &state->is_draining},
+    } booleans[] = {{"muster_draining", &state->is_draining}, {"muster_frozen", &state->is_frozen},
         {"muster_charged", &state->is_charged}, {"muster_doubted", &state->is_doubted},
         {"muster_failed", &state->has_failed}};
     enum failure_code code = FAILURE_NONE;

@@ -76,6 +76,17 @@ static void other_nonces_are_refused(void **state) {
     register_entry_clear(&entry);
 }
 
+static void a_process_is_as_many_digits_or_none(void **state) {
+    (void)state;
+    struct register_entry entry = make_entry();
+    assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
+    register_entry_write_nonce(1, 2, entry.process);
+    assert_int_equal(register_entry_check(&entry), FAILURE_NONE);
+    entry.process[31] = '\0';
+    assert_int_equal(register_entry_check(&entry), FAILURE_INVALID);
+    register_entry_clear(&entry);
+}
+
 static char *letters(size_t count) {
     char *text = memory_allocate(count + 1);
     memset(text, 'a', count);
@@ -124,6 +135,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(entry_with_all_parts_is_fine),
     cmocka_unit_test(numbers_out_of_range_are_refused),
     cmocka_unit_test(other_nonces_are_refused),
+    cmocka_unit_test(a_process_is_as_many_digits_or_none),
     cmocka_unit_test(each_part_has_its_limit),
     cmocka_unit_test(kinds_have_names),
 };

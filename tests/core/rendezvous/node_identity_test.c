@@ -122,7 +122,66 @@ static void the_text_form_is_read_back(void **state) {
     assert_false(node_identity_parse(address, &identity));
 }
 
+static struct node_identity of_process(struct node_identity identity, uint64_t high, uint64_t low) {
+    identity.process = (struct node_process){high, low};
+    return identity;
+}
+
+static void a_process_is_known_by_its_bits_whatever_its_name_is(void **state) {
+    (void)state;
+    struct node_identity first = of_process(node("pod", 1, 5), 7, 8);
+    struct node_identity renamed = of_process(node("pod", 1, 6), 7, 8);
+    struct node_identity again = of_process(node("pod", 1, 5), 7, 9);
+    assert_true(node_identity_is_same_process(&first, &renamed));
+    assert_false(node_identity_equals(&first, &renamed));
+    assert_false(node_identity_is_same_process(&first, &again));
+    assert_false(node_identity_equals(&first, &again));
+    assert_true(node_identity_compare(&first, &again) < 0);
+    assert_true(node_identity_compare(&again, &first) > 0);
+    struct node_identity nobody = node("pod", 1, 5);
+    assert_false(node_identity_is_same_process(&first, &nobody));
+    assert_false(node_identity_equals(&first, &nobody));
+}
+
+static void without_bits_address_and_process_id_tell_a_process(void **state) {
+    (void)state;
+    struct node_identity left = node("a", 1, 5);
+    struct node_identity right = node("a", 1, 6);
+    assert_true(node_identity_is_same_process(&left, &right));
+    right.pid++;
+    assert_false(node_identity_is_same_process(&left, &right));
+}
+
+static void the_text_of_a_process_is_read_back(void **state) {
+    (void)state;
+    struct text text = {0};
+    struct node_identity read;
+    struct node_identity written = of_process(node("my_pod", 1, 5), UINT64_MAX, 10);
+    node_identity_write(&written, &text);
+    assert_string_equal(text_string(&text), "my_pod_1_5_ffffffffffffffff000000000000000a");
+    assert_true(node_identity_parse(text_string(&text), &read));
+    assert_true(node_identity_equals(&written, &read));
+    text_clear(&text);
+    node_identity_describe(&written, &text);
+    assert_string_equal(text_string(&text), "my_pod_1_5");
+    text_clear(&text);
+    struct node_identity alone = node("my_pod", 1, 5);
+    node_identity_write(&alone, &text);
+    assert_string_equal(text_string(&text), "my_pod_1_5");
+    text_clear(&text);
+    static const char *const others[] = {"ffffffffffffffff000000000000000a",
+        "_ffffffffffffffff000000000000000a", "pod_1_ffffffffffffffff000000000000000a",
+        "pod_1_5_ffffffffffffffff000000000000000A", "pod_1_5_ffffffffffffffff000000000000000",
+        "pod_1_5_0ffffffffffffffff000000000000000a"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(node_identity_parse(others[i], &read));
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_process_is_known_by_its_bits_whatever_its_name_is),
+    cmocka_unit_test(without_bits_address_and_process_id_tell_a_process),
+    cmocka_unit_test(the_text_of_a_process_is_read_back),
     cmocka_unit_test(musters_local_ids_are_told_from_torchruns_counters),
     cmocka_unit_test(random_numbers_tell_muster_nodes_of_one_process_apart),
     cmocka_unit_test(nodes_are_equal_by_all_three_parts),

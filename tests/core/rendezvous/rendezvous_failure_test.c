@@ -51,10 +51,10 @@ static void without_presence_it_takes_as_long_as_heartbeats_tell(void **state) {
     for (int i = 0; i < 20; i++) { /* the other node's heartbeats go on, but it does not answer */
         bench_wait(bench, 1);
         assert_false(bench->record.is_closed);
-        rendezvous_state_find(&bench->record, &(struct node_identity){"a", 1, 1073741824})
-            ->has_heartbeat = true;
-        rendezvous_state_find(&bench->record, &(struct node_identity){"a", 1, 1073741824})
-            ->heartbeat.nanoseconds++;
+        const struct node_identity other = {.address = "a", .pid = 1, .local_id = 1073741824};
+        struct rendezvous_node *node = rendezvous_state_find(&bench->record, &other);
+        node->has_heartbeat = true;
+        node->heartbeat.nanoseconds++;
     }
     bench_wait(bench, 3);
     assert_true(bench->record.is_closed);

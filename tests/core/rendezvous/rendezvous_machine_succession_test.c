@@ -8,6 +8,7 @@
 
 #define A "a_1_1073741824"
 #define B "b_1_1073741824"
+#define Z "z_1_1073741824"
 #define ME "me_1_1073741824"
 #define SOUGHT "connect 30.000 or refused for 5.000"
 
@@ -64,6 +65,40 @@ static void a_node_that_does_not_host_notes_nothing(void **state) {
     finish_workers(bench, false);
     bench_expect_record(
         bench, "round 1 complete [" A ":0 " B ":1 " ME ":2] wait [] spare [] draining");
+}
+
+static void tell_register(struct bench *bench, bool is_stuck) {
+    bench_tell(bench, (struct rendezvous_event){
+                          .kind = RENDEZVOUS_EVENT_REGISTER, .is_register_stuck = is_stuck});
+}
+
+/* The round of those who wait could not be committed, and the workers would be ended for it. */
+static void a_host_whose_register_takes_nothing_admits_nobody_and_says_so(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mz", true, true);
+    tell_register(bench, true);
+    bench_expect_record(bench, "round 1 complete [" ME ":0 " Z ":1] wait [] spare [] frozen");
+    const struct node_identity comes = muster_node("b");
+    rendezvous_state_obtain(&bench->record, &comes)->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 30);
+    assert_int_equal(bench->record.round, 1);
+    tell_register(bench, false);
+    bench_wait(bench, 1);
+    assert_int_equal(bench->record.round, 2);
+    assert_false(bench->record.is_frozen);
+    assert_int_equal(rendezvous_state_participants(&bench->record), 3);
+}
+
+static void whoever_would_admit_nodes_heeds_what_the_host_has_noted(void **state) {
+    struct bench *bench = *state;
+    bench_run(bench, "mz", true, false);
+    const struct node_identity comes = muster_node("b");
+    bench->record.is_frozen = true;
+    rendezvous_state_obtain(&bench->record, &comes)->is_waiting = true;
+    bench_change(bench);
+    bench_wait(bench, 30);
+    assert_int_equal(bench->record.round, 1);
 }
 
 /* The next host, which does not know of it, has begun another one of its number. */
@@ -157,6 +192,8 @@ static const struct CMUnitTest tests[] = {
     WITH_SUCCESSION(a_node_that_was_taken_out_comes_again_under_another_name),
     WITH_SUCCESSION(what_the_next_host_does_not_know_is_written_again),
     WITH_SUCCESSION(a_fenced_node_ends_its_world),
+    WITH_SUCCESSION(a_host_whose_register_takes_nothing_admits_nobody_and_says_so),
+    WITH_SUCCESSION(whoever_would_admit_nodes_heeds_what_the_host_has_noted),
     WITH_SUCCESSION(a_host_notes_who_is_done),
     WITH_SUCCESSION(a_node_that_does_not_host_notes_nothing),
     WITH_SUCCESSION(a_failure_is_doubted_although_the_host_is_being_sought),

@@ -230,6 +230,9 @@ static void somebody_waits_for_a_place_that_is_free(void **state) {
     record.is_draining = true;
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
     record.is_draining = false;
+    record.is_frozen = true;
+    assert_false(rendezvous_regroup_would_admit(&record, &settings));
+    record.is_frozen = false;
     settings.maximum_nodes = 2;
     assert_false(rendezvous_regroup_would_admit(&record, &settings));
     rendezvous_state_clear(&record);

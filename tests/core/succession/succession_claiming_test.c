@@ -264,7 +264,7 @@ static void a_node_that_hears_of_nobody_ends_its_workers(void **state) {
     lose(&scene, SUCCESSION_LOSS_SILENT, "tell_lost; look_at_renewal term 1");
     seek(&scene, 60, "dial at=3.000; read_register");
     find_nothing_new(&scene);
-    scene.seconds = 10;
+    scene.seconds = 5;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED,
         "fenced neither the host of the job's store nor its "
         "register was heard of for fence_timeout");

@@ -42,6 +42,51 @@ static void a_host_whose_other_nodes_are_missing_renews_nothing_and_looks(void *
     scene_clear(&scene);
 }
 
+/* Whoever could be let in would end a world for one that cannot be committed. */
+static void a_host_tells_when_its_register_takes_nothing(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct succession_event refused = {.kind = SUCCESSION_EVENT_RENEWED, .is_refused = true};
+    scene.seconds = RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    step(&scene, refused, "tell_register stuck");
+    scene.seconds = 2 * RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    step(&scene, refused, "");
+    plain(&scene, SUCCESSION_EVENT_RENEWED, "tell_register well");
+    plain(&scene, SUCCESSION_EVENT_RENEWED, "");
+    scene_clear(&scene);
+}
+
+/* They cannot be together and the host alone. */
+static void nodes_of_the_hosts_own_machine_that_are_missing_are_dead(void **state) {
+    (void)state;
+    struct scene scene = hosting();
+    struct node_identity here = node("a");
+    struct rendezvous_state record = {.round = 1, .is_complete = true};
+    for (int rank = 0; rank < 3; rank++) {
+        here.process.low = (uint64_t)rank;
+        here.local_id += rank > 0 ? 1 : 0;
+        struct rendezvous_node *added = rendezvous_state_obtain(&record, &here);
+        added->is_participant = true;
+        added->rank = rank;
+    }
+    seen(&scene, &record,
+        "append commit 3 term 1: round 1 complete [a_1_1073741824:0 a_1_1073741825:1 "
+        "a_1_1073741826:2] wait [] spare []");
+    plain(&scene, SUCCESSION_EVENT_WON, "tell_committed 1");
+    for (int rank = 1; rank < 3; rank++) {
+        step(&scene,
+            (struct succession_event){
+                .kind = SUCCESSION_EVENT_NODE_SILENT, .silent = record.nodes[rank].identity},
+            "");
+    }
+    scene.seconds = RENEWAL;
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
 static void a_host_that_misses_one_of_three_goes_on(void **state) {
     (void)state;
     struct scene scene = hosting();
@@ -151,6 +196,8 @@ static void an_entry_of_this_node_commits_what_it_says(void **state) {
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_entry_of_this_node_commits_what_it_says),
     cmocka_unit_test(a_host_whose_other_nodes_are_missing_renews_nothing_and_looks),
+    cmocka_unit_test(a_host_tells_when_its_register_takes_nothing),
+    cmocka_unit_test(nodes_of_the_hosts_own_machine_that_are_missing_are_dead),
     cmocka_unit_test(a_host_that_misses_one_of_three_goes_on),
     cmocka_unit_test(hosts_that_have_committed_nothing_are_known_to_be_gone),
     cmocka_unit_test(a_world_without_most_of_the_former_one_waits_for_their_claim),

@@ -211,7 +211,7 @@ static void a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed(voi
     scene.seconds = RENEWAL;
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "renew term 1");
     scene.seconds = 2 * RENEWAL;
-    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; renew term 1");
+    plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register; tell_register stuck; renew term 1");
     rendezvous_state_clear(&whole);
     scene_clear(&scene);
 }
@@ -242,6 +242,19 @@ static void all_nodes_started_again_go_on_from_the_last_entry(void **state) {
     plain(&scene, SUCCESSION_EVENT_TIMER_FIRED, "read_register");
     entry_of(&scene, SUCCESSION_EVENT_READ, 7, 3, "a", &record,
         "append claim 8 term 4: round 4 complete " B " wait [] spare []");
+    rendezvous_state_clear(&record);
+    scene_clear(&scene);
+}
+
+/* Whether its last host is there does not matter. */
+static void a_job_that_is_over_is_not_entered(void **state) {
+    (void)state;
+    struct scene scene = scene_of("d");
+    struct rendezvous_state record = world(7, "abc");
+    record.is_closed = true;
+    seek(&scene, 60, "read_register");
+    entry_of(&scene, SUCCESSION_EVENT_READ, 9, 3, "a", &record,
+        "gave_up the job is over: its record is closed; a new job needs another --rdzv-id");
     rendezvous_state_clear(&record);
     scene_clear(&scene);
 }
@@ -287,6 +300,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_host_whose_renewal_is_not_answered_looks_whether_it_is_deposed),
     cmocka_unit_test(a_node_named_by_an_entry_hosts),
     cmocka_unit_test(all_nodes_started_again_go_on_from_the_last_entry),
+    cmocka_unit_test(a_job_that_is_over_is_not_entered),
     cmocka_unit_test(a_register_that_cannot_be_used_is_given_up),
     cmocka_unit_test(a_register_that_is_away_is_asked_again),
 };

@@ -33,7 +33,7 @@ static inline struct scene scene_of(const char *address) {
     struct succession_settings settings = {
         .identity = node(address),
         .silence_timeout = duration_from_seconds(3),
-        .fence_timeout = duration_from_seconds(10),
+        .fence_timeout = duration_from_seconds(5),
     };
     return (struct scene){.machine = succession_machine_new(&settings)};
 }

@@ -29,7 +29,19 @@ static void failure_that_may_pass_is_not_final(void **state) {
         directory_kind_fail("/shared", EIO, "cannot list it", &is_final, &failure), FAILURE_SYSTEM);
     assert_false(is_final);
     assert_string_equal(failure.message,
-        "the directory of --rdzv-endpoint, /shared: cannot list it: Input/output error");
+        "the directory of --rdzv-endpoint, /shared: cannot list it (its disk or its server fails: "
+        "the kernel's log says more): Input/output error");
+    assert_int_equal(directory_kind_fail("/shared", ESTALE, "cannot list it", &is_final, &failure),
+        FAILURE_SYSTEM);
+    assert_false(is_final);
+    assert_string_equal(failure.message,
+        "the directory of --rdzv-endpoint, /shared: cannot list it (its server has another file "
+        "system there by now: mount it again): Stale file handle");
+    assert_int_equal(directory_kind_fail("/shared", EBUSY, "cannot list it", &is_final, &failure),
+        FAILURE_SYSTEM);
+    assert_false(is_final);
+    assert_string_equal(failure.message,
+        "the directory of --rdzv-endpoint, /shared: cannot list it: Device or resource busy");
 }
 
 static void local_file_systems_have_names(void **state) {

@@ -5,6 +5,7 @@
 #include "host/store_client_fixture.h"
 
 #define QUEUE "/own/queue"
+#define OTHER_QUEUE "/own/other"
 
 static void serve_own_keys(struct fixture *fixture) {
     open_port(fixture);
@@ -34,15 +35,19 @@ static void take_item(void *context, const struct store_client_result *result) {
     }
 }
 
-static void rest(struct fixture *fixture, struct item *item) {
+static void rest_at(struct fixture *fixture, const char *queue, struct item *item) {
     *item = (struct item){0};
     store_client_send(fixture->client,
         &(struct store_client_call){
-            .request = {.operation = STORE_QUEUE_POP, .key = slice_from_string(QUEUE)},
+            .request = {.operation = STORE_QUEUE_POP, .key = slice_from_string(queue)},
             .is_raw = true,
             .rests = true,
             .done = take_item,
             .context = item});
+}
+
+static void rest(struct fixture *fixture, struct item *item) {
+    rest_at(fixture, QUEUE, item);
 }
 
 static void add(struct fixture *fixture, int64_t expected) {
@@ -163,21 +168,52 @@ static void what_rests_comes_back_after_a_wait(void **state) {
     tear_down(&fixture);
 }
 
-static void a_second_one_is_cancelled_and_the_end_fails_the_first(void **state) {
+static void a_later_one_takes_the_place_and_the_end_fails_it(void **state) {
     (void)state;
     struct fixture fixture;
     struct item first;
     struct item second;
     serve_own_keys(&fixture);
     rest(&fixture, &first);
-    rest(&fixture, &second);
-    turn_until(&fixture, &second.calls);
-    assert_int_equal(second.code, FAILURE_CANCELLED);
-    assert_int_equal(first.calls, 0);
     add(&fixture, 1);
-    store_server_renew(fixture.server, NULL);
+    rest(&fixture, &second);
     turn_until(&fixture, &first.calls);
-    assert_int_equal(first.code, FAILURE_DISCONNECTED);
+    assert_int_equal(first.code, FAILURE_CANCELLED);
+    tell(&fixture, &second, "of the same queue");
+    rest(&fixture, &second);
+    add(&fixture, 2);
+    store_server_renew(fixture.server, NULL);
+    turn_until(&fixture, &second.calls);
+    assert_int_equal(second.code, FAILURE_DISCONNECTED);
+    tear_down(&fixture);
+}
+
+/* What comes into the first queue is nobody's from then on, whenever it comes. */
+static void one_of_another_queue_is_told_of_that_queue_alone(void **state) {
+    (void)state;
+    struct fixture fixture;
+    struct item first;
+    struct item second;
+    serve_own_keys(&fixture);
+    for (int64_t i = 1; i <= 8; i++) {
+        rest(&fixture, &first);
+        if (i % 2 == 0) {
+            add(&fixture, i / 2);
+        }
+        if (i % 3 == 0) {
+            tell(&fixture, &first, "to the first");
+        }
+        if (i % 4 < 2) {
+            store_server_tell(fixture.server, QUEUE, "to nobody");
+        }
+        rest_at(&fixture, OTHER_QUEUE, &second);
+        store_server_tell(fixture.server, OTHER_QUEUE, "to the second");
+        turn_until(&fixture, &second.calls);
+        assert_string_equal(second.text, "to the second");
+        assert_int_equal(first.calls, 1);
+        store_server_tell(fixture.server, QUEUE, NULL);
+        assert_int_equal(fixture.lost, 0);
+    }
     tear_down(&fixture);
 }
 
@@ -213,7 +249,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(items_and_replies_are_never_mixed_up),
     cmocka_unit_test(signs_of_life_are_answered_while_something_rests),
     cmocka_unit_test(what_rests_comes_back_after_a_wait),
-    cmocka_unit_test(a_second_one_is_cancelled_and_the_end_fails_the_first),
+    cmocka_unit_test(a_later_one_takes_the_place_and_the_end_fails_it),
+    cmocka_unit_test(one_of_another_queue_is_told_of_that_queue_alone),
     cmocka_unit_test(what_rests_ends_with_its_client),
     cmocka_unit_test(a_server_that_keeps_nothing_answers_that_there_is_none),
 };

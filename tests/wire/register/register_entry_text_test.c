@@ -5,6 +5,7 @@
 #include "wire/register/register_entry_text.h"
 
 #define NONCE "0123456789abcdef0123456789abcdef"
+#define PROCESS "fedcba9876543210fedcba9876543210"
 
 static struct register_entry make_entry(const char *host, const char *addresses, size_t length) {
     struct register_entry entry = {
@@ -14,6 +15,7 @@ static struct register_entry make_entry(const char *host, const char *addresses,
         .host = memory_duplicate_string(host),
         .addresses = memory_duplicate_string(addresses),
         .settings = memory_duplicate_string(""),
+        .process = PROCESS,
         .nonce = NONCE,
     };
     assert_int_equal(bytes_grow(&entry.record, length + 1), FAILURE_NONE);
@@ -43,6 +45,7 @@ static void expect_survives(struct register_entry *entry) {
     assert_int_equal(again.kind, entry->kind);
     assert_int_equal(again.term, entry->term);
     assert_string_equal(again.host, entry->host);
+    assert_string_equal(again.process, entry->process);
     assert_string_equal(again.addresses, entry->addresses);
     assert_string_equal(again.settings, entry->settings);
     assert_true(slice_equals(bytes_slice(&again.record), bytes_slice(&entry->record)));
@@ -58,7 +61,8 @@ static void entry_is_one_json_object(void **state) {
     register_entry_write(&entry, &text);
     assert_string_equal(text_string(&text),
         "{\"muster_register\": 1, \"number\": 7, \"term\": 3, \"kind\": \"handover\", \"host\": "
-        "\"node \\\"1\\\"\", \"addresses\": \"10.0.0.1:1,[::1]:2\", \"settings\": \"\", "
+        "\"node \\\"1\\\"\", \"process\": \"" PROCESS
+        "\", \"addresses\": \"10.0.0.1:1,[::1]:2\", \"settings\": \"\", "
         "\"nonce\": \"" NONCE "\", \"record\": \"+/s=\"}\n");
     text_clear(&text);
     expect_survives(&entry);
@@ -114,6 +118,11 @@ static void other_texts_are_refused_with_a_reason(void **state) {
         {"{\"muster_register\": 1, \"number\": 1, \"term\": 1, \"kind\": \"claim\", \"record\": "
          "\"A\"}",
             FAILURE_MALFORMED, "has a broken record"},
+        {"{\"muster_register\": 1, \"number\": 1, \"term\": 1, \"kind\": \"claim\", \"host\": "
+         "\"h\", "
+         "\"addresses\": \"\", \"settings\": \"\", \"process\": \"1\", \"nonce\": \"" NONCE
+         "\", \"record\": \"\"}",
+            FAILURE_MALFORMED, "lacks a part, or has numbers out of range"},
         {"{\"muster_register\": 1, \"number\": 1, \"term\": 1, \"kind\": \"claim\", \"record\": "
          "\"\"}",
             FAILURE_MALFORMED, "lacks a part, or has numbers out of range"},

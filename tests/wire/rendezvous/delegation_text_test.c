@@ -139,6 +139,7 @@ static void a_standing_lists_this_node_alone(void **state) {
     (void)state;
     struct rendezvous_state record = {.round = 8,
         .is_complete = true,
+        .is_frozen = true,
         .origin = 1073741825,
         .restarts = 1,
         .size = 4,
@@ -154,8 +155,9 @@ static void a_standing_lists_this_node_alone(void **state) {
     struct rendezvous_crowd crowd = rendezvous_state_crowd(&record);
     delegation_standing_write(&record, &crowd, &telling, false, &text);
     assert_string_equal(text_string(&text),
-        "standing 2 8 0 0 1073741825 1 0 4 0 1 4 0 0 1 2 worker 3 exited with code 1");
+        "standing 2 8 0 0 1073741825 1 0 4 0 2049 4 0 0 1 2 worker 3 exited with code 1");
     assert_int_equal(delegation_standing_read(slice_of(&text), &read), FAILURE_NONE);
+    assert_true(read.state.is_frozen);
     assert_int_equal(read.answers, 2);
     assert_int_equal(read.state.round, 8);
     assert_int_equal(read.state.count, 1);
@@ -306,7 +308,7 @@ static void a_standing_that_no_record_has_is_refused(void **state) {
     static const char *const texts[] = {"", "standing", "withdrawn", "withdrawn 1 2",
         "standing 1 1 0 0 0 0 0 0 0 1 0 0 0 1 0", /* it is in a list that has nobody */
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 2", /* a rank beyond the last */
-        "standing 1 1 0 0 0 0 0 0 0 2048 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
+        "standing 1 1 0 0 0 0 0 0 0 4096 2 0 0 1 1", "standing 1 1 0 0 0 0 0 0 0 1 65537 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 4 1", "standing 1 -1 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 9999999999999999999 0 0 0 0 0 0 0 1 2 0 0 1 1",
         "standing 1 1 0 0 0 0 0 0 0 1 2 0 0 1 1x"};

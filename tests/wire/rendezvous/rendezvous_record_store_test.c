@@ -74,6 +74,7 @@ static void hear(struct node *node, const struct rendezvous_event *told) {
     case RENDEZVOUS_EVENT_HOST_LEAVES:
     case RENDEZVOUS_EVENT_BROKEN:
     case RENDEZVOUS_EVENT_FENCED:
+    case RENDEZVOUS_EVENT_REGISTER:
     case RENDEZVOUS_EVENT_TIMER_FIRED:
     case RENDEZVOUS_EVENT_KIND_COUNT:
         fail_msg("told of %d", (int)told->kind);

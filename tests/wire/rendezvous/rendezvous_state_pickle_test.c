@@ -62,6 +62,7 @@ static void the_largest_record_comes_back(void **unused) {
         node->is_participant = node->is_waiting = node->is_redundant = node->has_heartbeat = true;
         node->identity.pid = INT64_MAX;
         node->identity.local_id = INT64_MAX;
+        node->identity.process = (struct node_process){UINT64_MAX >> 1, UINT64_MAX >> 1};
         node->heartbeat.nanoseconds = MOMENT;
         memset(node->identity.address, 'x', NODE_ADDRESS_SIZE - 1);
         char digits[24];
@@ -157,6 +158,7 @@ static void everything_in_a_record_comes_back(void **unused) {
         .ranked = 8,
         .size = 5,
         .is_draining = true,
+        .is_frozen = true,
         .is_charged = true,
         .is_doubted = true,
         .has_failed = true,
@@ -171,10 +173,26 @@ static void everything_in_a_record_comes_back(void **unused) {
     node = obtain(&state, "", 0, -1);
     node->is_waiting = true;
     node->is_redundant = true;
+    node->identity.process = (struct node_process){UINT64_MAX, 1};
     node = obtain(&state, "only beats", 1, 2);
     node->has_heartbeat = true;
     node = obtain(&state, "everywhere", 1, 70000);
     node->is_participant = node->is_waiting = node->is_redundant = node->has_heartbeat = true;
+    assert_comes_back(&state);
+    rendezvous_state_clear(&state);
+}
+
+static void nodes_of_one_name_are_told_apart_by_their_processes(void **unused) {
+    (void)unused;
+    struct rendezvous_state state = {.is_complete = true};
+    for (uint64_t i = 0; i < 3; i++) {
+        struct node_identity identity = {.address = "pod", .pid = 1, .local_id = 0x50000000};
+        identity.process = (struct node_process){i, UINT64_MAX - i};
+        struct rendezvous_node *node = rendezvous_state_obtain(&state, &identity);
+        node->is_participant = true;
+        node->rank = (int64_t)i;
+    }
+    assert_int_equal(state.count, 3);
     assert_comes_back(&state);
     rendezvous_state_clear(&state);
 }
@@ -340,6 +358,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_protocol_and_both_kinds_of_dates_say_the_same),
     cmocka_unit_test(an_empty_record_is_written_as_the_protocol_says),
     cmocka_unit_test(everything_in_a_record_comes_back),
+    cmocka_unit_test(nodes_of_one_name_are_told_apart_by_their_processes),
     cmocka_unit_test(three_thousand_nodes_come_back),
     cmocka_unit_test(dates_are_rounded_down_to_microseconds),
     cmocka_unit_test(a_bad_reason_is_repaired_and_a_bad_address_refused),

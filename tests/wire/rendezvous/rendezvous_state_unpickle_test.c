@@ -260,6 +260,10 @@ static void odd_nodes_are_refused(void **unused) {
         {NODE(ADDRESS, NONE, ONE) ONE, "pid is None, not an integer, in participants"},
         {NODE(ADDRESS, ONE, TRUE) ONE, "local_id is a boolean, not an integer, in participants"},
         {NODE("8c03680061 ", ONE, TRUE) ONE, "an address with a NUL in it, in participants"},
+        {NODE(ADDRESS, ONE, ONE "8c0b6d75737465725f68696768 " NONE) ONE,
+            "muster_high is None, not an integer, in participants"},
+        {NODE(ADDRESS, ONE, ONE "8c0a6d75737465725f6c6f77 " TRUE) ONE,
+            "muster_low is a boolean, not an integer, in participants"},
         {NODE(ADDRESS, ONE, ONE) NONE, "a rank is None, not an integer"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
