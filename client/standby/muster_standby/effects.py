@@ -9,26 +9,53 @@ from muster_standby import borrow, pass_for_importlib
 DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 
 
+# Ends of sentences that begin with a module, for what differs from what was before it.
+SENTENCES = {
+    "front": "put something in front of sys.path", "thread": "started a thread", "process": "started a process",
+    "handlers": "set a signal handler", "timer": "set a timer", "exits": "registered a function for the exit",
+    "streams": "changed a standard stream, or keeps its buffer", "directory": "changed the working directory",
+    "Umask": "changed the umask", "SigBlk": "blocked a signal", "SigIgn": "ignores a signal",
+    "Cpus_allowed": "changed its CPUs",
+}
+
+
 class Effects:
-    """What there is in this process that a worker would not have, each as the end of a sentence that begins with a
-    module. What a module does and undoes while it is imported is none. Looked for with few system calls."""
+    """What there is in this process that a worker would not have. What a module does and undoes while it is imported is
+    none. Looked for with few system calls."""
 
     def __init__(self):
-        self.files, self.path, self.begun, self.told = open_files(), sys.path[:], {}, set()
-        self.marks = look()
+        self.path, self.begun, self.signal, self.exits = sys.path[:], {}, borrow("_signal"), borrow("atexit")._ncallbacks
         has_python_threads()  # What that borrows is borrowed before imports are watched.
+        self.marks = self.look()
+        self.before = self.state()
+
+    def look(self):
+        """What changes when one of them does, or can: fast to know."""
+        lowest = os.dup(0)
+        os.close(lowest)
+        handlers = tuple(map(self.signal.getsignal, range(1, self.signal.NSIG)))
+        return (
+            os.listdir("/proc/self/fd"), [os.fstat(fd).st_ino for fd in range(3)], os.stat("/proc/self/task").st_nlink,
+            has_children(), handlers, self.signal.getitimer(self.signal.ITIMER_REAL)[1], self.exits(), streams(),
+            os.getcwdb(), status(), sys.path[: len(self.path)],
+        )
+
+    def state(self):
+        """By the name of a sentence."""
+        _, _, _, process, handlers, timer, exits, kept, directory, lines, front = self.look()
+        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
+        found = dict(lines, thread=has_python_threads(), process=process, handlers=handlers, timer=timer, exits=exits)
+        return dict(found, streams=kept, directory=directory, front=front, files=held_files())
 
     def all(self):
-        found = ["opened " + file for file in sorted(open_files() - self.files) if file.startswith(DEVICES)]
-        # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
-        found += ["started a thread"] if has_python_threads() else []
-        found += ["started a process"] if has_children() else []
-        found += ["put something in front of sys.path"] if sys.path[: len(self.path)] != self.path else []
-        return [effect for effect in found if effect not in self.told]
+        """(sentence, key of the state) of each difference"""
+        now = self.state()
+        found = [(file, "files") for file in sorted(now["files"] - self.before["files"])]
+        return found + [(text, key) for key, text in SENTENCES.items() if now.get(key) != self.before.get(key)]
 
     def can_be_new(self):
-        marks, self.marks = self.marks, look()
-        return marks != self.marks or sys.path[: len(self.path)] != self.path
+        marks, self.marks = self.marks, self.look()
+        return marks != self.marks
 
     def note(self, module):
         """This module's code runs, and is about to import another."""
@@ -36,15 +63,21 @@ class Effects:
             for effect in self.all():
                 self.begun.setdefault(effect, module)
 
-    def left_by(self, module):
-        """The effects of a module that has been imported."""
-        if self.can_be_new() or self.begun:
-            there = self.all()
-            self.begun = {effect: self.begun.get(effect, module) for effect in there}
-            found = [effect for effect in there if self.begun[effect] == module]
-            self.told.update(found)
-            return found
-        return []
+    def left_by(self, module, is_installed):
+        """The effects of a module that has been imported. Those that are installed have functions for the exit that are
+        nobody else's matter."""
+        if not self.can_be_new() and not self.begun:
+            return []
+        there = self.all()
+        self.begun = {effect: self.begun.get(effect, module) for effect in there}
+        found = [effect for effect in there if self.begun[effect] == module]
+        if found:
+            now = self.state()
+            for effect in found:
+                key = effect[1]
+                self.before[key] = self.before[key] | {effect[0]} if key == "files" else now[key]
+                del self.begun[effect]
+        return [text for text, key in found if key != "exits" or not is_installed]
 
 
 class Environment:
@@ -58,12 +91,12 @@ class Environment:
     def resume(self):
         for name, value in self.by_hand.items():
             put(name, value)
-        self.known = dict(os.environ._data)
+        self.known = environment()
 
     def has_changed(self):
-        changed = os.environ._data != self.known
+        changed = not dict.__eq__(os.environ._data, self.known)
         if changed:
-            self.known = dict(os.environ._data)
+            self.known = environment()
         return changed
 
     def change(self, name, value):
@@ -79,6 +112,10 @@ class Environment:
     def restore(self):
         for name, value in self.before.items():
             put(name, value)
+
+
+def environment():
+    return dict(dict.items(os.environ._data))
 
 
 def put(name, value):
@@ -135,11 +172,19 @@ def watch_ends(ended):
     return lambda: setattr(machinery, "_load_unlocked", load)
 
 
-def look():
-    """What changes when a file is opened, a thread or a process started."""
-    lowest = os.dup(0)
-    os.close(lowest)
-    return lowest, os.stat("/proc/self/task").st_nlink, has_children()
+def status():
+    """Lines of what the kernel tells of this process."""
+    fd = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
+    lines = [line.partition(b":") for line in os.read(fd, 1 << 14).splitlines()]
+    os.close(fd)
+    return {name.decode(): value for name, _, value in lines if name in (b"Umask", b"SigBlk", b"SigIgn", b"Cpus_allowed")}
+
+
+def streams():
+    """The standard streams, and how many have what lies below them."""
+    mine = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    buffers = [getattr(stream, "buffer", None) for stream in mine]
+    return [(sys.stdin, sys.stdout, sys.stderr), [sys.getrefcount(buffer) for buffer in buffers if buffer is not None]]
 
 
 def has_python_threads():
@@ -161,6 +206,23 @@ def has_children():
     return True
 
 
-def open_files():
-    paths = ["/proc/self/fd/" + fd for fd in os.listdir("/proc/self/fd")]
-    return {os.readlink(path) for path in paths if os.path.islink(path)}  # All but the listing's own.
+def held_files():
+    """Sentences on the open files that a module may not leave."""
+    links, found = {}, set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            with open("/proc/self/fdinfo/" + fd, "rb") as file:
+                flags = int(file.read().partition(b"flags:")[2].split()[0], 8)
+            links[int(fd)] = os.readlink("/proc/self/fd/" + fd), flags & os.O_ACCMODE
+        except OSError:
+            pass  # The listing's own.
+    for fd, (link, access) in links.items():
+        if fd < 3:
+            found.add("changed descriptor %d to %s" % (fd, link))
+        elif link.startswith(DEVICES):
+            found.add("opened " + link)
+        elif (link, access) in [links.get(own) for own in range(3)]:
+            found.add("keeps a copy of a standard stream, descriptor %d" % fd)
+        elif access != os.O_RDONLY and link.startswith("/") and not link.startswith(("/memfd:", "/dev/null", "/dev/zero")):
+            found.add("holds %s open for writing" % link)
+    return found

@@ -3,22 +3,32 @@
 import os
 import sys
 
-from muster_standby import is_of_round, own_code, program, watch_imports
+from muster_standby import own_code, program, watch_imports
+from muster_standby.audit import watch_requests
 from muster_standby.effects import Blame, Effects, Environment, watch_ends
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
+from muster_standby.reads import EARLY, Reads
 
 CHANGED = "changed the environment, which what is left out may read"
-EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 
 
 class Warming:
     def __init__(self):
         self.listed, self.loaded, self.skipped = {}, {}, 0
-        (self.place, self.module), self.effects = program(), Effects()
+        self.place, self.module = program()
         self.is_own, self.blame, self.others = own_code(self.place), None, []
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
-        self.stop_watching, self.environment = watch_reads(self.note), Environment()
+        self.reads, self.environment = Reads(self.running, self.note), Environment()
+        self.effects, self.stop_refusing = Effects(), watch_requests(self.note)
+
+    def running(self):
+        """The module whose code runs, if one does."""
+        return next(iter(self.blame.running()), None) if self.blame else None
+
+    def stop_watching(self):
+        self.stop_refusing()
+        self.reads.stop()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
@@ -32,7 +42,8 @@ class Warming:
         def found(name, origin):
             nonlocal wanted
             pace.step()
-            self.effects.note(next(iter(blame.running()), None))
+            self.effects.note(self.running())
+            self.reads.note_c()
             if environment.has_changed() and (environment.lacks_some or blame.names):
                 blame.note(effect=CHANGED)
             if name == wanted:  # Not where a module imports another: that would do without what it should have.
@@ -44,7 +55,8 @@ class Warming:
             self.loaded.setdefault(name, origin)
 
         def ended(name):
-            effects = self.effects.left_by(name)
+            effects = self.effects.left_by(name, library_part(self.loaded.get(name, "")).__class__ is not str)
+            effects += self.reads.left_by(name)
             if environment.has_changed() and (environment.lacks_some or blame.names):
                 effects.append(CHANGED)
             for effect in effects:
@@ -93,7 +105,7 @@ class Warming:
     def complaints(self):
         """Each reason why this process may not become a worker, whatever it imports."""
         yield from self.others
-        for effect in self.effects.all():
+        for effect, _ in self.effects.all():
             yield "an imported module " + effect
         if any(os.fstat(fd).st_size > CAPTURED_MAXIMUM for fd in (1, 2)):
             yield "imported modules printed more than %d bytes" % CAPTURED_MAXIMUM
@@ -110,23 +122,6 @@ class Warming:
             if spec is not None and spec.loader is not None:
                 yield name
         sys.path_importer_cache.pop(self.place, None)
-
-
-def watch_reads(note):
-    """Calls note(module, what it does) when a name of the round is read. Returns a function that ends this."""
-    read, there = os._Environ.__getitem__, set(os.environ)
-
-    def __getitem__(environ, key):
-        name = os.fsdecode(key) if isinstance(key, (str, bytes)) else ""
-        if is_of_round(name) and name not in there:
-            frame = sys._getframe(1)
-            while frame.f_globals.get("__name__") in ("os", "_collections_abc", "collections.abc"):
-                frame = frame.f_back
-            note(frame.f_globals.get("__name__"), "reads %s while it is imported" % name)
-        return read(environ, key)
-
-    os._Environ.__getitem__ = __getitem__
-    return lambda: setattr(os._Environ, "__getitem__", read)
 
 
 def is_same(origin, listed):
