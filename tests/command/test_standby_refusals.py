@@ -15,11 +15,26 @@ pytestmark = pytest.mark.plain_build  # the hook is Python alone, and the agent 
 
 
 @pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
-def test_a_file_that_hides_a_learned_module_is_named(keeper, scratch, library, words):
+def test_a_file_that_hides_a_learned_module_is_the_programs(keeper, scratch, library, words):
+    write(library, {"one.py": "", "two.py": "import one\n"})
+    write(scratch, {"script.py": "import one\n", "one.py": "print('mine')\n"})
+    spare = keeper.spare(words, PYTHONPATH=library)
+    assert spare.warm({"one": str(library / "one.py")})[:2] == (0, 1)
+    spare.open_gate(keeper.streams())
+    assert spare.finish().out == b"mine\n"
+    reason, names = keeper.spare(words, PYTHONPATH=library).unsuited({"two": str(library / "two.py")})
+    assert (reason, names) == ("one is the user's own code, and was imported by a library", ["two"])
+
+
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "script"], ["-c", "import one"]], ids=" ".join)
+def test_a_file_that_begins_to_hide_a_learned_module_is_named(keeper, scratch, library, words):
     write(library, {"one.py": ""})
-    write(scratch, {"script.py": "import one\n", "one.py": ""})
-    reason = keeper.spare(words, PYTHONPATH=library).dirty({"one": str(library / "one.py")})
-    assert reason == f"one in {scratch} hides a module that was imported from elsewhere"
+    write(scratch, {"script.py": "import one\n"})
+    spare = keeper.spare(words, PYTHONPATH=library)
+    spare.warm({"one": str(library / "one.py")})
+    write(scratch, {"one.py": ""})
+    spare.send_list(b"T", {})
+    assert spare.reason() == f"one in {scratch} hides a module that was imported from elsewhere"
 
 
 def test_a_directory_without_modules_hides_nothing(keeper, scratch, library):

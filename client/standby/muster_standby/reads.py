@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who reads what a worker has in its environment, and a standby worker has not yet: a name of its round, or all names at
-once. What Python reads goes through one dictionary, which watches. What C reads lies in memory where the end of each name
-and its value have a page of their own: the kernel tells whether that page was ever needed.
+once. What Python reads goes through one dictionary, which watches. What C reads is traps.py's.
 
 Some modules ask for all names only to find those that begin with a word of theirs. So whoever asks for all gets those of
 the round as well, as texts that know what is done with them: whether a name begins with another word tells nothing."""
 import os
 import sys
 
-from muster_standby import borrow, is_of_round, move_up
+from muster_standby import borrow, is_of_round
+from muster_standby.traps import NOBODY, Traps
 
 # What the agent keeps back until the gate (src/core/standby/standby_environment.c), and what is there too early.
 EARLY = ("TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_RESTART_COUNT")
 NAMES = EARLY + ("RANK", "WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "MASTER_ADDR",
                  "MASTER_PORT")
-NOBODY = "MUSTER_STANDBY_NOBODY"  # Nobody asks for it by name: who has read it has read everything.
 WHOLE = "reads the environment as a whole while it is imported"
 TESTS = ("startswith", "endswith", "__contains__", "__eq__")
 UNWATCHED = ("__new__", "__init__", "__init_subclass__", "__subclasshook__", "__class__", "__getattribute__", "__hash__",
@@ -156,13 +155,17 @@ class Reads:
         self.there.names = self.names
         self.put(self.there)
         self.references = self.count()
-        places = set(sys.path_importer_cache)
+        self.traps = None
+
+    def begin_c(self, listed):
+        """Lays out names for C, where something that is listed can ask for them: not without need, since ctypes may keep
+        a file open."""
+        foreign = [origin for origin in listed.values() if origin and origin.endswith(".so") and "/lib-dynload/" not in origin]
         try:
-            self.traps = Traps([name for name in NAMES if os.fsencode(name) not in self.plain] + [NOBODY])
+            if self.traps is None and (foreign or "_ctypes" in listed):
+                self.traps = Traps([name for name in NAMES if os.fsencode(name) not in self.plain] + [NOBODY])
         except Exception:
-            self.traps = None  # What C reads is not seen.
-        for place in set(sys.path_importer_cache) - places:
-            del sys.path_importer_cache[place]
+            pass  # What C reads is not seen.
 
     def put(self, there):
         os.environ._data = os.environb._data = sys.modules["posix"].environ = there
@@ -191,63 +194,3 @@ class Reads:
         self.put(self.plain)
         if self.traps:
             self.traps.stop()
-
-
-class Traps:
-    """Names in the environment as C sees it."""
-
-    PRESENT_OR_SWAPPED = 0xC0  # in the last byte of the kernel's entry for a page
-
-    def __init__(self, names):
-        ctypes, self.page, self.names = borrow("ctypes"), os.sysconf("SC_PAGESIZE"), names
-        self.c = c = ctypes.CDLL(None)
-        self.number, c.mmap.restype = ctypes.c_size_t, ctypes.c_void_p
-        c.getenv.restype = ctypes.c_void_p
-        file = os.memfd_create("muster-standby-names")
-        for name in names:
-            os.write(file, (name[-1] + ("=1" if name.endswith("SIZE") else "=0")).encode().ljust(self.page, b"\0"))
-        self.start = self.map(None, 2 * len(names), 3, 0x22, -1, 0)
-        for at, name in enumerate(names):
-            end = self.start + (2 * at + 1) * self.page
-            self.map(end, 1, 1, 0x12, file, at)
-            ctypes.memmove(end - len(name) + 1, name[:-1].encode(), len(name) - 1)
-            c.putenv(self.number(end - len(name) + 1))
-        os.close(file)
-        self.file = move_up(os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC))
-        self.prove()
-
-    def map(self, address, pages, *how):
-        """Private memory, without a file (0x22) or of one, at this address (0x12)."""
-        *how, offset = how
-        length, offset = self.number(pages * self.page), self.number(offset * self.page)
-        address = self.c.mmap(address and self.number(address), length, *how, offset)
-        if address in (None, self.number(-1).value):
-            raise OSError("no memory")
-        return address
-
-    def prove(self):
-        """What finds other names must not touch a page, and what finds one of these must."""
-        self.touched()
-        os.putenv("MUSTER_STANDBY", "")
-        os.unsetenv("MUSTER_STANDBY")
-        for name in b"RA", b"WORLD", b"MASTER", b"TORCHELASTIC", b"MUSTER":
-            self.c.getenv(name)
-        is_quiet = not self.touched()
-        for name in self.names:
-            self.c.getenv(name.encode())
-        if not is_quiet or self.touched() != self.names:
-            self.stop()
-            raise OSError("the kernel or the C library does it in another way")
-
-    def touched(self):
-        """The names that were read since the last time."""
-        entries = os.pread(self.file, 16 * len(self.names), self.start // self.page * 8)
-        found = [at for at, byte in enumerate(entries[15::16]) if byte & self.PRESENT_OR_SWAPPED]
-        for at in found:  # Forgets them (MADV_DONTNEED).
-            self.c.madvise(self.number(self.start + (2 * at + 1) * self.page), self.number(self.page), 4)
-        return [self.names[at] for at in found]
-
-    def stop(self):
-        for name in self.names:
-            os.unsetenv(name)
-        os.close(self.file)

@@ -3,11 +3,13 @@
 import os
 import sys
 
-from muster_standby import own_code, program, watch_imports
+from muster_standby import own_code, watch_imports
 from muster_standby.audit import watch_requests
-from muster_standby.effects import Blame, Effects, Environment, watch_ends
+from muster_standby.blame import Blame, Environment, watch_ends
+from muster_standby.effects import Effects
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 from muster_standby.reads import EARLY, Reads
+from muster_standby.stand_in import StandIn
 
 CHANGED = "changed the environment, which what is left out may read"
 
@@ -15,7 +17,8 @@ CHANGED = "changed the environment, which what is left out may read"
 class Warming:
     def __init__(self):
         self.listed, self.loaded, self.skipped = {}, {}, 0
-        self.place, self.module = program()
+        self.stand_in = StandIn()
+        self.place, self.module = self.stand_in.place, self.stand_in.module
         self.is_own, self.blame, self.others = own_code(self.place), None, []
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
@@ -29,6 +32,7 @@ class Warming:
     def stop_watching(self):
         self.stop_refusing()
         self.reads.stop()
+        self.stand_in.end()
 
     def preload(self, listed, pace):
         """Imports what is listed, but not what is the user's own or would come from elsewhere than in the worker that
@@ -38,6 +42,11 @@ class Warming:
         self.blame = blame = Blame(sys._getframe())
         environment = self.environment
         environment.resume()
+        if not self.effects.stands_in:
+            self.effects.stand_in(self.stand_in.begin_path)
+        self.reads.begin_c(new)
+        if "__main__" not in new:
+            self.stand_in.begin_main()
 
         def found(name, origin):
             nonlocal wanted
@@ -65,7 +74,9 @@ class Warming:
 
         ends = watch_imports(found), watch_ends(ended)
         for name, origin in new.items():
-            if origin is None:
+            if name == "__main__":
+                self.stand_in.begin_main()
+            elif origin is None:
                 environment.lacks_some = True
             elif name.startswith("=") and not environment.change(name.partition(" ")[2], origin):
                 break  # What comes now may depend on that.
@@ -116,7 +127,7 @@ class Warming:
         """Top-level modules that the program would find in its own directory. Looked for again at the gate."""
         finder = sys.modules["_frozen_importlib_external"].PathFinder
         known = {name for name, origin in self.loaded.items() if "." not in name and os.path.isabs(origin)}
-        files = os.listdir(self.place) if self.place else []
+        files = os.listdir(self.place) if self.place and os.path.isdir(self.place) else known if self.place else []
         for name in sorted(known.intersection(file.partition(".")[0] for file in files)):
             spec = finder.find_spec(name, [self.place])
             if spec is not None and spec.loader is not None:
