@@ -186,6 +186,12 @@ def test_a_list_that_is_none_ends_the_standby_worker(keeper, scratch):
     assert marks(scratch) == 0
 
 
+def test_names_come_in_the_order_of_a_worker(keeper, scratch):
+    write(scratch, {"script.py": "import os, posix\nprint(*os.environ, os.environ._data is posix.environ, type(posix.environ))\n"})
+    names = {"BEFORE": "1", **ROUND, "BEHIND": "2"}
+    assert keeper.warm(["script.py"], {}, names=names).out == keeper.cold(["script.py"], names=names).out
+
+
 # What two standby workers must not share, and what a worker must not keep.
 
 def test_two_standby_workers_share_no_randomness(keeper, scratch):

@@ -64,7 +64,7 @@ DUMP = """
     print(sorted(globals()), getattr(sys, "orig_argv", None), sys.executable, sys.prefix, sys.base_prefix)
     print(sys.flags, sys.warnoptions, sys._xoptions, sys.meta_path, sys.path_hooks, sys.dont_write_bytecode)
     print(list(os.environ.items()) == [tuple(map(os.fsdecode, item)) for item in os.environb.items()])
-    print(*os.environ.items(), sep="\\n")
+    print(*sorted(set(os.environ.items())), sep="\\n")
     print(os.getenv("RANK"), "PYTHONPATH" in os.environ)
     for stream in sys.stdin, sys.stdout, sys.stderr:
         print(stream.name, stream.mode, stream.encoding, stream.errors, stream.line_buffering, stream.write_through)
