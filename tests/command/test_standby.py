@@ -165,11 +165,13 @@ def test_a_script_that_is_edited_meanwhile_runs_as_it_is_then(muster, scratch):
 
 
 def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster, scratch):
-    job = Job(muster, scratch)
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "talks.py").write_text("print('x' * 70000)\n")
+    job = Job(muster, scratch, script="import talks\n" + WORKER, PYTHONPATH=library)
     first = job.attempt(0)
-    (scratch / "decimal.py").write_text("")
     job.wait_for(lambda: job.said("there are no standby workers in this job from now on"))
-    job.wait_for(lambda: job.said("decimal") == 1)
+    job.wait_for(lambda: job.said("imported modules printed more than") == 1)
     kill(first[0]["pid"])
     job.attempt(1)
     end = job.end(1)
@@ -178,8 +180,45 @@ def test_a_dirty_standby_worker_says_why_once_and_workers_start_as_before(muster
     assert job.said("started from standby") == 0
 
 
-# A library of three: `door` must not be imported early, and `house` needs it. Each notes where it was imported.
-NOTE = "import os\nwith open('imports', 'a') as file: file.write(f'{__name__} {os.getpid()}\\n')\n"
+def test_a_library_that_is_mended_meanwhile_is_the_mended_one_in_a_worker_that_is_started_anew(muster, scratch):
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "model.py").write_text("VERSION = 'old'\n")
+    job, first, spares = ready_job(muster, scratch, script="import model\nprint(model.VERSION)\n" + WORKER, PYTHONPATH=library)
+    (library / "model.py").write_text("VERSION = 'mended'\n")
+    kill(first[0]["pid"])
+    second = job.attempt(1)
+    assert not {line["pid"] for line in second} & set(spares)
+    job.wait_until_ready(2)
+    new = job.spares()
+    kill(second[0]["pid"])
+    assert {line["pid"] for line in job.attempt(2)} == set(new)
+    end = job.end(2)
+    assert end.status == 0, end
+    assert [end.out.count(word) for word in ("old", "mended")] == [2, 4]
+    said = f"is out of date: {library}/model.py has changed since it was imported; the worker is started anew"
+    assert job.said(said) == 2 and job.said("there are no standby workers") == 0
+
+
+def test_what_one_rank_imports_is_imported_early_for_that_rank_alone(muster, scratch):
+    library = scratch / "lib" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "only_first.py").write_text("import atexit\natexit.register(print, 'leaves', flush=True)\n")
+    script = "import os\nif os.environ['LOCAL_RANK'] == '0': import only_first\n"
+    script += "import sys\nprint('rank', os.environ['RANK'], 'only_first' in sys.modules, flush=True)\n"
+    job, first, spares = ready_job(muster, scratch, script=script + WORKER, PYTHONPATH=library)
+    kill(first[1]["pid"])
+    assert {line["pid"] for line in job.attempt(1)} == set(spares)
+    end = job.end(1)
+    assert end.status == 0, end
+    lines = [line.partition("]:")[2] or line for line in end.out.splitlines()]
+    assert sorted(line.strip() for line in lines if "rank" in line and ("True" in line or "False" in line)) == sorted(
+        ["rank 0 True", "rank 1 False"] * 2)
+    assert end.out.count("leaves") == 1
+
+
+# A library of three: `door` must not be imported early, and `house` needs it. Each says where it was imported, and when.
+NOTE = "import os, time\nprint(f'imported {__name__} {os.getpid()} {time.time()}', flush=True)\n"
 HOUSE = {
     "door": NOTE + "if os.environ.get('RANK') is None: raise KeyError('RANK')\n",
     "house": NOTE + "import garden, door\n",
@@ -188,9 +227,11 @@ HOUSE = {
 LIVING = WORKER.replace("import json,", "import house, json,")
 
 
-def imported(scratch, name):
-    lines = [line.split() for line in (scratch / "imports").read_text().splitlines()]
-    return {int(pid) for module, pid in lines if module == name}
+def imported(out, name, since):
+    """Pids of the processes that have imported it since then, and of those that have before."""
+    lines = [line[line.index("imported ") :].split() for line in out.splitlines() if "imported " in line]
+    found = [(int(pid), float(at) >= since) for _, module, pid, at in lines if module == name]
+    return {pid for pid, is_late in found if is_late}, {pid for pid, is_late in found if not is_late}
 
 
 def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_needs_it(muster, scratch):
@@ -202,14 +243,14 @@ def test_what_may_not_be_imported_early_waits_for_the_program_with_all_that_need
     first = job.attempt(0)
     job.wait_until_ready()
     assert job.said("door reads RANK while it is imported; 2 module(s) wait for the program from now on") == 1
-    spares = set(job.spares())
-    assert spares <= imported(scratch, "garden")
-    assert not spares & (imported(scratch, "house") | imported(scratch, "door"))
+    spares, killed = set(job.spares()), time.time()
     kill(first[0]["pid"])
     second = job.attempt(1)
-    assert {line["pid"] for line in second} == spares <= imported(scratch, "door")
+    assert {line["pid"] for line in second} == spares
     end = job.end(1)
     assert end.status == 0, end
+    assert spares <= imported(end.out, "garden", killed)[1]
+    assert all(imported(end.out, name, killed)[0] == spares for name in ("house", "door"))
     assert job.said("there are no standby workers") == 0
 
 

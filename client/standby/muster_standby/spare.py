@@ -65,6 +65,9 @@ def say_ready(gate, warming):
 
 
 def pass_gate(warming, directory, names, fds):
+    changed = warming.files.changed()
+    if changed:
+        raise Unsuited("%s has changed since it was imported" % changed)
     warming.stop_watching()
     if directory and directory != os.getcwdb():
         os.chdir(directory)

@@ -7,6 +7,7 @@ from muster_standby import own_code, watch_imports
 from muster_standby.audit import watch_requests
 from muster_standby.blame import Blame, Environment, watch_ends
 from muster_standby.effects import Effects
+from muster_standby.files import Files
 from muster_standby.gate import CAPTURED_MAXIMUM, Unsuited
 from muster_standby.reads import EARLY, Reads
 from muster_standby.stand_in import StandIn
@@ -16,7 +17,7 @@ CHANGED = "changed the environment, which what is left out may read"
 
 class Warming:
     def __init__(self):
-        self.listed, self.loaded, self.skipped = {}, {}, 0
+        self.listed, self.loaded, self.skipped, self.files = {}, {}, 0, Files()
         self.stand_in = StandIn()
         self.place, self.module = self.stand_in.place, self.stand_in.module
         self.is_own, self.blame, self.others = own_code(self.place), None, []
@@ -62,6 +63,7 @@ class Warming:
             else:
                 blame.check(name, self.listed.get(name, origin) is None, self.why_not(name, origin))
             self.loaded.setdefault(name, origin)
+            self.files.add(origin)
 
         def ended(name):
             effects = self.effects.left_by(name, library_part(self.loaded.get(name, "")).__class__ is not str)
@@ -97,6 +99,7 @@ class Warming:
         self.blame = None
         if blame.names:
             raise Unsuited(blame.reason, *blame.names)
+        self.files.watch(self.reads.traps and self.reads.traps.c)
 
     def why_not(self, name, origin):
         """Why a library may not import this module here, although the program may; None: it may."""

@@ -83,12 +83,17 @@ bool learned_list_leave_out(struct learned_list *list, struct slice name) {
     return is_new;
 }
 
-/* Returns whether the module is new. */
-static bool add_line(struct learned_list *list, struct slice line) {
+static size_t name_length(struct slice line) {
     size_t length = 0;
     while (length < line.length && line.data[length] != LEARNED && line.data[length] != LEFT_OUT) {
         length++;
     }
+    return length;
+}
+
+/* Returns whether the module is new. */
+static bool add_line(struct learned_list *list, struct slice line) {
+    size_t length = name_length(line);
     if (length == line.length) {
         return false;
     }
@@ -109,6 +114,30 @@ size_t learned_list_add_text(struct learned_list *list, struct slice text) {
         text = slice_from(text, line.length + 1);
     }
     return added;
+}
+
+static bool all_have(
+    const struct learned_list *const *lists, size_t count, struct slice name, bool is_learned) {
+    bool has = true;
+    for (size_t i = 1; i < count && is_learned && name.length > 0 && name.data[0] != CHANGE; i++) {
+        has = has && origin_of(lists[i], name) != NULL;
+    }
+    return has;
+}
+
+void learned_list_add_common(
+    struct learned_list *list, const struct learned_list *const *lists, size_t count) {
+    struct slice text = learned_list_text(lists[0]);
+    const uint8_t *end;
+    while (text.length > 0 && (end = memchr(text.data, '\n', text.length)) != NULL) {
+        struct slice line = {text.data, (size_t)(end - text.data)};
+        struct slice name = {line.data, name_length(line)};
+        bool is_learned = name.length < line.length && line.data[name.length] == LEARNED;
+        if (all_have(lists, count, name, is_learned)) {
+            (void)add_line(list, line);
+        }
+        text = slice_from(text, line.length + 1);
+    }
 }
 
 size_t learned_list_count(const struct learned_list *list) {

@@ -44,6 +44,11 @@ bool learned_list_add(struct learned_list *list, struct slice name, struct slice
  * newline is not read. Returns how many modules were new. */
 size_t learned_list_add_text(struct learned_list *list, struct slice text);
 
+/* Adds what all of these lists have, in the order of the first; of lines that are of a variable or
+ * of what is left out those of the first. */
+void learned_list_add_common(
+    struct learned_list *list, const struct learned_list *const *lists, size_t count);
+
 /* Leaves a module out from now on. False: it is already, or the name is none of a module. */
 bool learned_list_leave_out(struct learned_list *list, struct slice name);
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether the files of which modules were imported are still what they were: else a worker that is started cold would have
+others. To look at each of two thousand files at the gate takes longer than all the rest, so the kernel is asked to tell of
+changes (inotify). Of what other machines do it tells nothing: files that they may write are looked at all the same."""
+import os
+import sys
+
+from muster_standby import move_up
+
+# What only this machine writes.
+LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "ramfs", "overlay", "squashfs", "erofs", "iso9660"}
+# Modified, its attributes, moved from or to here, made, deleted, and all of that of the directory itself.
+CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+NOT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def stamp(path):
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def local_devices():
+    """Numbers of devices, as stat tells them, of file systems that are this machine's."""
+    found = set()
+    with open("/proc/self/mountinfo", "rb") as file:
+        for words in map(bytes.split, file):
+            if words[words.index(b"-") + 1].decode() in LOCAL:
+                found.add(os.makedev(*map(int, words[2].split(b":"))))
+    return found
+
+
+class Files:
+    def __init__(self):
+        self.stamps, self.fd, self.watched, self.roots = {}, None, {}, {}
+        self.unwatched = set()  # directories of which the kernel tells nothing
+
+    def add(self, path):
+        """Before the module is made of it."""
+        if os.path.isabs(path) and path not in self.stamps:
+            self.stamps[path] = stamp(path)
+
+    def watch(self, library):
+        """To be called when what was added is imported. `library` is C's, if it can be called."""
+        known = set(self.watched.values()) | self.unwatched
+        new = {os.path.dirname(path) for path in self.stamps} - known
+        try:
+            if library and self.fd is None:
+                self.fd = move_up(library.inotify_init1(NOT_WAITING))
+            devices = local_devices() if self.fd else ()
+        except (OSError, ValueError):
+            devices = ()
+        for directory in new:
+            number = -1
+            if devices and os.path.isdir(directory) and os.stat(directory).st_dev in devices:
+                number = library.inotify_add_watch(self.fd, os.fsencode(directory), CHANGES)
+            if number < 0 or number in self.watched:
+                self.unwatched.add(directory)
+            else:
+                self.watched[number] = directory
+        self.roots.update((root, self.inode(root)) for root in sys.path if os.path.isabs(root) and root not in self.roots)
+        self.unwatched.update(os.path.dirname(path) for path in self.different(new))  # while they were imported
+
+    @staticmethod
+    def inode(path):
+        return (stamp(path) or (None,))[-1]
+
+    def different(self, directories):
+        return (path for path, old in self.stamps.items() if os.path.dirname(path) in directories and stamp(path) != old)
+
+    def told(self):
+        """Directories in which something has changed."""
+        found, data = set(), b""
+        try:
+            while self.fd is not None:
+                data = os.read(self.fd, 1 << 16)
+                at = 0
+                while at < len(data):
+                    number, length = (int.from_bytes(data[at + i : at + i + 4], sys.byteorder, signed=True) for i in (0, 12))
+                    found.update([self.watched[number]] if number in self.watched else self.watched.values())
+                    at += 16 + length
+        except BlockingIOError:
+            pass
+        return found
+
+    def changed(self):
+        """A file that is not what it was; None where all are. At the gate, once."""
+        moved = any(self.inode(root) != old for root, old in self.roots.items())
+        directories = set(self.watched.values()) if moved else self.told()
+        if self.fd is not None:
+            os.close(self.fd)
+        return next(self.different(directories | self.unwatched), None)
