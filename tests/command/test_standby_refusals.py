@@ -344,6 +344,30 @@ def test_what_stays_in_the_process_is_named(keeper, scratch, kind):
     assert names == ["one"]
 
 
+TERMINALS = ("sys.stdout.isatty()", "sys.__stderr__.isatty()", "os.isatty(1)", "shutil.get_terminal_size()")
+
+
+@pytest.mark.parametrize("ask", TERMINALS)
+def test_who_asks_whether_there_is_a_terminal_is_named_where_the_agent_has_one(keeper, scratch, library, ask):
+    write(library, {"one.py": f"import os, shutil, sys\nfound = {ask}\nagain = os.isatty(9)\n"})
+    write(scratch, {"script.py": "import one, os, sys\nprint(one.found, os.isatty.__name__, vars(sys.stdout))\n"})
+    learned = learn(keeper, library)
+    cold, warm = (run(["script.py"], PYTHONPATH=library) for run in (keeper.cold, lambda *a, **k: keeper.warm(*a, learned, **k)))
+    assert warm.visible() == cold.visible()
+    old, (agents, others) = os.dup(0), os.openpty()
+    try:
+        os.dup2(others, 0)
+        reason, names = keeper.spare(["script.py"], PYTHONPATH=library).unsuited(learned)
+        assert (reason, names) == ("one asks whether a stream is a terminal while it is imported", ["one"])
+        write(library, {"one.py": "found = False\n"})
+        warm = keeper.warm(["script.py"], learned, PYTHONPATH=library)
+        assert (warm.status, warm.out) == (0, cold.out) or ask.startswith("shutil")
+    finally:
+        os.dup2(old, 0)
+        for fd in old, agents, others:
+            os.close(fd)
+
+
 def test_several_such_modules_are_named_by_one_standby_worker(keeper, scratch, library):
     write(library, {"one.py": "import os\nos.umask(0o77)\n", "two.py": "import os\nkept = os.dup(1)\n",
                     "three.py": "import os\nos.umask(0o27)\n", "four.py": "import os\nkept = os.dup(2)\n", "five.py": ""})

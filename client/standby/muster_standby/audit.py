@@ -107,3 +107,36 @@ def watch_requests(note):
     hook, nothing = borrow("_functools").partial(hear), borrow("_operator").is_
     sys.addaudithook(hook)
     return lambda: hook.__setstate__((nothing, (), {}, None))
+
+
+def watch_terminals(note):
+    """Calls note(module, what it does) when one asks whether a stream is a terminal, which none is here, but where the
+    agent has one the worker's may be. Returns a function that ends this."""
+    paths = ["/proc/%d/fd/%d" % (os.getppid(), fd) for fd in range(3)]
+    links = [os.readlink(path) for path in paths if os.access(path, os.F_OK)]
+    if not any(link.startswith(("/dev/pts/", "/dev/tty", "/dev/console")) for link in links):
+        return lambda: None
+    places = [(stream, "isatty") for stream in (sys.stdin, sys.stdout, sys.stderr)]
+    places += [(module, name) for module in (os, sys.modules["posix"]) for name in ("isatty", "get_terminal_size")]
+    old = [getattr(*place) for place in places]
+
+    def asks(function):
+        def ask(*arguments):
+            if note and (not arguments or arguments[0] in range(3)):
+                note(sys._getframe(1).f_globals.get("__name__"), "asks whether a stream is a terminal while it is imported")
+            return function(*arguments)
+
+        return ask
+
+    def stop():
+        nonlocal note
+        note = None
+        for (holder, name), function in zip(places, old):
+            if holder in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+                delattr(holder, name)
+            else:
+                setattr(holder, name, function)
+
+    for (holder, name), function in zip(places, old):
+        setattr(holder, name, asks(function))
+    return stop

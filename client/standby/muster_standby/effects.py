@@ -17,6 +17,8 @@ SENTENCES = {
     "Cpus_allowed": "changed its CPUs",
 }
 
+EARLY = ("handlers", "exits", "Umask", "SigBlk", "SigIgn", "Cpus_allowed")
+
 
 class Effects:
     """What there is in this process that a worker would not have. What a module does and undoes while it is imported is
@@ -29,7 +31,10 @@ class Effects:
         self.before = self.state()
 
     def stand_in(self, change):
-        """The front of sys.path becomes another one, which is no module's effect."""
+        """The front of sys.path becomes another one, which is no module's effect. Nor is what a sitecustomize of the
+        user's has set in the process: it has done so in a worker, too, before the program."""
+        now = self.state()
+        self.before.update({key: now[key] for key in EARLY if key in now})
         before = sys.path[:]
         change()
         added = sys.path[: len(sys.path) - len(before)]

@@ -163,7 +163,7 @@ class Reads:
         foreign = [origin for origin in listed.values() if origin and origin.endswith(".so") and "/lib-dynload/" not in origin]
         try:
             if self.traps is None and (foreign or "_ctypes" in listed):
-                self.traps = Traps([name for name in NAMES if os.fsencode(name) not in self.plain] + [NOBODY])
+                self.traps = Traps([name for name in NAMES if not dict.__contains__(self.there, os.fsencode(name))] + [NOBODY])
         except Exception:
             pass  # What C reads is not seen.
 

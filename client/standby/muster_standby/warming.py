@@ -4,7 +4,7 @@ import os
 import sys
 
 from muster_standby import own_code, watch_imports
-from muster_standby.audit import watch_requests
+from muster_standby.audit import watch_requests, watch_terminals
 from muster_standby.blame import Blame, Environment, watch_ends
 from muster_standby.effects import Effects
 from muster_standby.files import Files
@@ -24,7 +24,7 @@ class Warming:
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
         self.reads, self.environment = Reads(self.running, self.note), Environment()
-        self.effects, self.stop_refusing = Effects(), watch_requests(self.note)
+        self.effects, self.stop_refusing, self.stop_asking = Effects(), watch_requests(self.note), watch_terminals(self.note)
 
     def running(self):
         """The module whose code runs, if one does."""
@@ -32,6 +32,7 @@ class Warming:
 
     def stop_watching(self):
         self.stop_refusing()
+        self.stop_asking()
         self.reads.stop()
         self.stand_in.end()
 
