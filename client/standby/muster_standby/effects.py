@@ -3,7 +3,7 @@
 import os
 import sys
 
-from muster_standby import borrow
+from muster_standby import borrow, move_up
 
 DEVICES = ("socket:", "/dev/nvidia", "/dev/kfd", "/dev/dri", "/dev/infiniband")
 
@@ -17,6 +17,7 @@ SENTENCES = {
     "Cpus_allowed": "changed its CPUs",
 }
 
+LINES = {name: ("\n%s:" % name).encode() for name in ("Umask", "SigBlk", "SigIgn", "Cpus_allowed")}
 EARLY = ("handlers", "exits", "Umask", "SigBlk", "SigIgn", "Cpus_allowed")
 
 
@@ -26,8 +27,9 @@ class Effects:
 
     def __init__(self):
         self.path, self.begun, self.signal, self.exits = sys.path[:], {}, borrow("_signal"), borrow("atexit")._ncallbacks
+        self.process = [move_up(os.open("/proc/self/" + name, os.O_RDONLY | os.O_CLOEXEC)) for name in ("status", "fd", "task")]
         has_python_threads()  # What that borrows is borrowed before imports are watched.
-        self.marks, self.stands_in = self.look(), False
+        self.marks, self.stands_in, self.there = self.look(), False, []
         self.before = self.state()
 
     def stand_in(self, change):
@@ -42,21 +44,20 @@ class Effects:
 
     def look(self):
         """What changes when one of them does, or can: fast to know."""
-        lowest = os.dup(0)
-        os.close(lowest)
-        handlers = tuple(map(self.signal.getsignal, range(1, self.signal.NSIG)))
+        status, files, threads = self.process
         return (
-            os.listdir("/proc/self/fd"), [os.fstat(fd).st_ino for fd in range(3)], os.stat("/proc/self/task").st_nlink,
-            has_children(), handlers, self.signal.getitimer(self.signal.ITIMER_REAL)[1], self.exits(), streams(),
-            os.getcwdb(), status(), sys.path[: len(self.path)],
+            os.fstat(files).st_size or os.listdir("/proc/self/fd"), [os.fstat(fd).st_ino for fd in range(3)],
+            os.fstat(threads).st_nlink, has_children(), tuple(map(self.signal.getsignal, range(1, self.signal.NSIG))),
+            self.signal.getitimer(self.signal.ITIMER_REAL)[1], self.exits(), streams(), os.getcwdb(),
+            lines_of(os.pread(status, 1 << 14, 0)), sys.path[: len(self.path)],
         )
 
     def state(self):
         """By the name of a sentence."""
         _, _, _, process, handlers, timer, exits, kept, directory, lines, front = self.look()
         # Threads without Python, as libraries of numbers have them, are the same in a worker that was started cold.
-        found = dict(lines, thread=has_python_threads(), process=process, handlers=handlers, timer=timer, exits=exits)
-        return dict(found, streams=kept, directory=directory, front=front, files=held_files())
+        found = dict(zip(LINES, lines), thread=has_python_threads(), process=process, handlers=handlers, timer=timer)
+        return dict(found, exits=exits, streams=kept, directory=directory, front=front, files=held_files())
 
     def all(self):
         """(sentence, key of the state) of each difference"""
@@ -64,39 +65,39 @@ class Effects:
         found = [(file, "files") for file in sorted(now["files"] - self.before["files"])]
         return found + [(text, key) for key, text in SENTENCES.items() if now.get(key) != self.before.get(key)]
 
-    def can_be_new(self):
+    def differences(self):
         marks, self.marks = self.marks, self.look()
-        return marks != self.marks
+        if marks != self.marks:
+            self.there = self.all()
+        return self.there
 
     def note(self, module):
         """This module's code runs, and is about to import another."""
-        if self.can_be_new():
-            for effect in self.all():
-                self.begun.setdefault(effect, module)
+        for effect in self.differences():
+            self.begun.setdefault(effect, module)
 
     def left_by(self, module, is_installed):
         """The effects of a module that has been imported. Those that are installed have functions for the exit that are
         nobody else's matter."""
-        if not self.can_be_new() and not self.begun:
-            return []
-        there = self.all()
+        there = self.differences()
         self.begun = {effect: self.begun.get(effect, module) for effect in there}
         found = [effect for effect in there if self.begun[effect] == module]
-        if found:
-            now = self.state()
-            for effect in found:
-                key = effect[1]
-                self.before[key] = self.before[key] | {effect[0]} if key == "files" else now[key]
-                del self.begun[effect]
+        now = self.state() if found else {}
+        for effect in found:  # What comes next is compared with that.
+            key = effect[1]
+            self.before[key] = self.before[key] | {effect[0]} if key == "files" else now[key]
+            there.remove(effect)
+            del self.begun[effect]
         return [text for text, key in found if key != "exits" or not is_installed]
 
+    def close(self):
+        for fd in self.process:
+            os.close(fd)
 
-def status():
-    """Lines of what the kernel tells of this process."""
-    fd = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
-    lines = [line.partition(b":") for line in os.read(fd, 1 << 14).splitlines()]
-    os.close(fd)
-    return {name.decode(): value for name, _, value in lines if name in (b"Umask", b"SigBlk", b"SigIgn", b"Cpus_allowed")}
+
+def lines_of(status):
+    """The values of these lines in what the kernel tells of this process."""
+    return [status.partition(name)[2].partition(b"\n")[0] for name in LINES.values()]
 
 
 def streams():

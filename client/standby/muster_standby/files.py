@@ -5,10 +5,10 @@ changes (inotify). Of what other machines do it tells nothing: files that they m
 import os
 import sys
 
-from muster_standby import move_up
+from muster_standby import borrow, move_up
 
-# What only this machine writes.
-LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "ramfs", "overlay", "squashfs", "erofs", "iso9660"}
+# Numbers of file systems that only this machine writes: ext4, xfs, btrfs, zfs, f2fs, tmpfs, ramfs, overlay, squashfs, erofs.
+LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x2FC12FC1, 0xF2F52010, 0x01021994, 0x858458F6, 0x794C7630, 0x73717368, 0xE0F5E1E2}
 # Modified, its attributes, moved from or to here, made, deleted, and all of that of the directory itself.
 CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 NOT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC
@@ -22,14 +22,11 @@ def stamp(path):
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def local_devices():
-    """Numbers of devices, as stat tells them, of file systems that are this machine's."""
-    found = set()
-    with open("/proc/self/mountinfo", "rb") as file:
-        for words in map(bytes.split, file):
-            if words[words.index(b"-") + 1].decode() in LOCAL:
-                found.add(os.makedev(*map(int, words[2].split(b":"))))
-    return found
+def is_local(library, directory):
+    """statfs tells the kind of a file system in its first word."""
+    state = bytearray(256)
+    address = (borrow("ctypes").c_char * 256).from_buffer(state)
+    return library.statfs(os.fsencode(directory), address) == 0 and int.from_bytes(state[:4], sys.byteorder) in LOCAL
 
 
 class Files:
@@ -46,15 +43,12 @@ class Files:
         """To be called when what was added is imported. `library` is C's, if it can be called."""
         known = set(self.watched.values()) | self.unwatched
         new = {os.path.dirname(path) for path in self.stamps} - known
-        try:
-            if library and self.fd is None:
-                self.fd = move_up(library.inotify_init1(NOT_WAITING))
-            devices = local_devices() if self.fd else ()
-        except (OSError, ValueError):
-            devices = ()
+        if library and self.fd is None:
+            number = library.inotify_init1(NOT_WAITING)
+            self.fd = move_up(number) if number >= 0 else None
         for directory in new:
             number = -1
-            if devices and os.path.isdir(directory) and os.stat(directory).st_dev in devices:
+            if library and self.fd is not None and is_local(library, directory):
                 number = library.inotify_add_watch(self.fd, os.fsencode(directory), CHANGES)
             if number < 0 or number in self.watched:
                 self.unwatched.add(directory)

@@ -31,6 +31,7 @@ class Warming:
         return next(iter(self.blame.running()), None) if self.blame else None
 
     def stop_watching(self):
+        self.effects.close()
         self.stop_refusing()
         self.stop_asking()
         self.reads.stop()
