@@ -11,6 +11,7 @@ from muster_standby import borrow, move_up
 LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x2FC12FC1, 0xF2F52010, 0x01021994, 0x858458F6, 0x794C7630, 0x73717368, 0xE0F5E1E2}
 # Modified, its attributes, moved from or to here, made, deleted, and all of that of the directory itself.
 CHANGES = 0x2 | 0x4 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+LONG = 8 if sys.maxsize > 1 << 32 else 4
 NOT_WAITING = os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -26,23 +27,24 @@ def is_local(library, directory):
     """statfs tells the kind of a file system in its first word."""
     state = bytearray(256)
     address = (borrow("ctypes").c_char * 256).from_buffer(state)
-    return library.statfs(os.fsencode(directory), address) == 0 and int.from_bytes(state[:4], sys.byteorder) in LOCAL
+    return library.statfs(os.fsencode(directory), address) == 0 and int.from_bytes(state[:LONG], sys.byteorder) & 0xFFFFFFFF in LOCAL
 
 
 class Files:
     def __init__(self):
-        self.stamps, self.fd, self.watched, self.roots = {}, None, {}, {}
-        self.unwatched = set()  # directories of which the kernel tells nothing
+        self.stamps, self.fd, self.watched, self.roots = {}, None, {}, {}  # Stamps are {directory: {path: stamp}}.
+        self.library, self.unwatched = None, set()  # directories of which the kernel tells nothing
 
     def add(self, path):
         """Before the module is made of it."""
-        if os.path.isabs(path) and path not in self.stamps:
-            self.stamps[path] = stamp(path)
+        if os.path.isabs(path):
+            self.stamps.setdefault(os.path.dirname(path), {}).setdefault(path, stamp(path))
 
     def watch(self, library):
         """To be called when what was added is imported. `library` is C's, if it can be called."""
+        self.library = library or self.library
         known = set(self.watched.values()) | self.unwatched
-        new = {os.path.dirname(path) for path in self.stamps} - known
+        new = set(self.stamps) - known
         if library and self.fd is None:
             number = library.inotify_init1(NOT_WAITING)
             self.fd = move_up(number) if number >= 0 else None
@@ -62,7 +64,7 @@ class Files:
         return (stamp(path) or (None,))[-1]
 
     def different(self, directories):
-        return (path for path, old in self.stamps.items() if os.path.dirname(path) in directories and stamp(path) != old)
+        return (path for each in directories for path, old in self.stamps[each].items() if stamp(path) != old)
 
     def told(self):
         """Directories in which something has changed."""
@@ -83,6 +85,7 @@ class Files:
         """A file that is not what it was; None where all are. At the gate, once."""
         moved = any(self.inode(root) != old for root, old in self.roots.items())
         directories = set(self.watched.values()) if moved else self.told()
-        if self.fd is not None:
-            os.close(self.fd)
+        for number in self.watched:
+            self.library.inotify_rm_watch(self.fd, number)
+        # To close it now would wait for the kernel to forget them, for 25 ms. Later, and at the end, it is quick.
         return next(self.different(directories | self.unwatched), None)
