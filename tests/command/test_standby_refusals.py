@@ -256,7 +256,8 @@ REFUSED = {
     "chmod": ("os.chmod('kept', 0)", "calls os.chmod"),
     "times": ("os.utime('kept', (1, 1))", "calls os.utime"),
     "sqlite": ("sqlite3.connect('new')", "opens the database new"),
-    "temporary file": ("tempfile.mkstemp(dir='.')", "opens "),
+    "beside a temporary directory": (
+        "(tempfile.TemporaryDirectory(dir='../more'), os.rename('kept', 'new'))", "calls os.rename"),
     "lock": ("fcntl.flock(open('kept'), fcntl.LOCK_EX)", "calls fcntl.flock"),
     "lock of a part": ("fcntl.lockf(open('kept'), fcntl.LOCK_SH)", "calls fcntl.lockf"),
     "connection": ("socket.create_connection(('localhost', 9))", "calls socket."),
@@ -290,6 +291,7 @@ def test_what_changes_the_world_is_refused_and_the_module_left_out(keeper, scrat
     place = scratch / "work"
     write(place, {**FILES, "script.py": ""})
     (place / "empty").mkdir()
+    (scratch / "more").mkdir()
     listed, before = {name: str(library / f"{name}.py") for name in ("one", "two")}, tree(place)
     reason, names = keeper.spare(["script.py"], place, PYTHONPATH=library).unsuited(listed)
     assert reason.startswith("one " + (effect % place if "%" in effect else effect)), reason
@@ -302,7 +304,18 @@ ALLOWED = {
     "found = os.makedirs('full', exist_ok=True)", "where temporary files are": "found = tempfile.gettempdir()",
     "a table in memory": "found = sqlite3.connect(':memory:').execute('select 1').fetchall()",
     "whether there is IPv6": "with socket.socket() as tried: tried.bind(('127.0.0.1', 0))",
-    "whether one lives": "os.kill(os.getpid(), 0)",
+    "temporary files": """
+with tempfile.TemporaryDirectory() as place:
+    name = os.path.join(place, 'file')
+    with open(name, 'w') as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.truncate(file.fileno(), 7)
+    os.link(name, name + '2')
+    os.replace(name, name + '3')
+    os.symlink('/etc', os.path.join(place, 'link'))
+    os.makedirs(os.path.join(place, 'one/two'))
+with tempfile.NamedTemporaryFile() as file: file.write(b'x')
+""", "whether one lives": "os.kill(os.getpid(), 0)",
 }
 
 
@@ -327,6 +340,7 @@ LEFT = {
     "mask": ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])", "blocked a signal"),
     "ignored in C": ("import ctypes; ctypes.CDLL(None).signal(12, ctypes.c_void_p(1))", "ignores a signal"),
     "timer": ("signal.setitimer(signal.ITIMER_REAL, 600, 600)", "set a timer"),
+    "temporary directory": ("import tempfile; kept = tempfile.mkdtemp()", "leaves /tmp/"),
     "exit": ("atexit.register(print, 'ends')", "registered a function for the exit"),
     "file of C": ("import ctypes; ctypes.CDLL(None).fopen(b'new', b'w')", "holds %s/new open for writing"),
 }

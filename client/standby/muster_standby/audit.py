@@ -26,7 +26,8 @@ def opens(path, _mode, flags):
     if isinstance(path, int):
         return "opens descriptor %d for writing" % path if (flags or 0) & WRITING and path < 3 else None
     if (flags or 0) & WRITING:
-        return None if is_path(path, *HARMLESS) else "opens %s for writing" % show(path)
+        # A directory cannot be; a file without a name is made in one.
+        return None if is_path(path, *HARMLESS) or os.path.isdir(path) else "opens %s for writing" % show(path)
     text = show(path)
     return "reads %s" % text if text.startswith("/proc/") and text.endswith("/environ") else None
 
@@ -93,14 +94,53 @@ def is_usual(frame):
     return frame.f_code.co_filename == "<frozen importlib._bootstrap_external>"
 
 
-def watch_requests(note):
+# Where the descriptors are to which the paths of an event are relative; those of others have only one path, or descriptor.
+RELATIVE = {"os.rename": (2, 3), "os.link": (2, 3), "os.symlink": (None, 2), "os.remove": (1,), "os.rmdir": (1,), "os.mkdir": (2,)}
+OF_FILES = {"open", "os.truncate", "os.chmod", "os.utime", "os.lockf", "fcntl.flock", "fcntl.lockf", "fcntl.fcntl", *RELATIVE}
+
+
+def place_of(path, directory=-1):
+    if isinstance(path, int):
+        return os.readlink("/proc/self/fd/%d" % path)
+    base = os.getcwd() if directory == -1 else os.readlink("/proc/self/fd/%d" % directory)
+    path = os.path.join(base, os.fsdecode(path))
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+class Temporary:
+    """Files and directories with a name that nobody else has: a module may make them, and must take them away."""
+
+    def __init__(self):
+        self.made = {}
+
+    def holds(self, event, arguments):
+        if not self.made or event not in OF_FILES:
+            return False
+        try:
+            at = RELATIVE.get(event, (None,))
+            paths = [place_of(arguments[i], -1 if at[i] is None else arguments[at[i]]) for i in range(len(at))]
+        except (OSError, TypeError, IndexError):
+            return False
+        if event == "os.symlink":
+            paths = paths[1:]
+        return all(any(path == own or path.startswith(own + "/") for own in self.made) for path in paths)
+
+    def left_by(self, module):
+        left = [path for path, maker in self.made.items() if maker == module and os.path.lexists(path)]
+        self.made = {path: maker for path, maker in self.made.items() if maker != module}
+        return ["leaves %s behind" % path for path in left]
+
+
+def watch_requests(note, running, temporary):
     """Calls note(module, what it does) before it refuses something. Returns a function that ends this."""
     judge_of, getframe = JUDGES.get, sys._getframe
 
     def hear(event, arguments):
+        if event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
+            temporary.made[place_of(arguments[0])] = running()
         judge = judge_of(event)
         effect = judge and judge(*arguments)
-        if effect and not is_usual(getframe(1)):
+        if effect and not is_usual(getframe(1)) and not temporary.holds(event, arguments):
             note(getframe(1).f_globals.get("__name__"), effect + " while it is imported")
             raise Refused(effect)
 

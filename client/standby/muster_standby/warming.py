@@ -4,7 +4,7 @@ import os
 import sys
 
 from muster_standby import own_code, watch_imports
-from muster_standby.audit import watch_requests, watch_terminals
+from muster_standby.audit import Temporary, watch_requests, watch_terminals
 from muster_standby.blame import Blame, Environment, watch_ends
 from muster_standby.effects import Effects
 from muster_standby.files import Files
@@ -24,7 +24,8 @@ class Warming:
         for name in EARLY:
             os.environ.pop(name, None)  # There for the guardian of the agent, but not as they will be.
         self.reads, self.environment = Reads(self.running, self.note), Environment()
-        self.effects, self.stop_refusing, self.stop_asking = Effects(), watch_requests(self.note), watch_terminals(self.note)
+        self.effects, self.temporary, self.stop_asking = Effects(), Temporary(), watch_terminals(self.note)
+        self.stop_refusing = watch_requests(self.note, self.running, self.temporary)
 
     def running(self):
         """The module whose code runs, if one does."""
@@ -69,7 +70,7 @@ class Warming:
 
         def ended(name):
             effects = self.effects.left_by(name, library_part(self.loaded.get(name, "")).__class__ is not str)
-            effects += self.reads.left_by(name)
+            effects += self.reads.left_by(name) + self.temporary.left_by(name)
             if environment.has_changed() and (environment.lacks_some or blame.names):
                 effects.append(CHANGED)
             for effect in effects:
